@@ -191,7 +191,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn numbers_are_formatted_as_in_ecmascript() {
+    fn canonical_json_numbers_are_formatted_as_in_ecmascript() {
         for (number, text) in [
             (0.0, "0"),
             (-0.0, "0"),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_limits_are_refused_or_dropped() {
+    fn json_values_beyond_canonical_limits_are_refused_or_dropped() {
         let keys: serde_json::Map<String, Value> =
             (0..301).map(|i| (format!("k{i:03}"), json!(i))).collect();
         let items: Vec<Value> = (0..2001).map(Value::from).collect();

@@ -17,7 +17,7 @@ mod tests {
     use std::cmp::Ordering;
 
     #[test]
-    fn ambiguous_documents_are_refused() {
+    fn ambiguous_json_documents_are_refused() {
         for bad in [
             r#"{"a":1,"a":2}"#,
             r#"{"a":1,"\u0061":2}"#,
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_parsed_exactly() {
+    fn json_numbers_are_parsed_exactly() {
         for text in [
             "0",
             "-0.5",
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_surrogates_are_preserved_and_pairs_combined() {
+    fn lone_surrogates_in_json_are_preserved_and_pairs_are_combined() {
         let pair = Json::parse(br#""\ud83d\ude00""#).unwrap();
         assert_eq!(pair.as_str(), Some("😀"));
         let Json::String(lone) = Json::parse(br#""\ud800\u0041""#).unwrap() else {

@@ -125,7 +125,7 @@ impl Setup {
 }
 
 #[test]
-fn preflight_accepts_all_or_some_changed_files() {
+fn preflight_accepts_approval_of_all_or_some_changed_files() {
     let setup = usual();
     let whole = setup.run(&setup.all()).unwrap();
     assert_eq!(

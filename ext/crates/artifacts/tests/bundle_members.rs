@@ -210,7 +210,7 @@ fn review_flags_files_that_servers_or_wordpress_run_by_name() {
 }
 
 #[test]
-fn names_of_several_mounts_do_not_collide() {
+fn equal_file_names_in_several_mounts_do_not_collide_in_the_bundle() {
     let host = Host::new();
     let made = inputs(vec![
         mount(0, "one", Some(one_change())),
@@ -240,7 +240,7 @@ fn names_of_several_mounts_do_not_collide() {
 }
 
 #[test]
-fn secrets_in_free_text_are_redacted() {
+fn secrets_in_free_text_of_a_bundle_are_redacted() {
     let parent = scratch();
     let mut made = inputs(vec![mount(0, "p", Some(one_change()))]);
     let leak = format!("token {SECRET} end");
@@ -316,7 +316,7 @@ fn secrets_in_free_text_are_redacted() {
 }
 
 #[test]
-fn secret_in_patch_is_an_error() {
+fn secret_in_the_patch_of_a_bundle_is_an_error() {
     let parent = scratch();
     let with = |text: &str| {
         inputs(vec![mount(
@@ -389,7 +389,7 @@ fn failed_runs_and_runs_without_changes_get_valid_bundles() {
 }
 
 #[test]
-fn unusual_names_and_omitted_entries_are_listed() {
+fn bundle_lists_files_with_unusual_names_and_omitted_entries() {
     let host = Host::new();
     let work = scratch();
     let mut after = Tree::new();
@@ -472,7 +472,7 @@ fn full_disk_leaves_no_partial_bundle() {
 }
 
 #[test]
-fn documents_for_php_contain_no_empty_objects() {
+fn bundle_documents_read_by_php_contain_no_empty_json_objects() {
     fn empties(value: &Value, at: String, found: &mut Vec<String>) {
         match value {
             Value::Object(members) => {

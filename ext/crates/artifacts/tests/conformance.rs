@@ -19,7 +19,8 @@ use wp_codebox_artifacts::*;
 
 type Bend = fn(&Tampered);
 
-/// Kinds of tampering, each with a violation code that both verifiers must report.
+/// Kinds of tampering, each with a violation code that the Rust and the Python verifier must
+/// report.
 const BENDS: &[(&str, &str, Bend)] = &[
     ("manifest removed", "missing-manifest", |b| {
         fs::remove_file(b.0.join("manifest.json")).unwrap()
@@ -745,7 +746,7 @@ fn unsigned(b: &Tampered) {
     b.seal();
 }
 
-/// Removes the documents that repeat the identity, so that the identity can be changed.
+/// Removes the documents that repeat the bundle id, so that a test can change the id.
 fn detached(b: &Tampered) {
     b.drop_members(&[REFERENCES, REPLAY, "files/review.json", "metadata.json"]);
 }
@@ -835,7 +836,7 @@ struct Judged {
     must: Option<String>,
 }
 
-/// Returns the results of the second verifier by directory.
+/// Returns the results of the Python verifier by bundle directory.
 fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
     let script = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../tests/conformance/verify_bundle.py");
@@ -866,7 +867,7 @@ fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
 }
 
 #[test]
-fn both_verifiers_report_same_violations() {
+fn rust_and_python_verifiers_report_the_same_violations() {
     let host = Host::new();
     let work = scratch();
     let bent = scratch();
@@ -948,7 +949,7 @@ fn both_verifiers_report_same_violations() {
 
 /// The published bundle was signed when attestations did not contain the hash of the manifest.
 #[test]
-fn old_signatures_verify_and_report_coverage_of_files_only() {
+fn signature_without_manifest_hash_verifies_and_reports_coverage_of_files_only() {
     let vector = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../tests/conformance/vectors/signed-before");
     let key = fs::read_to_string(vector.join("key.pub")).unwrap();

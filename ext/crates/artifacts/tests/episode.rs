@@ -153,7 +153,7 @@ fn fixed() -> ClosedEpisode {
 }
 
 #[test]
-fn fixed_episode_matches_recorded_vector() {
+fn episode_of_fixed_inputs_matches_the_recorded_episode() {
     let made = fixed();
     for (name, bytes) in [
         ("trace.json", &made.trace_file),
@@ -322,7 +322,7 @@ fn is_free(pointer: &str) -> bool {
 }
 
 #[test]
-fn random_traces_validate_and_any_changed_leaf_is_detected() {
+fn random_episode_traces_validate_and_any_changed_value_is_detected() {
     let mut random = Random(0xe915_0de5_c0de_b0c5);
     let cases = std::env::var("CODEBOX_PROPERTY_CASES");
     let cases: usize = cases.map_or(60, |n| n.parse().unwrap());
@@ -366,7 +366,7 @@ fn judge(trace: &Value) -> Vec<String> {
 
 /// Tampers with the fixed trace at several places; the validator must report each place.
 #[test]
-fn validator_reports_all_issues() {
+fn episode_validator_reports_all_issues() {
     type Bend = fn(&mut Value);
     let trace: Value = serde_json::from_slice(&fixed().trace_file).unwrap();
     assert_eq!(judge(&trace), Vec::<String>::new());
@@ -497,7 +497,7 @@ fn validator_reports_all_issues() {
 }
 
 #[test]
-fn hostile_traces_are_refused_in_bounded_time() {
+fn hostile_episode_traces_are_refused_in_bounded_time() {
     let fixed = fixed().trace_file;
     let text = String::from_utf8(fixed).unwrap();
     let one = |bytes: &[u8]| {

@@ -193,8 +193,11 @@ fn whiteouts_and_opaque_directories_of_guest_are_captured() {
 
 /// Mount points inside a source and inside a tree to be removed.
 #[test]
-fn mount_points_are_not_entered() {
-    if !namespaces::entered("mount_points_are_not_entered", "mounts") {
+fn capture_copy_and_removal_do_not_enter_mount_points() {
+    if !namespaces::entered(
+        "capture_copy_and_removal_do_not_enter_mount_points",
+        "mounts",
+    ) {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();

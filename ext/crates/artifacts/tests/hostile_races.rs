@@ -163,7 +163,7 @@ fn run_until(until: Until, name: &str, root: &Path, round: impl FnMut() -> Seen)
 }
 
 #[test]
-fn path_based_reader_escapes_in_race() {
+fn control_reader_that_opens_by_path_escapes_when_entries_are_swapped() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let root = ground.at("upper");

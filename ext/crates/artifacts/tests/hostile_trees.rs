@@ -81,7 +81,7 @@ fn hard_links_become_copies_and_are_never_written_through() {
 }
 
 #[test]
-fn sparse_files_count_with_logical_size() {
+fn capture_counts_sparse_files_with_their_logical_size() {
     let ground = Ground::new();
     for side in ["lower", "upper"] {
         let file = fs::File::create(ground.at(side).join("sparse")).unwrap();
@@ -239,7 +239,7 @@ fn paths_up_to_path_max_work_and_longer_ones_are_refused() {
 }
 
 #[test]
-fn path_bytes_count_towards_total_limit() {
+fn path_bytes_count_towards_the_total_limit_of_a_capture() {
     let ground = Ground::new();
     let name = [b'n'; 250];
     chain(&ground.at("upper"), &name, 14);
@@ -343,7 +343,7 @@ const GIT_NAMES: &[&str] = &[
 ];
 
 #[test]
-fn all_spellings_of_git_directories_are_omitted() {
+fn all_spellings_of_git_directories_are_omitted_from_a_capture() {
     let ground = Ground::new();
     for name in GIT_NAMES {
         for side in ["lower", "upper"] {
@@ -530,7 +530,7 @@ fn compressed_bombs_are_captured_as_plain_bytes() {
 }
 
 #[test]
-fn escaping_links_are_listed_and_not_followed() {
+fn links_out_of_the_mount_are_listed_and_not_followed() {
     let ground = Ground::new();
     symlink("../outside", ground.at("lower/dir")).unwrap();
     symlink("../outside/f", ground.at("lower/file")).unwrap();

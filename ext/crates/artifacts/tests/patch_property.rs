@@ -206,7 +206,7 @@ fn case_count() -> usize {
 }
 
 #[test]
-fn git_apply_reproduces_result_tree() {
+fn git_apply_of_a_captured_patch_reproduces_the_result_tree() {
     let root = scratch();
     let mut rows: BTreeSet<String> = BTreeSet::new();
     let mut judged = 0;
@@ -311,7 +311,7 @@ fn is_plain(case: &Case, index: usize) -> bool {
 }
 
 #[test]
-fn gnu_patch_accepts_plain_blocks() {
+fn gnu_patch_applies_the_parts_of_a_patch_that_are_plain_unified_diffs() {
     let found = Command::new("patch").arg("--version").output().is_ok();
     let expect = std::env::var("CODEBOX_EXPECT").unwrap_or_default();
     if !found {

@@ -149,7 +149,7 @@ fn broken_bundles_are_listed_and_can_be_discarded() {
 }
 
 #[test]
-fn discard_removes_nothing_outside_the_bundle() {
+fn discard_of_a_bundle_removes_nothing_outside_it() {
     let site = Site::new();
     let outside = scratch();
     fs::write(outside.path().join("keep"), "x").unwrap();

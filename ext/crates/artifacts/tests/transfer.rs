@@ -129,7 +129,7 @@ fn members_with_long_names_are_exported_and_imported() {
 }
 
 #[test]
-fn second_import_is_a_no_op_and_different_bundle_needs_replace() {
+fn second_import_of_a_bundle_is_a_no_op_and_a_different_bundle_needs_replace() {
     let host = Host::new();
     let (bundle, _) = made(&host, 7);
     let target = Target::new();
@@ -215,7 +215,7 @@ fn import_refuses_bundle_with_unexpected_id_or_digest() {
 }
 
 #[test]
-fn import_derives_run_id_for_bundle_of_other_system() {
+fn import_derives_a_run_id_from_the_manifest_for_a_bundle_without_one() {
     let host = Host::new();
     let work = scratch();
     let mut inputs = random_inputs(work.path(), 5);
@@ -254,7 +254,7 @@ fn handmade(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn refused_archives_leave_no_files() {
+fn refused_bundle_archives_leave_no_files() {
     use tar::EntryType::{Block, Char, Fifo, Link, Regular, Symlink};
     let manifest = ("b/manifest.json", Regular, b"{}" as &[u8]);
     let invalid = ErrorCode::ArtifactImportSourceInvalid;

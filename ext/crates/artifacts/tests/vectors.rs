@@ -30,7 +30,7 @@ fn hash(text: &str) -> String {
 }
 
 #[test]
-fn canonical_json_matches_vectors() {
+fn canonical_json_matches_the_recorded_vectors() {
     let vectors = vectors();
     let rows = at(&vectors, &["stableJson"]).as_array().unwrap();
     assert_eq!(rows.len(), 4);
@@ -48,7 +48,7 @@ fn canonical_json_matches_vectors() {
 }
 
 #[test]
-fn canonical_json_limits_match_vectors() {
+fn canonical_json_limits_match_the_recorded_vectors() {
     let vectors = vectors();
     let nested = |levels: usize| {
         (0..levels).fold(
@@ -79,7 +79,7 @@ fn canonical_json_limits_match_vectors() {
 }
 
 #[test]
-fn bundle_digests_match_vectors() {
+fn bundle_digests_match_the_recorded_vectors() {
     let vectors = vectors();
     for key in ["fileListRich", "fileListEmpty", "fileListManifestOnly"] {
         let files = at(&vectors, &[key, "files"]).as_array().unwrap();
@@ -115,7 +115,7 @@ fn bundle_digests_match_vectors() {
 }
 
 #[test]
-fn content_digest_v1_matches_vectors() {
+fn content_digest_v1_matches_the_recorded_vectors() {
     let vectors = vectors();
     let dir = Dir::open(&root().join("c1")).unwrap();
     let expect = |inputs: &[&str], key: &str| {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cause_of_death_prefers_the_report_then_spawner_then_launcher_status() {
+    fn cause_of_guest_death_is_taken_from_report_then_spawner_then_launcher_status() {
         let killed = Some(ProcessEnd {
             code: None,
             signal: Some(9),

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn fix_depends_on_container_or_systemd_service() {
+    fn suggested_fix_depends_on_whether_a_container_or_systemd_service_runs_it() {
         for (surroundings, filter, proc) in [
             (
                 Surroundings::Container,
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn polled_memory_cause_names_the_cgroup_state() {
+    fn cause_of_a_polled_memory_limit_names_the_cgroup_state() {
         let rows = [(IsolationAxis::Memory, Enforcement::BestEffort)];
         let mut facts = facts(&[]);
         assert!(fixes(&test(facts.clone(), &rows, 7)).contains("none mounted"));
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_launcher_gives_no_cause_about_the_host() {
+    fn missing_launcher_is_not_blamed_on_the_host() {
         let rows = [(IsolationAxis::Files, Enforcement::NotEnforced)];
         let mut missing = test(facts(&[]), &rows, 0);
         assert_ne!(fixes(&missing), "");
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_step_without_matching_host_fact_gives_the_general_hint() {
+    fn failed_launch_step_without_matching_host_fact_gives_the_general_hint() {
         let one = fixes(&unbuilt(facts(&[]), "scratch", libc::ENOMEM));
         assert!(one.contains("disk_bytes"), "{one}");
     }

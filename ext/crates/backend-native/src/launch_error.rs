@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn forbids_full_is_true_only_for_missing_namespaces_and_mounts() {
+    fn only_failed_namespace_or_mount_steps_rule_out_isolation_level_full() {
         let failed = |step: &str| LaunchError::Step {
             step: step.to_owned(),
             subject: "x".to_owned(),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_is_attributed_to_the_wrapper_only_if_the_launcher_sent_no_message() {
+    fn launch_failure_is_attributed_to_the_wrapper_only_if_the_launcher_sent_nothing() {
         let died = || LaunchError::Died {
             status: "exit status 125".to_owned(),
         };
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_step_without_known_cause_gives_no_hints() {
+    fn failed_launch_step_without_known_cause_gives_no_hints() {
         let error = LaunchError::Step {
             step: "hostname".to_owned(),
             subject: "x".to_owned(),

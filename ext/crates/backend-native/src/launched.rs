@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_of_an_unknown_or_ended_program_is_ignored() {
+    fn launcher_reply_about_an_unknown_or_ended_program_is_ignored() {
         let mut launched = Launched::default();
         launched.running.insert(id("exec-1"), "sh".to_owned());
         for strange in [
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn first_failure_after_ready_is_stored_and_later_ones_are_ignored() {
+    fn only_the_first_failure_of_a_running_guest_is_stored() {
         let failed = |subject: &str| GuestReply::Failed {
             step: "channel".to_owned(),
             subject: subject.to_owned(),

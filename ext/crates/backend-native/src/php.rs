@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extension_lines_keep_order_and_exclude_wp_codebox_and_debuggers() {
+    fn php_extensions_keep_their_order_and_exclude_wp_codebox_and_debuggers() {
         let text = "; extension=no\nextension=pdo.so\n zend_extension = \"opcache.so\" ; x\n\
             extension=/a/libwp_codebox.so\nextension=wp_codebox\nzend_extension=xdebug\n\
             extension_dir=/x\nextension=mysqli";

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn decisive_trial_is_the_one_that_reached_its_level_or_the_first() {
+    fn decisive_self_test_trial_is_the_one_that_reached_its_level_or_the_first() {
         let mut both = answer(IsolationLevel::None);
         assert_eq!(both.decisive().level, IsolationLevel::Full);
         let mut second = answer(IsolationLevel::Reduced).trials.remove(0);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn report_of_an_unbuilt_guest_enforces_no_axis() {
+    fn isolation_report_of_a_guest_that_could_not_start_marks_every_axis_not_enforced() {
         let report = unbuilt(
             IsolationLevel::Full,
             "step unshare failed",

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_is_delivered_once_to_the_holder_of_its_ticket() {
+    fn guest_connection_is_delivered_once_to_the_request_with_its_ticket() {
         let (channel, theirs) = Channel::pair().unwrap();
         let tickets = Tickets::default();
         let (one, other) = (asked(&tickets, &channel), asked(&tickets, &channel));

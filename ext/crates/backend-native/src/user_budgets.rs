@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn only_limits_below_four_runs_are_reported() {
+    fn only_user_limits_too_low_for_four_runs_are_reported() {
         assert_eq!(over(LARGE, KernelMemory::Uncounted), Vec::<&str>::new());
         let small = UserBudgets {
             open_files: Some(4095),

@@ -385,7 +385,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn survey_includes_child_processes_and_their_memory() {
+    fn process_survey_includes_child_processes_and_their_memory() {
         let me = i32::try_from(std::process::id()).unwrap();
         let before = survey(me);
         assert!(before.memory > 0);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn survey_of_an_ended_process_is_zero() {
+    fn process_survey_of_an_ended_process_is_zero() {
         assert_eq!(survey(i32::MAX), Survey::default());
     }
 }

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn each_assertion_form_is_parsed() {
+    fn each_form_of_browser_assertion_is_parsed() {
         assert_eq!(form("exists:#a"), Form::Exists("#a".to_owned()));
         assert_eq!(
             form("count:li.x>=3"),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_assertion_states_the_actual_value() {
+    fn failed_browser_assertion_states_the_actual_value() {
         let observed = Observed {
             status: Some(404),
             ..Observed::default()

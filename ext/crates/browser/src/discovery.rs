@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrapper_script_is_resolved_to_the_executable() {
+    fn chromium_wrapper_script_is_resolved_to_the_browser_executable() {
         if Path::new("/usr/bin/chromium").exists() {
             let found = discover(None).unwrap();
             assert_eq!(found.program, "/usr/lib/chromium/chromium");

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_devices_and_single_arguments_are_parsed() {
+    fn browser_profile_device_and_single_emulation_arguments_are_parsed() {
         let low = read(&[("profile", "low-end-mobile-slow-4g")]).unwrap();
         assert_eq!(
             (low.device.width, low.slowdown, low.throttle),

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn observed_lists_are_bounded_and_counted() {
+    fn lists_of_console_messages_and_requests_are_bounded_and_count_the_rest() {
         let mut observed = Observed::default();
         for number in 0..ENTRIES as u64 + 5 {
             let entry =
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn dialogs_are_dismissed_and_windows_closed() {
+    fn page_dialogs_are_dismissed_and_new_windows_are_closed() {
         let mut observed = Observed {
             target: "ours".to_owned(),
             ..Observed::default()
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loads_of_the_main_frame_are_recorded() {
+    fn only_page_loads_of_the_main_frame_are_recorded() {
         let mut observed = Observed {
             frame: "main".to_owned(),
             ..Observed::default()

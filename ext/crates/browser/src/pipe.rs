@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_split_at_nul_bytes_at_any_read_size() {
+    fn browser_messages_are_split_at_nul_bytes_for_any_read_size() {
         let seen = read(b"{\"id\":1,\"result\":{}}\0{\"method\":\"a\"}\0not json\0[1]\0{\"id\"");
         assert_eq!(
             seen,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_event_is_dropped_and_the_next_message_read() {
+    fn oversized_browser_event_is_dropped_and_the_next_message_is_read() {
         let mut bytes = b"{\"method\":\"flood\",\"params\":{\"x\":\"".to_vec();
         bytes.resize(EVENT * 3, b'a');
         bytes.extend_from_slice(b"\"}}\0{\"id\":2}\0");
@@ -262,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn response_over_size_limit_closes_the_pipe() {
+    fn browser_response_above_the_size_limit_closes_the_pipe() {
         let mut bytes = b"{\"id\":3,\"x\":\"".to_vec();
         bytes.resize(ANSWER + 1024, b'a');
         assert_eq!(read(&bytes), ["the browser sent an answer without end"]);
     }
 
     #[test]
-    fn only_one_large_response_is_in_memory() {
+    fn only_one_large_browser_response_is_in_memory_at_a_time() {
         use std::sync::atomic::{AtomicUsize, Ordering};
         use std::time::Instant;
 
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn response_with_too_many_values_is_dropped() {
+    fn browser_response_with_too_many_json_values_is_dropped() {
         let few = format!("\"{}\"", "x".repeat(15 * EVENT));
         let many = format!("[{}0]", "[],".repeat(5 * EVENT));
         for (value, expected) in [(few, true), (many, false)] {

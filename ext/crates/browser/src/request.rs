@@ -400,7 +400,7 @@ mod tests {
     const ACTIONS: &str = "wordpress.browser-actions";
 
     #[test]
-    fn probe_arguments_are_parsed() {
+    fn browser_probe_arguments_are_parsed() {
         let task = read(
             PROBE,
             &[
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_arguments_are_refused_by_name() {
+    fn unsupported_browser_arguments_are_refused_and_named() {
         for (args, code, word) in [
             (
                 &["url=/", "route-host=a=b"][..],
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn evaluate_step_needs_its_own_permission() {
+    fn browser_evaluate_step_needs_its_own_command_in_the_policy() {
         let steps = r#"steps-json=[{"kind":"evaluate","expression":"1"}]"#;
         let refused = read(ACTIONS, &["url=/", steps]).unwrap_err();
         assert_eq!(refused.code, ErrorCode::CommandDisallowed);

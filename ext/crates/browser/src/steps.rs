@@ -298,7 +298,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn invalid_step_is_refused_with_its_index() {
+    fn invalid_browser_step_is_refused_with_its_index() {
         let steps = parse(
             r##"[{"kind":"navigate","url":"/x"},{"kind":"fill","selector":"#a","value":""},
                 {"action":"press","key":"Enter"},{"kind":"waitFor","selector":"#b","state":"hidden"},
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_step_member_is_an_error() {
+    fn unknown_browser_step_member_is_an_error() {
         let expression = |json: &str| match parse(json).map(|mut steps| steps.remove(0).act) {
             Ok(StepAction::Evaluate { assert, .. }) => Ok(assert),
             Ok(other) => panic!("{other:?}"),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_and_state_steps_are_parsed() {
+    fn browser_wait_and_state_steps_are_parsed() {
         for (json, act) in [
             (
                 r#"{"kind":"waitFor","waitFor":"networkidle"}"#,
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn json_values_are_compared_by_value() {
+    fn json_comparison_ignores_number_form_and_member_order() {
         for (a, b, equal) in [
             (json!(1), json!(1.0), true),
             (json!({"a": 1, "b": [2]}), json!({"b": [2.0], "a": 1}), true),

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn storage_state_is_parsed_and_converted_to_script() {
+    fn browser_storage_state_is_parsed_and_converted_to_a_script() {
         let state = StorageState::parse(
             r#"{"cookies":[{"name":"a","value":"secret","domain":"localhost","httpOnly":true}],
                 "origins":[{"origin":"http://localhost","localStorage":[{"name":"k","value":"</script>"}]}]}"#,

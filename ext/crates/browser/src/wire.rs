@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_match_requests_while_dialogs_are_handled() {
+    fn browser_response_is_matched_to_its_request_while_a_dialog_is_handled() {
         let answer = |message: &Value| {
             let id = message["id"].as_u64().unwrap();
             match message["method"].as_str().unwrap() {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_times_out_and_browser_exit_shows_its_stderr() {
+    fn unanswered_browser_request_times_out_and_browser_exit_shows_its_stderr() {
         with_browser(
             |message| match message["method"].as_str().unwrap() {
                 "silence" => vec!["{\"method\":\"x\"}".to_owned()],
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn late_stderr_is_shown_and_missing_stderr_waits_bounded() {
+    fn late_browser_stderr_is_shown_and_the_wait_for_it_is_limited() {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
         for ends in [true, false] {
             let ((_input, to_input), (from_output, output), (from_errors, errors)) =
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn page_crash_ends_every_wait() {
+    fn page_crash_ends_the_pending_browser_request() {
         with_browser(
             |_| vec!["{\"method\":\"Inspector.targetCrashed\",\"params\":{}}".to_owned()],
             |wire| {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_columns_are_omitted_before_text_is_cut() {
+    fn narrow_table_omits_optional_columns_before_it_truncates_text() {
         assert!(table(COLUMNS, &rows(), Some(100))[0].contains("MODE"));
         let middle = table(COLUMNS, &rows(), Some(38));
         assert!(
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_complete_single_lines_in_a_pipe() {
+    fn table_rows_written_to_a_pipe_are_complete_single_lines() {
         let lines = table(COLUMNS, &rows(), None);
         assert!(lines[1].ends_with("every product in the shop"), "{lines:?}");
         assert!(lines[2].ends_with("価格を直す and more"), "{lines:?}");

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn number_without_unit_and_invalid_text_are_rejected() {
+    fn duration_without_unit_and_invalid_duration_are_rejected() {
         for text in [
             "90",
             "99999999999999999999",

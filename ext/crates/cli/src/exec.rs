@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_status_equals_that_of_the_program() {
+    fn exec_exit_status_equals_that_of_the_program() {
         let output = Output::new(true);
         let end = |code, signal, end: &str| LiveEnd {
             code,

@@ -248,7 +248,7 @@ mod tests {
     const INVISIBLE: &str = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2060}\u{2066}\u{3164}\u{fe0f}\u{feff}\u{1d173}\u{e0041}";
 
     #[test]
-    fn json_is_escaped_the_same_for_any_chunk_size() {
+    fn json_output_is_escaped_the_same_for_any_chunk_size() {
         let text = json!({ "a": format!("𝄞{INVISIBLE}é") }).to_string();
         for size in 1..text.len() {
             let mut out = PlainJson {

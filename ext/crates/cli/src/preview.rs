@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn preview_hold_time_is_limited() {
+    fn preview_hold_time_outside_its_bounds_is_rejected() {
         for (given, expected) in [("30s", 30_000), ("10m", 600_000), ("1h", 3_600_000)] {
             assert_eq!(time(&["--preview-hold", given]).unwrap(), Some(expected));
         }

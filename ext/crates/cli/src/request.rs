@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mount_is_split_at_the_last_guest_path() {
+    fn mount_argument_is_split_at_the_last_guest_path() {
         let row = mount("/srv/a:b:/workspace/x:ro", GitMode::Auto).unwrap();
         assert_eq!(
             (row.source.as_str(), row.target.as_str(), row.mode),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_with_units_are_parsed() {
+    fn limit_sizes_with_units_are_parsed() {
         assert_eq!(bytes("--memory", "2M").unwrap(), 2 << 20);
         for bad in ["", "M", "-1", "99999999999999999999", "1.5M"] {
             assert!(bytes("--memory", bad).is_err(), "{bad}");

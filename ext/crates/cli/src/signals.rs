@@ -76,7 +76,7 @@ mod tests {
 
     /// Every Rust program ignores SIGPIPE (signal 13), and no test runner ignores SIGCHLD.
     #[test]
-    fn ignored_signals_are_read_from_proc() {
+    fn ignored_signals_of_the_process_are_read_from_proc() {
         assert_eq!(ignored() >> 12 & 1, 1);
         assert_eq!(ignored() >> 16 & 1, 0);
     }

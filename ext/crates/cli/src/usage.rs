@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn json_flag_after_double_dash_belongs_to_the_inner_program() {
+    fn json_flag_after_double_dash_belongs_to_the_program_in_the_sandbox() {
         let json = |line: &str| read(&words(line)).is_ok_and(|(_, output)| output.is_json());
         assert!(json("wp-codebox runs list --json"));
         assert!(!json("wp-codebox runs list"));

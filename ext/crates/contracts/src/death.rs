@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn error_data_of_guest_death_omits_unknown_members() {
+    fn error_data_of_a_guest_death_omits_members_without_a_known_value() {
         let death = GuestDeath {
             process: GuestProcess::Launcher,
             signal: Some(9),

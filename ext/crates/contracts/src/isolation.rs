@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_level_requires_at_least_the_enforcement_of_reduced() {
+    fn isolation_level_full_requires_at_least_the_enforcement_of_level_reduced() {
         for &axis in IsolationAxis::ALL {
             let least = |level: IsolationLevel| level.least(axis);
             assert!(least(IsolationLevel::Full) >= least(IsolationLevel::Reduced));

@@ -403,7 +403,7 @@ mod tests {
 
     /// Two peers that only send would deadlock once both socket buffers are full.
     #[test]
-    fn exchange_receives_while_the_peer_does_not_read() {
+    fn exchange_receives_data_even_while_the_peer_does_not_read() {
         let (ours, theirs) = conversation(64);
         let (mut pending, line) = (0, vec![b'x'; 8 * 1024 * 1024]);
         loop {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn send_calls_idle_while_the_socket_is_full_and_returns_its_error() {
+    fn send_on_a_full_socket_calls_the_idle_callback_and_returns_the_callbacks_error() {
         let (ours, _theirs) = conversation(64);
         let mut calls = 0;
         let sent = ours.send_line(&vec![b'x'; 8 * 1024 * 1024], || {
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_sent_before_the_runner_closed_its_socket_are_received() {
+    fn frames_sent_before_the_peer_closed_its_socket_are_received() {
         let (ours, theirs) = conversation(64);
         say(&theirs, b"no\n");
         drop(theirs);

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_read_back_and_invalid_line_is_an_error() {
+    fn control_frames_are_read_back_and_an_invalid_line_is_an_error() {
         let (a, b) = UnixStream::pair().unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();
         (&a).write_all(b"{\"type\":\"nope\"}\n").unwrap();
@@ -115,7 +115,7 @@ mod tests {
     /// Regression test of a fuzzing find: the last bit of a double changed between caller and
     /// runner.
     #[test]
-    fn doubles_are_read_back_bit_for_bit() {
+    fn floating_point_numbers_in_frames_are_read_back_bit_for_bit() {
         for number in [
             "118446744073709570000.0",
             "0.1",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn resumed_reader_returns_bytes_read_ahead() {
+    fn resumed_frame_reader_returns_bytes_that_were_read_ahead() {
         let (a, b) = UnixStream::pair().unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_frame_is_an_error() {
+    fn truncated_control_frame_is_an_error() {
         let (a, b) = UnixStream::pair().unwrap();
         (&a).write_all(b"{\"type\":\"cancel\"").unwrap();
         drop(a);

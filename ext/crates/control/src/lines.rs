@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_whole_for_single_byte_reads_and_multi_line_reads() {
+    fn line_buffer_returns_whole_lines_for_single_byte_and_multi_line_reads() {
         let text = b"one\n\ntwo three\nrest";
         let wanted = [&b"one"[..], b"", b"two three"];
         let mut single = LineBuffer::default();

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn request_carries_version_and_actor_and_receives_its_reply() {
+    fn control_request_carries_version_and_actor_and_receives_its_reply() {
         let directory = run_dir(|listener| {
             let (stream, _) = listener.accept().unwrap();
             let mut line = String::new();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_listener_is_not_held_and_oversized_request_is_not_sent() {
+    fn sandbox_without_listener_is_reported_as_not_held_and_oversized_request_not_sent() {
         let directory = run_dir(drop);
         let refused = || loop {
             match LiveClient::connect(directory.path(), 1024) {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_reply_line_and_overlong_line_are_errors() {
+    fn invalid_or_overlong_reply_of_a_sandbox_is_an_error() {
         let directory = run_dir(|listener| {
             for line in ["{\"type\":\"of-tomorrow\"}\n".to_owned(), "x".repeat(2000)] {
                 let (mut stream, _) = listener.accept().unwrap();

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn error_frame_before_close_is_received() {
+    fn error_frame_sent_before_the_connection_closes_is_received() {
         let request: RunRequest = serde_json::from_value(json!({
             "schema": "wp-codebox/run-request/v1",
             "run_id": format!("run_{}", "0".repeat(32)),

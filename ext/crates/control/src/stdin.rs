@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn credit_starts_with_the_first_grant_and_ends_when_stdin_closes() {
+    fn stdin_credit_starts_with_the_first_grant_and_ends_when_stdin_closes() {
         let mut credit = StdinCredit::default();
         let grant = LiveReply::StdinCredit { bytes: 7 };
         credit.update(&grant);

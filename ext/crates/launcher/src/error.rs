@@ -154,7 +154,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn step_names_are_unique() {
+    fn launch_step_names_are_unique() {
         let names: BTreeSet<_> = Step::ALL.iter().map(|step| step.name()).collect();
         assert_eq!(names.len(), Step::ALL.len());
     }

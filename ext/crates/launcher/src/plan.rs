@@ -236,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn minimal_plan_is_accepted() {
+    fn minimal_launch_plan_is_accepted() {
         check(&plan(vec![bind("/usr", "/usr")])).unwrap();
     }
 
     /// A seed that an earlier check refuses would keep the fuzzer from reaching the later checks.
     #[test]
-    fn fuzzer_seed_plans_give_the_result_that_their_name_states() {
+    fn launch_plans_in_fuzzer_seeds_give_the_result_that_their_name_states() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
         let seeds = std::fs::read_dir(format!("{root}/../../../tests/fuzz/corpus/launch_plan"));
         let mut seen = 0;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_with_host_root_or_dot_dot_paths_is_refused() {
+    fn launch_plan_with_host_root_relative_or_dot_dot_paths_is_refused() {
         for (path, target) in [
             ("/", "/host"),
             ("/usr", "/"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_plan_accepts_only_host_paths_shown_in_place() {
+    fn reduced_launch_plan_accepts_only_host_paths_mounted_at_the_same_path() {
         let reduced = |mounts| LaunchPlan {
             level: IsolationLevel::Reduced,
             mounts,
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_id_0_and_writable_root_are_refused() {
+    fn launch_plan_with_guest_id_0_or_writable_root_is_refused() {
         let mut root = plan(vec![]);
         root.guest_id = 0;
         assert!(check(&root).is_err());

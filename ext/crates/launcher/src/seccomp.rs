@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn ignored_syscalls_are_not_in_the_enosys_list() {
+    fn syscalls_that_seccomp_ignores_are_not_in_the_enosys_list() {
         for (number, _) in IGNORED.iter().chain(reduced::IGNORED) {
             assert!(!ABSENT.contains(number), "{number}");
         }
     }
 
     #[test]
-    fn no_syscall_is_in_two_lists() {
+    fn no_syscall_is_in_two_seccomp_lists() {
         let plain: BTreeSet<_> = COMMON.iter().chain(LEGACY).collect();
         assert_eq!(plain.len(), COMMON.len() + LEGACY.len(), "listed twice");
         for (number, _) in CHECKED {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn dangerous_syscalls_are_in_no_allow_list() {
+    fn dangerous_syscalls_are_in_no_seccomp_allow_list() {
         let dangerous = [
             libc::SYS_ptrace,
             libc::SYS_process_vm_readv,

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_step_ends_a_serving_guest_and_is_recorded_by_a_self_test() {
+    fn failed_launch_step_ends_a_normal_guest_but_is_only_recorded_by_a_self_test() {
         let mut serving = Shortfalls::new(LaunchPurpose::Serve);
         assert!(serving.tolerate(failed(Step::Landlock, "x")).is_err());
         assert_eq!(serving.tolerate(Ok(7)), Ok(Some(7)));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_namespace_weakens_the_axis_it_protects() {
+    fn missing_namespace_lowers_the_isolation_axis_it_protects() {
         let mut probing = Shortfalls::new(LaunchPurpose::Probe);
         for name in ["network namespace", "ipc namespace"] {
             probing.tolerate(failed(Step::Unshare, name)).unwrap();

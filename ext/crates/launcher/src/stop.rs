@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn session_contains_its_members_and_descendants_of_its_leader() {
+    fn process_session_contains_its_members_and_descendants_of_its_leader() {
         let all = [
             (1, 0, 1),
             (10, 1, 10),

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_components_and_components_under_sandbox_posture_are_refused() {
+    fn duplicate_components_and_components_with_filesystem_policy_sandbox_are_refused() {
         let twice = [
             component("a", ComponentLoad::Plugin),
             component("A", ComponentLoad::MuPlugin),

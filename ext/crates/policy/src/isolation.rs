@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn absent_isolation_fields_require_level_full_without_floors() {
+    fn policy_without_isolation_fields_requires_level_full_and_sets_no_floors() {
         for document in [
             json!({}),
             json!({"isolation_floors": {}}),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_isolation_fields_is_reported() {
+    fn every_invalid_isolation_field_of_a_policy_is_reported() {
         let issues = demands(&json!({
             "minimum_isolation": "none",
             "isolation_floors": {"memory": "strict", "moon": "enforced"},

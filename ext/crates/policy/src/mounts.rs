@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_must_fit_the_filesystem_posture_of_the_policy() {
+    fn mounts_must_fit_the_filesystem_setting_of_the_policy() {
         let mut policy = defaults(vec![]);
         policy.filesystem = FilesystemPolicy::ReadonlyMounts;
         let mut row = mount("/workspace/a");

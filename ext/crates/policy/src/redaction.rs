@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_configured_values_are_redacted() {
+    fn json_and_url_escaped_secrets_are_redacted() {
         let secret = "pa/ss\"word 1 é";
         let redactor = Redactor::new(&[secret.to_owned()]);
         for encoded in [secret, r#"pa\/ss\"word 1 \u00e9"#, "pa/ss%22word+1+%c3%a9"] {
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn numeric_secrets_are_redacted_but_numeric_values_are_not() {
+    fn secret_that_consists_of_digits_is_redacted() {
         let number = "12345678901";
         let secrets = Redactor::with_secrets(&[], [number]);
         assert_ne!(secrets.redact(number), number);
     }
 
     #[test]
-    fn safe_cut_never_splits_a_partially_received_value() {
+    fn safe_cut_ends_before_a_partially_received_secret() {
         let secret = "first line\nsecond/line";
         let redactor = Redactor::new(&[secret.to_owned()]);
         let text = format!("ab\n{secret}");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_nested_json_are_redacted() {
+    fn secrets_in_error_message_hint_and_nested_data_are_redacted() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         let error = ErrorBody::new(
             wp_codebox_contracts::ErrorCode::RunFailed,
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_at_any_offset_are_found() {
+    fn secret_at_any_offset_of_a_large_text_is_found() {
         let redactor = Redactor::default();
         for offset in [0, 61_430, 65_530, 131_070] {
             let text = format!("{}{}", " ".repeat(offset), "ghp_abcdefghijklmnopqrst1");

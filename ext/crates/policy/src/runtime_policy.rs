@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn enforceable_policies_are_accepted() {
+    fn runtime_policies_with_enforceable_values_are_accepted() {
         assert_eq!(validate(&good()), []);
         for word in ["sandbox", "readonly-mounts", "readwrite-mounts"] {
             let mut doc = good();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn isolation_requirements_round_trip_and_cannot_be_lowered() {
+    fn isolation_fields_of_a_policy_round_trip_and_level_none_is_refused() {
         let mut doc = good();
         doc["minimum_isolation"] = json!("reduced");
         doc["isolation_floors"] = json!({"memory": "enforced"});
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn unenforceable_policy_values_are_refused() {
+    fn runtime_policy_values_that_cannot_be_enforced_are_refused() {
         let rows = [
             ("network", json!("allow")),
             ("approvals", json!("on-write")),

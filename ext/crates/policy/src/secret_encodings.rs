@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_cut_at_any_byte_is_open_from_its_first_byte() {
+    fn truncated_encoding_of_a_secret_is_a_possible_match_from_its_first_byte() {
         let encodings = one(VALUE);
         for (name, written) in WRITTEN {
             let text = format!("({written})").into_bytes();
@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn value_that_contains_an_escape_like_text_is_found() {
+    fn secret_that_itself_looks_like_escaped_text_is_found() {
         for (value, written) in [
             ("100%25x-100%25x", "100%2525x-100%2525x"),
             (r"C:\new\table", r"C:\\new\\table"),
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn single_line_breaks_are_skipped_in_base64_only() {
+    fn single_line_breaks_inside_a_secret_are_skipped_only_in_base64() {
         let encodings = one(VALUE);
         let broken = b"cC9hK3Micyd3w7w\n\ng4oKsIDwmPn4qMT1ceg==";
         assert_eq!(encodings.search(broken).found, []);
@@ -678,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_matches_are_merged_and_keep_their_value_index() {
+    fn overlapping_matches_of_one_secret_are_merged_into_one() {
         let encodings = SecretEncodings::of(["abcabcabcabc", "short", "xyzxyzxyz"]);
         let search = encodings.search(b"-abcabcabcabcabc-xyzxyzxyz-short");
         let found: Vec<_> = search
@@ -693,7 +693,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_encodings_is_linear_in_value_length() {
+    fn memory_for_the_encodings_of_a_secret_is_linear_in_its_length() {
         let value: String = (0..16 * 1024_u32)
             .map(|n| char::from(33 + (n.wrapping_mul(2_654_435_761) >> 16) as u8 % 94))
             .collect();

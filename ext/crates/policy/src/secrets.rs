@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_need_a_secrets_policy_and_network_access() {
+    fn secrets_are_refused_without_secrets_policy_or_network_access() {
         let one = [secret("API_KEY", VALUE, &["api.example.org"])];
         let mut none = policy(&[]);
         none.secrets = SecretsPolicy::None;

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_keys_are_quoted_in_paths() {
+    fn unusual_keys_are_quoted_in_the_json_path_of_an_issue() {
         assert_eq!(member("$", "a_b-c"), "$.a_b-c");
         assert_eq!(member("$", "a.b"), "$[\"a.b\"]");
         assert_eq!(member("$", ""), "$[\"\"]");

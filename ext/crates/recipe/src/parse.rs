@@ -38,7 +38,7 @@ mod tests {
     use crate::grammar::fullest;
 
     #[test]
-    fn model_round_trips_every_member_of_the_grammar() {
+    fn recipe_type_round_trips_every_member_of_the_grammar() {
         let document = fullest(&RECIPE);
         assert_eq!(check(&RECIPE, &document), []);
         let recipe = parse(document.to_string().as_bytes()).unwrap();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_member_is_refused_in_every_object() {
+    fn unknown_member_is_refused_in_every_recipe_object() {
         // Adds one unknown member to each object of the largest document in turn.
         let document = fullest(&RECIPE);
         let mut places = Vec::new();

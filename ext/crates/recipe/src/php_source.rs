@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn json_values_become_inert_php_literals() {
+    fn json_values_become_php_literals_without_executable_code() {
         for (value, php) in [
             (json!(null), "null"),
             (json!(true), "true"),

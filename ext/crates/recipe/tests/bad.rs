@@ -1167,7 +1167,7 @@ fn unsupported() -> Vec<Row> {
 }
 
 #[test]
-fn each_fault_yields_exactly_its_code_and_path() {
+fn each_recipe_fault_yields_exactly_its_error_code_and_path() {
     let host = FakeHost::default();
     let groups = [
         ("shape", shape()),
@@ -1199,7 +1199,7 @@ fn each_fault_yields_exactly_its_code_and_path() {
 }
 
 #[test]
-fn recipes_without_the_fault_are_valid() {
+fn recipe_variants_without_the_tested_faults_are_valid() {
     let host = FakeHost::default();
     let good = [
         json!({}),
@@ -1269,7 +1269,7 @@ fn archive_without_required_sha256_is_refused() {
 }
 
 #[test]
-fn issues_are_collected_in_section_order() {
+fn recipe_issues_are_collected_in_section_order() {
     let host = FakeHost::default();
     let document = with(&json!({
         "distribution": {"name": "", "wordpress": {"root": "/x"}},
@@ -1313,7 +1313,7 @@ fn issues_are_collected_in_section_order() {
 }
 
 #[test]
-fn given_policy_must_be_valid_and_list_every_command() {
+fn policy_given_for_a_recipe_must_be_valid_and_list_every_command() {
     let host = FakeHost::default();
     let good = json!({"network": "deny", "filesystem": "readwrite-mounts", "commands": ["wordpress.run-php"], "secrets": "none", "approvals": "never"});
     let document = with(&json!({}));
@@ -1407,7 +1407,7 @@ fn number_of_issues_is_bounded_for_hostile_recipes() {
 }
 
 #[test]
-fn issues_never_repeat_secret_values() {
+fn recipe_issues_never_repeat_secret_values() {
     // Any text in a wrong position could be a secret value.
     let host = FakeHost::default();
     let document = with(&inputs(

@@ -138,7 +138,7 @@ fn plan_of(over: &Value) -> Value {
 }
 
 #[test]
-fn default_values_match_the_public_system_and_are_shown() {
+fn recipe_plan_shows_every_default_value_including_its_origin() {
     let plan = plan_of(&json!({
         "inputs": {
             "mounts": [{"source": "./dir", "target": "/workspace/a"}],
@@ -202,7 +202,7 @@ fn code_file_beside_the_recipe_is_staged() {
 }
 
 #[test]
-fn plan_shows_secret_names_and_routes_only() {
+fn recipe_plan_shows_names_and_hosts_of_secrets_but_no_values() {
     let plan = plan_of(&json!({
         "inputs": {"secretEnv": ["API_KEY", "NOT_THERE"]},
         "distribution": {"name": "D", "wordpress": {"root": "/wordpress"}, "safety": {"network": "declared", "allowedHosts": ["api.example.org"], "secretEnv": ["API_KEY"]}},
@@ -222,7 +222,7 @@ fn plan_shows_secret_names_and_routes_only() {
 }
 
 #[test]
-fn invalid_recipe_has_no_plan() {
+fn no_plan_is_produced_for_an_invalid_recipe() {
     let host = FakeHost {
         facts: HostFacts {
             parent_site: ParentSite::Present,
@@ -270,7 +270,7 @@ fn invalid_recipe_has_no_plan() {
 
 /// WordPress's own validator checks the same files with the generated schema.
 #[test]
-fn schema_examples_are_accepted_or_refused_as_their_names_say() {
+fn recipe_schema_examples_named_valid_are_accepted_and_others_refused() {
     let directory = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../abilities/schemas/examples/workspace-recipe");
     let mut seen = (0, 0);

@@ -99,7 +99,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn cancel_kills_current_guests_and_each_later_one() {
+    fn cancellation_kills_running_guests_and_every_guest_started_later() {
         let kills = Arc::new(AtomicUsize::new(0));
         let hook = |kills: &Arc<AtomicUsize>| -> Kill {
             let kills = Arc::clone(kills);

@@ -50,7 +50,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn disk_usage_of_tree_is_measured() {
+    fn disk_usage_of_a_directory_tree_is_measured() {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir_all(temp.path().join("t/u")).unwrap();
         fs::write(temp.path().join("t/u/f"), vec![1_u8; 100_000]).unwrap();

@@ -330,7 +330,7 @@ mod tests {
     /// Every program named in the registry exists, and every program file is named in the
     /// registry.
     #[test]
-    fn registry_and_program_files_match() {
+    fn command_registry_and_guest_program_files_match() {
         let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../share/guest/commands");
         let named: BTreeSet<String> = wp_codebox_policy::registry()
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn command_program_receives_call_as_json_on_stdin() {
+    fn guest_program_of_a_command_receives_its_call_as_json_on_stdin() {
         let cwd = GuestPath::new("/tmp").unwrap();
         let made = command_program(
             &call("wordpress.rest-request", &["path=/a=b", "params-json={}"]),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn working_directory_is_first_writable_mount() {
+    fn working_directory_of_a_guest_program_is_the_first_writable_mount() {
         let row = |target: &str, access| GuestMount {
             target: GuestPath::new(target).unwrap(),
             workspace: GuestPath::new(target).unwrap(),

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn appended_events_are_read_back_in_order() {
+    fn appended_journal_events_are_read_back_in_order() {
         let temp = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(temp.path()).unwrap();
         let id = ExecutionId::new("exec-1").unwrap();

@@ -39,7 +39,7 @@ mod tests {
     use rustix::io::Errno;
 
     #[test]
-    fn exhausted_kernel_resource_gives_busy() {
+    fn exhausted_kernel_resource_gives_error_code_busy() {
         let body = |errno| kernel_error(ErrorCode::Internal, "it", &io::Error::from(errno));
         for errno in [
             Errno::NOSPC,

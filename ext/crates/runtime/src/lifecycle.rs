@@ -67,7 +67,7 @@ mod tests {
     use RuntimeState as S;
 
     #[test]
-    fn destroy_is_legal_and_idempotent_everywhere() {
+    fn destroy_is_allowed_and_idempotent_in_every_sandbox_state() {
         for start in [
             S::Requested,
             S::Provisioning,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn states_advance_in_order_and_never_go_back() {
+    fn sandbox_states_advance_in_order_and_never_go_back() {
         let mut state = S::Requested;
         for next in [
             S::Provisioning,

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_first_version_can_be_read() {
+    fn run_record_of_the_first_format_version_can_be_read() {
         let temp = tempfile::tempdir().unwrap();
         let old = format!(
             r#"{{"run_id":"{}","created_at":"a","updated_at":"b","status":"ended","outcome":"failed","reason":"why"}}"#,
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn record_head_matches_complete_record() {
+    fn head_of_a_run_record_matches_the_complete_record() {
         let temp = tempfile::tempdir().unwrap();
         let mut record = RunRecord::begun(&NewRun {
             goal: Some("\"status\": \"ended\",\n".repeat(50)),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn detach_is_recorded_once_and_not_after_end() {
+    fn detach_is_recorded_once_and_not_after_the_run_has_ended() {
         let temp = tempfile::tempdir().unwrap();
         let record = RunRecord::begun(&NewRun::new(run()));
         record.write(temp.path()).unwrap();

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panic_takes_precedence_over_restart_and_restart_over_kill() {
+    fn supervisor_death_is_attributed_to_panic_before_host_restart_before_kill() {
         let note = |boot_id: &str, oom_kills| HostNote {
             boot_id: boot_id.to_owned(),
             oom_kills,

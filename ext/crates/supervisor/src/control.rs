@@ -154,7 +154,7 @@ mod tests {
     use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
     #[test]
-    fn tool_result_is_accepted_and_runner_frame_is_invalid() {
+    fn caller_may_send_tool_results_and_cancel_but_not_tool_requests_or_errors() {
         let result = json!({"request_id": "r"});
         let answer = Frame::ToolResult {
             result: result.clone(),

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_caller_receives_all_frames() {
+    fn caller_that_reads_receives_all_frames() {
         let (outbox, theirs) = outbox(RunMode::Attached, LONG_TIMEOUTS);
         let reader = std::thread::spawn(move || read_all(theirs));
         for seq in 1..=14 {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn last_frame_is_abandoned_after_its_time_limit() {
+    fn last_frame_is_abandoned_if_the_caller_does_not_read_it_in_time() {
         let brief = Duration::from_millis(300);
         let detached = SendTimeouts {
             last_detached: brief,

@@ -157,7 +157,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     #[test]
-    fn only_the_first_result_of_the_open_request_is_returned() {
+    fn only_the_first_result_for_the_pending_tool_request_is_returned() {
         let rig = rig(RunMode::Attached);
         // Delivered before the request, so it must be dropped.
         rig.answers
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn request_to_detached_or_disconnected_caller_fails_at_once() {
+    fn tool_request_to_a_detached_or_disconnected_caller_fails_at_once() {
         let detached = rig(RunMode::Detached);
         let gone = rig(RunMode::Attached);
         gone.answers.close();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_ends_when_run_is_detached_cancelled_or_caller_disconnects() {
+    fn wait_for_a_tool_result_ends_on_detach_cancellation_or_disconnect() {
         let ends: [fn(&Fixture); 3] = [
             |rig| rig.attachment.detach(),
             |rig| rig.cancellation.cancel(CancelReason::Asked),

@@ -169,7 +169,7 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
-    fn own_user_may_connect_and_listening_socket_is_rejected() {
+    fn caller_of_the_same_user_may_connect_and_a_listening_socket_is_rejected() {
         let (a, _b) = UnixStream::pair().unwrap();
         assert_eq!(check(&a, None).unwrap(), Caller::Trusted);
         let temp = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn caller_has_rights_of_its_own_groups_only() {
+    fn untrusted_caller_has_rights_only_of_its_own_uid_and_groups() {
         let caller = Caller::Other {
             uid: 33,
             gid: 33,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn program_is_run_as_root_only_below_root_owned_directories() {
+    fn program_in_a_directory_that_others_can_write_is_not_run_as_root() {
         only_root_can_change(Path::new("/bin/sh")).unwrap();
         let temp = tempfile::tempdir().unwrap();
         let program = temp.path().join("launch");

@@ -222,7 +222,7 @@ mod tests {
     const TEXT: &str = "# A\n- no claim\n## Stops (tested)\n- one. Test: `a`.\n- two\n  lines. Tests: `b`,\n  `c`.\n- none\n\n| x | y |\n|---|---|\n| r | Test: `d` |\n## B\n- free\n";
 
     #[test]
-    fn bullets_and_rows_below_marked_headings_are_claims_with_tests() {
+    fn bullets_and_table_rows_below_marked_headings_are_claims_that_cite_tests() {
         let (items, findings) = claims(TEXT);
         let tests: Vec<Vec<&str>> = items
             .iter()
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn test_titles_that_are_sentences_are_found() {
+    fn test_titles_of_php_phpt_and_javascript_tests_are_found() {
         let php =
             "\t$t->test(\n\t\t'the caller\\'s codes: all',\n\t\tstatic function () {}\n\t);\n";
         assert_eq!(titles(php), ["the caller's codes: all"]);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_discovered_and_a_missing_required_page_is_a_finding() {
+    fn pages_with_claims_are_discovered_and_a_missing_required_page_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = root.path().join(name);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn test_title_that_is_a_sentence_can_be_cited() {
+    fn claim_can_cite_a_test_title_that_is_a_sentence() {
         let (items, _) = claims("# A (tested)\n- one. Tests: `it is, so`,\n  `b_c`.\n");
         assert_eq!(items[0].tests, ["it is, so", "b_c"]);
     }

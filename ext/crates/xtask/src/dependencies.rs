@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn crate_dependencies_against_the_rule_are_findings() {
+    fn forbidden_dependency_between_workspace_crates_is_reported() {
         assert!(
             judge(&metadata(
                 "wp-codebox-policy",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn indirect_async_runtime_dependency_of_the_extension_is_a_finding() {
+    fn indirect_async_runtime_dependency_of_the_extension_is_reported() {
         let tree = "wp-codebox-ext v0.1.0 (/src/ext)\nserde v1.0.0\nserde v1.0.0 (*)\n";
         assert!(judge_extension(tree).is_empty());
         let with = format!("{tree}some-client v1.0.0\ntokio v1.0.0\ntokio-macros v2.0.0\n");

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_in_code_and_links_with_a_scheme_are_not_followed() {
+    fn markdown_links_in_code_or_with_a_url_scheme_are_not_checked() {
         let text = "see [a](b.md) and [c](d/e.md#f)\n`[x](y.md)` [w](https://example.org)\n```\n[n](o.md)\n```\n";
         assert_eq!(
             links(text),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_its_file_or_heading_is_a_finding() {
+    fn markdown_link_to_a_missing_file_or_heading_is_reported() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("docs")).unwrap();
         let write = |name: &str, text: &str| std::fs::write(root.path().join(name), text).unwrap();

@@ -189,7 +189,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn every_listed_subcommand_is_parsed_and_has_one_line_in_the_list() {
+    fn every_xtask_subcommand_is_parsed_and_has_one_line_in_the_usage_text() {
         assert_eq!(parse(&[]), Some(Task::Help));
         let text = usage();
         let mut tasks = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn workspace_root_is_the_checkout_of_the_caller() {
+    fn workspace_root_is_found_from_the_manifest_or_the_current_directory() {
         let directory = tempfile::tempdir().unwrap();
         let [a, b] = ["a", "b"].map(|name| directory.path().join(name));
         for root in [&a, &b] {

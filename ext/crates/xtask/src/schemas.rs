@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn open_objects_in_input_schemas_must_be_listed_as_free() {
+    fn input_schema_object_may_allow_unknown_members_only_if_listed_as_free() {
         let input = |part: Value| {
             let mut schema = good();
             schema["additionalProperties"] = json!(false);

@@ -236,7 +236,7 @@ mod tests {
     const HEAD: &str = "//! Purpose.\n#![forbid(unsafe_code)]\n";
 
     #[test]
-    fn capability_used_outside_its_crates_is_a_finding() {
+    fn environment_or_mount_call_outside_the_allowed_crates_is_reported() {
         let text = format!("{HEAD}fn f() {{ std::env::var(\"X\"); }}\n");
         assert_eq!(
             rust("policy", "ext/crates/policy/src/lib.rs", &text).len(),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn compile_time_checkout_paths_are_findings() {
+    fn compile_time_path_of_the_checkout_is_reported() {
         let shown = "ext/crates/policy/tests/plans.rs";
         let judge = |line: &str| compiled_paths(shown, &format!("{HEAD}\n{line}\n"));
         assert_eq!(
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn product_names_are_allowed_only_in_contract_values() {
+    fn name_of_another_product_is_allowed_only_in_contract_values() {
         let judge = |line: &str| {
             let text = format!("{HEAD}const A: &str = {line};\n");
             rust("recipe", "ext/crates/recipe/src/lib.rs", &text).len()

@@ -81,7 +81,7 @@ fn git(input: &Tree, patch: &str) -> Option<Tree> {
 }
 
 #[test]
-fn patch_scenarios_yield_the_expected_files_or_error() {
+fn each_patch_fixture_yields_its_expected_files_or_error() {
     let mut folders: Vec<PathBuf> = std::fs::read_dir(fixtures())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -238,7 +238,7 @@ fn git_diff_is_applied_with_the_same_result_as_git_apply() {
 }
 
 #[test]
-fn begin_patch_form_equals_unified_form() {
+fn begin_patch_format_gives_the_same_result_as_a_unified_diff() {
     let mut dice = Random(0xabcd_ef01_2345_6789);
     let mut applied = 0;
     for round in 0..300 {
@@ -273,7 +273,7 @@ fn begin_patch_form_equals_unified_form() {
 }
 
 #[test]
-fn replacing_and_reversing_restores_the_text() {
+fn replacement_and_its_reverse_restore_the_text() {
     let mut dice = Random(0x1357_9bdf_2468_ace0);
     for _ in 0..300 {
         let lines: Vec<String> = (0..1 + dice.roll(20))

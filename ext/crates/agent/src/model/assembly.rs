@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn call_pieces_are_matched_by_index_and_id() {
+    fn pieces_of_a_streamed_tool_call_are_matched_by_index_and_id() {
         let usual = [
             piece(Some(0), "a", "read", ""),
             piece(Some(1), "b", "list", "{}"),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn call_without_unique_id_gets_a_generated_one() {
+    fn tool_call_without_a_unique_id_gets_a_generated_one() {
         let rows = assembled(&[
             piece(None, "", "read", "{}"),
             piece(None, "", "read", "{}"),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn unparsable_arguments_are_reported() {
+    fn unparsable_tool_call_arguments_are_reported() {
         for (text, part) in [
             ("{\"a\":", "truncated"),
             ("{\"a\":1}}", "not valid JSON (line 1"),
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn response_size_is_bounded() {
+    fn size_of_an_assembled_model_response_is_limited() {
         let mut assembly = Assembly::default();
         for place in 0..CALLS as u64 {
             assembly
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_reason_is_corrected_to_match_the_calls() {
+    fn stop_reason_that_contradicts_the_tool_calls_is_corrected() {
         let reply = |stop: Option<StopReason>, calls: usize| {
             let mut assembly = Assembly::default();
             for _ in 0..calls {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_option_changes_at_most_once() {
+    fn each_model_request_option_is_changed_at_most_once_after_a_refusal() {
         let mut dialect = Dialect::default();
         for sentence in [
             "Unrecognized request argument supplied: stream_options",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn unrelated_refusals_change_no_option() {
+    fn unrelated_provider_refusals_change_no_model_request_option() {
         let mut dialect = Dialect::default();
         for (status, sentence) in [
             (400, "Invalid value for messages[3].content"),

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn name_resolving_to_forbidden_address_is_not_retried() {
+    fn model_host_resolving_to_a_forbidden_address_is_not_retried() {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(wp_codebox_proxy::egress::no_tls().unwrap())
             .dns_resolver(Refusing)

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn http_statuses_are_classified() {
+    fn http_status_of_a_provider_error_decides_whether_to_retry() {
         let plain = json!({"error": {"message": "no"}});
         for (status, expected) in [
             (400, Meaning::Never),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_conversation_is_recognised_in_all_known_errors() {
+    fn context_length_error_is_recognised_in_every_known_provider_format() {
         for body in [
             json!({"error": {"message": "…", "type": "invalid_request_error", "code": "context_length_exceeded"}}),
             json!({"error": {"message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000."}}),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn error_kind_in_stream_determines_the_status() {
+    fn error_type_inside_a_model_stream_determines_the_http_status() {
         for (value, status) in [
             (
                 json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),

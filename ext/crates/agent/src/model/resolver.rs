@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forbidden_address_makes_the_lookup_fail() {
+    fn lookup_of_a_model_host_with_a_forbidden_address_fails() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

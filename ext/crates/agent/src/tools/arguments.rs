@@ -143,7 +143,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn common_model_spellings_of_arguments_are_accepted() {
+    fn tool_arguments_given_as_strings_are_read_as_numbers_flags_or_objects() {
         let schema = json!({"properties": {"a": {}, "n": {}, "f": {}, "o": {}}});
         let given = json!({"a": "x", "n": "12", "f": "true", "o": "{\"k\":1}"});
         let given = given.as_object().unwrap();

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_text_keeps_head_and_tail() {
+    fn truncated_text_keeps_head_and_tail() {
         assert_eq!(bounded("abc", 3), "abc");
         let long = "é".repeat(1000) + "end";
         let cut = bounded(&long, 100);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_pages_cover_the_text() {
+    fn consecutive_pages_of_a_long_text_cover_it_completely() {
         let text = "aé".repeat(50);
         let (mut read, mut at) = (String::new(), Some(0));
         while let Some(offset) = at {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn name_with_control_characters_is_shown_as_json() {
+    fn file_name_with_control_characters_is_shown_as_json() {
         assert_eq!(name("a b"), "a b");
         assert_eq!(name("a\nb"), "\"a\\nb\"");
     }

@@ -444,7 +444,7 @@ fn directory_with_git_repository_is_not_deleted() {
 }
 
 #[test]
-fn unusual_file_names_are_plain_names() {
+fn file_tools_treat_unusual_file_names_literally() {
     let mut rig = rig();
     for name in [
         "a\nb.txt",
@@ -544,7 +544,7 @@ fn listings_and_search_hits_are_paged() {
 }
 
 #[test]
-fn write_keeps_file_mode_and_leaves_no_temporary_file() {
+fn workspace_write_and_edit_keep_the_file_mode_and_leave_no_temporary_file() {
     let mut rig = rig();
     rig.file("run.sh", "#!/bin/sh\n");
     let path = rig.mount.join("run.sh");
@@ -597,7 +597,7 @@ fn write_keeps_file_mode_and_leaves_no_temporary_file() {
 }
 
 #[test]
-fn failed_edit_states_the_reason() {
+fn failed_workspace_edit_states_the_reason() {
     let mut rig = rig();
     rig.file("a.php", "one\ntwo\none\n");
     let edit = |old: &str, new: &str| json!({"path": "a.php", "old_text": old, "new_text": new});
@@ -744,7 +744,7 @@ fn secret_in_file_is_redacted_in_output_and_kept_by_an_edit() {
 }
 
 #[test]
-fn tool_outside_the_policy_is_denied() {
+fn call_of_a_tool_outside_the_tool_policy_is_denied() {
     let mut rig = rig_with(&["workspace.read"]);
     rig.file("a", "a\n");
     for (tool, arguments) in [
@@ -782,7 +782,7 @@ fn tool_outside_the_policy_is_denied() {
 }
 
 #[test]
-fn program_result_states_how_it_ended() {
+fn terminal_tool_result_states_how_the_program_ended() {
     let mut rig = rig();
     rig.file("a", "a\n");
     let said = rig.ok(
@@ -818,7 +818,7 @@ fn program_result_states_how_it_ended() {
 }
 
 #[test]
-fn forged_guest_output_fails_the_call() {
+fn forged_output_of_the_file_helper_in_the_guest_fails_the_tool_call() {
     let mut rig = rig();
     for forged in [
         &b""[..],
@@ -845,7 +845,7 @@ fn forged_guest_output_fails_the_call() {
 }
 
 #[test]
-fn guest_end_halts_the_loop() {
+fn tool_call_halts_the_agent_loop_if_the_guest_has_ended() {
     let error = ErrorBody::new(ErrorCode::MemoryLimit, "too much");
     for (end, halts) in [
         (ExecutionEnd::TimedOut, true),
@@ -883,7 +883,7 @@ fn guest_end_halts_the_loop() {
 }
 
 #[test]
-fn invalid_arguments_fail_and_end_tools_end_the_task() {
+fn tool_call_with_invalid_arguments_fails_and_task_tools_end_the_task() {
     let mut rig = rig();
     let call = ToolCall {
         id: "c".to_owned(),

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_budget_is_checked_before_it_is_exceeded() {
+    fn each_agent_budget_is_checked_before_it_is_exceeded() {
         let fresh = || Budget::new(LIMIT, None);
         assert_eq!(fresh().check(1_000), Ok(()));
         assert_eq!(fresh().check(1_001), Err(Exhausted::InputTokens));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_is_exact_and_caps_the_output_tokens() {
+    fn model_cost_is_exact_and_caps_the_output_tokens() {
         let mut budget = Budget::new(LIMIT, Some(PRICES));
         // Sending 100 tokens costs 1 microdollar; the remaining 98 pay for output at half a
         // microdollar per token.
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_prices_the_cost_is_unknown() {
+    fn model_cost_is_unknown_without_prices() {
         let mut budget = Budget::new(LIMIT, None);
         budget.spend(used(100, 0, 10));
         assert_eq!(budget.usage().cost_microusd, None);

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_request_identifies_run_tool_and_call() {
+    fn parent_tool_request_identifies_run_tool_and_call() {
         let parent = answers(ParentAnswer::Result(
             json!({"status": "succeeded", "output": {"title": "Broken"}}),
         ));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn each_parent_response_maps_to_a_tool_status() {
+    fn each_parent_tool_response_maps_to_a_tool_status() {
         let error = json!({"code": "c", "message": "m"});
         let rows = [
             (
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_outputs_and_calls_are_bounded() {
+    fn long_parent_tool_output_is_truncated_and_calls_above_the_limit_are_denied() {
         let long = "é".repeat(OUTPUT);
         let parent = answers(ParentAnswer::Result(
             json!({"status": "succeeded", "output": long}),

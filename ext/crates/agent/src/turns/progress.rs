@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_call_and_result_warns_then_ends() {
+    fn repeated_call_with_the_same_result_warns_the_model_then_ends_the_loop() {
         let mut progress = Progress::default();
         let advices: Vec<Advice> = (0..5)
             .map(|_| turn(&mut progress, "a", "x", ToolStatus::Ok))
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn alternating_edits_and_tests_continue() {
+    fn alternating_edits_and_tests_do_not_end_the_agent_loop() {
         let mut progress = Progress::default();
         for n in 0..30 {
             let edit = turn(&mut progress, &format!("edit {n}"), "done", ToolStatus::Ok);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn same_call_with_changing_results_ends_later() {
+    fn same_call_with_changing_results_ends_the_agent_loop_later() {
         let mut progress = Progress::default();
         let ended = (0..30).position(|n| {
             is_no_progress(&turn(
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_failing_calls_end_unless_one_succeeds() {
+    fn consecutive_turns_of_failing_calls_end_the_loop_unless_one_succeeds() {
         let mut progress = Progress::default();
         for n in 0..7 {
             let advice = turn(&mut progress, &n.to_string(), "no", ToolStatus::Denied);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn prompt_parts_are_bounded() {
+    fn long_project_notes_are_truncated_in_the_first_message() {
         let notes = "n".repeat(PART * 2);
         let briefing = Briefing {
             task: None,

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn file_contents_are_recorded_as_size_and_hash() {
+    fn file_contents_in_tool_calls_are_recorded_as_size_and_hash() {
         let content = "x".repeat(5_000);
         let row = arguments(
             &call(
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn call_record_size_is_bounded() {
+    fn size_of_a_tool_call_record_is_bounded() {
         let many: Map<String, Value> = (0..5_000)
             .map(|n| (format!("{n}{}", "k".repeat(500)), json!("v".repeat(1_000))))
             .collect();

@@ -13,7 +13,7 @@ type Answer = Result<Reply, ModelError>;
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Answer>,
-    /// Response after the script has ended.
+    /// Response to every request after those that `answers` answer.
     then: Option<Reply>,
     asked: Vec<(String, Vec<Message>, u64)>,
 }
@@ -264,7 +264,7 @@ fn last_user(messages: &[Message]) -> &str {
 }
 
 #[test]
-fn task_finish_ends_as_done() {
+fn task_finish_call_ends_the_agent_loop_as_done() {
     let played = play(vec![calls(vec![read("a.php")]), finish()]);
     assert_eq!(played.ended.stop, None);
     assert_eq!(played.ended.how, Ending::Finished);
@@ -285,7 +285,7 @@ fn task_finish_ends_as_done() {
 }
 
 #[test]
-fn task_blocked_gives_the_reason_and_skips_later_calls() {
+fn task_blocked_call_ends_the_agent_loop_with_its_reason_and_skips_later_calls() {
     let blocked = call("blocked", json!({"reason": "no network"}));
     let played = play(vec![calls(vec![read("a"), blocked, read("b")])]);
     assert_eq!(code(&played.ended), Some(ErrorCode::AgentBlocked));
@@ -301,7 +301,7 @@ fn task_blocked_gives_the_reason_and_skips_later_calls() {
 }
 
 #[test]
-fn exhausted_budget_ends_as_partial_and_is_named() {
+fn exhausted_budget_ends_the_agent_loop_as_partial_and_is_named() {
     let costs = ModelPrices {
         input: 1_000_000,
         cached_input: None,
@@ -358,7 +358,7 @@ fn model_is_warned_when_turns_run_out() {
 }
 
 #[test]
-fn output_limit_is_capped_by_remaining_budget() {
+fn output_token_limit_of_a_turn_is_capped_by_the_remaining_budget() {
     let mut short = assignment();
     short.budget.output_tokens = 25;
     let script = Script {
@@ -371,7 +371,7 @@ fn output_limit_is_capped_by_remaining_budget() {
 }
 
 #[test]
-fn tokens_are_estimated_without_provider_counts() {
+fn tokens_are_estimated_if_the_provider_reports_no_usage() {
     let uncounted = Reply {
         usage: None,
         ..reply(
@@ -433,7 +433,7 @@ fn each_provider_failure_maps_to_an_outcome() {
 }
 
 #[test]
-fn filtered_response_ends_as_blocked_without_executing_calls() {
+fn filtered_model_response_ends_the_agent_loop_without_executing_its_tool_calls() {
     let played = play(vec![Ok(reply("", vec![read("a")], StopReason::Filtered))]);
     assert_eq!(code(&played.ended), Some(ErrorCode::ProviderRejected));
     assert!(played.bench.carried_out.is_empty());
@@ -441,7 +441,7 @@ fn filtered_response_ends_as_blocked_without_executing_calls() {
 }
 
 #[test]
-fn lack_of_progress_warns_then_ends() {
+fn lack_of_progress_warns_the_model_and_then_ends_the_agent_loop() {
     let played = endless(calls(vec![read("same")]), assignment());
     assert_eq!(code(&played.ended), Some(ErrorCode::AgentNoProgress));
     assert_eq!(played.bench.usage.turns, 5);
@@ -449,7 +449,7 @@ fn lack_of_progress_warns_then_ends() {
 }
 
 #[test]
-fn turns_of_only_refused_calls_end_the_loop() {
+fn turns_with_only_refused_tool_calls_end_the_agent_loop() {
     let script = Script {
         answers: (0..20)
             .map(|n| calls(vec![call("delete_host", json!({"n": n}))]))
@@ -462,7 +462,7 @@ fn turns_of_only_refused_calls_end_the_loop() {
 }
 
 #[test]
-fn call_of_unknown_tool_is_refused_and_recorded() {
+fn call_of_an_unknown_tool_is_refused_and_recorded() {
     let played = play(vec![
         calls(vec![call("host_exec", json!({"cmd": "id"})), read("a")]),
         finish(),
@@ -485,7 +485,7 @@ fn call_of_unknown_tool_is_refused_and_recorded() {
 }
 
 #[test]
-fn unparsable_arguments_are_reported_and_not_executed() {
+fn tool_call_with_unparsable_arguments_is_reported_and_not_executed() {
     let broken = ToolCall {
         arguments: Err("expected `,` at column 9".to_owned()),
         ..read("a")
@@ -499,7 +499,7 @@ fn unparsable_arguments_are_reported_and_not_executed() {
 }
 
 #[test]
-fn calls_beyond_the_limit_of_one_response_are_reported() {
+fn tool_calls_beyond_the_limit_of_one_model_response_are_reported() {
     let many = (0..CALLS + 3).map(|n| read(&n.to_string())).collect();
     let played = play(vec![calls(many), finish()]);
     assert_eq!(played.bench.carried_out.len(), CALLS + 1);
@@ -508,7 +508,7 @@ fn calls_beyond_the_limit_of_one_response_are_reported() {
 }
 
 #[test]
-fn second_response_without_calls_ends_as_done() {
+fn second_model_response_without_tool_calls_ends_the_agent_loop_as_done() {
     let played = play(vec![
         said("Done.", StopReason::End),
         said("It is fixed.", StopReason::End),
@@ -530,7 +530,7 @@ fn second_response_without_calls_ends_as_done() {
 }
 
 #[test]
-fn repeated_empty_or_truncated_responses_end_the_loop() {
+fn repeated_empty_or_truncated_model_responses_end_the_agent_loop() {
     let played = endless(said("", StopReason::End), assignment());
     assert_eq!(code(&played.ended), Some(ErrorCode::AgentNoProgress));
     assert_eq!(played.bench.usage.turns, 3);
@@ -544,7 +544,7 @@ fn repeated_empty_or_truncated_responses_end_the_loop() {
 }
 
 #[test]
-fn deadline_and_cancellation_are_checked_between_calls() {
+fn deadline_and_cancellation_are_checked_between_tool_calls() {
     for stop in [Stop::Timeout, Stop::Cancelled] {
         let bench = FakeBackend {
             interrupt_after: Some((1, stop.clone())),
@@ -566,7 +566,7 @@ fn deadline_and_cancellation_are_checked_between_calls() {
 }
 
 #[test]
-fn guest_end_is_the_loops_outcome() {
+fn end_of_the_guest_is_the_outcome_of_the_agent_loop() {
     let lost = Stop::Failed(ErrorBody::new(ErrorCode::RunFailed, "the guest ended"));
     let bench = FakeBackend {
         halt: Some(lost.clone()),
@@ -625,7 +625,7 @@ fn full_context_window_shortens_old_results_first() {
 }
 
 #[test]
-fn still_full_context_window_requests_a_summary() {
+fn context_window_still_full_after_shortening_requests_a_summary() {
     let mut small = assignment();
     small.context_tokens = 4_000;
     small.max_output_tokens = 500;
@@ -684,7 +684,7 @@ fn last_is_request(messages: &[Message]) -> bool {
 }
 
 #[test]
-fn too_long_rejection_shortens_the_conversation_and_retries() {
+fn context_length_error_shortens_the_conversation_and_retries() {
     let played = play(vec![
         calls(vec![read("a")]),
         Err(ModelError::TooLong),
@@ -696,7 +696,7 @@ fn too_long_rejection_shortens_the_conversation_and_retries() {
 }
 
 #[test]
-fn conversation_that_cannot_fit_ends_as_partial() {
+fn conversation_that_cannot_fit_the_context_window_ends_as_partial() {
     let mut tiny = assignment();
     tiny.context_tokens = 1_000;
     tiny.max_output_tokens = 100;

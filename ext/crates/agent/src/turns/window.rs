@@ -266,7 +266,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn old_turns_are_shortened_and_the_last_ones_kept() {
+    fn old_turns_are_shortened_and_the_last_ones_stay_unchanged() {
         let mut messages = conversation(10, 5_000);
         let before = messages.clone();
         shorten(&mut messages, 4);
@@ -311,7 +311,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn shortened_text_ends_at_a_character_boundary() {
+    fn shortened_tool_output_ends_at_a_character_boundary() {
         let mut messages = conversation(6, 10);
         if let Message::Tool { text, .. } = &mut messages[2] {
             *text = "é".repeat(1_000);

@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprint_differs_after_changes_and_ignores_excluded_entries() {
+    fn fingerprint_of_a_tree_changes_with_its_files_and_ignores_excluded_entries() {
         let dir = tree();
         let first = scan(dir.path()).unwrap();
         assert_eq!((first.entries, first.bytes), (6, 6));
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn scan_result_does_not_depend_on_thread_count() {
+    fn tree_scan_result_does_not_depend_on_the_thread_count() {
         let dir = large_tree();
         let alone = scan_with(dir.path(), 1).unwrap();
         let flat = PIECE as u64 * 2 + 10;
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprint_covers_every_task_of_a_large_directory() {
+    fn fingerprint_covers_every_parallel_part_of_a_large_directory() {
         let dir = large_tree();
         let mut seen = vec![scan(dir.path()).unwrap().fingerprint];
         for file in [0, PIECE - 1, PIECE, PIECE * 2 + 9] {
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn escaping_links_are_all_counted_and_first_by_path_are_listed() {
+    fn all_links_out_of_the_tree_are_counted_and_the_first_by_path_are_listed() {
         let dir = large_tree();
         let links = LeftOut::LISTED * 3;
         for number in 0..links {

@@ -372,7 +372,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn copy_preserves_times_modes_and_links_inside_the_tree() {
+    fn tree_copy_preserves_times_modes_and_links_inside_the_tree() {
         let dir = tree();
         let to = tempfile::tempdir().unwrap();
         let report = copy_tree(
@@ -404,7 +404,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn all_links_are_copied_unchanged_with_links_as_they_are() {
+    fn tree_copy_with_option_as_they_are_copies_all_symlinks_unchanged() {
         let (dir, to) = (tree(), tempfile::tempdir().unwrap());
         let report = copy_tree(
             Dir::open(dir.path()).unwrap().as_fd(),
@@ -433,7 +433,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn copy_preserves_holes_of_sparse_files() {
+    fn tree_copy_preserves_holes_of_sparse_files() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let kept = tempfile::tempdir().unwrap();
         sparse(&from.path().join("holes"), b"");

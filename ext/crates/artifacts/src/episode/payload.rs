@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_optional_members_have_defaults_in_digest() {
+    fn episode_digest_treats_absent_optional_members_as_their_defaults() {
         let bare = json!({"command": "x"});
         let full = json!({"kind": "command", "command": "x", "args": []});
         assert_eq!(action(&Json::from(&bare)), action(&Json::from(&full)));

@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_contents_are_not_parsed_as_headers() {
+    fn file_contents_in_a_patch_are_not_parsed_as_headers() {
         let patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n-diff --git a/y b/y\n--- a/y\n+++ b/y\n+diff --git a/z b/z\n \n\ndiff --git a/m b/m\nold mode 100644\nnew mode 100755\n";
         let blocks = parse_patch(patch).unwrap();
         let names: Vec<_> = blocks.iter().map(|b| b.new_name.clone().unwrap()).collect();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_and_quoted_names_are_parsed() {
+    fn raw_and_quoted_file_names_in_a_patch_are_parsed() {
         for (patch, name) in [
             (
                 "diff --git a/x b/x b/x b/x\nnew file mode 100644\n",

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listed_name_is_one_line_and_can_be_unquoted() {
+    fn quoted_file_name_in_a_list_is_one_line_and_can_be_unquoted() {
         let hidden = |c: char| c.is_control() || c == '\u{202e}';
         for (name, listed) in [
             ("a b é 価.txt", "a b é 価.txt"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_names_are_unquoted_to_same_bytes() {
+    fn quoted_file_names_are_unquoted_to_the_same_bytes() {
         assert_eq!(quote_name(b"a b.txt"), "a b.txt");
         assert_eq!(quote_name("é".as_bytes()), "\"\\303\\251\"");
         assert_eq!(quote_name(b"a\"\\\n\x01\xff"), "\"a\\\"\\\\\\n\\001\\377\"");

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn renames_pair_equal_then_similar_files() {
+    fn rename_detection_pairs_equal_files_before_similar_ones() {
         let entry = |path: &str, change| EntryChange {
             path: path.into(),
             change,

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn hunks_have_git_format() {
+    fn diff_hunks_have_the_format_of_git() {
         assert_eq!(text("a\n", "a\n"), "");
         assert_eq!(text("", "a\n"), "@@ -0,0 +1,1 @@\n+a\n");
         assert_eq!(

@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-/// Creates a chain of directories with paths of only one component.
+/// Creates nested directories one at a time, so that no path exceeds `PATH_MAX`.
 fn chain(root: &Path, name: &str, depth: usize) {
     let mut dir = Dir::open(root).unwrap();
     for _ in 0..depth {

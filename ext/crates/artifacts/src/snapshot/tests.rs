@@ -206,7 +206,7 @@ fn snapshot_merges_upper_with_lower_snapshot_layer() {
 }
 
 #[test]
-fn layer_that_differs_from_its_list_is_refused() {
+fn snapshot_layer_that_differs_from_its_file_list_is_refused() {
     type Harm = fn(&Fixture);
     let harms: [(&str, Harm); 9] = [
         ("content", |p| {
@@ -247,7 +247,7 @@ fn layer_that_differs_from_its_list_is_refused() {
 }
 
 #[test]
-fn layer_with_modified_list_is_refused() {
+fn snapshot_layer_with_a_modified_file_list_is_refused() {
     let place = Fixture::new();
     place.write("upper/a", "content");
     let mut kept = place.keep().unwrap();

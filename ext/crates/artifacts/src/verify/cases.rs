@@ -105,7 +105,7 @@ fn is_date(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn dates_with_optional_time_and_offset_are_accepted() {
+    fn dates_are_accepted_only_in_iso_8601_form() {
         for good in [
             "2026-01-01",
             "2026-01-01T00:00Z",

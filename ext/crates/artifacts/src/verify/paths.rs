@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn local_and_malformed_urls_are_refused() {
+    fn local_and_malformed_urls_in_a_bundle_are_refused() {
         use UrlFault::{Malformed, NotPublic};
         for (url, fault) in [
             ("https://example.org/x", None),

@@ -79,7 +79,8 @@ impl Ground {
         )
     }
 
-    /// Asserts that nothing outside was created, removed, renamed, written or made accessible.
+    /// Asserts that nothing in the directory `outside` was created, removed, renamed, written or
+    /// made accessible.
     pub fn outside_is_whole(&self) {
         assert_eq!(state(&self.at("outside")), self.outside);
         for name in ["f", "inner/f"] {
@@ -104,7 +105,8 @@ pub fn os(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
 }
 
-/// Creates a chain of directories one component at a time, with a file at its end.
+/// Creates nested directories one at a time, so that no path exceeds `PATH_MAX`, with a file in the
+/// deepest one.
 pub fn chain(root: &Path, name: &[u8], depth: usize) {
     use rustix::fs::{Mode, OFlags, mkdirat, openat};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;

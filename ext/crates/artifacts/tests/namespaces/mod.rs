@@ -6,8 +6,9 @@ use std::process::Command;
 
 const INSIDE: &str = "CODEBOX_TEST_INSIDE";
 
-/// Returns true inside the namespaces. Outside, runs the test `name` inside and returns false. A
-/// host that cannot create the namespaces is accepted unless `CODEBOX_EXPECT` names `capability`.
+/// Returns true if this process already runs in the new namespaces. Otherwise runs the test `name`
+/// in a child process in new namespaces and returns false. On a host without user namespaces the
+/// test is skipped, but fails if `CODEBOX_EXPECT` contains `capability` or `userns`.
 pub fn entered(name: &str, capability: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;

@@ -213,7 +213,7 @@ mod tests {
 ";
 
     #[test]
-    fn service_in_delegate_subgroup_uses_the_parent_cgroup() {
+    fn systemd_service_in_its_delegate_subgroup_uses_the_parent_cgroup() {
         let service = "/system.slice/wp-codebox@1.service";
         let own = |group: &str| parents(&format!("0::{group}\n"), MOUNTS, |_| true);
         let delegated = Hierarchy::Unified(format!("/sys/fs/cgroup/unified{service}").into());
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_without_memory_controller_is_refused() {
+    fn cgroup_directory_without_memory_controller_is_refused() {
         assert!(CgroupParents::named(Path::new("/tmp")).is_err());
         assert!(CgroupParents::named(Path::new("/does/not/exist")).is_err());
     }

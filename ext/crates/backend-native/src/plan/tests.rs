@@ -212,7 +212,7 @@ fn lines(plan: &LaunchPlan) -> Vec<String> {
 }
 
 #[test]
-fn plan_of_a_run_with_one_plugin_matches_the_snapshot() {
+fn launch_plan_of_a_run_with_one_plugin_matches_the_recorded_plan() {
     let plan = plan(&[mount(0, "/wordpress/wp-content/plugins/demo")]);
     let expected = [
         "proc",
@@ -263,7 +263,7 @@ fn plan_of_a_run_with_one_plugin_matches_the_snapshot() {
 }
 
 #[test]
-fn equal_input_gives_byte_identical_plans() {
+fn equal_input_gives_byte_identical_launch_plans() {
     let mounts = [mount(0, "/workspace/a"), mount(1, "/workspace/b")];
     let text = |plan: &LaunchPlan| serde_json::to_string(plan).unwrap();
     assert_eq!(text(&plan(&mounts)), text(&plan(&mounts)));
@@ -293,7 +293,7 @@ fn only_the_template_build_plan_has_writable_host_binds() {
 }
 
 #[test]
-fn readonly_mount_is_a_bind_and_not_in_the_writable_list() {
+fn readonly_mount_is_a_read_only_bind_mount_and_not_listed_as_writable() {
     let mut readonly = mount(0, "/wordpress/wp-content/themes/mine");
     readonly.access = MountAccess::Readonly;
     readonly.view = MountView::Bind;
@@ -323,7 +323,7 @@ fn readonly_mount_with_a_layer_is_merged_and_not_writable() {
 }
 
 #[test]
-fn git_repository_lies_on_the_scratch_with_a_view_of_the_original_mount() {
+fn git_repository_of_a_mount_is_on_scratch_beside_a_view_of_the_original_files() {
     let mut with = mount(3, "/workspace/mine");
     with.lowers.insert(0, HostSource::of("/mask/3"));
     with.git = Some(PlannedGit {
@@ -428,7 +428,7 @@ fn mount_targets_that_cover_guest_directories_are_refused() {
 }
 
 #[test]
-fn staged_file_outside_staged_or_workspace_is_refused() {
+fn staged_file_outside_the_staged_and_workspace_directories_is_refused() {
     let stage = |target: &str| {
         let file = StagedFile {
             source: "/host/tool".to_owned(),
@@ -460,7 +460,7 @@ fn staged_file_outside_staged_or_workspace_is_refused() {
 }
 
 #[test]
-fn php_below_opt_mounts_only_its_own_directory() {
+fn only_its_own_directory_is_mounted_for_php_installed_below_opt() {
     assert_eq!(
         php("/opt/php83/bin/php").extra_root().as_deref(),
         Some("/opt/php83")
@@ -493,7 +493,7 @@ fn guest_environment_contains_no_host_values() {
 }
 
 #[test]
-fn denied_egress_adds_no_variables_and_allowed_egress_configures_every_client() {
+fn denied_egress_adds_no_environment_variables_and_allowed_egress_sets_up_every_client() {
     let of = |egress: &GuestEgress| plan_with(&[], &[], TemplateAccess::Run, egress).unwrap();
     let file = |plan: &LaunchPlan, name: &str| {
         plan.mounts.iter().find_map(|mount| match mount {

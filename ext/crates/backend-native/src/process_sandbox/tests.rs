@@ -107,7 +107,7 @@ fn no_wrapper_leaves_the_launcher_command_unchanged() {
 }
 
 #[test]
-fn wrapped_command_is_deterministic_and_ends_with_the_launcher() {
+fn wrapped_launcher_command_is_deterministic_and_ends_with_the_launcher() {
     let plan = plan();
     for sandbox in all() {
         let wrapped = sandbox.wrap(&command(&plan));
@@ -121,7 +121,7 @@ fn wrapped_command_is_deterministic_and_ends_with_the_launcher() {
 }
 
 #[test]
-fn bubblewrap_command_binds_only_the_plans_sources() {
+fn bubblewrap_command_binds_only_host_paths_of_the_launch_plan() {
     let plan = plan();
     let sandbox = Bubblewrap {
         program: "/usr/bin/bwrap".to_owned(),
@@ -143,7 +143,7 @@ fn bubblewrap_command_binds_only_the_plans_sources() {
 }
 
 #[test]
-fn audit_records_contain_no_host_paths() {
+fn process_wrapper_audit_record_contains_no_host_paths() {
     let plan = plan();
     for sandbox in all() {
         let audit = sandbox.wrap(&command(&plan)).audit;
@@ -163,7 +163,7 @@ fn audit_records_contain_no_host_paths() {
 }
 
 #[test]
-fn long_audit_record_is_marked_as_truncated() {
+fn long_process_wrapper_audit_record_is_marked_as_truncated() {
     let mut plan = plan();
     for number in 0..200 {
         plan.mounts.push(bind(
@@ -190,7 +190,7 @@ fn wanted(kind: OuterSandboxKind, program: &str, need: OuterSandboxNeed) -> Oute
 }
 
 #[test]
-fn missing_required_wrapper_refuses_the_run() {
+fn run_is_refused_if_the_required_process_wrapper_is_missing() {
     use OuterSandboxKind::{Bubblewrap, Gvisor, None};
     use OuterSandboxNeed::{Preferred, Required};
     let directory = Path::new("/tmp");
@@ -213,7 +213,7 @@ fn missing_required_wrapper_refuses_the_run() {
 }
 
 #[test]
-fn wrapper_program_needs_an_absolute_path_and_a_kind() {
+fn process_wrapper_setting_needs_an_absolute_path_and_a_kind() {
     use OuterSandboxKind::{Bubblewrap, None};
     let directory = Path::new("/tmp");
     for need in [OuterSandboxNeed::Required, OuterSandboxNeed::Preferred] {

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disk_poll_counts_bytes_entries_and_depth_without_following_links() {
+    fn disk_usage_poll_counts_bytes_entries_and_depth_without_following_links() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("root");
         std::fs::create_dir_all(root.join("a/b")).unwrap();

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_paths_of_the_guests_own_directories_are_translated() {
+    fn only_paths_below_guest_directories_are_translated_to_host_paths() {
         let root = root();
         for (given, found) in [
             ("/workspace", "/tmp/state/run/guest/workspace"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_path_lists_and_ini_assignments_are_translated() {
+    fn guest_paths_in_arguments_path_lists_and_ini_assignments_are_translated() {
         let root = GuestRoot::new("/r").unwrap();
         assert_eq!(root.argument("--path=/wordpress"), "--path=/r/wordpress");
         assert_eq!(root.argument("x=/wordpress"), "x=/wordpress");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn request_gets_codebox_root_and_phprc_of_the_tree() {
+    fn exec_request_in_a_guest_tree_gets_the_trees_codebox_root_and_phprc() {
         let request = ExecRequest {
             id: wp_codebox_contracts::ExecutionId::new("e").unwrap(),
             argv: ["php", "/opt/codebox/guest/run-php.php", "-"]

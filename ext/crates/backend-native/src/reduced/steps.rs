@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_steps_become_copies_links_and_host_paths() {
+    fn launch_plan_mounts_become_copies_links_and_host_paths_at_level_reduced() {
         let file = |path: &str| {
             LaunchMount::File(TmpfsEntry {
                 target: guest(path),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_path_below_a_system_directory_is_refused_at_reduced() {
+    fn hidden_path_below_a_system_directory_is_refused_at_isolation_level_reduced() {
         let root = GuestRoot::new("/r").unwrap();
         let hidden = LaunchMount::Bind {
             source: BindSource::Guest {

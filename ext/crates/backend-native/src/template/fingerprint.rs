@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wp_version_is_parsed_and_malformed_ones_are_refused() {
+    fn wordpress_version_is_parsed_and_a_malformed_one_is_refused() {
         assert_eq!(
             wp_version("<?php\n$wp_version = '7.1.1';").as_deref(),
             Some("7.1.1")
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn template_key_depends_on_names_sizes_and_times_but_not_on_order() {
+    fn template_key_depends_on_file_names_sizes_and_times_but_not_on_their_order() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("x");
         fs::create_dir_all(root.join("b")).unwrap();

@@ -65,7 +65,7 @@ echo written-by-guest | git hash-object -w --stdin >/dev/null && git gc -q --pru
 echo done
 ";
 
-/// Repository choices of the run under which the guest makes the attack.
+/// Values of the option `--git` with which the guest makes the attack.
 const CHOICES: [&str; 2] = ["baseline", "history"];
 
 /// A repository, the programs that its settings name, and a second repository next to it.
@@ -127,7 +127,7 @@ impl Source {
         words(&String::from_utf8_lossy(&result.stdout), written)
     }
 
-    /// Runs the script in a guest that has this repository choice.
+    /// Runs the script in a guest of a run with this value of the option `--git`.
     fn inside(&self, choice: &str) -> String {
         let fixture = fixture();
         let state = fixture.root.join("git-state");
@@ -158,7 +158,7 @@ impl Source {
     }
 }
 
-/// Runs the attack under each repository choice, and as control on the host.
+/// Runs the attack with each value of the option `--git`, and as control on the host.
 pub fn config() -> Observations {
     let source = Source::make();
     let seen: Vec<String> = CHOICES.iter().map(|choice| source.inside(choice)).collect();

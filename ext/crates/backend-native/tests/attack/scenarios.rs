@@ -75,7 +75,8 @@ fn verdict(same: bool) -> String {
     }
 }
 
-/// Observation in column 0 (by connecting) or column 2 (by PHP); the next column is its control.
+/// Runs this program as metadata server in a new network namespace and returns two columns of its
+/// output: the guest's observation and its control. Column 0 connects a socket, column 2 uses PHP.
 fn metadata(guests: &AttackGuests<'_>, column: usize) -> Observations {
     let own = std::env::current_exe().unwrap();
     let output = Command::new("unshare")

@@ -90,7 +90,8 @@ pub fn be_runner(level: IsolationLevel) {
     std::thread::sleep(Duration::from_secs(60));
 }
 
-/// Kills one of them and returns the processes that are left after at most two seconds.
+/// Kills the given process and returns the processes of the guest that still exist after at most
+/// two seconds, and the control.
 pub fn after(killed: Killed, guests: &AttackGuests<'_>) -> (String, String) {
     let left = match killed {
         Killed::Runner => {

@@ -87,7 +87,7 @@ fn server(guest: &mut Guest) -> crate::concurrent_programs::Piped {
 }
 
 #[test]
-fn other_processes_descriptors_in_flight_do_not_block_programs_or_connections() {
+fn descriptors_in_flight_of_other_processes_do_not_block_programs_or_connections() {
     assert!(
         raise_open_files() > 2 * MANY,
         "this host allows too few open files"
@@ -103,7 +103,7 @@ fn other_processes_descriptors_in_flight_do_not_block_programs_or_connections() 
     assert_eq!(sh(&mut self::guest(), "echo new").ok(), "new\n");
 }
 
-/// Lowers the limit of this process permanently.
+/// Lowers the limit of open files of this process permanently.
 fn few_open_files(most: u64) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let few = Rlimit {
@@ -113,8 +113,8 @@ fn few_open_files(most: u64) {
     setrlimit(Resource::Nofile, few).unwrap();
 }
 
-/// With the variable set, acts as a runner whose limit is exhausted; without it, nothing is
-/// exhausted.
+/// With [`REUSE`] set, acts as a runner whose limit of descriptors in flight is exhausted; without
+/// it, no limit is exhausted.
 #[test]
 fn child_process_that_acts_as_a_runner_with_few_open_files() {
     // The hoarder alone holds more descriptors than the runner and its guest may, so the limit is
@@ -157,7 +157,7 @@ fn child_process_that_acts_as_a_runner_with_few_open_files() {
 }
 
 #[test]
-fn exhausted_descriptors_in_flight_give_an_error_and_the_guest_lives() {
+fn exhausted_descriptors_in_flight_give_an_error_and_do_not_end_the_guest() {
     template();
     assert!(
         raise_open_files() > 2 * MANY,

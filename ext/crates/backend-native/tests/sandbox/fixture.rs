@@ -22,7 +22,8 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 
-/// Variable with the test environment's directory of the parent test process.
+/// Environment variable with the fixture directory, which a child process takes over from its
+/// parent test process.
 pub const REUSE: &str = "CODEBOX_TEST_WORLD";
 /// Uid without a passwd entry.
 const USER: u32 = 61_234;

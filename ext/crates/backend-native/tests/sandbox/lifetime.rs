@@ -98,7 +98,7 @@ fn dropping_the_guest_ends_every_guest_process() {
     );
 }
 
-/// With the variable set, acts as the runner that is killed; without it, a short ordinary run.
+/// With [`REUSE`] set, acts as the runner that is killed; without it, launches and ends a guest.
 #[test]
 fn child_process_that_acts_as_the_killed_runner() {
     let mut guest = guest();

@@ -124,7 +124,7 @@ fn number_of_scratch_inodes_is_limited() {
 }
 
 #[test]
-fn cpu_time_limit_ends_one_execution_and_the_guest_lives() {
+fn cpu_time_limit_ends_one_execution_but_not_the_guest() {
     let mut guest = guest();
     let mut spin = request(&["sh", "-c", "while :; do :; done"]);
     spin.limits = ExecLimits {

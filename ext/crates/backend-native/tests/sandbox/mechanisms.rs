@@ -18,7 +18,7 @@ use wp_codebox_contracts::{
     MountView, OuterSandboxKind, SandboxAudit,
 };
 
-/// Runs the launcher through `withhold MECHANISM`.
+/// Starts the launcher through the program `withhold`, which withholds one kernel mechanism.
 #[derive(Debug)]
 struct Without<'a>(&'a str);
 
@@ -36,7 +36,7 @@ impl ProcessSandbox for Without<'_> {
     }
 }
 
-/// The same wrapper reported as another kind.
+/// The same wrapper, which reports itself as Bubblewrap.
 #[derive(Debug)]
 struct Relabelled<'a>(&'a Without<'a>);
 
@@ -180,7 +180,7 @@ fn self_test_guest_starts_no_program_and_ends_with_its_runner() {
 }
 
 #[test]
-fn guest_cannot_be_built_without_user_namespaces() {
+fn guest_cannot_be_started_without_user_namespaces() {
     for (without, errno) in [
         ("namespaces:user", libc::ENOSPC),
         ("deny:unshare", libc::EPERM),
@@ -202,7 +202,7 @@ fn guest_cannot_be_built_without_user_namespaces() {
 }
 
 #[test]
-fn missing_namespace_kind_weakens_the_axis_it_protects() {
+fn missing_namespace_kind_lowers_the_isolation_axis_it_protects() {
     for (kind, axis, enforced) in [
         (
             "namespaces:net",
@@ -235,7 +235,7 @@ fn missing_namespace_kind_weakens_the_axis_it_protects() {
 }
 
 #[test]
-fn without_landlock_the_files_axis_is_best_effort_and_shows_the_errno() {
+fn without_landlock_isolation_axis_files_is_best_effort_and_shows_the_errno() {
     for (without, text) in [
         ("deny:landlock", "Operation not permitted"),
         ("off:landlock", "Operation not supported"),
@@ -254,7 +254,7 @@ fn without_landlock_the_files_axis_is_best_effort_and_shows_the_errno() {
 }
 
 #[test]
-fn without_seccomp_the_syscalls_and_network_axes_are_weaker() {
+fn without_seccomp_isolation_axes_syscalls_and_network_are_lower() {
     let test = tested("deny:seccomp");
     only(&test, &[IsolationAxis::Syscalls, IsolationAxis::Network]);
     let row = row(&test, IsolationAxis::Syscalls);
@@ -269,7 +269,7 @@ fn without_seccomp_the_syscalls_and_network_axes_are_weaker() {
 }
 
 #[test]
-fn guest_cannot_be_built_when_parts_of_proc_are_covered() {
+fn guest_cannot_be_started_when_parts_of_proc_are_covered() {
     let test = tested("proc");
     only(&test, IsolationAxis::ALL);
     let data = test.trials[0].failure.clone().unwrap().data.unwrap();
@@ -290,7 +290,7 @@ fn files_of(guest: &Guest) -> String {
 }
 
 #[test]
-fn system_directory_that_cannot_be_an_overlay_lower_is_bound_and_reported() {
+fn system_directory_unusable_as_overlay_lowerdir_is_bind_mounted_and_reported() {
     for without in ["none", "overlay:/usr"] {
         let mut guest = served(without).unwrap();
         let evidence = files_of(&guest);
@@ -310,7 +310,7 @@ fn system_directory_that_cannot_be_an_overlay_lower_is_bound_and_reported() {
 }
 
 #[test]
-fn mount_source_that_cannot_be_an_overlay_lower_is_refused() {
+fn mount_source_unusable_as_overlay_lowerdir_is_refused() {
     let source = directory("stacked");
     std::fs::write(source.join("f"), "seen").unwrap();
     let mut readonly = mount(0, &source, "/workspace/ro");
@@ -344,7 +344,7 @@ fn mount_source_that_cannot_be_an_overlay_lower_is_refused() {
 }
 
 #[test]
-fn read_only_cgroups_make_memory_best_effort_at_level_full() {
+fn read_only_cgroups_make_isolation_axis_memory_best_effort_at_level_full() {
     let test = tested("cgroup");
     assert_eq!(test.level(), IsolationLevel::Full);
     let memory = row(&test, IsolationAxis::Memory);

@@ -38,7 +38,7 @@ fn names(layer: BorrowedFd<'_>, below: &str) -> Vec<(String, FileType)> {
 }
 
 #[test]
-fn overlay_changes_stay_in_the_upper_layer_and_both_paths_show_them() {
+fn overlay_changes_stay_in_the_upper_layer_and_show_at_both_guest_paths() {
     let source = plugin();
     let before = tree(&source);
     let target = "/wordpress/wp-content/plugins/demo";
@@ -102,7 +102,7 @@ fn readonly_mount_can_be_read_but_not_written() {
 }
 
 #[test]
-fn check_guest_sees_the_captured_layer_over_the_source() {
+fn guest_for_checks_sees_the_captured_changes_over_the_mount_source() {
     let source = plugin();
     let change = directory("change");
     fs::write(change.join("demo.php"), "<?php // v2\n").unwrap();

@@ -28,7 +28,7 @@ fn inside(sandbox: &dyn ProcessSandbox) -> Guest {
 }
 
 #[test]
-fn wrapped_guest_gives_the_same_report_as_an_unwrapped_one() {
+fn guest_in_bubblewrap_gives_the_same_isolation_report_as_without_it() {
     let (bare, wrapped) = (inside(&NoSandbox), inside(&bubblewrap()));
     assert_eq!(wrapped.report().level, IsolationLevel::Full);
     assert_eq!(wrapped.report(), bare.report());
@@ -42,7 +42,7 @@ fn wrapped_guest_gives_the_same_report_as_an_unwrapped_one() {
 
 /// Replaces the launcher by `ls`, which lists the visible paths.
 #[test]
-fn wrapped_launcher_sees_only_the_plans_sources() {
+fn launcher_in_bubblewrap_sees_only_host_paths_of_the_launch_plan() {
     let source = directory("wrapped");
     fs::write(source.join("a"), "1").unwrap();
     let spec = Spec {
@@ -112,7 +112,7 @@ fn dropping_a_wrapped_guest_ends_every_guest_process() {
 /// Control: the tests above run the same guest inside bubblewrap, so the missing feature is
 /// gVisor's.
 #[test]
-fn run_in_gvisor_is_refused_because_full_is_not_reached() {
+fn run_in_gvisor_is_refused_because_isolation_level_full_is_not_reached() {
     assert!(fs::exists(RUNSC).unwrap(), "install runsc");
     let sandbox = Gvisor {
         program: RUNSC.to_owned(),

@@ -396,7 +396,7 @@ fn mount_directory_moved_by_the_guest_is_not_captured() {
 }
 
 #[test]
-fn replaced_mount_source_is_not_copied() {
+fn mount_source_replaced_after_planning_is_not_copied() {
     let source = plugin();
     let mount = copied(0, &source, "/workspace/a");
     let plan = Spec {
@@ -539,9 +539,9 @@ fn reduced_guest_that_kills_its_first_process_ends_only_itself() {
     assert!(alive(i32::try_from(std::process::id()).unwrap()));
 }
 
-/// With the variable set, acts as the runner that is killed; without it, a short ordinary run.
+/// With [`REUSE`] set, acts as the runner that is killed; without it, launches and ends a guest.
 #[test]
-fn child_process_that_acts_as_the_killed_runner_at_reduced() {
+fn child_process_that_acts_as_the_killed_runner_at_isolation_level_reduced() {
     let mut sandbox = sandbox();
     let all = all_processes(&mut sandbox);
     if std::env::var_os(REUSE).is_some() {
@@ -560,7 +560,7 @@ fn killing_the_runner_ends_a_reduced_guest() {
     let mut runner = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "reduced::child_process_that_acts_as_the_killed_runner_at_reduced",
+            "reduced::child_process_that_acts_as_the_killed_runner_at_isolation_level_reduced",
             "--nocapture",
             "--test-threads=1",
         ])
@@ -582,7 +582,7 @@ fn killing_the_runner_ends_a_reduced_guest() {
 }
 
 #[test]
-fn fork_bomb_at_reduced_is_limited_and_ends_with_the_guest() {
+fn fork_bomb_at_isolation_level_reduced_is_limited_and_ends_with_the_guest() {
     let limits = Limits {
         processes: 40,
         ..Limits::default()
@@ -715,7 +715,7 @@ fn reduced_guest_above_its_disk_limit_is_killed() {
 }
 
 #[test]
-fn site_below_a_system_directory_is_refused_at_reduced() {
+fn site_below_a_system_directory_is_refused_at_isolation_level_reduced() {
     let mut plan = Spec::default().plan();
     let covered = LaunchMount::Bind {
         source: wp_codebox_contracts::BindSource::Guest {

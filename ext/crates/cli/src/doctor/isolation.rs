@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn every_axis_has_a_row_and_polled_memory_is_a_warning_with_a_fix() {
+    fn doctor_lists_every_isolation_axis_and_warns_with_a_fix_about_polled_memory() {
         let checks = checks(&test(IsolationLevel::Full, None));
         for &axis in IsolationAxis::ALL {
             let (status, fix) = of(&checks, id(axis));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn run_above_a_quarter_of_user_limit_is_a_warning_with_the_setting() {
+    fn doctor_warns_if_one_run_may_use_over_a_quarter_of_a_user_limit() {
         let whole = test(IsolationLevel::Full, None);
         let mut budgets = UserBudgets {
             open_files: Some(524_288),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_axis_is_an_error_and_other_axes_are_ok() {
+    fn doctor_reports_a_failed_isolation_axis_as_error_and_other_axes_as_ok() {
         let checks = checks(&test(IsolationLevel::None, Some(IsolationAxis::Network)));
         assert_eq!(of(&checks, "axis-network").0, Status::Error);
         assert_eq!(of(&checks, "axis-files").0, Status::Ok);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn host_that_cannot_start_guests_reports_one_cause() {
+    fn doctor_reports_one_cause_on_a_host_that_cannot_start_guests() {
         let mut none = test(IsolationLevel::None, None);
         none.facts
             .sysctls

@@ -156,7 +156,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn input_is_limited_by_credit_and_ends_when_stdin_closes() {
+    fn stdin_to_the_sandbox_is_limited_by_credit_and_stops_when_stdin_closes() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let input = Input::new(ours);
         input.change(|credit| *credit = StdinCredit::Bytes(7));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_after_an_incomplete_line() {
+    fn nothing_is_sent_to_the_sandbox_after_an_incomplete_line() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let input = Input::new(ours);

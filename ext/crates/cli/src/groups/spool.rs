@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn rows_are_ordered_by_position_and_not_by_arrival() {
+    fn group_result_rows_are_ordered_by_position_and_not_by_arrival() {
         let mut spool = Spool::new(3).unwrap();
         let row = |n: usize| {
             json!({"n": n, "text": "x\n".repeat(n)})
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_replacement_leaves_the_old_file() {
+    fn failed_file_replacement_leaves_the_old_file() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("answer.json");
         replace(&path, |out| out.write_all(b"one")).unwrap();

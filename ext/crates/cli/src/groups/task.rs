@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_json_of_a_task_give_the_same_request() {
+    fn task_given_by_flags_or_by_json_gives_the_same_run_request() {
         let by_json = read(&json!({
             "goal": "Fix it", "agent_command": "sh 'fix it.sh'", "checks": ["true"],
             "mounts": [{"source": "/srv/a:b", "target": "/workspace/x", "mode": "readonly"}],
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicting_fields_are_rejected_by_name() {
+    fn conflicting_or_unknown_task_fields_are_rejected_and_named() {
         for (fields, name) in [
             (json!({"agent": "a", "agent_command": "b"}), "agent"),
             (json!({"model": "m"}), "base_url"),

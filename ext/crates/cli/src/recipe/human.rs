@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn placeholders_of_a_line_are_replaced() {
+    fn placeholders_of_an_output_line_are_replaced_by_json_values() {
         let row = json!({"path": "a", "count": 3});
         assert_eq!(fill("{path}: {count} {none}.", &row), "a: 3 .");
     }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn link_directory_open_to_other_users_is_rejected() {
+    fn socket_link_directory_open_to_other_users_is_rejected() {
         let temp = tempfile::tempdir().unwrap();
         let links = temp.path().join("links");
         own(&links).unwrap();

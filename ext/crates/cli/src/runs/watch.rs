@@ -139,7 +139,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn change_wakes_the_watch_and_silence_does_not() {
+    fn watch_wakes_on_a_journal_change_and_otherwise_after_its_timeout() {
         let temp = tempfile::tempdir().unwrap();
         let mut watch = Watch::begin(temp.path()).unwrap();
         let began = Instant::now();
@@ -158,7 +158,7 @@ mod tests {
 
     /// When a process dies, the kernel closes its files, which inotify reports at once.
     #[test]
-    fn close_by_a_dead_writer_wakes_the_watch() {
+    fn watch_wakes_when_a_dead_process_closes_the_journal() {
         let temp = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(temp.path().join("events.jsonl")).unwrap();
         let mut watch = Watch::begin(temp.path()).unwrap();
@@ -166,12 +166,12 @@ mod tests {
         assert_eq!(watch.wait().unwrap(), Woken::Changed);
     }
 
-    /// Set in the child process of the next test, in which the inotify limit is used up.
+    /// Environment variable of a child process whose inotify limit is used up.
     const USED_UP: &str = "CODEBOX_TEST_USED_UP";
 
-    /// Without the variable the limit is not used up, and inotify reports the change.
+    /// Without [`USED_UP`], inotify is available and reports the change.
     #[test]
-    fn watch_without_inotify_polls() {
+    fn journal_watch_without_inotify_polls() {
         let temp = tempfile::tempdir().unwrap();
         let mut watch = Watch::begin(temp.path()).unwrap();
         let used_up = std::env::var_os(USED_UP).is_some();
@@ -187,7 +187,7 @@ mod tests {
         for budget in ["instances", "watches"] {
             let script = format!(
                 "echo 0 > /proc/sys/user/max_inotify_{budget} && exec \"$0\" --exact \
-                 runs::watch::tests::watch_without_inotify_polls"
+                 runs::watch::tests::journal_watch_without_inotify_polls"
             );
             let output = std::process::Command::new("unshare")
                 .args(["--user", "--map-root-user", "sh", "-c", &script])

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_are_scaled_by_time_and_few_runs_give_no_estimate() {
+    fn cost_estimate_scales_medians_by_time_and_needs_several_runs() {
         let cost = |wall_ms, cpu_ms, peak_memory_bytes| Cost {
             wall_ms,
             cpu_ms,

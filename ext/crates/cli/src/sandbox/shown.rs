@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ended_sandbox_has_a_reason_and_an_actor() {
+    fn output_about_an_ended_sandbox_contains_the_reason_and_the_actor() {
         let change = |to: &str, reason: &str, actor: &str| {
             event(
                 1,
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_for_people_are_complete_and_control_characters_removed() {
+    fn human_readable_sandbox_output_is_complete_and_without_control_characters() {
         let kept = json!({
             "schema": "wp-codebox/sandbox-snapshot/v1", "id": "snap_1", "name": "a\u{1b}[2Jb",
             "run_id": "run_1", "total_bytes": 1_600_000, "created_at": "t",

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn single_changed_side_wins_and_two_changes_conflict() {
+    fn sync_takes_the_single_changed_side_and_reports_two_changes_as_conflict() {
         let base = [
             ("both", "1"),
             ("gone-here", "1"),

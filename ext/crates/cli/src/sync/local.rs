@@ -283,7 +283,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn paths_outside_the_directory_are_neither_read_nor_written() {
+    fn sync_neither_reads_nor_writes_paths_outside_its_local_directory() {
         let temp = tempfile::tempdir().unwrap();
         let (root, outside) = (temp.path().join("in"), temp.path().join("out"));
         std::fs::create_dir_all(root.join(".git")).unwrap();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_directories_are_created_and_removed_with_files() {
+    fn sync_creates_and_removes_parent_directories_with_files() {
         let temp = tempfile::tempdir().unwrap();
         let local = Local::open(temp.path()).unwrap();
         local.write("a/b/c.sh", b"#!", true).unwrap();

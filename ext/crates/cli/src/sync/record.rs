@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sync_record_is_used_only_for_its_directories() {
+    fn sync_record_is_used_only_for_the_directories_it_was_saved_for() {
         let temp = tempfile::tempdir().unwrap();
         let record = |guest| Record::of(temp.path(), temp.path(), guest).unwrap();
         assert!(record("/workspace/a").load().unwrap().is_empty());

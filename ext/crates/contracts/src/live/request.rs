@@ -327,7 +327,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn live_requests_with_unknown_members_are_refused_without_quoting_values() {
+    fn control_requests_with_unknown_members_are_refused_without_quoting_values() {
         for good in [
             json!({"type": "exec", "argv": ["true"], "terminal": {"columns": 80, "rows": 24}}),
             json!({"type": "command", "call": {"command": "wordpress.wp-cli", "args": []}}),

@@ -115,8 +115,8 @@ mod tests {
         }
     }
 
-    /// A client as in the specification. Returns the dispatched events as (id, event, data),
-    /// and the last event id.
+    /// Parses a stream as the HTML specification of server-sent events says. Returns the
+    /// dispatched events as (id, event, data), and the last event id.
     fn client(stream: &str) -> (Vec<(String, String, String)>, String) {
         let (mut heard, mut last) = (Vec::new(), String::new());
         let (mut name, mut data) = (String::new(), Vec::new());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn event_without_bus_event_only_advances_the_last_event_id() {
+    fn journal_event_without_bus_event_only_advances_the_sse_last_event_id() {
         let journal = [
             event(
                 4,

@@ -90,7 +90,7 @@ mod tests {
     /// The progress after any journal, in any order of events, follows transitions of the
     /// table.
     #[test]
-    fn progress_after_any_journal_follows_allowed_transitions() {
+    fn run_progress_after_any_sequence_of_events_follows_allowed_transitions() {
         let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = |below: usize| {
             seed ^= seed << 13;

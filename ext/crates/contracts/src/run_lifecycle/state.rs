@@ -152,7 +152,7 @@ mod tests {
     ";
 
     #[test]
-    fn state_transitions_match_the_table() {
+    fn run_state_transitions_match_the_table() {
         let rows: Vec<Vec<&str>> = TABLE
             .lines()
             .map(|line| line.split_whitespace().collect())

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn contradicting_probe_ends_a_serving_guest_but_is_reported_by_a_self_test() {
+    fn failed_isolation_probe_ends_a_normal_guest_but_is_only_reported_by_a_self_test() {
         let serving = Shortfalls::new(LaunchPurpose::Serve);
         let mut findings = Findings::new(IsolationLevel::Full, &serving);
         assert!(all(&mut findings, IsolationAxis::Pids).is_err());
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn report_level_is_none_without_landlock_or_with_a_shortfall() {
+    fn reported_isolation_level_is_none_without_landlock_or_after_a_failed_step() {
         let complete = |shortfalls: &Shortfalls, abi| {
             let mut findings = Findings::new(IsolationLevel::Full, shortfalls);
             for &axis in IsolationAxis::ALL {

@@ -146,7 +146,7 @@ fn invalid_presets_are_refused() {
 }
 
 #[test]
-fn preset_refuses_a_model_with_an_unsupported_api() {
+fn agent_preset_refuses_a_model_with_an_unsupported_api() {
     let error = resolved("x", &model("anthropic-messages", "m")).unwrap_err();
     assert_eq!(error.body().code, ErrorCode::ModelInvalid);
     let long = "x".repeat(MAX_ARGUMENT + 1);
@@ -156,7 +156,7 @@ fn preset_refuses_a_model_with_an_unsupported_api() {
 }
 
 #[test]
-fn final_message_is_extracted_from_the_output() {
+fn final_message_of_the_agent_is_extracted_from_its_output() {
     let lines = PresetResult::JsonLines {
         when: BTreeMap::from([("item.type".to_owned(), "message".to_owned())]),
         text: "item.text".to_owned(),

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn argument_formats_accept_valid_values_and_refuse_others() {
+    fn command_argument_formats_accept_only_valid_values() {
         let word = Format::OneOf(&["a", "b"]);
         let words = Format::ListOf(&["a", "b"]);
         let count = Format::Integer { least: 1, most: 9 };

@@ -30,7 +30,7 @@ fn command_missing_in_the_policy_is_refused_before_its_arguments_are_checked() {
 /// The workload program in the guest has its own list of arguments, which must match the
 /// registry.
 #[test]
-fn workload_steps_accept_the_same_arguments_as_the_registry() {
+fn workload_program_accepts_the_same_command_arguments_as_the_registry() {
     let source = include_str!("../../../../../share/guest/commands/lib/workload.php");
     for id in [
         "wordpress.ability",
@@ -94,7 +94,7 @@ fn unsupported_commands_and_permissions_are_refused_with_a_reason() {
 }
 
 #[test]
-fn unknown_repeated_missing_and_malformed_arguments_are_refused() {
+fn unknown_repeated_missing_and_malformed_command_arguments_are_refused() {
     let policy = everything();
     for (command, args, word) in [
         ("wordpress.wp-cli", vec![], "required"),
@@ -142,9 +142,9 @@ fn unknown_repeated_missing_and_malformed_arguments_are_refused() {
     assert_eq!(arg_values(&repeated, "assert").count(), 2);
 }
 
-/// Every row accepts a valid call and has all of its texts.
+/// Every command accepts a valid call and has a description and an output shape.
 #[test]
-fn every_registry_row_is_complete_and_accepts_a_valid_call() {
+fn every_command_in_the_registry_is_documented_and_accepts_a_valid_call() {
     let mut ids = BTreeSet::new();
     for row in registry() {
         let id = row.id;
@@ -189,7 +189,7 @@ fn every_registry_row_is_complete_and_accepts_a_valid_call() {
 }
 
 #[test]
-fn catalogue_lists_every_command_once() {
+fn command_catalogue_lists_every_command_once() {
     let catalogue = catalog();
     let rows = catalogue["commands"].as_array().unwrap();
     assert_eq!(rows.len(), registry().count());

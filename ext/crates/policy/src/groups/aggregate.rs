@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn two_workers_that_changed_one_file_are_a_conflict() {
+    fn two_workers_that_changed_the_same_file_are_a_conflict() {
         for (policy, status, left) in [
             ("fail", "failed", 0),
             ("partial", "partial", 2),

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn task_fields_override_shared_fields_as_sets() {
+    fn task_field_replaces_the_shared_field_and_its_shared_alternatives() {
         let shared = json!({"goal": "shared", "tasks": [], "mounts": ["a"], "agent_command": "x",
             "network": "deny", "limits": {"processes": 4}, "checks": ["c"], "sandbox_session_id": "p"});
         assert_eq!(

@@ -379,9 +379,9 @@ mod tests {
         read(json!({"workers": rows}))
     }
 
-    /// One row per fault, next to a plan without it.
+    /// Each row is a plan with one fault; the same plan without the fault is valid.
     #[test]
-    fn plan_with_any_invalid_worker_is_refused() {
+    fn fanout_plan_with_any_invalid_worker_is_refused() {
         use ErrorCode as E;
         let good = json!({"id": "a", "goal": "g"});
         assert_eq!(workers(json!([good])).unwrap().workers.len(), 1);

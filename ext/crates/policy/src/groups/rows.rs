@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn row_without_status_outcome_or_error_code_is_failed() {
+    fn group_result_row_without_status_outcome_or_error_code_is_failed() {
         let status = |row: Value| row_status(row.as_object().unwrap());
         for (row, expected) in [
             (json!({}), GroupStatus::Failed),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_add_up_and_determine_the_exit_status() {
+    fn group_totals_add_up_and_determine_the_exit_status() {
         let totals = |list: &[GroupStatus]| {
             let mut totals = Totals::default();
             list.iter().for_each(|status| totals.count(*status));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn session_id_is_the_callers_or_a_new_one() {
+    fn group_session_id_is_the_given_one_or_a_new_one() {
         let input = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
         let new = || Ok("new".to_owned());
         assert_eq!(session_id(&input("{}"), new).unwrap(), "new");

@@ -202,7 +202,7 @@ fn private_model_addresses_need_the_operators_permission() {
 }
 
 #[test]
-fn every_model_issue_is_listed_without_quoting_keys() {
+fn every_issue_of_model_settings_is_reported_without_quoting_keys() {
     let bad = ModelEndpoint {
         provider: " ".to_owned(),
         model: "two\nlines".to_owned(),
@@ -247,7 +247,7 @@ fn every_model_issue_is_listed_without_quoting_keys() {
 }
 
 #[test]
-fn budget_outside_bounds_and_cost_limit_without_prices_are_refused() {
+fn agent_budget_outside_bounds_and_cost_limit_without_prices_are_refused() {
     check_budget(&AgentBudget::default()).unwrap();
     let default = AgentBudget::default();
     for bad in [

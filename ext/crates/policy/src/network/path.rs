@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_paths_have_no_comparable_form() {
+    fn ambiguous_request_path_is_reported_instead_of_normalised() {
         for (target, why) in [
             ("/a/../b", Ambiguity::DotSegment),
             ("/a/%2e%2E/b", Ambiguity::DotSegment),

@@ -25,7 +25,7 @@ fn ask(
 }
 
 #[test]
-fn requests_are_allowed_or_refused_by_the_expected_rule() {
+fn egress_requests_are_allowed_or_refused_by_the_expected_network_rule() {
     let rules = rules(json!({
         "allowHosts": ["Plain.example", "odd.example:8443"],
         "presets": ["npm"],
@@ -122,7 +122,7 @@ fn requests_are_allowed_or_refused_by_the_expected_rule() {
 }
 
 #[test]
-fn tunnels_are_allowed_only_by_rules_without_methods_and_paths() {
+fn connect_tunnel_is_allowed_only_by_a_network_rule_without_methods_and_paths() {
     let rules = rules(json!({
         "allowHosts": ["plain.example:443"],
         "rules": [{"host": "api.example", "methods": ["GET"]}, {"host": "sub.example", "paths": ["/x"]}],
@@ -146,7 +146,7 @@ fn tunnels_are_allowed_only_by_rules_without_methods_and_paths() {
 }
 
 #[test]
-fn rule_with_fewest_restrictions_is_reported() {
+fn decision_reports_the_matching_network_rule_with_fewest_restrictions() {
     let rules = rules(json!({
         "rules": [{"host": "a.example", "methods": ["GET"]}, {"host": "a.example"}],
     }));
@@ -211,7 +211,7 @@ fn network_presets_compile_and_allow_only_get_and_head() {
 }
 
 #[test]
-fn secret_scope_allows_plain_http_only_with_http_scheme() {
+fn secret_scope_covers_plain_http_only_if_it_has_the_http_scheme() {
     let host = Host::parse("api.example").unwrap();
     let scope = SecretScope::parse("api.example").unwrap();
     assert!(scope.covers(Transport::Tls, &host, 443));

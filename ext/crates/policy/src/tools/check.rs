@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_metadata_list_from_php_is_read_as_object() {
+    fn empty_php_array_as_metadata_is_read_as_an_empty_object() {
         let mut good = tool("workspace.read");
         good["metadata"] = json!([]);
         let mut document = policy(vec![good]);

@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_parameters_are_closed_objects_with_existing_required_members() {
+    fn tool_parameter_schemas_refuse_unknown_members_and_define_required_ones() {
         for row in TOOLS {
             let schema = (row.parameters)();
             assert_eq!(schema["type"], "object", "{}", row.id);

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_request_heads_are_parsed() {
+    fn usual_http_request_heads_are_parsed() {
         let head = read(
             "GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\nX-Name: v\u{e9}\r\n\r\nrest",
         )
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_request_heads_are_refused() {
+    fn ambiguous_http_request_heads_are_refused() {
         let start = "POST / HTTP/1.1\r\nHost: a.example\r\n";
         for rest in [
             "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_address_the_bridge_is_routed() {
+    fn each_request_form_of_the_egress_bridge_is_routed_to_its_host() {
         for (target, expected) in [
             ("http://A.example/x?y=1", "http a.example:80 /x?y=1"),
             ("HTTP://a.example", "http a.example:80 /?-"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_targets_are_refused() {
+    fn malformed_targets_of_egress_bridge_requests_are_refused() {
         for (method, target, reason) in [
             ("CONNECT", "a.example", Reason::HostInvalid),
             ("CONNECT", "127.0.0.1:443", Reason::PrivateAddress),

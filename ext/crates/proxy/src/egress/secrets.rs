@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn value_invalid_in_header_is_refused_and_not_disclosed() {
+    fn secret_with_a_value_invalid_in_a_header_is_refused_and_not_disclosed() {
         let answer = secrets("a\r\nX: b").apply(
             &target(Transport::Tls, "api.example", 443, "/"),
             &mut headers(),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_is_scrubbed_at_every_buffer_split() {
+    fn every_encoding_of_a_secret_is_scrubbed_at_every_buffer_split() {
         let secrets = secrets(VALUE);
         for spelling in [
             VALUE,
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn each_secret_and_model_key_is_scrubbed_to_its_own_placeholder() {
+    fn each_secret_and_the_model_key_is_replaced_by_its_own_placeholder() {
         let (long, key) = ("value-0123456789-and-more", "model-key-0123456789");
         let swaps = vec![
             swap("A", "placeholder_a", VALUE),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn scrubber_does_not_delay_streams() {
+    fn secret_scrubber_delays_a_stream_only_for_a_possible_secret() {
         let secrets = secrets(VALUE);
         let mut scrubber = secrets.scrubber().unwrap();
         assert_eq!(
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn response_headers_are_scrubbed() {
+    fn secrets_are_scrubbed_from_response_headers() {
         let secrets = secrets("value-0123456789");
         let scrubber = secrets.scrubber().unwrap();
         let mut headers = HeaderMap::new();

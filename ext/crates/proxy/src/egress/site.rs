@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn only_http_localhost_is_the_site() {
+    fn only_http_localhost_on_port_80_addresses_the_guests_site() {
         for (target, path) in [
             ("http://localhost", "/"),
             ("http://localhost/", "/"),

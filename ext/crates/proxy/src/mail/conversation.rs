@@ -339,7 +339,7 @@ mod tests {
     const PLAIN: &[u8] = b"EHLO x\r\nMAIL FROM:<a@x.test> SIZE=9 BODY=8BITMIME\r\nRCPT TO:<b@x.test>\r\nrcpt to: c@x.test\r\nDATA\r\nS: x\r\n\r\n..one\r\n.two\r\n.\r\nQUIT\r\n";
 
     #[test]
-    fn message_and_envelope_are_parsed_at_any_packet_split() {
+    fn mail_message_and_envelope_are_parsed_for_any_packet_split() {
         for piece in [1, 2, 3, 7, PLAIN.len()] {
             let (codes, messages, next) = talk(Bounds::default(), PLAIN, piece);
             assert_eq!(
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn conversation_accepts_several_messages_and_null_sender() {
+    fn smtp_conversation_accepts_several_messages_and_the_null_sender() {
         let one = b"MAIL FROM:<>\r\nRCPT TO:<b@x.test>\r\nDATA\r\nx\r\n.\r\n";
         let (codes, messages, next) = talk(Bounds::default(), &one.repeat(2), 5);
         assert_eq!(codes.len(), 8);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn dot_ends_message_only_alone_on_a_crlf_line() {
+    fn dot_ends_a_mail_message_only_alone_on_a_crlf_line() {
         let input = b"MAIL FROM:<a>\r\nRCPT TO:<b>\r\nDATA\r\nx\n.\n\r.\r\n.\rz\r\n.\r\r\n.\r\n";
         for piece in [1, 4, 100] {
             let (_, messages, _) = talk(Bounds::default(), input, piece);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_or_misplaced_command_is_refused_without_state_change() {
+    fn invalid_or_misplaced_smtp_command_is_refused_without_state_change() {
         for (line, code) in [
             ("DATA", "503"),
             ("RCPT TO:<b@x>", "503"),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn auth_responses_are_accepted_and_not_run_as_commands() {
+    fn smtp_auth_responses_are_accepted_and_not_executed_as_commands() {
         for (input, codes) in [
             ("AUTH PLAIN AGEAYg==\r\nNOOP\r\n", vec!["235", "250"]),
             ("AUTH PLAIN\r\nQUIT\r\nNOOP\r\n", vec!["334", "235", "250"]),

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folded_and_encoded_subjects_are_decoded() {
+    fn folded_and_encoded_mail_subjects_are_decoded() {
         for (head, wanted) in [
             (
                 "From: a\r\nSubject: [My Site] Hello\r\nTo: b\r\n\r\nSubject: no",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_found_in_every_text_part_and_bounded() {
+    fn links_are_found_in_every_text_part_of_a_mail_up_to_a_limit() {
         let all = |content: &str| links(content, 9, |_| true);
         assert_eq!(
             all(
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn single_text_body_is_decoded_in_each_transfer_encoding() {
+    fn mail_text_body_is_decoded_in_each_transfer_encoding() {
         let of = |head: &str, body: &str| readable(format!("{head}\r\n\r\n{body}").as_bytes());
         assert_eq!(of("A: b", "x\r\n\r\ny"), "x\r\n\r\ny");
         let encoding = |name| format!("Content-Transfer-Encoding: {name}");

@@ -132,7 +132,7 @@ mod unit {
     }
 
     #[test]
-    fn guest_receives_only_cookies_it_set() {
+    fn guest_receives_only_cookies_that_it_set_itself() {
         let cookies = Cookies::new(4321);
         let given = HeaderValue::from_static(
             "wordpress_test=1; path=/; Domain=example.org; domain = .example.org; HttpOnly",
@@ -174,7 +174,7 @@ mod unit {
     }
 
     #[test]
-    fn remembered_cookies_are_bounded() {
+    fn only_the_newest_preview_cookies_are_remembered_up_to_a_limit() {
         let cookies = Cookies::new(1);
         for index in 0..MAX_COOKIES + 10 {
             let text = HeaderValue::from_str(&format!("name{index}=1")).unwrap();

@@ -355,7 +355,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn only_the_token_is_removed_from_the_query() {
+    fn only_the_preview_token_is_removed_from_the_query() {
         for (given, token, rest) in [
             ("/a?preview_token=x", Some("x"), "/a"),
             ("/a?b=1&preview_token=x&c=%20", Some("x"), "/a?b=1&c=%20"),

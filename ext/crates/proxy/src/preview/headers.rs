@@ -252,7 +252,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn guest_headers_cannot_weaken_the_forced_headers() {
+    fn guest_response_headers_cannot_weaken_the_security_headers_of_the_preview() {
         let mut said = HeaderMap::new();
         for (name, value) in [
             (
@@ -294,7 +294,7 @@ mod unit {
     }
 
     #[test]
-    fn guest_headers_for_proxies_and_browser_storage_are_dropped() {
+    fn guest_response_headers_that_control_proxies_or_browser_storage_are_dropped() {
         let mut said = HeaderMap::new();
         for name in [
             "x-accel-redirect",
@@ -356,7 +356,7 @@ mod unit {
     }
 
     #[test]
-    fn method_override_header_reaches_the_guest() {
+    fn method_override_header_of_a_visitor_reaches_the_guest() {
         // WordPress's apiFetch sends PUT, PATCH and DELETE as POST with `X-HTTP-Method-Override`.
         let names = [
             "x-http-method-override",

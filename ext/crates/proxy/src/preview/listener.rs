@@ -156,7 +156,7 @@ mod unit {
     }
 
     #[test]
-    fn other_users_cannot_block_a_port_reservation() {
+    fn other_users_cannot_block_the_reservation_of_a_preview_port() {
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket};
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
@@ -190,7 +190,7 @@ mod unit {
     }
 
     #[test]
-    fn port_is_reserved_once_and_open_only_after_listen() {
+    fn preview_port_is_reserved_once_and_open_only_after_listen() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
         let port = free_port();
@@ -207,7 +207,7 @@ mod unit {
     }
 
     #[test]
-    fn port_in_use_cannot_be_reserved() {
+    fn preview_port_in_use_cannot_be_reserved() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
         let theirs = TcpListener::bind("127.0.0.1:0").unwrap();

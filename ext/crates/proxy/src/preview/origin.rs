@@ -175,7 +175,7 @@ mod unit {
     }
 
     #[test]
-    fn public_url_with_path_or_credentials_is_refused() {
+    fn public_preview_url_with_path_or_credentials_is_refused() {
         for (given, shown) in [
             ("https://Preview.Example.org", "https://preview.example.org"),
             (
@@ -207,7 +207,7 @@ mod unit {
     }
 
     #[test]
-    fn host_header_must_name_this_preview() {
+    fn host_header_of_a_visitor_must_name_this_preview() {
         let hosts = Hosts {
             public: Some(Origin::public("https://preview.example.org").unwrap()),
         };

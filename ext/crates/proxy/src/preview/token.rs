@@ -83,7 +83,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn sign_in_link_works_once_and_only_the_latest() {
+    fn only_the_latest_sign_in_link_works_and_only_once() {
         let key = |text| Token::given(text).unwrap();
         let logins = Logins::default();
         assert_eq!(logins.take("aaaaaaaaaaaaaaaa"), None);
@@ -95,7 +95,7 @@ mod unit {
     }
 
     #[test]
-    fn token_matches_only_the_same_text() {
+    fn preview_token_matches_only_identical_text() {
         let token = Token::given("abcdefghijklmnop").unwrap();
         assert!(token.is("abcdefghijklmnop"));
         for other in [

@@ -32,7 +32,7 @@ fn answer(result: &Value) -> Executed<'_> {
 }
 
 #[test]
-fn mapped_values_are_copied_until_predicate_is_false() {
+fn step_repeats_with_mapped_arguments_until_its_predicate_is_false() {
     let continuation = cursor(10);
     let mut run = Loop::new(&continuation);
     let first = args(&["name=x", "input={\"cursor\":0,\"keep\":[1]}"]);
@@ -142,7 +142,7 @@ fn each_continuation_failure_has_its_code() {
 }
 
 #[test]
-fn iteration_limit_is_exact() {
+fn continuation_fails_exactly_at_max_iterations() {
     let continuation = cursor(3);
     let mut run = Loop::new(&continuation);
     let more = json!({"more": true, "next": 1});
@@ -163,7 +163,7 @@ fn iteration_limit_is_exact() {
 }
 
 #[test]
-fn failed_mapping_changes_no_argument() {
+fn failed_continuation_mapping_changes_no_argument() {
     let two = policy(
         5,
         json!([
@@ -182,7 +182,7 @@ fn failed_mapping_changes_no_argument() {
 }
 
 #[test]
-fn long_result_is_recorded_as_size_and_digest() {
+fn long_step_result_is_recorded_as_size_and_digest() {
     let continuation = cursor(5);
     let mut run = Loop::new(&continuation);
     let long = json!({"more": false, "text": "x".repeat(5000)});
@@ -254,7 +254,7 @@ fn places(value: &Value, at: String, found: &mut Vec<(String, Value)>) {
 }
 
 #[test]
-fn every_position_is_found_and_can_be_set() {
+fn json_pointer_to_any_position_finds_and_sets_its_value() {
     let mut dice = Random(0x9e37_79b9_7f4a_7c15);
     let mut looked = 0;
     for _ in 0..3000 {

@@ -163,7 +163,7 @@ mod tests {
     use super::Pattern::*;
 
     #[test]
-    fn text_patterns_match_valid_texts_only() {
+    fn recipe_text_patterns_match_only_valid_texts() {
         for pattern in [
             Any,
             Name,

@@ -39,7 +39,7 @@ fn issues(text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn yaml_and_json_yield_the_same_profile() {
+fn profile_in_yaml_or_in_json_yields_the_same_result() {
     let profile = parse_profile(FULL.as_bytes()).unwrap();
     assert_eq!(
         (profile.id.as_str(), profile.version.as_str()),
@@ -115,7 +115,7 @@ fn each_profile_problem_is_reported_with_its_path() {
 }
 
 #[test]
-fn git_repository_without_workspace_is_refused() {
+fn profile_with_git_setting_but_without_workspace_access_is_refused() {
     let head = "id: a\nversion: 1.0.0\nextension: native\n";
     let of = |workspace: &str| format!("{head}workspace: {{ {workspace}git: baseline }}\n");
     let found = issues(&of(""));
@@ -164,7 +164,7 @@ fn yaml_aliases_and_ambiguous_keys_are_refused() {
 }
 
 #[test]
-fn durations_versions_and_ids_are_validated() {
+fn profile_durations_versions_and_ids_are_validated() {
     let longest = |time: &str| {
         let text = format!("id: a\nversion: 1.0.0\nextension: native\nttl: {{max: {time:?}}}\n");
         parse_profile(text.as_bytes()).map(|profile| profile.ttl.max_ms)

@@ -34,7 +34,7 @@ fn add(directory: &Path, text: &[u8]) {
 }
 
 #[test]
-fn next_page_starts_at_cursor_of_previous_page() {
+fn next_event_page_starts_at_the_cursor_of_the_previous_page() {
     let temp = tempfile::tempdir().unwrap();
     let nothing = read_events(temp.path(), 7, WHOLE).unwrap();
     assert_eq!(
@@ -64,7 +64,7 @@ fn next_page_starts_at_cursor_of_previous_page() {
 }
 
 #[test]
-fn page_respects_byte_limit_but_has_at_least_one_event() {
+fn event_page_respects_its_byte_limit_but_has_at_least_one_event() {
     let temp = tempfile::tempdir().unwrap();
     drop(journal(temp.path(), 6, 1000));
     let page = |bytes| read_events(temp.path(), 0, PageLimits { bytes, ..WHOLE }).unwrap();
@@ -75,7 +75,7 @@ fn page_respects_byte_limit_but_has_at_least_one_event() {
 
 /// An incomplete last line is not an event yet, and an invalid complete line is skipped.
 #[test]
-fn incomplete_last_line_is_not_returned_as_event() {
+fn incomplete_last_journal_line_is_not_returned_as_an_event() {
     let temp = tempfile::tempdir().unwrap();
     drop(journal(temp.path(), 3, 5));
     add(temp.path(), br#"{"id":"evt-4","seq":4,"type":"runtime.de"#);
@@ -102,7 +102,7 @@ fn incomplete_last_line_is_not_returned_as_event() {
 /// In a journal of 100 MiB, a binary search finds the cursor, and memory usage is bounded by the
 /// page size.
 #[test]
-fn page_of_large_journal_needs_bounded_memory() {
+fn event_page_of_a_large_journal_needs_bounded_memory() {
     let temp = tempfile::tempdir().unwrap();
     drop(journal(temp.path(), 1700, 64 * 1024));
     assert!(
@@ -133,7 +133,7 @@ fn page_of_large_journal_needs_bounded_memory() {
 /// For every cursor in a journal with very different line lengths, compares the binary search
 /// with a sequential read.
 #[test]
-fn binary_search_finds_same_events_as_sequential_read() {
+fn binary_search_in_the_journal_finds_the_same_events_as_a_sequential_read() {
     let temp = tempfile::tempdir().unwrap();
     let mut journal = Journal::create(temp.path()).unwrap();
     for n in 0..400_usize {

@@ -59,7 +59,7 @@ fn rules() -> GcRules {
 }
 
 impl World {
-    /// Creates a settled run with a record of the given age and `bytes` of retained scratch data.
+    /// Creates an ended run with a record of the given age and `bytes` of retained scratch data.
     fn settled(&self, n: u8, age: Duration, bytes: usize) {
         let dir = RunDir::create(&self.state, &self.site, &NewRun::new(run(n)), 99).unwrap();
         fs::write(dir.scratch("work").unwrap().join("file"), vec![7; bytes]).unwrap();
@@ -94,7 +94,7 @@ fn ids(report: &GcReport) -> Vec<(String, GcReason)> {
 }
 
 #[test]
-fn collection_removes_old_settled_runs_only() {
+fn garbage_collection_removes_only_old_ended_runs() {
     let world = world();
     world.settled(1, 2 * HOUR, 10);
     world.settled(2, HOUR / 2, 10);
@@ -121,7 +121,7 @@ fn collection_removes_old_settled_runs_only() {
 }
 
 #[test]
-fn size_budget_retains_newest_runs() {
+fn size_budget_of_the_garbage_collection_retains_the_newest_runs() {
     let world = world();
     for n in 1..=4 {
         world.settled(n, Duration::from_secs(60 * u64::from(n)), 100_000);
@@ -142,7 +142,7 @@ fn size_budget_retains_newest_runs() {
 }
 
 #[test]
-fn run_without_marker_is_removed_only_if_lease_is_unlocked() {
+fn run_without_active_marker_is_removed_only_if_its_lease_is_unlocked() {
     let world = world();
     let dir = RunDir::create(&world.state, &world.site, &NewRun::new(run(1)), 99).unwrap();
     fs::remove_file(
@@ -165,7 +165,7 @@ fn run_without_marker_is_removed_only_if_lease_is_unlocked() {
 }
 
 #[test]
-fn interrupted_removal_is_finished_and_unknown_files_remain() {
+fn garbage_collection_finishes_an_interrupted_removal_and_leaves_unknown_files() {
     let world = world();
     world.settled(1, HOUR / 2, 1);
     let hidden = world.root.join(format!("{REMOVING}{}", run(9)));
@@ -181,7 +181,7 @@ fn interrupted_removal_is_finished_and_unknown_files_remain() {
 }
 
 #[test]
-fn bundles_are_removed_only_when_rules_allow() {
+fn garbage_collection_removes_bundles_only_if_its_rules_allow() {
     let world = world();
     let artifacts = world.root.parent().unwrap().join("artifacts");
     for (n, created) in [
@@ -211,7 +211,7 @@ fn bundles_are_removed_only_when_rules_allow() {
 }
 
 #[test]
-fn concurrent_collections_and_runs_do_not_disturb_each_other() {
+fn concurrent_garbage_collections_and_runs_do_not_disturb_each_other() {
     let world = world();
     for n in 0..60 {
         world.settled(n, 2 * HOUR, 10);
@@ -281,7 +281,7 @@ fn snapshot(world: &World, name: &str) -> String {
 }
 
 #[test]
-fn snapshots_are_removed_only_when_rules_allow_and_unused() {
+fn garbage_collection_removes_only_unused_snapshots_beyond_age_or_budget() {
     let world = world();
     let ids: Vec<String> = ["a", "b", "c"].map(|name| snapshot(&world, name)).to_vec();
     let shelf = crate::SnapshotStore::of_site(&world.state, &world.site).unwrap();
@@ -383,7 +383,7 @@ fn ids_of(report: &GcReport) -> Vec<String> {
 }
 
 #[test]
-fn seed_is_removed_together_with_its_run() {
+fn sandbox_seed_file_is_removed_after_its_run_is_removed() {
     let world = world();
     world.settled(1, 2 * HOUR, 10);
     world.settled(2, HOUR / 2, 10);

@@ -126,7 +126,7 @@ fn note(reason: &str) -> CancellationNote {
 
 /// The supervisor died while it handled a cancellation or a timeout.
 #[test]
-fn run_that_died_after_cancel_or_timeout_is_cancelled_or_timed_out() {
+fn run_whose_supervisor_died_after_cancel_or_timeout_is_cancelled_or_timed_out() {
     let world = world();
     let finished = |end: &str| Map::from_iter([("end".to_owned(), Value::from(end))]);
     let rows = [
@@ -208,7 +208,7 @@ fn registry_entry_reports_progress_of_run() {
 }
 
 #[test]
-fn cleanup_failed_is_reported_only_for_settled_run_with_scratch() {
+fn cleanup_failed_is_reported_only_for_an_ended_run_whose_scratch_remains() {
     use LifecycleCleanupStatus as C;
     let world = world();
     let between = |n| {
@@ -271,7 +271,7 @@ fn consecutive_pages_return_each_run_once() {
 }
 
 #[test]
-fn reference_must_match_exactly_one_run() {
+fn run_reference_must_match_exactly_one_run() {
     let world = world();
     let _alive = [world.begin(0x10), world.begin(0x11)];
     assert_eq!(world.find(run(0x10).as_str()).unwrap().run_id, run(0x10));
@@ -294,7 +294,7 @@ fn reference_must_match_exactly_one_run() {
 }
 
 #[test]
-fn result_is_available_after_its_caller_left() {
+fn run_result_is_available_after_the_caller_disconnected() {
     let world = world();
     let dir = world.begin(1);
     let path = dir.path().to_owned();
@@ -307,7 +307,7 @@ fn result_is_available_after_its_caller_left() {
 }
 
 #[test]
-fn dead_run_with_journal_reports_what_was_left() {
+fn dead_run_with_incomplete_recovery_bundle_reports_that_only_its_journal_is_left() {
     let world = world();
     let dir = world.begin(1);
     let mut journal = Journal::create(dir.path()).unwrap();
@@ -481,7 +481,7 @@ fn concurrent_queries_see_consistent_runs() {
 /// With concurrent starts at the limit, at most the allowed number of runs is alive, and a start
 /// that fits is not refused because of another concurrent start.
 #[test]
-fn concurrent_starts_at_limit_admit_exactly_the_free_number() {
+fn concurrent_run_starts_at_the_limit_admit_exactly_the_free_number() {
     let world = &world();
     for round in 0..40 {
         let _first = world.begin(round * 10);
@@ -508,7 +508,7 @@ fn concurrent_starts_at_limit_admit_exactly_the_free_number() {
 
 /// A dead run that another process is settling does not count towards the limit.
 #[test]
-fn dead_runs_do_not_count_towards_limit() {
+fn dead_runs_do_not_count_towards_the_run_limit() {
     let world = &world();
     let over = &AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -33,7 +33,7 @@ fn run(n: u8) -> RunId {
 }
 
 #[test]
-fn dead_run_is_settled_exactly_once() {
+fn run_of_a_dead_supervisor_is_recorded_as_ended_exactly_once() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();
@@ -74,7 +74,7 @@ fn dead_run_is_settled_exactly_once() {
 
 /// States that a supervisor leaves when it is killed between two steps of `create`.
 #[test]
-fn run_killed_between_steps_of_create_gets_terminal_record() {
+fn run_killed_during_its_creation_gets_a_final_record() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();
@@ -105,9 +105,9 @@ fn run_killed_between_steps_of_create_gets_terminal_record() {
     );
 }
 
-/// A reaper that saw an unlocked marker would settle a run that is about to start.
+/// A reaper that saw an unlocked marker would record a run that is about to start as ended.
 #[test]
-fn concurrent_reaping_never_settles_a_starting_run() {
+fn concurrent_reaping_never_records_a_starting_run_as_ended() {
     let temp = tempfile::tempdir().unwrap();
     let (state, site) = (&state(temp.path()), &SiteId::new("s").unwrap());
     let left = temp.path().join("state/sites/s/active");
@@ -136,7 +136,7 @@ fn concurrent_reaping_never_settles_a_starting_run() {
 }
 
 #[test]
-fn reaping_does_not_remove_retained_scratch() {
+fn reaping_of_dead_runs_does_not_remove_retained_scratch_directories() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();
@@ -156,7 +156,7 @@ fn reaping_does_not_remove_retained_scratch() {
 }
 
 #[test]
-fn start_beyond_limit_is_refused_until_a_run_ends() {
+fn run_start_above_the_limit_is_refused_until_a_run_ends() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();

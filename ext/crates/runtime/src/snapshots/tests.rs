@@ -97,7 +97,7 @@ fn created_snapshot_is_complete_and_found_by_name_or_id() {
 }
 
 #[test]
-fn lookup_by_id_ignores_names() {
+fn snapshot_lookup_by_id_ignores_snapshot_names() {
     let place = Place::new();
     let one = place.keep("before").unwrap();
     let prefix = one.id[5..12].to_owned();
@@ -202,7 +202,7 @@ fn modified_snapshot_is_refused() {
 }
 
 #[test]
-fn failed_creation_leaves_no_files() {
+fn failed_snapshot_creation_leaves_no_files() {
     let place = Place::new();
     let upper = open_dir(&place.temp.path().join("upper"));
     let source = |name: &str| LayerSource {

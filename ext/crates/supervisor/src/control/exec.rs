@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn only_messages_of_other_types_are_not_stdin() {
+    fn line_is_treated_as_stdin_unless_it_is_a_message_of_another_type() {
         for line in [
             "",
             "x",

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_get_of_the_events_path_is_accepted() {
+    fn http_request_is_accepted_only_as_get_of_the_events_path() {
         let host = ("Host", "sandbox");
         let bus = read(
             "GET /events?projection=bus&after=3&follow=now",
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn client_that_does_not_read_events_is_disconnected() {
+    async fn http_client_that_does_not_read_events_is_disconnected() {
         let (_client, server) = UnixStream::pair().unwrap();
         let (_, half) = server.into_split();
         let head = b"GET /events HTTP/1.1\r\nHost: sandbox\r\n\r\n".to_vec();

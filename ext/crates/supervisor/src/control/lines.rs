@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reply_to_stalled_reader_is_cut_and_nothing_follows() {
+    async fn reply_to_a_client_that_stops_reading_is_truncated_and_nothing_follows() {
         let (mut client, mut replies) = conversation(SHORT);
         let began = Instant::now();
         replies.send(&large()).await;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn slow_reader_gets_all_replies_and_disconnected_reader_none() {
+    async fn slow_client_gets_all_replies_and_disconnected_client_gets_none() {
         // A current-thread runtime alternates reader and writer: the time limit for a line is far
         // away.
         let (mut client, mut replies) = conversation(100 * SHORT);

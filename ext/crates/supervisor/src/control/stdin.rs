@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credit_is_granted_again_after_the_program_reads_and_cannot_be_exceeded() {
+    fn stdin_credit_is_granted_again_after_the_program_reads_and_cannot_be_exceeded() {
         let mut window = Window::new();
         assert_eq!(window.spend(INPUT + 1), Err(InvalidInput));
         assert_eq!(window.spend(INPUT), Ok(()));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn invalid_base64_and_input_after_the_end_are_rejected() {
+    async fn stdin_with_invalid_base64_or_after_its_end_is_rejected() {
         let (mut stdin, program) = piped(StdinFlow::Plain);
         assert_eq!(stdin.push("!!"), Err(InvalidInput));
         assert_eq!(stdin.push("b2s="), Ok(()));

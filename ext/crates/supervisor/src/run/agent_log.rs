@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_contain_the_members_that_verifiers_require() {
+    fn agent_log_rows_contain_the_members_that_bundle_verifiers_require() {
         let mut log = AgentLog::default();
         log.turn(turn(1, "I look."), ModelUsage::default());
         log.call(call(1, "<?php"), ToolType::Sandbox);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn log_of_long_loop_stays_below_the_limits() {
+    fn agent_log_of_a_long_loop_stays_below_the_size_limits() {
         let mut log = AgentLog::default();
         for number in 0..6_000 {
             log.turn(turn(number, &"t".repeat(4_000)), ModelUsage::default());

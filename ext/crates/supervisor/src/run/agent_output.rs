@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn agent_text_is_recorded_by_line_and_redacted() {
+    fn agent_text_is_recorded_line_by_line_and_redacted() {
         let (events, stdout) = spoken(
             1_000,
             &["I look.\nThe key is correct-hor", "se-battery, ", "I think"],
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn agent_text_is_bounded_and_stopped_loop_has_no_exit_code() {
+    fn long_agent_text_is_truncated_and_a_stopped_agent_loop_has_no_exit_code() {
         let (events, stdout) = spoken(9, &["0123456789abcdef\n"], Ending::Stopped);
         assert_eq!(stdout, "012345\n[… 8 bytes left out …]\nef\n");
         let last = &events.last().unwrap().data;

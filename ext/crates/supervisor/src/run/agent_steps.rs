@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_become_steps_for_any_chunking_of_the_output() {
+    fn agent_output_lines_become_the_same_steps_for_any_chunking() {
         let redactor = Redactor::new(&[]);
         let output = "start\n{\"type\":\"run\",\"command\":\"ls é\"}\r\n{\"type\":\"quiet\"}\n\n\
             {\"type\":\"new\",\"x\":1}\n{\"type\":\"say\",\"text\":\"a\\nb\"}";
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_json_lines_are_truncated_and_escaped() {
+    fn hostile_json_lines_of_an_agent_are_truncated_redacted_and_escaped() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         let say = |text: &str| json!({"type": "say", "text": text}).to_string() + "\n";
         assert_eq!(

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_file_is_the_named_the_default_or_the_one_with_a_header() {
+    fn component_entry_file_is_the_given_one_a_default_name_or_the_one_with_a_plugin_header() {
         let all = [
             ("agent.php", HEADER),
             ("plugin.php", HEADER),

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn run_without_changes_is_not_actionable() {
+    fn result_of_a_run_without_changes_is_not_actionable() {
         with(Outcome::NoOp, ChangeCounts::default(), None, |facts| {
             let result = agent_result(facts, AgentExit::Success);
             assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_run_is_never_high_confidence_or_promotable() {
+    fn result_of_a_failed_run_is_never_high_confidence_or_to_be_promoted() {
         let error = ErrorBody::new(ErrorCode::RunFailed, "the agent exited with 1");
         for outcome in Outcome::ALL.iter().filter(|o| !o.is_success()) {
             with(*outcome, ONE, Some(&error), |facts| {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn passed_checks_whose_files_changed_do_not_raise_confidence() {
+    fn passed_checks_do_not_raise_confidence_if_the_run_changed_test_files() {
         let run_id = RunId::new(format!("run_{:032x}", 1)).unwrap();
         let checks = [CheckReport {
             command: "phpunit".to_owned(),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn transcript_keeps_whole_output_below_the_limit() {
+    fn transcript_contains_the_complete_output_below_the_size_limit() {
         let parsed = |text: &str| {
             let mut row = entry(None);
             row.stdout = format!("[\"{text}\"]");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_sentence_for_each_outcome() {
+    fn run_summary_sentence_matches_the_outcome() {
         assert_eq!(
             summary(Worker::Agent, Outcome::Succeeded, ONE, &[], None).sentence(),
             "The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted)."

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn level_full_is_requested_unless_policy_and_host_allow_only_less() {
+    fn isolation_level_is_full_unless_the_host_cannot_and_the_policy_accepts_reduced() {
         use IsolationLevel::{Full, None, Reduced};
         let never = || -> SelfTest { unreachable!("a policy without a choice needs no self-test") };
         assert_eq!(choose_level(&policy(Full), never), Ok(Full));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_below_the_level_or_a_floor_is_rejected_with_the_axis() {
+    fn guest_with_weaker_isolation_than_the_policy_requires_is_rejected() {
         let whole = report(IsolationLevel::Full, Enforcement::BestEffort);
         let mut rules = policy(IsolationLevel::Full);
         assert_eq!(check(&rules, &whole), Ok(()));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn axis_without_a_row_counts_as_not_enforced() {
+    fn isolation_axis_missing_from_the_report_counts_as_not_enforced() {
         let mut silent = report(IsolationLevel::Full, Enforcement::Enforced);
         silent.axes.retain(|row| row.axis != IsolationAxis::Disk);
         let mut rules = policy(IsolationLevel::Full);

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_message_is_stored_only_without_a_secret() {
+    fn non_utf8_mail_is_stored_only_if_it_contains_no_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let of = |bytes: &[u8]| content(&mail(Some(bytes), bytes.len() as u64), &redactor);
         // The bundle redacts text when it is written.
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn inspection_is_bounded_and_returns_the_newest_messages() {
+    fn mailbox_inspection_returns_the_newest_messages_up_to_a_size_limit() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let mailbox = Mailbox::default();
         let to = |number: usize| -> Vec<String> {
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_subject_ends_before_a_partial_secret() {
+    fn truncated_mail_subject_ends_before_a_partial_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let shown = |text: String| {
             let mail = Mail {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_message_ends_before_a_partial_secret() {
+    fn truncated_mail_message_ends_before_a_partial_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         for end in [SECRET.len(), SECRET.len() - 1, 3] {
             let mut bytes = vec![b'x'; 4096];

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secret_split_over_reads_is_redacted() {
+    fn secret_split_over_several_reads_of_program_output_is_redacted() {
         let redactor = Redactor::new(&["correct-horse-battery".to_owned()]);
         let mut stream = StreamRedactor::new(&redactor);
         assert_eq!(stream.push(b"x correct-ho"), None);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn multi_line_secret_and_secret_longer_than_overlap_are_redacted() {
+    fn multi_line_secret_and_secret_longer_than_the_overlap_buffer_are_redacted() {
         let lines = "-----first line\n-----second line".to_owned();
         let long = "0123456789abcdef".repeat(4096);
         let redactor = Redactor::with_secrets(&[], [lines.as_str(), &long]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn prompt_is_shown_after_a_pause_and_secret_is_redacted() {
+    fn terminal_prompt_without_newline_is_shown_after_a_pause_and_secrets_are_redacted() {
         let redactor = Redactor::new(&["correct-horse-battery".to_owned()]);
         let mut stream = PromptRedactor::new(&redactor);
         assert_eq!(stream.push(b"name: "), None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_line_is_released_in_pieces_and_redacted() {
+    fn output_line_without_end_is_passed_on_in_redacted_pieces() {
         let secret = "correct-horse-battery";
         let redactor = Redactor::new(&[secret.to_owned()]);
         for lead in (HOLD_BYTES - OVERLAP_BYTES - 30)..(HOLD_BYTES - OVERLAP_BYTES + 30) {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preview_beyond_loopback_requires_a_token() {
+    fn preview_reachable_from_other_hosts_requires_a_token() {
         for (bind, public, token) in [
             (None, None, false),
             (Some("127.0.0.2"), None, false),

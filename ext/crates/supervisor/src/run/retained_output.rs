@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn output_below_the_limit_is_complete_and_journalled_at_once() {
+    fn program_output_below_the_limit_is_complete_and_journalled_at_once() {
         let (ended, live) = ended(9, &[(Stdout, b"12345"), (Stderr, b"6"), (Stdout, b"789")]);
         assert_eq!(
             (ended.stdout.as_str(), ended.stderr.as_str()),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn output_beyond_the_limit_retains_beginning_and_end() {
+    fn program_output_above_the_limit_retains_beginning_and_end() {
         let (one_more, _) = ended(9, &[(Stdout, b"0123456789")]);
         assert_eq!(one_more.stdout, "012345\n[… 1 bytes left out …]\n789");
         assert!(one_more.rest == [(Stdout, None, b"9".to_vec())]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn short_stream_is_complete_next_to_a_long_one() {
+    fn short_stderr_is_complete_next_to_truncated_stdout() {
         let flood = [b'x'; 1000];
         let pieces: [(OutputStream, &[u8]); 3] =
             [(Stdout, &flood), (Stderr, b"why"), (Stdout, &flood)];
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn truncation_splits_no_utf8_character() {
+    fn output_truncation_splits_no_utf8_character() {
         let text = "aé€😀".repeat(20);
         for limit in 0..60 {
             for size in 1..12 {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_for_unlimited_output() {
+    fn memory_for_unlimited_program_output_is_bounded() {
         let mut kept = RetainedOutput::new(3000);
         for _ in 0..10_000 {
             kept.push(Stdout, &[b'x'; 100], Memory::Free);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn journal_gets_output_that_memory_does_not_retain() {
+    fn output_that_memory_does_not_retain_is_still_written_to_the_journal() {
         let mut kept = RetainedOutput::new(90);
         assert_eq!(kept.push(Stdout, b"first ", Memory::Free), b"first ");
         assert_eq!(kept.push(Stdout, b"second", Memory::Full), b"second");

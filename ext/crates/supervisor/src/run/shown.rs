@@ -69,14 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_leave_their_share_to_long_ones() {
+    fn unused_output_share_of_short_texts_goes_to_long_texts() {
         assert_eq!(equal_share(vec![1, 2, 3], 6), 6);
         assert_eq!(equal_share(vec![100, 2, 100], 12), 5);
         assert_eq!(equal_share(vec![], 6), 6);
     }
 
     #[test]
-    fn truncated_output_is_marked_in_the_row() {
+    fn truncated_output_is_marked_as_truncated_with_its_full_size() {
         let mut row = Map::new();
         assert_eq!(insert(&mut row, "stdout", ("short", None), 5), 5);
         assert_eq!(Value::Object(row), json!({"stdout": "short"}));

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn system_ids_and_ids_above_31_bits_are_excluded() {
+    fn subordinate_ids_of_system_users_or_above_31_bits_are_excluded() {
         let names = ["alice".to_owned()];
         assert_eq!(ranges("alice:0:2000\n", &names), [ids(1000, 1000)]);
         assert_eq!(ranges("alice:0:500\nalice:4294967290:5\n", &names), []);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_get_the_last_ids_of_a_range() {
+    fn guest_ids_are_the_last_4096_of_the_subordinate_id_range() {
         assert_eq!(last_of(ids(100_000, 65_536)), ids(161_440, 4096));
         assert_eq!(last_of(ids(100_000, 10)), ids(100_000, 10));
     }

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_and_test_configuration_are_found() {
+    fn test_files_and_test_configuration_are_recognised_by_path() {
         for path in [
             "tests/run.php",
             "src/Test/a.php",
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn files_named_by_a_check_command_are_found() {
+    fn file_named_in_a_check_command_is_recognised() {
         for word in [
             "bin/check.php",
             "./bin/check.php",
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn note_lists_at_most_ten_files() {
+    fn note_about_changed_test_files_lists_at_most_ten() {
         assert_eq!(note(&[]), None);
         let many: Vec<String> = (0..30).map(|n| format!("/w/tests/{n}.php")).collect();
         let note = note(&many).unwrap();

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn repository_configuration_cannot_start_programs() {
+    fn git_repository_configuration_cannot_start_programs() {
         let temp = tempfile::tempdir().unwrap();
         let mark = temp.path().join("started");
         let program = format!("touch '{}'; cat", mark.display());

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn policy_digest_equals_the_recorded_value() {
+    fn workspace_policy_digest_equals_the_recorded_value() {
         let rules = rules(&["src", "./docs/"], &["secrets"]);
         assert_eq!(
             rules.sha256("/workspace/demo", GitBacking::Git),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn root_with_trailing_slash_matches_its_directory() {
+    fn writable_root_with_trailing_slash_matches_its_directory() {
         let rules = rules(&["src", "./docs/"], &["docs/private"]);
         for good in ["src", "src/a.php", "docs/a.md", "docs"] {
             assert_eq!(rules.check_path(good), None, "{good}");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_outside_the_workspace_are_reported() {
+    fn invalid_root_and_hidden_paths_of_a_workspace_policy_are_reported() {
         let rules = rules(&[".", "../x", "/etc", "a/../b"], &["a//b"]);
         assert_eq!(rules.invalid.len(), 4);
         assert_eq!(rules.check_path("anything"), None);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn tree_within_its_roots_passes_and_each_violation_is_reported() {
+    fn workspace_within_its_writable_roots_passes_and_each_violation_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         fs::create_dir_all(root.join("src/deep")).unwrap();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn facade_method_is_named_like_its_ability_or_its_listed_alias() {
+    fn facade_method_is_named_after_its_ability_or_the_listed_alias() {
         let usual = method(&definition("get-run"));
         assert!(usual.contains("function get_run("), "{usual}");
         assert!(usual.contains("'wp-codebox/get-run'"), "{usual}");

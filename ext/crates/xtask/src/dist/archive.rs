@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn archive_bytes_depend_only_on_names_and_contents() {
+    fn release_archive_bytes_depend_only_on_names_and_contents() {
         let one = pack(plugin(0, 0o644).path()).unwrap();
         assert_eq!(one, pack(plugin(86_400, 0o700).path()).unwrap());
         let other = plugin(0, 0o644);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn archive_has_one_top_directory_and_only_regular_files() {
+    fn release_archive_has_one_top_directory_and_only_regular_files() {
         let packed = pack(plugin(0, 0o755).path()).unwrap();
         let mut archive = zip::ZipArchive::new(Cursor::new(packed)).unwrap();
         let mut names = Vec::new();

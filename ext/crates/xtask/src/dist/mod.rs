@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plugin_excludes_examples_dotfiles_and_markdown() {
+    fn packaged_plugin_excludes_schema_examples_dotfiles_and_markdown() {
         assert!(shipped(
             "abilities",
             Path::new("schemas/thing.v1.schema.json")

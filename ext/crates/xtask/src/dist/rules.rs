@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_rule_of_the_plugin_reports_a_violation() {
+    fn each_forbidden_file_in_the_plugin_package_is_reported() {
         for name in [
             "run.sh",
             "module.so",
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn each_code_rule_of_the_plugin_reports_a_violation() {
+    fn each_forbidden_code_pattern_in_the_plugin_package_is_reported() {
         let bad = |name: &str, text: &str| {
             let directory = plugin(MAIN, README);
             fs::write(directory.path().join(name), text).unwrap();
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn each_header_rule_of_the_plugin_reports_a_violation() {
+    fn each_missing_or_invalid_header_of_the_plugin_package_is_reported() {
         let findings = |main: &str, readme: &str| judge(plugin(main, readme).path()).unwrap();
         for name in HEADERS {
             let main = MAIN.replace(&format!(" * {name}: "), " * Was: ");

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn arrow_of_a_reexported_name_leads_to_the_defining_file() {
+    fn use_of_a_reexported_name_is_a_dependency_on_the_defining_file() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;\npub use b::Late as Renamed;"),
             (
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_in_tests_comments_strings_and_other_crates_make_no_arrow() {
+    fn paths_in_tests_comments_strings_and_other_crates_are_no_module_dependency() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;"),
             (
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn arrow_to_a_higher_layer_and_file_without_layer_are_findings() {
+    fn dependency_on_a_higher_layer_and_file_without_layer_are_reported() {
         let graph = graph(&[
             ("lib.rs", "mod low; mod high; mod odd;"),
             ("low.rs", "use crate::high::High;"),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn imported_module_makes_arrows_only_for_paths_through_it() {
+    fn imported_module_is_a_dependency_only_on_the_paths_used_through_it() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;"),
             (

@@ -26,7 +26,7 @@ fn hello() -> Answer {
 }
 
 #[test]
-fn streamed_response_and_request_body_match_the_protocol() {
+fn streamed_response_and_request_body_match_the_chat_completions_api() {
     let mut talk = talk(vec![hello()]);
     let reply = talk.ask().unwrap();
     assert_eq!(
@@ -74,7 +74,7 @@ fn streamed_response_and_request_body_match_the_protocol() {
 }
 
 #[test]
-fn calls_and_results_are_sent_in_protocol_form() {
+fn tool_calls_and_results_are_sent_in_the_form_of_the_chat_protocol() {
     let call = |id: &str, arguments: Result<Map<String, Value>, String>| ToolCall {
         id: id.to_owned(),
         name: "workspace_read".to_owned(),
@@ -127,7 +127,7 @@ fn calls_and_results_are_sent_in_protocol_form() {
 }
 
 #[test]
-fn streamed_call_pieces_are_assembled() {
+fn pieces_of_a_streamed_tool_call_are_assembled() {
     let first = json!({"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "workspace_read", "arguments": ""}}]});
     let more = |place: u64, text: &str| json!({"tool_calls": [{"index": place, "function": {"arguments": text}}]});
     let second = json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "workspace_read", "arguments": "{\"path\": 7"}}]});
@@ -152,7 +152,7 @@ fn streamed_call_pieces_are_assembled() {
 }
 
 #[test]
-fn stream_variants_yield_the_same_response() {
+fn variants_of_the_stream_syntax_yield_the_same_model_response() {
     let (a, b) = (json!({"content": "Hel"}), json!({"content": "lo."}));
     let event = |value: &Value| delta(value, None);
     let stop = delta(&json!({}), Some("stop"));
@@ -225,7 +225,7 @@ fn stream_variants_yield_the_same_response() {
 }
 
 #[test]
-fn tool_calls_of_local_servers_are_recognised() {
+fn tool_calls_in_the_form_of_local_model_servers_are_recognised() {
     let object = json!({"tool_calls": [{"function": {"name": "workspace_read", "arguments": {"path": "a"}}}]});
     let forms: Vec<Answer> = vec![
         stream(&[&delta(&object, Some("stop")), "data: [DONE]"]),
@@ -254,7 +254,7 @@ fn generated_call_ids_are_unique_across_turns() {
 }
 
 #[test]
-fn opaque_call_values_are_returned_to_the_provider() {
+fn provider_specific_values_of_a_tool_call_are_sent_back_to_the_provider() {
     let signature = json!({"google": {"thought_signature": "c2ln"}});
     let calls = json!({"tool_calls": [
         {"index": 0, "function": {"name": "workspace_read", "arguments": "{}"}, "extra_content": signature},
@@ -273,7 +273,7 @@ fn opaque_call_values_are_returned_to_the_provider() {
 }
 
 #[test]
-fn stop_reasons_are_mapped() {
+fn finish_reasons_of_the_chat_completions_api_are_mapped() {
     for (finish, stop) in [
         ("length", StopReason::Length),
         ("content_filter", StopReason::Filtered),
@@ -293,7 +293,7 @@ fn stop_reasons_are_mapped() {
 }
 
 #[test]
-fn request_options_adapt_to_the_endpoint_for_the_run() {
+fn request_options_that_the_endpoint_rejects_stay_changed_for_the_whole_run() {
     let refuse = |text: &str| status(400, "", &json!({"error": {"message": text}}).to_string());
     let mut talk = talk(vec![
         refuse("Unrecognized request argument supplied: stream_options"),
@@ -319,7 +319,7 @@ fn request_options_adapt_to_the_endpoint_for_the_run() {
 }
 
 #[test]
-fn stream_split_at_any_byte_yields_the_same_response() {
+fn model_stream_split_at_any_byte_yields_the_same_response() {
     use super::super::answer::AnswerReader;
     use super::super::assembly::ConversationState;
 
@@ -364,7 +364,7 @@ fn stream_split_at_any_byte_yields_the_same_response() {
 }
 
 #[test]
-fn truncated_stream_is_complete_or_an_early_end() {
+fn model_stream_truncated_at_any_byte_is_complete_or_reports_an_early_end() {
     use super::super::answer::AnswerReader;
     use super::super::assembly::AnswerError;
 

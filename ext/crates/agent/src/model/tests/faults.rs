@@ -36,7 +36,7 @@ fn malformed(answer: Result<Reply, ModelError>) -> String {
 }
 
 #[test]
-fn temporary_failures_are_retried_and_counted() {
+fn temporary_provider_failures_are_retried_and_counted() {
     for code in [408, 409, 425, 429, 500, 502, 503, 504, 520, 529] {
         let mut talk = talk(vec![error(code, ""), error(code, ""), hello()]);
         assert_eq!(talk.ask().unwrap().text, "Hello.", "{code}");
@@ -49,7 +49,7 @@ fn temporary_failures_are_retried_and_counted() {
 }
 
 #[test]
-fn retries_back_off_and_honour_retry_after() {
+fn model_request_retries_back_off_and_honour_retry_after() {
     let mut own = talk(vec![
         error(500, ""),
         error(500, ""),
@@ -78,7 +78,7 @@ fn retries_back_off_and_honour_retry_after() {
 }
 
 #[test]
-fn permanent_failures_are_not_retried() {
+fn permanent_provider_failures_are_not_retried() {
     for (code, body, expected) in [
         (401, "{}", "refused the key (status 401)"),
         (403, "{}", "refused the key (status 403)"),
@@ -122,7 +122,7 @@ fn permanent_failures_are_not_retried() {
 }
 
 #[test]
-fn key_echoed_by_the_provider_is_not_shown() {
+fn model_key_echoed_in_a_provider_error_is_not_shown() {
     let encoded = "a2V5LWNvcnJlY3QtaG9yc2UtYmF0dGVyeQ==";
     let said = format!("bad key {KEY} or {encoded}\u{7}\u{1b}[2J in header");
     for code in [400, 500] {
@@ -148,7 +148,7 @@ fn key_echoed_by_the_provider_is_not_shown() {
 }
 
 #[test]
-fn truncated_stream_is_retried() {
+fn model_request_is_retried_after_a_truncated_stream() {
     let cuts: Vec<(&str, Answer)> = vec![
         ("after the head", vec![stream_head()]),
         ("after text", stream(&[TEXT])),
@@ -188,7 +188,7 @@ fn truncated_stream_is_retried() {
 }
 
 #[test]
-fn silent_stream_times_out() {
+fn model_stream_without_data_times_out() {
     let stalled = vec![stream_head(), raw(format!("{TEXT}\n\n")), Step::Hang];
     let mut pace = quick();
     pace.idle = Duration::from_secs(6);
@@ -225,7 +225,7 @@ fn silent_stream_times_out() {
 }
 
 #[test]
-fn response_violating_the_protocol_is_malformed() {
+fn model_response_violating_the_protocol_is_reported_as_malformed() {
     for (name, answer, part) in [
         (
             "broken event",
@@ -277,7 +277,7 @@ fn response_violating_the_protocol_is_malformed() {
 }
 
 #[test]
-fn response_over_size_limit_is_aborted() {
+fn model_response_above_the_size_limit_is_aborted() {
     let call = |place: usize| {
         format!(
             r#"data: {{"choices":[{{"delta":{{"tool_calls":[{{"index":{place},"id":"c{place}","function":{{"name":"t","arguments":"{{}}"}}}}]}}}}]}}"#
@@ -321,7 +321,7 @@ fn response_over_size_limit_is_aborted() {
 }
 
 #[test]
-fn redirect_is_not_followed() {
+fn redirect_from_the_model_server_is_not_followed() {
     let other = Server::play(vec![hello()]);
     for code in [301, 302, 307, 308] {
         let location = format!("location: http://{}/v1/chat/completions\r\n", other.address);
@@ -351,7 +351,7 @@ fn redirect_is_not_followed() {
 }
 
 #[test]
-fn unreachable_server_is_reported() {
+fn unreachable_model_server_is_reported() {
     // Binds a port without listening, so that no other process takes it and connecting fails.
     use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
     let silent = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -380,7 +380,7 @@ fn unreachable_server_is_reported() {
 /// Upper bound for "at once"; shorter than every timeout in the cases below.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// Runs a turn that is ended while it waits; returns its error and duration.
+/// Runs a turn that `end` ends while it waits; returns the turn's error and duration.
 fn ended(answer: Answer, pace: Pace, end: impl Fn(&mut TestClient)) -> (ModelError, Duration) {
     let mut talk = TestClient::paced(ModelApi::OpenaiChat, vec![answer], pace);
     let began = Instant::now();
@@ -390,7 +390,7 @@ fn ended(answer: Answer, pace: Pace, end: impl Fn(&mut TestClient)) -> (ModelErr
 }
 
 #[test]
-fn deadline_and_cancellation_end_a_turn_at_once() {
+fn deadline_and_cancellation_end_a_model_request_at_once() {
     let patient = Pace {
         idle: Duration::from_secs(40),
         first_byte: Duration::from_secs(40),

@@ -53,7 +53,7 @@ fn hello() -> Answer {
 }
 
 #[test]
-fn streamed_response_and_request_body_match_the_protocol() {
+fn streamed_response_and_request_body_match_the_messages_api() {
     let mut talk = talk(vec![hello()]);
     let reply = talk.ask().unwrap();
     assert_eq!(
@@ -97,7 +97,7 @@ fn streamed_response_and_request_body_match_the_protocol() {
 }
 
 #[test]
-fn roles_alternate_and_tool_results_come_first() {
+fn roles_alternate_and_tool_results_precede_user_text() {
     let call = |id: &str, arguments: Result<Map<String, Value>, String>| ToolCall {
         id: id.to_owned(),
         name: "workspace_read".to_owned(),
@@ -153,7 +153,7 @@ fn roles_alternate_and_tool_results_come_first() {
 }
 
 #[test]
-fn streamed_calls_are_assembled_and_reasoning_skipped() {
+fn streamed_tool_calls_are_assembled_and_reasoning_is_skipped() {
     let start = |place: u64, block: Value| {
         event(&json!({"type": "content_block_start", "index": place, "content_block": block}))
     };
@@ -194,7 +194,7 @@ fn streamed_calls_are_assembled_and_reasoning_skipped() {
 }
 
 #[test]
-fn cache_marks_are_omitted_for_endpoint_without_cache() {
+fn cache_control_is_omitted_after_the_endpoint_rejected_it() {
     let refusal = json!({"type": "error", "error": {
         "type": "invalid_request_error", "message": "system.0.cache_control: unknown field",
     }});
@@ -211,7 +211,7 @@ fn cache_marks_are_omitted_for_endpoint_without_cache() {
 }
 
 #[test]
-fn unstreamed_response_is_accepted() {
+fn unstreamed_model_response_is_accepted() {
     let whole = json!({
         "type": "message", "model": "example-large-2", "stop_reason": "tool_use",
         "content": [
@@ -230,7 +230,7 @@ fn unstreamed_response_is_accepted() {
 }
 
 #[test]
-fn stop_reasons_are_mapped() {
+fn stop_reasons_of_the_messages_api_are_mapped() {
     for (reason, stop) in [
         ("end_turn", StopReason::End),
         ("max_tokens", StopReason::Length),
@@ -245,7 +245,7 @@ fn stop_reasons_are_mapped() {
 }
 
 #[test]
-fn error_inside_stream_is_classified_by_kind() {
+fn error_inside_a_model_stream_is_classified_by_its_type() {
     let error = |kind: &str, message: &str| {
         event(&json!({"type": "error", "error": {"type": kind, "message": message}}))
     };

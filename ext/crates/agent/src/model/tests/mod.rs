@@ -57,7 +57,7 @@ fn tools() -> Vec<ToolSpec> {
     }]
 }
 
-/// A client with its server.
+/// A model client and the test server that it connects to.
 struct TestClient {
     server: Server,
     cancellation: &'static Cancellation,

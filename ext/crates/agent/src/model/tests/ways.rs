@@ -55,7 +55,7 @@ fn authority() -> (String, Arc<ServerConfig>) {
 }
 
 #[test]
-fn tls_certificate_must_be_trusted_and_match_the_name() {
+fn tls_certificate_of_the_model_must_be_trusted_and_match_the_host_name() {
     let (pem, config) = authority();
     let server = Server::play_tls(vec![hello()], config);
     let port = server.address.port();
@@ -85,7 +85,7 @@ fn model_on_localhost_is_reachable_by_name() {
 }
 
 #[test]
-fn invalid_model_settings_fail_before_any_request() {
+fn invalid_model_settings_fail_before_any_request_is_sent() {
     let cancellation = Cancellation::default();
     let open = |base_url: &str, key: &str| {
         let endpoint = endpoint(ModelApi::OpenaiChat, base_url);
@@ -106,11 +106,11 @@ fn invalid_model_settings_fail_before_any_request() {
     assert!(!format!("{error:?}").contains("horse"), "{error:?}");
 }
 
-/// Environment variable with the test server's URL, for the child process of the next test.
+/// Environment variable with the test server's URL for the child processes of the next test.
 const VARIABLE: &str = "CODEBOX_TEST_MODEL";
 
 #[test]
-fn proxies_of_the_environment_are_ignored() {
+fn proxy_environment_variables_are_ignored_for_model_requests() {
     let run = |test: &str, model: &Server, proxy: &Server| {
         let proxy = format!("http://{}", proxy.address);
         let mut child = Command::new(std::env::current_exe().unwrap());
@@ -125,23 +125,27 @@ fn proxies_of_the_environment_are_ignored() {
         assert!(said.contains("1 passed"), "{said}");
     };
     let (model, proxy) = (Server::play(vec![hello()]), Server::play(vec![hello()]));
-    run("child_asks_the_model", &model, &proxy);
+    run("child_process_that_sends_a_model_request", &model, &proxy);
     assert_eq!((model.asked().len(), proxy.asked().len()), (1, 0));
     // Control: the same environment redirects an ordinary client.
-    run("child_asks_by_an_ordinary_client", &model, &proxy);
+    run(
+        "child_process_that_sends_a_request_with_an_ordinary_http_client",
+        &model,
+        &proxy,
+    );
     assert_eq!((model.asked().len(), proxy.asked().len()), (1, 1));
 }
 
 #[test]
 #[ignore = "a child of the test above"]
-fn child_asks_the_model() {
+fn child_process_that_sends_a_model_request() {
     let url = std::env::var(VARIABLE).unwrap();
     assert_eq!(ask(&url, &Trust::System).unwrap().text, "Hello.");
 }
 
 #[test]
 #[ignore = "a child of the test above"]
-fn child_asks_by_an_ordinary_client() {
+fn child_process_that_sends_a_request_with_an_ordinary_http_client() {
     let url = std::env::var(VARIABLE).unwrap();
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(wp_codebox_proxy::egress::no_tls().unwrap())

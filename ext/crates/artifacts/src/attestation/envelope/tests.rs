@@ -75,7 +75,7 @@ fn signer_is_trusted_only_if_its_key_is_listed() {
 }
 
 #[test]
-fn change_of_any_signed_part_is_detected() {
+fn change_of_any_signed_part_of_an_attestation_is_detected() {
     let base = sample();
     for (pointer, value) in [
         ("/id", json!("other")),
@@ -148,7 +148,7 @@ fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
 }
 
 #[test]
-fn report_states_whether_signature_covers_manifest() {
+fn verification_report_states_whether_the_signature_covers_the_manifest() {
     let coverage = |s: &Sample| {
         check_envelope(
             s.envelope.to_string().as_bytes(),

@@ -255,7 +255,7 @@ fn excluded_names_are_listed_as_omitted() {
 }
 
 #[test]
-fn limits_count_logical_file_size() {
+fn capture_limits_count_the_logical_file_size() {
     let pair = Pair::new();
     let sparse = fs::File::create(pair.upper("sparse")).unwrap();
     sparse.set_len(10_000_000).unwrap();

@@ -87,7 +87,7 @@ fn issues(error: EpisodeError) -> Vec<String> {
 }
 
 #[test]
-fn parts_before_first_reset_are_rejected() {
+fn episode_parts_before_the_first_reset_are_rejected() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     assert_eq!(episode.step(step(1)).unwrap_err(), EpisodeError::NotReset);
@@ -104,7 +104,7 @@ fn parts_before_first_reset_are_rejected() {
 }
 
 #[test]
-fn part_ids_derive_from_runtime_and_execution() {
+fn episode_part_ids_derive_from_runtime_and_execution_ids() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     assert_eq!(episode.reset(start("r")).unwrap().id, "r:reset:0");
@@ -128,7 +128,7 @@ fn part_ids_derive_from_runtime_and_execution() {
 }
 
 #[test]
-fn reset_starts_new_trace_and_records_retain_earlier_parts() {
+fn episode_reset_starts_a_new_trace_and_records_retain_earlier_parts() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     episode.reset(start("r1")).unwrap();
@@ -178,7 +178,7 @@ fn reset_starts_new_trace_and_records_retain_earlier_parts() {
 
 /// Steps that are rejected, each with the accepted variant of the same data.
 #[test]
-fn rejected_part_leaves_episode_unchanged() {
+fn rejected_step_leaves_the_episode_unchanged() {
     type Bend = fn(&mut StepInput);
     let keys = || -> Value {
         let members: Map<String, Value> = (0..301).map(|i| (i.to_string(), json!(i))).collect();
@@ -273,7 +273,7 @@ fn rejected_part_leaves_episode_unchanged() {
 }
 
 #[test]
-fn rejected_reset_leaves_current_runtime() {
+fn rejected_episode_reset_leaves_the_current_runtime() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     episode.reset(start("r")).unwrap();
@@ -350,7 +350,7 @@ fn secrets_are_redacted_before_digests_are_computed() {
 }
 
 #[test]
-fn trace_larger_than_reader_limit_is_rejected() {
+fn episode_trace_larger_than_readers_accept_is_rejected() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     episode.reset(start("r")).unwrap();

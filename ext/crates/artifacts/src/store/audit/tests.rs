@@ -63,7 +63,7 @@ impl Log {
 }
 
 #[test]
-fn appended_records_form_valid_chain_and_are_redacted() {
+fn appended_audit_records_form_a_valid_chain_and_are_redacted() {
     let log = Log::with(3);
     let entry =
         log.append(&json!({"by": "hunter2-hunter2", "seq": 99, "hash": "x", "previous": "y"}));
@@ -80,7 +80,7 @@ fn appended_records_form_valid_chain_and_are_redacted() {
 }
 
 #[test]
-fn every_modification_of_the_log_is_detected() {
+fn every_modification_of_the_audit_log_is_detected() {
     assert_eq!(Log::with(4).broken_after(str::to_owned), None);
     assert_eq!(
         Log::with(4).broken_after(|t| t.replace("\"n\":1", "\"n\":7")),
@@ -119,7 +119,7 @@ fn every_modification_of_the_log_is_detected() {
 }
 
 #[test]
-fn record_with_wrong_previous_hash_is_detected() {
+fn audit_record_with_wrong_previous_hash_is_detected() {
     let log = Log::with(1);
     let head = log.read(AuditWindow::Newest(1)).unwrap().head;
     let line = |previous: &str| {
@@ -134,7 +134,7 @@ fn record_with_wrong_previous_hash_is_detected() {
 }
 
 #[test]
-fn append_removes_unfinished_line_and_refuses_damaged_line() {
+fn append_to_the_audit_log_removes_an_unfinished_line_and_refuses_a_damaged_one() {
     let log = Log::with(2);
     std::fs::write(log.path(), format!("{}{{\"half\":", log.text())).unwrap();
     assert_eq!(log.read(AuditWindow::Newest(9)).unwrap().broken_at, Some(3));
@@ -197,7 +197,7 @@ fn kept(appended: &Appended) -> Map<String, Value> {
 }
 
 #[test]
-fn removed_last_records_are_detected() {
+fn removal_of_the_last_audit_records_is_detected() {
     let none = Map::new();
     let log = Log::with(4);
     let known = kept(&log.append_with(&json!({"n": 4}), &none));
@@ -238,7 +238,7 @@ fn removed_last_records_are_detected() {
 }
 
 #[test]
-fn append_to_truncated_log_does_not_hide_truncation() {
+fn append_to_a_truncated_audit_log_does_not_hide_the_truncation() {
     let log = Log::with(4);
     log.cut(2);
     assert_eq!(log.append(&json!({"n": 9})).0["seq"], 3);
@@ -251,7 +251,7 @@ fn append_to_truncated_log_does_not_hide_truncation() {
 }
 
 #[test]
-fn records_replacing_removed_ones_are_detected() {
+fn audit_records_that_replace_removed_ones_are_detected() {
     let none = Map::new();
     let log = Log::with(2);
     let older = std::fs::read(log.anchor()).unwrap();
@@ -273,7 +273,7 @@ fn records_replacing_removed_ones_are_detected() {
 }
 
 #[test]
-fn invalid_sequence_number_is_reported_as_damage() {
+fn invalid_sequence_number_in_the_audit_log_is_reported_as_damage() {
     let log = Log::with(1);
     let redactor = Redactor::new(&[]);
     for seq in ["1e300", "18446744073709551615", "0", "-1"] {
@@ -292,7 +292,7 @@ fn invalid_sequence_number_is_reported_as_damage() {
 }
 
 #[test]
-fn modified_or_removed_anchor_is_detected() {
+fn modified_or_removed_anchor_of_the_audit_log_is_detected() {
     let none = Map::new();
     let log = Log::with(4);
     let old = std::fs::read_to_string(log.anchor()).unwrap();
@@ -332,7 +332,7 @@ fn modified_or_removed_anchor_is_detected() {
 }
 
 #[test]
-fn crash_between_record_and_anchor_leaves_valid_log() {
+fn crash_between_writing_record_and_anchor_leaves_a_valid_audit_log() {
     let none = Map::new();
     for records in [0, 3] {
         let log = Log::with(records);
@@ -364,7 +364,7 @@ fn crash_between_record_and_anchor_leaves_valid_log() {
 }
 
 #[test]
-fn record_is_removed_when_its_anchor_cannot_be_written() {
+fn audit_record_is_removed_when_its_anchor_cannot_be_written() {
     let log = Log::with(2);
     let text = log.text();
     std::fs::remove_file(log.anchor()).unwrap();

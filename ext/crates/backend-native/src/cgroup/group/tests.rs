@@ -12,8 +12,8 @@ fn run(n: u32) -> RunId {
     .unwrap()
 }
 
-/// Creates a parent cgroup for this test where this user may. Root is expected to succeed here;
-/// with `CODEBOX_EXPECT=cgroup` every user is.
+/// Returns the parent cgroups below which this user may create cgroups; `None` skips the test.
+/// Fails instead if `CODEBOX_EXPECT` contains `cgroup`.
 fn place() -> Option<CgroupParents> {
     // Tests run concurrently, so each uses its own run id.
     static PROBES: AtomicU32 = AtomicU32::new(100);
@@ -41,7 +41,7 @@ fn sleeper() -> std::process::Child {
 }
 
 #[test]
-fn cgroup_sets_limits_holds_members_and_is_removed() {
+fn run_cgroup_sets_limits_contains_its_processes_and_is_removed() {
     let Some(place) = place() else { return };
     let limits = Limits {
         memory_bytes: 100 << 20,
@@ -192,7 +192,7 @@ fn v2_cgroup_counters_are_parsed() {
 }
 
 #[test]
-fn cgroup_of_a_dead_creator_is_reaped_and_of_a_live_one_is_not() {
+fn cgroup_is_removed_if_its_creator_is_dead_and_left_if_it_is_alive() {
     let Some(place) = place() else { return };
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("state");

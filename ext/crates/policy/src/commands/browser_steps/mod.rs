@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn browser_step_kinds_accept_their_members_and_refuse_others() {
+    fn each_browser_step_kind_accepts_only_its_own_members() {
         let everything: Vec<&str> = KINDS
             .iter()
             .flat_map(|kind| kind.members)

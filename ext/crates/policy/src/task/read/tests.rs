@@ -61,7 +61,7 @@ fn every_field_of_the_task_table_is_read() {
 }
 
 #[test]
-fn every_agent_kind_and_rows_without_optional_members_are_read() {
+fn task_with_any_agent_kind_and_without_optional_members_is_read() {
     let Some(Shape::Kinds(kinds)) = TASK_FIELDS
         .iter()
         .find(|row| row.name == "resolved_agent")
@@ -95,7 +95,7 @@ fn every_agent_kind_and_rows_without_optional_members_are_read() {
 }
 
 #[test]
-fn fields_above_the_authority_of_caller_or_host_are_refused() {
+fn task_fields_that_the_caller_or_host_may_not_set_are_refused() {
     for row in TASK_FIELDS {
         let given = json!({row.name: sample(row.shape)});
         let from = |caller: Value, host: Value| {
@@ -114,7 +114,7 @@ fn fields_above_the_authority_of_caller_or_host_are_refused() {
 }
 
 #[test]
-fn host_values_override_caller_values() {
+fn task_values_of_the_host_override_those_of_the_caller() {
     let caller = json!({"checks": ["a"], "find_renames": true, "allowed_tools": ["x"]});
     let host = json!({"checks": ["b"], "allowed_tools": null});
     let task = read_task(map(caller), map(host)).unwrap();
@@ -146,13 +146,13 @@ fn all_task_issues_name_their_field_without_quoting_values() {
 }
 
 #[test]
-fn raw_code_is_refused_with_its_own_error_code_even_if_null() {
+fn task_with_a_code_field_is_refused_with_its_own_error_code_even_if_null() {
     let error = refused(json!({"code": null}), json!({}));
     assert_eq!(error.code, ErrorCode::RawCodeForbidden);
 }
 
 #[test]
-fn task_timeout_seconds_set_the_wall_clock_unless_limits_do() {
+fn task_timeout_seconds_is_the_wall_clock_limit_unless_limits_sets_one() {
     let clock = |task| {
         read_task(map(task), Map::new())
             .unwrap()

@@ -72,7 +72,7 @@ fn list(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn all_guest_tools_are_offered_without_policy_and_list() {
+fn all_guest_tools_are_offered_without_tool_policy_and_allowed_list() {
     let set = ToolSet::resolve(None, &[], None, &runtime()).unwrap();
     // All tools except the one that is offered only by name.
     assert_eq!(set.offered().len(), TOOLS.len() - 1);
@@ -95,7 +95,7 @@ fn all_guest_tools_are_offered_without_policy_and_list() {
 }
 
 #[test]
-fn empty_tool_policy_offers_only_finish_and_blocked() {
+fn empty_tool_policy_offers_only_task_finish_and_task_blocked() {
     let set = ToolSet::resolve(
         Some(&policy(vec![])),
         &[],
@@ -109,7 +109,7 @@ fn empty_tool_policy_offers_only_finish_and_blocked() {
 }
 
 #[test]
-fn each_refusing_rule_has_its_reason_and_a_positive_control() {
+fn each_way_in_which_a_tool_rule_refuses_a_tool_has_its_own_reason() {
     let set = |change: fn(&mut ToolRule)| {
         let mut changed = rule("terminal.run");
         change(&mut changed);
@@ -225,7 +225,7 @@ fn tools_need_commands_and_mounts_of_the_runtime_policy() {
 }
 
 #[test]
-fn parent_tools_need_the_parents_list_and_a_policy_rule() {
+fn parent_tool_is_offered_only_if_the_caller_lists_it_and_a_policy_rule_allows_it() {
     let both = policy(vec![parent_rule("host.a"), parent_rule("host.b")]);
     let set = ToolSet::resolve(Some(&both), &[], Some(&bridge(&["host.a"])), &runtime()).unwrap();
     assert!(set.find("host_a").is_ok());
@@ -266,7 +266,7 @@ fn parent_tool_with_the_name_of_another_tool_is_refused() {
 }
 
 #[test]
-fn described_tools_include_refused_tools_with_reasons() {
+fn tool_description_lists_refused_tools_with_their_reasons() {
     let only_read = policy(vec![rule("workspace.read")]);
     let set = ToolSet::resolve(Some(&only_read), &[], None, &runtime()).unwrap();
     let describe_tools = set.describe_tools();

@@ -63,7 +63,7 @@ fn request_body_over_limit_is_refused() {
 }
 
 #[test]
-fn run_byte_limits_refuse_further_requests() {
+fn requests_are_refused_after_the_byte_limits_of_a_run_are_reached() {
     let mut rig = limited(|l| l.run_request_bytes = 1500);
     let post = format!(
         "POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{}",
@@ -89,7 +89,7 @@ fn run_byte_limits_refuse_further_requests() {
 }
 
 #[test]
-fn response_body_over_limit_is_cut_without_buffering() {
+fn response_body_over_limit_is_truncated_without_buffering() {
     let mut rig = limited(|l| l.response_bytes = 1024 * 1024);
     rig.host(
         "plain.example",
@@ -123,7 +123,7 @@ fn response_body_over_limit_is_cut_without_buffering() {
 }
 
 #[test]
-fn guest_that_does_not_read_applies_back_pressure_to_host() {
+fn guest_that_does_not_read_applies_back_pressure_to_the_upstream_host() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     let mut rig = limited(|l| {
@@ -262,7 +262,7 @@ fn connections_and_requests_per_minute_over_limit_get_429() {
 }
 
 #[test]
-fn requests_beyond_log_rows_are_counted() {
+fn requests_beyond_the_row_limit_of_the_egress_log_are_counted() {
     let mut rig = limited(|l| l.log_rows = 2);
     for _ in 0..5 {
         rig.ask("GET", "http://other.example/");
@@ -301,7 +301,7 @@ fn requests_running_at_stop_are_logged_as_stopped() {
 }
 
 #[test]
-fn guest_disconnect_ends_the_request() {
+fn guest_disconnect_ends_the_upstream_request() {
     let mut rig = limited(|_| {});
     let (gone, noticed) = std::sync::mpsc::channel();
     rig.host(
@@ -326,7 +326,7 @@ fn guest_disconnect_ends_the_request() {
 }
 
 #[test]
-fn bridge_stops_at_its_deadline() {
+fn egress_bridge_stops_at_its_deadline() {
     let rig = rig(Options {
         // The control request completes within this time.
         deadline: Duration::from_secs(10),

@@ -71,7 +71,7 @@ fn post(target: &str, headers: &str) -> String {
 }
 
 #[test]
-fn model_request_gets_the_runs_key_instead_of_the_programs() {
+fn model_request_gets_the_runs_model_key_instead_of_the_key_sent_by_the_program() {
     for sent in [
         String::new(),
         format!("Authorization: Bearer {PLACEHOLDER}\r\n"),
@@ -135,7 +135,7 @@ fn model_without_key_receives_no_credential() {
 }
 
 #[test]
-fn model_paths_other_than_inference_are_refused() {
+fn model_requests_to_other_than_inference_paths_are_refused() {
     let rules = json!({"presets": ["model"]});
     let (mut rig, seen) = model_rig(rules, ModelApi::OpenaiChat, Some(key()));
     let denied = |request: String, reason: &str| {
@@ -216,7 +216,7 @@ fn model_address_is_reachable_only_through_the_model_route() {
 }
 
 #[test]
-fn model_name_resolving_outside_the_settings_is_refused() {
+fn model_host_resolving_to_a_forbidden_address_is_refused() {
     for (address, reason) in [("169.254.169.254", "model-address"), ("10.0.0.7", "")] {
         let mut rig = rig(Options {
             rules: json!({"presets": ["model"]}),
@@ -236,7 +236,7 @@ fn model_name_resolving_outside_the_settings_is_refused() {
 }
 
 #[test]
-fn model_route_without_a_model_is_refused() {
+fn model_request_is_refused_if_the_run_has_no_model() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     let (status, body) = refusal(&rig.raw(post("/model/chat/completions", "").as_bytes()));
     assert_eq!(

@@ -68,7 +68,7 @@ fn base_url_mode_forwards_request_and_response_bodies() {
 }
 
 #[test]
-fn refusal_names_the_rule_that_would_allow_the_request() {
+fn egress_refusal_names_the_rule_that_would_allow_the_request() {
     let mut rig = rules(
         json!({"rules": [{"host": "api.example", "ports": [80], "methods": ["GET"], "paths": ["/v1/"]}]}),
     );
@@ -168,7 +168,7 @@ fn head_response_has_no_body() {
 }
 
 #[test]
-fn name_with_any_private_address_is_refused() {
+fn host_name_that_resolves_to_any_private_address_is_refused() {
     for answers in [
         &["127.0.0.1"][..],
         &["10.0.0.8"],
@@ -197,7 +197,7 @@ fn name_with_any_private_address_is_refused() {
 }
 
 #[test]
-fn name_is_resolved_once_and_checked_address_is_connected() {
+fn host_name_is_resolved_once_and_the_checked_address_is_connected() {
     let mut rig = rules(json!({"allowHosts": ["rebind.example"]}));
     rig.wire(PUBLIC, 80, echo());
     rig.names
@@ -222,7 +222,7 @@ fn name_is_resolved_once_and_checked_address_is_connected() {
 }
 
 #[test]
-fn next_address_is_tried_when_connect_fails() {
+fn next_address_of_a_host_is_tried_when_connect_fails() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.names.add("plain.example", &[&[OTHER_PUBLIC, PUBLIC]]);
     rig.wire(PUBLIC, 80, echo());
@@ -234,7 +234,7 @@ fn next_address_is_tried_when_connect_fails() {
 }
 
 #[test]
-fn redirect_is_returned_and_its_target_checked_again() {
+fn redirect_is_returned_to_the_guest_and_a_request_to_its_target_is_checked() {
     let mut rig = rules(json!({"allowHosts": ["plain.example", "inner.example"]}));
     rig.host("plain.example", 80, server(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.1 302 Found\r\nLocation: http://inner.example/\r\nContent-Length: 0\r\n\r\n");
@@ -264,7 +264,7 @@ fn redirect_is_returned_and_its_target_checked_again() {
 }
 
 #[test]
-fn host_failures_are_reported_with_their_reasons() {
+fn upstream_host_failures_are_reported_with_their_reasons() {
     let mut rig = rules(
         json!({"allowHosts": ["plain.example", "gone.example", "mute.example:81", "noise.example:82"]}),
     );
@@ -296,7 +296,7 @@ fn host_failures_are_reported_with_their_reasons() {
 }
 
 #[test]
-fn smuggled_requests_are_refused() {
+fn smuggled_http_requests_are_refused() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.host("plain.example", 80, echo());
     let get = "http://plain.example/";

@@ -78,7 +78,7 @@ fn keyed(target: &str) -> String {
 }
 
 #[test]
-fn secret_reaches_its_host_and_is_removed_from_the_response() {
+fn secret_is_sent_to_its_host_and_removed_from_the_response() {
     let (mut rig, seen) = secret_rig(&["api.example"], "tunnel");
     let answer = rig.raw(keyed("/https/api.example/v1").as_bytes());
     let sent = seen.last();
@@ -127,7 +127,7 @@ fn secret_reaches_its_host_and_is_removed_from_the_response() {
 }
 
 #[test]
-fn hosts_outside_the_scope_get_the_placeholder() {
+fn hosts_outside_the_scope_of_a_secret_get_the_placeholder() {
     let (mut rig, seen) = secret_rig(&["api.example"], "tunnel");
     let answer = rig.raw(keyed("/https/other.example/v1").as_bytes());
     let sent = seen.last();
@@ -249,7 +249,7 @@ fn storing_rig(secrets: Vec<SecretSwap>) -> Rig {
 }
 
 #[test]
-fn secret_stored_at_its_host_is_removed_from_other_hosts() {
+fn secret_that_another_host_returns_is_removed_from_the_response() {
     let mut rig = storing_rig(vec![swap(&["http://api.example:8080"])]);
     let answer = rig.raw(keyed("http://api.example:8080/").as_bytes());
     assert!(answer.contains("stored"), "{answer}");
@@ -291,7 +291,7 @@ fn secret_stored_at_its_host_is_removed_from_other_hosts() {
 }
 
 #[test]
-fn tunnel_to_secrets_host_is_noted_in_the_log() {
+fn tunnel_to_the_host_of_a_secret_is_noted_in_the_egress_log() {
     let (mut rig, _) = secret_rig(&["api.example"], "tunnel");
     let answer = rig.raw(b"CONNECT api.example:443 HTTP/1.1\r\nHost: a\r\n\r\nnot tls");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

@@ -174,7 +174,7 @@ fn client_hello_naming_another_host_is_refused() {
 }
 
 #[test]
-fn tunnel_to_disallowed_target_gets_no_200() {
+fn connect_to_a_disallowed_target_is_refused_with_its_reason() {
     let mut rig =
         tls_rig(json!({"allowHosts": ["a.example", "inner.example"], "presets": ["npm"]}));
     rig.names.add("inner.example", &[&["10.0.0.1"]]);
@@ -206,7 +206,7 @@ fn tunnel_to_disallowed_target_gets_no_200() {
 }
 
 #[test]
-fn tunnel_byte_and_time_limits_end_it() {
+fn tunnel_ends_at_its_byte_and_time_limits() {
     let options = Options {
         rules: json!({"allowHosts": ["a.example"]}),
         limits: BridgeLimits {
@@ -347,7 +347,7 @@ fn terminated_tls_checks_each_request() {
 }
 
 #[test]
-fn terminated_tls_fails_for_client_without_the_runs_authority() {
+fn terminated_tls_fails_for_client_that_does_not_trust_the_runs_certificate_authority() {
     let mut rig = terminating();
     let other = terminating();
     assert_ne!(rig.authority, other.authority);

@@ -29,7 +29,7 @@ fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicB
 }
 
 #[test]
-fn visitor_that_does_not_read_is_disconnected() {
+fn preview_visitor_that_does_not_read_is_disconnected() {
     let (guest, taken) = endless("HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 65536]);
     let limits = ForwarderLimits {
         // Long enough that a visitor that reads does not reach it.
@@ -57,7 +57,7 @@ fn visitor_that_does_not_read_is_disconnected() {
 }
 
 #[test]
-fn request_permit_is_held_until_the_response_ends() {
+fn permit_of_a_preview_request_is_held_until_its_response_ends() {
     let go = Arc::new(AtomicBool::new(false));
     let wait = Arc::clone(&go);
     let guest = Guest::doing(move |mut stream| {

@@ -148,7 +148,7 @@ fn assert_forced(answer: &str) {
 }
 
 #[test]
-fn page_is_forwarded_with_the_forced_headers() {
+fn preview_page_is_forwarded_with_the_security_headers_of_the_preview() {
     let guest = Guest::start(PAGE);
     let mut preview = open(
         Arc::clone(&guest) as Arc<dyn GuestConnector>,
@@ -195,7 +195,7 @@ fn page_is_forwarded_with_the_forced_headers() {
 }
 
 #[test]
-fn requests_for_other_hosts_never_reach_the_guest() {
+fn preview_requests_for_other_hosts_never_reach_the_guest() {
     let guest = Guest::start(PAGE);
     let mut preview = open(
         Arc::clone(&guest) as Arc<dyn GuestConnector>,
@@ -272,7 +272,7 @@ fn requests_for_other_hosts_never_reach_the_guest() {
 }
 
 #[test]
-fn request_without_token_never_reaches_the_guest() {
+fn preview_request_without_token_never_reaches_the_guest() {
     let guest = Guest::start(PAGE);
     let token = "abcdefghijklmnop";
     let preview = open(
@@ -368,7 +368,7 @@ fn visitor_connections_are_bounded_and_slow_ones_time_out() {
 }
 
 #[test]
-fn port_is_free_after_the_preview_expires() {
+fn preview_port_is_free_after_the_preview_expires() {
     let guest = Guest::start(PAGE);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     // The control request completes within this time.

@@ -161,14 +161,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guest_sentences_become_one_bounded_line() {
+    fn text_from_the_guest_becomes_one_line_of_limited_length() {
         assert_eq!(sentence("a\nb\u{1b}[31m"), "a b [31m");
         let long = sentence(&"é".repeat(600));
         assert!(long.len() < 510 && long.ends_with(" …"));
     }
 
     #[test]
-    fn result_paths_are_unique() {
+    fn result_file_paths_are_unique() {
         assert_ne!(result_path().unwrap(), result_path().unwrap());
     }
 }

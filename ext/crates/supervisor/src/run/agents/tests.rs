@@ -244,7 +244,7 @@ fn agent_edits_are_shown_in_the_diff_and_captured() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn tool_calls_are_recorded_without_contents_of_edits() {
+fn tool_call_records_omit_the_contents_of_edits() {
     let ran = run(|hand| {
         hand.ok(
             "workspace_write",
@@ -364,7 +364,7 @@ fn output_and_memory_limits_apply_and_guest_survives() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn file_tools_cannot_leave_the_mounts_of_a_real_guest() {
+fn agent_file_tools_cannot_reach_outside_the_mounts_of_a_real_guest() {
     let ran = run(|hand| {
         hand.sh("ln -s /etc/passwd leak; ln -s /tmp out; mkfifo pipe; mkdir .git; echo x > .git/config; printf 'a\\nb' > \"$(printf 'n\\nl')\"; echo tmp > /tmp/secret");
         for path in [
@@ -407,7 +407,7 @@ fn file_tools_cannot_leave_the_mounts_of_a_real_guest() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn tools_cannot_change_read_only_mounts() {
+fn agent_tools_cannot_change_read_only_mounts() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("lib.php"), "<?php\n").unwrap();
     symlink("lib.php", directory.path().join("same.php")).unwrap();
@@ -441,7 +441,7 @@ fn tools_cannot_change_read_only_mounts() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn wordpress_tools_return_results_in_a_real_guest() {
+fn agent_wordpress_tools_return_results_in_a_real_guest() {
     run(|hand| {
         assert!(
             hand.ok(
@@ -527,7 +527,7 @@ fn wordpress_tools_return_results_in_a_real_guest() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn tools_denied_by_policy_are_refused_in_a_real_run() {
+fn agent_tools_denied_by_the_tool_policy_are_refused_in_a_real_run() {
     let request = json!({
         "policy": policy(&["wordpress.wp-cli"]),
         "task": {"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "g", "allowed_tools": ["workspace.read", "wordpress.wp-cli"]},
@@ -563,7 +563,7 @@ fn tools_denied_by_policy_are_refused_in_a_real_run() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn tools_work_the_same_at_isolation_level_reduced() {
+fn agent_tools_work_at_isolation_level_reduced_as_at_full() {
     super::super::level::force_for_test(IsolationLevel::Reduced);
     let mut policy = policy(&["wordpress.run-php", "wordpress.wp-cli", "command-agent-run"]);
     policy["minimum_isolation"] = json!("reduced");

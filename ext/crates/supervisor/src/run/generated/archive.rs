@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn path_traversal_and_links_are_refused_and_nothing_is_written() {
+    fn archive_with_path_traversal_or_links_is_refused_and_nothing_is_unpacked() {
         let ok: (&str, &[u8], u32) = ("a.php", b"<?php", 0o644);
         for bad in [
             ("../out.php", &b"x"[..], 0o644),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_names_and_encrypted_entries_are_refused() {
+    fn archive_with_duplicate_names_or_encrypted_entries_is_refused() {
         let archive = packed(&[("a.php", b"1", 0o644), ("b.php", b"2", 0o644)]);
         let listed = |from: &[u8], to: &[u8]| list(forged(&archive, from, to)).map(drop);
         listed(b"b.php", b"c.php").unwrap();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_digest_and_missing_subdirectory_are_refused() {
+    fn archive_with_wrong_digest_or_missing_subdirectory_is_refused() {
         let archive = packed(&[
             ("top/one/a.php", b"1", 0o644),
             ("top/two/b.php", b"2", 0o644),

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generated_files_stay_inside_the_directory() {
+    fn generated_file_cannot_be_written_outside_its_directory() {
         let outer = tempfile::tempdir().unwrap();
         let inner = outer.path().join("inner");
         fs::create_dir(&inner).unwrap();

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ignore_pattern_matches_only_its_own_name() {
+    fn special_characters_of_an_excluded_name_are_escaped_in_its_gitignore_pattern() {
         for (name, line) in [
             ("vendor", "**/vendor\n"),
             ("a*[b] ", "**/a\\*\\[b\\]\\ \n"),

@@ -84,7 +84,7 @@ mod tests {
     use wp_codebox_runtime::Journal;
 
     #[test]
-    fn bundle_files_have_plain_paths_are_bounded_and_unique() {
+    fn bundle_files_need_unique_plain_paths_and_must_fit_the_size_limits() {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::create(directory.path()).unwrap();
         let redactor = Redactor::default();

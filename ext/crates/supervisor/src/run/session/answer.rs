@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn document_without_its_schema_is_rejected() {
+    fn command_output_without_the_expected_schema_is_rejected() {
         let good = r#"{"schema":"wp-codebox/wordpress-nonce/v1","nonce":"a"}"#;
         let fine = ended("wordpress.nonce", &[], 0, good);
         assert_eq!(
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_code_of_program_becomes_data() {
+    fn error_code_printed_by_a_guest_program_appears_only_in_the_error_data() {
         let told = |word: &str, code| {
             let text = json!({"error": {"code": word, "message": "m".repeat(5000)}}).to_string();
             ended("wordpress.nonce", &[], code, &text)
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn program_of_the_caller_fails_by_its_exit_status() {
+    fn program_given_by_the_caller_fails_by_exit_status_or_by_invalid_json_output() {
         let fine = ended("wordpress.run-php", &["code=1"], 0, "no JSON");
         assert_eq!((fine.status, fine.json), (CommandStatus::Ok, None));
         let failed = ended("wordpress.run-php", &["code=1"], 3, "{}");

@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn step_output_is_complete_below_the_limit_and_never_empty() {
+    fn step_output_is_complete_below_the_limit_and_shortened_above_it_but_never_empty() {
         let mut evidence = Evidence::default();
         let mut stream = |text: &str| {
             let mut row = Map::new();

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn run_continues_only_after_steps_that_may_fail() {
+    fn run_continues_after_a_failed_step_only_if_the_step_may_fail() {
         let error = || ErrorBody::new(ErrorCode::StepFailed, "exited with 1");
         for (on_failure, stops) in [
             (OnFailure::Stop, true),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_message_names_its_step() {
+    fn failure_message_names_the_failed_step() {
         let error = failed(&step("steps", OnFailure::Stop), "exited with 1");
         assert_eq!(error.code, ErrorCode::StepFailed);
         assert_eq!(

@@ -205,7 +205,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn server_without_the_nonce_is_not_accepted() {
+    fn preview_server_is_accepted_only_if_it_returns_the_nonce() {
         for (said, expected) in [
             (&b"HTTP/1.0 200 OK\r\n\r\nabc\n"[..], true),
             (&b"HTTP/1.0 200 OK\r\n\r\nabd"[..], false),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn end_of_server_output_is_stored() {
+    fn only_the_last_bytes_of_the_preview_servers_output_are_stored() {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let tail = Printed::default();
         let kept = Arc::clone(&tail);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoint_with_file_or_database_filter_is_rejected() {
+    fn checkpoint_command_with_a_filter_or_invalid_metadata_is_rejected() {
         let fine = call(&["name=a", r#"metadata-json={"k":1}"#]);
         assert_eq!(request(&fine, "a").unwrap().metadata["k"], 1);
         for args in [

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshot_of_another_base_is_rejected_with_the_difference() {
+    fn snapshot_of_a_different_site_php_or_mounts_is_rejected_with_the_difference() {
         assert_eq!(judged(|_| {}), None);
         type Change = fn(&mut Value);
         let changes: [(Change, &str); 7] = [

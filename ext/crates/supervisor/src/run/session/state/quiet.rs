@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn database_is_stored_only_after_a_clean_checkpoint() {
+    fn database_is_snapshotted_only_after_a_complete_sqlite_checkpoint() {
         settled(br#"{"database":"settled"}"#).unwrap();
         settled(br#"{"database":"absent"}"#).unwrap();
         let code = |output: &[u8]| settled(output).unwrap_err().code;

@@ -232,7 +232,7 @@ mod tests {
     use serde_json::Map;
 
     #[test]
-    fn snapshot_names_and_metadata_are_bounded() {
+    fn invalid_snapshot_name_and_oversized_metadata_are_rejected() {
         let request = |name: &str| SnapshotRequest {
             name: name.to_owned(),
             metadata: Map::new(),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshot_while_programs_run_is_rejected_with_their_names() {
+    fn snapshot_while_programs_run_is_rejected_and_the_error_names_them() {
         free(&[]).unwrap();
         let error = free(&["exec-3 (sleep)".to_owned()]).unwrap_err();
         assert_eq!(error.code, ErrorCode::SandboxInUse);

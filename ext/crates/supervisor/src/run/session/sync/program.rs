@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_separated_from_following_file_bytes() {
+    fn sync_program_replies_are_separated_from_the_file_bytes_that_follow() {
         let (mut program, thread) =
             with(b"{\"ok\":true,\"length\":3}\na\nb{\"ok\":false,\"code\":\"io\"}\n");
         let one = program
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_reply_and_missing_reply_are_errors() {
+    fn invalid_or_missing_reply_of_the_sync_program_is_an_error() {
         for said in [
             &b"nonsense\n"[..],
             b"{\"ok\":true,\"length\":4}\nabcd",

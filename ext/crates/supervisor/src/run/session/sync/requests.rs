@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guest_rows_outside_the_requested_path_are_dropped() {
+    fn file_rows_from_the_guest_with_foreign_paths_or_invalid_digests_are_dropped() {
         let top = GuestPath::new("/workspace/x").unwrap();
         let digest = "0".repeat(64);
         let row = |path: &str, digest: &str| tree_row(&top, &json!([path, digest, 3, true]));
