@@ -51,7 +51,7 @@ def test_exceeding_max_cost_ends_the_run_as_partial(bench):
     must(refused.exit != 0 and refused.code in ("wp_codebox_budget_invalid", "wp_codebox_input_invalid") and refused.requests == [], f"a budget without prices\n{refused}")
 
 
-def test_repeated_identical_turns_end_as_no_progress(bench):
+def test_repeated_identical_turns_end_the_run_as_no_progress(bench):
     same = {"turns": [WRITE, call("workspace.read", path="lib/a.txt")], "after": "repeat"}
     answer = bench.play(same, "--max-turns", "30")
     bench.good(answer, "partial", 3, "wp_codebox_agent_no_progress")
@@ -61,14 +61,14 @@ def test_repeated_identical_turns_end_as_no_progress(bench):
     bench.good(bench.play([*steps(len(answer.requests) + 2), finish()], "--max-turns", "30"))
 
 
-def test_only_failing_tool_calls_end_as_no_progress(bench):
+def test_turns_with_only_failing_tool_calls_end_the_run_as_no_progress(bench):
     failing = [call("workspace.read", path=f"absent-{n}.txt") for n in range(40)]
     answer = bench.play([WRITE, *failing], "--max-turns", "38")
     bench.good(answer, "partial", 3, "wp_codebox_agent_no_progress")
     must(len(answer.requests) < 30, f"{len(answer.requests)} requests")
 
 
-def test_finish_blocked_and_filtered_ends_have_distinct_outcomes(bench):
+def test_task_finish_task_blocked_and_content_filter_give_distinct_outcomes(bench):
     answer = bench.play([call("workspace.read", path="plugin.php"), finish("Nothing to do.")])
     bench.good(answer, "no_op")
     answer = bench.play([WRITE, call("task.blocked", reason="The licence server is not reachable from here.")])
@@ -103,7 +103,7 @@ def test_conversation_over_the_context_window_is_compacted(bench):
         must(changed(answer) == ["added.txt"], str(answer))
 
 
-def test_requests_fit_the_configured_context_window(bench):
+def test_model_requests_fit_the_configured_context_window(bench):
     waiting = [call("terminal.run", command=f"head -c 9000 /dev/zero | tr '\\0' {letter}") for letter in "abcdefghijkl"] + [WRITE]
     rest = iter(waiting)
 
@@ -118,7 +118,7 @@ def test_requests_fit_the_configured_context_window(bench):
     must(sum(9000 for _ in waiting) > 16000 * 4, "control: it would not have fitted")
 
 
-def test_large_tool_output_is_truncated(bench):
+def test_large_tool_output_is_truncated_before_it_reaches_the_model(bench):
     answer = bench.play([
         call("terminal.run", command="head -c 8000000 /dev/zero | tr '\\0' x; echo THE-END"),
         {"expect": {"last": "THE-END"}, **call("workspace.write", path="big.txt", content="line of text\n" * 4000)},

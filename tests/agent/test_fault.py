@@ -34,7 +34,7 @@ def test_anthropic_messages_run_edits_a_file_end_to_end(bench):
     good_run(bench, ANTHROPIC)
 
 
-def test_slow_stream_or_single_document_response_works(bench):
+def test_slow_stream_and_single_json_response_are_both_accepted(bench):
     for shape in ({"pace": {"bytes": 37, "milliseconds": 1}}, {"pace": {"characters": 1}}, {"whole": True}):
         good_run(bench, OPENAI, **shape)
     good_run(bench, ANTHROPIC, pace={"bytes": 41, "milliseconds": 1})
@@ -52,7 +52,7 @@ def run_with_temporary_fault(bench, faults, api, tries):
     return answer
 
 
-def test_status_429_waits_for_retry_after(bench):
+def test_request_answered_with_429_is_retried_after_its_retry_after_delay(bench):
     limited = {"fault": "status", "status": 429, "headers": {"Retry-After": "1"}, "times": 2}
     for api in (OPENAI, ANTHROPIC):
         answer = run_with_temporary_fault(bench, [limited], api, 4)
@@ -94,23 +94,23 @@ def test_provider_that_stays_down_fails_the_run_and_saves_changes(bench):
     run_with_lasting_fault(bench, {"fault": "status", "status": 500, "message": "down ${key}"})
 
 
-def test_stream_that_is_always_cut_fails_the_run(bench):
+def test_provider_stream_cut_on_every_attempt_fails_the_run(bench):
     run_with_lasting_fault(bench, {"cut": 2, "text": "half an answ"}, ANTHROPIC)
 
 
-def test_malformed_stream_fails_the_run(bench):
+def test_malformed_provider_stream_fails_the_run(bench):
     run_with_lasting_fault(bench, {"fault": "malformed"})
 
 
-def test_truncated_document_fails_the_run(bench):
+def test_truncated_json_from_the_provider_fails_the_run(bench):
     run_with_lasting_fault(bench, {"fault": "malformed", "whole": True})
 
 
-def test_empty_response_fails_the_run(bench):
+def test_empty_provider_response_fails_the_run(bench):
     run_with_lasting_fault(bench, {"fault": "empty"}, ANTHROPIC)
 
 
-def test_oversized_response_is_not_read_to_its_end(bench):
+def test_oversized_provider_response_is_not_read_to_its_end(bench):
     for api in (OPENAI, ANTHROPIC):
         run_with_lasting_fault(bench, {"fault": "oversized", "bytes": 256 << 20}, api)
 
@@ -124,7 +124,7 @@ def test_unreachable_provider_fails_the_run(bench):
     must(changed(answer) == [], str(answer))
 
 
-def test_rejected_model_key_blocks_the_run(bench):
+def test_rejected_model_key_ends_the_run_as_blocked(bench):
     for api in (OPENAI, ANTHROPIC):
         full, environment, name, key = bench.arguments([finish()], api=api)
         environment = {**environment, "SCRIPTED_MODEL_KEY": "sk-test-anotherkeyanotherkeyanother"}
@@ -135,7 +135,7 @@ def test_rejected_model_key_blocks_the_run(bench):
         must("key" in answer.json["error"]["message"], str(answer.json["error"]))
 
 
-def test_unknown_model_blocks_the_run(bench):
+def test_unknown_model_ends_the_run_as_blocked(bench):
     answer = bench.play([finish()], model="scripted-2")
     bench.good(answer, "blocked", 3, "wp_codebox_provider_rejected")
     must("scripted-2" in answer.json["error"]["message"] and len(answer.requests) == 1, str(answer.json["error"]))
@@ -162,7 +162,7 @@ def test_provider_redirect_is_not_followed(bench):
         other.close()
 
 
-def test_unparsable_tool_arguments_are_returned_to_the_model(bench):
+def test_model_is_told_about_unparsable_tool_arguments_and_can_retry(bench):
     for api in (OPENAI, ANTHROPIC):
         answer = bench.play([
             {"calls": [{"tool": "workspace.write", "raw_args": '{"path": "added.txt", "content": "x'}]},

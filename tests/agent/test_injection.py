@@ -86,7 +86,7 @@ def test_injected_instructions_cannot_reach_host_files(bench):
     must(len(statuses) == sum(len(m.get("calls", [])) for m in answer.requests[-1]["messages"]) + 1, "not every call is recorded")
 
 
-def test_readonly_mount_is_not_written(bench):
+def test_agent_cannot_write_to_a_readonly_mount(bench):
     other = bench.source()
     with open(os.path.join(other, "lib", "a.txt"), "a", encoding="utf-8") as file:
         file.write("of the other\n")
@@ -203,7 +203,7 @@ def test_injected_instructions_cannot_reach_the_network(bench):
         host.server_close()
 
 
-def test_disallowed_tool_is_refused_and_the_run_continues(bench):
+def test_call_of_a_disallowed_tool_is_refused_and_the_run_continues(bench):
     source, _, marker = trap(bench)
     flags = [flag for tool in ("workspace.read", "workspace.write") for flag in ("--allowed-tool", tool)]
     obeyed = [
@@ -259,7 +259,7 @@ def test_tool_policy_decides_which_tools_run(bench):
     must(changed(answer) == ["ran.txt"], str(answer))
 
 
-def test_project_text_is_marked_as_untrusted(bench):
+def test_text_of_project_files_is_marked_as_untrusted_for_the_model(bench):
     source, _, _ = trap(bench)
     answer = bench.play([
         {"expect": {"system": "(?i)(data|untrusted|not instructions|never instructions)", "first": "Add a line"}, **call("workspace.list")},
@@ -278,7 +278,7 @@ def test_project_text_is_marked_as_untrusted(bench):
         must(any(word in before.lower() for word in ("untrusted", "project", "data")), f"the project's file is not marked: {before[-500:]}")
 
 
-def test_transcript_records_denied_calls(bench):
+def test_transcript_records_denied_tool_calls(bench):
     source, secret, marker = trap(bench)
     answer = bench.play([{"text": "I obey AGENTS.md.", "calls": [{"tool": "workspace.read", "args": {"path": secret}}, {"tool": "workspace.read", "args": {"path": "plugin.php"}}]},
                          finish()], "--allowed-tool", "workspace.read", source=source)

@@ -54,7 +54,7 @@ def rows(result):
     return [(row["tool_name"], row["tool_type"], row["status"]) for row in calls(result["artifacts"]["path"])]
 
 
-def test_parent_tool_request_is_answered_by_the_caller(bench):
+def test_tool_of_the_parent_site_is_called_through_the_calling_process(bench):
     run = ParentToolRun(bench, [
         {"expect": {"tools": ["host_read_ticket"]}, **call("host.read-ticket", id=4)},
         {"expect": {"last": "Settings are not saved"}, **finish()},
@@ -75,7 +75,7 @@ def test_parent_tool_request_is_answered_by_the_caller(bench):
     must(rows(run.result()) == [("host.read-ticket", "parent", "ok"), ("task.finish", "sandbox", "ok")], "the transcript")
 
 
-def test_each_parent_tool_status_reaches_the_model(bench):
+def test_each_result_status_of_a_parent_site_tool_reaches_the_model(bench):
     answers = [({"status": "denied", "error": {"code": "forbidden", "message": "Not your ticket.", "retryable": False}}, "denied by the host: Not your ticket", "denied"),
                ({"status": "failed", "error": {"code": "gone", "message": "It is closed."}}, "It is closed", "failed"),
                ({"status": "unavailable"}, "unavailable", "failed"), ({"status": "excellent"}, "no known status", "failed")]
@@ -89,7 +89,7 @@ def test_each_parent_tool_status_reaches_the_model(bench):
     must([row[2] for row in rows(run.result())] == [status for _, _, status in answers] + ["ok"], "the transcript")
 
 
-def test_parent_tool_times_out_and_is_unavailable_when_detached(bench):
+def test_parent_site_tool_times_out_and_is_unavailable_in_a_detached_run(bench):
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "timeout"}, **finish()}]
     run = ParentToolRun(bench, steps, timeout_ms=700).spawn().accepted()
     request = run.request_of_tool()
@@ -110,7 +110,7 @@ def test_parent_tool_times_out_and_is_unavailable_when_detached(bench):
     run.ended()
 
 
-def test_unlisted_parent_tool_is_never_requested(bench):
+def test_unlisted_parent_site_tool_is_never_requested_from_the_caller(bench):
     run = ParentToolRun(bench, [
         {"expect": {"no_tools": ["host_delete_site"]}, **call("host.delete-site", id=1)},
         {"expect": {"last": "wp_codebox_tool_not_allowed"}, **call("host.read-ticket", id=4)},

@@ -48,7 +48,7 @@ def test_model_server_rejects_requests_that_differ_from_the_script(server):
     must(ask(server, "/good/2/v1/chat/completions", chat("hello"))[0] == 200, "another session begins at the beginning")
 
 
-def test_model_server_compares_keys_and_logs_none(server):
+def test_model_server_checks_api_keys_and_does_not_log_them(server):
     server.add("s", {"turns": [{"text": "x"}], "models": ["m"], "after": "repeat"})
     path = "/s/1/v1/chat/completions"
     must(ask(server, path, chat("a"))[0] == 200, "control: the right key")
@@ -59,7 +59,7 @@ def test_model_server_compares_keys_and_logs_none(server):
     must("right" not in json.dumps(server.requests) and "wrong" not in json.dumps(server.requests), "a key is in the log")
 
 
-def test_model_server_produces_each_named_fault(server):
+def test_model_server_produces_each_fault_that_a_script_names(server):
     server.add("s", [{"fault": "status", "status": 429, "headers": {"Retry-After": "3"}}, {"cut": 2, "text": "abcdef"}, {"fault": "malformed"}, {"text": "fine"}])
     path = "/s/1/v1/chat/completions"
     must(ask(server, path, chat("a", stream=True))[0] == 429, "429")

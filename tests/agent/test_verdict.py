@@ -47,7 +47,7 @@ def flagged(answer):
     return answer.result["completion_outcome"].get("verification", {}).get("testFilesChanged") or []
 
 
-def test_model_claim_does_not_change_a_failed_check(bench):
+def test_model_claiming_success_does_not_change_a_failed_check(bench):
     flags = staged(bench)
     failed(bench, [call("workspace.write", path="notes.txt", content=LIE)], *flags)
     failed(bench, [call("terminal.run", command=f"echo '{LIE}' | tee notes.txt"), call("tests.run")], *flags)
@@ -80,7 +80,7 @@ def test_forged_result_files_do_not_pass_a_check(bench):
     repaired(bench, [REPAIR], *flags)
 
 
-def test_agent_caches_and_configuration_do_not_reach_the_check(bench):
+def test_caches_and_configuration_written_by_the_agent_do_not_affect_checks(bench):
     flags = staged(bench)
     poison = r"""
     # A cached compilation of the source that says otherwise, programs of the same names, settings of PHP and the shell.
@@ -114,7 +114,7 @@ def test_php_ini_in_the_mount_does_not_affect_the_check(bench):
     repaired(bench, [REPAIR], *flags)
 
 
-def test_test_files_changed_by_the_agent_are_flagged(bench):
+def test_test_files_changed_by_the_agent_are_flagged_for_review(bench):
     """The agent can change a check inside the mount: it passes, and the outcome flags the changed test files."""
     def source():
         path = bench.source()
@@ -150,7 +150,7 @@ def test_test_files_changed_by_the_agent_are_flagged(bench):
         repaired(bench, [REPAIR], "--check", check, source=source())
 
 
-def test_ruleset_changed_by_the_agent_is_flagged(bench):
+def test_phpcs_ruleset_changed_by_the_agent_is_flagged_for_review(bench):
     def source():
         path = bench.source()
         with open(os.path.join(path, "phpcs.xml"), "w", encoding="utf-8") as file:

@@ -93,21 +93,21 @@ def shown_as_steps(bench, answer):
 
 
 @pytest.mark.agent("codex")
-def test_codex_repairs_through_the_responses_api(bench):
+def test_codex_repairs_a_plugin_through_the_openai_responses_api(bench):
     shown_as_steps(bench, solve(bench, "codex", player("exec_command", "cmd", {}, {"text": LAST})))
 
 
 @pytest.mark.agent("mini-swe-agent")
-def test_mini_swe_agent_repairs_through_chat_completions(bench):
+def test_mini_swe_agent_repairs_a_plugin_through_openai_chat_completions(bench):
     last = {"text": LAST, "calls": [{"tool": "bash", "args": {"command": SUBMIT}}]}
     solve(bench, "mini-swe-agent", player("bash", "command", {}, last), message="Saved trajectory")
 
 
 @pytest.mark.agent("claude")
-def test_claude_repairs_through_the_messages_api(bench):
+def test_claude_repairs_a_plugin_through_the_anthropic_messages_api(bench):
     shown_as_steps(bench, solve(bench, "claude", player("Bash", "command", {"description": "Mend it"}, {"text": LAST}), api="anthropic-messages"))
 
 
 @pytest.mark.agent("opencode")
-def test_opencode_repairs_through_chat_completions(bench):
+def test_opencode_repairs_a_plugin_through_openai_chat_completions(bench):
     shown_as_steps(bench, solve(bench, "opencode", player("bash", "command", {"description": "Mend it"}, {"text": LAST})))

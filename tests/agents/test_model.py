@@ -45,7 +45,7 @@ def probe(bench, session, *arguments):
     return dict(line.partition(" ")[::2] for line in stdout.splitlines()), answer
 
 
-def test_model_preset_opens_only_the_model_endpoints(bench):
+def test_network_preset_model_allows_only_the_model_endpoints(bench):
     session = bench.script(hello)
     found, answer = probe(bench, session, "--network-preset", "model", *bench.model(session))
     answer.expect(0)
@@ -75,7 +75,7 @@ def test_model_preset_opens_only_the_model_endpoints(bench):
     must(sum(row["decision"] == "allowed" and row["secrets"] == ["OPENAI_API_KEY"] for row in modes) == 4, f"{modes}")
 
 
-def test_model_is_unreachable_without_the_preset(bench):
+def test_model_is_unreachable_without_network_preset_model(bench):
     session = bench.script(hello)
     policy = {"network": {"allowHosts": ["api.example.org"]}, "filesystem": "readwrite-mounts", "commands": ["command-agent-run"],
               "secrets": "none", "approvals": "never"}
@@ -88,7 +88,7 @@ def test_model_is_unreachable_without_the_preset(bench):
     must(not bench.asked(session), "the model was asked")
 
 
-def test_check_guest_cannot_reach_the_model(bench):
+def test_guest_that_runs_checks_cannot_reach_the_model(bench):
     session = bench.script(hello)
     script = ("base=${CODEBOX_MODEL_BASE_URL:-closed}; echo \"$base ${OPENAI_API_KEY:-no key}\"; "
               "curl -s -d '{}' http://127.0.0.1:3128/model/chat/completions | grep -o '\"reason\":\"[a-z-]*\"'")
@@ -128,7 +128,7 @@ def test_invalid_agent_and_model_options_refuse_the_run(bench):
     bench.ask(*mount, "--agent-command", "true", "--policy", json.dumps(opened), *model).expect(0)
 
 
-def test_agents_lists_the_presets(bench):
+def test_agents_command_lists_the_agent_presets(bench):
     rows = {row["name"]: row for row in bench.call("agents", "--share", bench.environment["CODEBOX_SHARE"], "--agents-dir", bench.directory, "--json").expect(0).json["agents"]}
     must(sorted(rows) == ["aider", "claude", "codex", "mini-swe-agent", "opencode"], f"{sorted(rows)}")
     must(not any("error" in row or row["installed"] for row in rows.values()), f"{rows}")

@@ -31,7 +31,7 @@ def sh(script):
     return f"sh -c '{script}'"
 
 
-def test_agent_sandbox_run_returns_the_agent_task_document(bench):
+def test_agent_sandbox_run_command_prints_the_agent_task_document(bench):
     result = os.path.join(bench.directory, "answer.json")
     task = {"goal": "Write a file", "agent_command": sh("echo a > a.txt"), "mounts": mounts(bench, "one"), "session_id": "mine",
             "orchestrator": {"id": "o-1"}, "checks": ["true"], "limits": {"wall_clock_ms": 60000}, "metadata": {"ticket": "7"},
@@ -71,7 +71,7 @@ def test_invalid_task_is_refused(bench):
     call(bench, "agent-sandbox-run", good).expect(0)
 
 
-def test_every_batch_task_has_a_row_in_order(bench):
+def test_batch_result_has_one_row_per_task_in_task_order(bench):
     """One task succeeds, one fails, one is invalid, one changes nothing; the rows keep the order of the tasks."""
     batch = {"agent_command": sh("echo shared > shared.txt"), "mounts": mounts(bench, "rows"), "session_id": "job-1",
              "tasks": ["First", {"goal": "Second", "agent_command": "false"}, {"goal": ""}, {"goal": "Fourth", "agent_command": "true"}]}
@@ -123,7 +123,7 @@ def test_fanout_workers_wait_for_their_dependencies(bench):
     must(len(doc["failures"]) == 2, json.dumps(doc["failures"]))
 
 
-def test_two_workers_changing_one_file_conflict(bench):
+def test_two_fanout_workers_that_change_the_same_file_conflict(bench):
     """Two workers mount the same host directory at two targets and change the same file."""
     source = bench.source("clash")
     worker = lambda name, target: {"id": name, "goal": name, "agent_command": sh("echo x > lib/a.txt"),  # noqa: E731

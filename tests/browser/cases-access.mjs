@@ -58,7 +58,7 @@ export default async function ( browser, admin ) {
 		}
 	} );
 
-	await test( 'access: the filter removes only the screen', async () => {
+	await test( 'access: the screen filter removes the menu entry unless it returns true', async () => {
 		for ( const answer of [ false, 1 ] ) {
 			toggle( { screen: answer } );
 			await page.goto( site.url + '/wp-admin/tools.php' );
@@ -69,7 +69,7 @@ export default async function ( browser, admin ) {
 		same( 1, await menu( page ), 'in the menu without the filter' );
 	} );
 
-	await test( 'access: with the directories of the screen removed everything else works', async () => {
+	await test( 'access: REST and the site work when the files of the screen are deleted', async () => {
 		const root = site.path + '/wp-content/plugins/wp-codebox/';
 		const parts = [ [ 'includes/Screen', 'Screen' ], [ 'assets/screen', 'screen' ] ];
 		const away = ( [ part, name ] ) => renameSync( root + part, process.env.TMPDIR + '/away-' + name );
@@ -88,7 +88,7 @@ export default async function ( browser, admin ) {
 		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'the screen after its directories are restored' );
 	} );
 
-	await test( 'access: a missing ability is named, and the tabs that need it are hidden', async () => {
+	await test( 'access: the screen names missing abilities and hides the tabs that need them', async () => {
 		toggle( { hide: [ 'wp-codebox/list-runs', 'wp-codebox/run-agent-task' ] } );
 		await admin.open( '' );
 		same( [ 'Bundles' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs' );

@@ -11,7 +11,7 @@ export default async function ( browser, admin ) {
 	let bundle = null;
 	const original = read( 'sample.php' );
 
-	await test( 'decisions: when two administrators approve one bundle, the second sees a conflict', async () => {
+	await test( 'decisions: when two administrators approve the same bundle, the second sees a conflict', async () => {
 		await admin.open();
 		bundle = await admin.bundle( 'quick' );
 		const second = await User.login( browser, 'second' );

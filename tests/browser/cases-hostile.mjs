@@ -161,7 +161,7 @@ export default async function ( browser, admin ) {
 		await admin.unharmed( 'flood' );
 	} );
 
-	await test( 'hostile: a hidden page sends no requests', async () => {
+	await test( 'hostile: the page sends no requests while its browser tab is hidden', async () => {
 		await admin.open();
 		const run = await admin.start( 'sleep', { goal: 'Unseen' } );
 		await admin.open( '#/runs/' + run );

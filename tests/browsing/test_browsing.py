@@ -262,7 +262,7 @@ def test_failed_browser_assertion_fails_the_step(recipe_run):
     must([row["status"] for row in failing["assertions"]] == ["failed", "passed"], str(failing["assertions"]))
 
 
-def test_evaluate_assertion_decides_the_action_result(recipe_run):
+def test_assertion_on_an_evaluated_script_decides_the_browser_action_result(recipe_run):
     rows = recipe_run.step("holds")["steps"]
     must(len(rows) == 12 and all(row["status"] == "passed" for row in rows), str(rows))
     must(rows[1]["assertion"] == {"expected": {"a": 1.0, "b": [1, 2]}, "actual": {"a": 1, "b": [1, 2]}, "passed": True}, str(rows[1]))
@@ -292,7 +292,7 @@ def test_page_reaches_only_its_site_and_allowed_hosts(bench, recipe_run):
     must(any(row["phase"] == "browser" and row["host"] == "other.test" and row["decision"] == "denied" for row in kept), str(kept)[:1500])
 
 
-def test_block_host_argument_narrows_the_policy(bench, recipe_run):
+def test_block_host_argument_narrows_the_egress_policy_of_a_browser(bench, recipe_run):
     narrowed = recipe_run.step("narrowed")
     must([row["decision"] for row in narrowed["external"]["requests"]] == ["denied"], str(narrowed["external"]))
     must(not bench.world.seen(path="/narrowed"), "a blocked host was reached")
@@ -320,7 +320,7 @@ def test_page_that_never_loads_times_out(recipe_run):
     must(forever["timings"]["totalMs"] < 60000, str(forever["timings"]))
 
 
-def test_hostile_page_output_is_bounded(recipe_run):
+def test_dialogs_and_console_messages_of_a_hostile_page_are_limited(recipe_run):
     hostile = recipe_run.step("hostile")
     must(hostile["dialogsTotal"] == 200 and len(hostile["dialogs"]) == 20, str(hostile["dialogsTotal"]))
     must(hostile["consoleTotal"] == 100000 and len(hostile["console"]) == 50, str(hostile["consoleTotal"]))
@@ -353,7 +353,7 @@ def test_page_over_the_memory_limit_ends_only_its_browser_guest(recipe_run):
     must(recipe_run.rows["after"]["exitCode"] == 0, str(recipe_run.rows["after"])[:600])
 
 
-def test_browser_bundle_verifies(bench, recipe_run):
+def test_bundle_of_a_run_with_a_browser_passes_verification(bench, recipe_run):
     verified = bench.call("artifacts", "verify", "--bundle", recipe_run.directory, "--state", bench.state, "--json")
     must(verified.exit == 0, str(verified))
 
@@ -382,8 +382,8 @@ def test_killed_browser_fails_the_command_and_leaves_no_process(bench):
     must(not os.path.exists(f"/proc/{killed}"), "the browser is still there")
 
 
-def test_browser_result_is_an_episode_observation(bench):
-    """In an episode, as part of a step and alone; the preview answers visitors meanwhile."""
+def test_browser_result_is_recorded_as_an_episode_observation(bench):
+    """Observes a page alone and as part of a step. The preview answers visitors while the browser works."""
     begun = bench.call("episode", "start", "--mount", f"{pages(bench)}:/wordpress{PAGES}", "--ttl", "3m", "--policy", policy(),
                        *bench.paths(), "--site", bench.site, "--json").expect(0).json
     episode = lambda verb, *arguments: bench.call(  # noqa: E731

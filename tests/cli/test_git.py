@@ -57,7 +57,7 @@ def is_hidden(output):
     return "LEAKED" not in output and "NAMED" not in output and "CONTROL" in output
 
 
-def test_git_directories_of_a_source_are_hidden_in_every_view(bench):
+def test_git_directories_of_a_mount_source_are_hidden_in_overlay_and_copy_mounts(bench):
     for way, view in VIEWS.items():
         with source_in_view(bench, way) as (where, source, run):
             before = tree(source)
@@ -85,7 +85,7 @@ def test_guest_cannot_uncover_hidden_git_directories(bench):
             must(not any(".git" in path for path in changed(answer)), f"{way}: {changed(answer)}")
 
 
-def test_git_is_hidden_by_copy_when_state_directory_cannot_hold_whiteouts(bench):
+def test_git_is_hidden_by_copying_the_mount_when_overlay_whiteouts_are_unsupported(bench):
     if os.geteuid() != 0:
         skip_unless_root("an overlay")
     lower = os.path.join(bench.directory, "of-git-state")
@@ -97,7 +97,7 @@ def test_git_is_hidden_by_copy_when_state_directory_cannot_hold_whiteouts(bench)
         must([row["view"] for row in answer.result["mounts"]] == ["copy"], str(answer.result["mounts"]))
 
 
-def test_entries_left_out_of_a_mount_are_reported_once_in_each_view(bench):
+def test_entries_left_out_of_an_overlay_or_copy_mount_are_reported_once(bench):
     links = {"out": "/etc/hostname", "nested/up": "../../x"}
     expected = [{"path": path, "reason": "git-metadata"} for path in sorted(HIDDEN)]
     expected += [{"path": "nested/up", "reason": "symlink-leaves-mount"}, {"path": "out", "reason": "symlink-absolute"}]
@@ -137,7 +137,7 @@ ASK = ("echo '// before' >> plugin.php; chmod 600 lib/a.txt; git log '--format=%
        "git stash -q; echo STASHED $(git stash list | wc -l); git stash pop -q; git fsck --strict; ")
 
 
-def test_baseline_repository_answers_log_diff_and_blame(bench):
+def test_git_log_diff_and_blame_work_in_the_generated_baseline_repository(bench):
     for way, view in VIEWS.items():
         if way == "reduced":
             continue
@@ -173,7 +173,7 @@ def test_each_mount_has_its_own_git_repository(bench):
     must(output == "1\n0\n1\n M plugin.php\n2\nfatal: not a git repository (ogit version", repr(output))
 
 
-def test_baseline_repository_exists_on_request_or_for_a_work_tree(bench):
+def test_baseline_repository_is_generated_on_request_or_for_a_git_work_tree(bench):
     outer = repository(bench)
     with open(os.path.join(outer, "tree", "f.txt"), "w", encoding="utf-8") as file:
         file.write("x\n")
@@ -188,7 +188,7 @@ def test_baseline_repository_exists_on_request_or_for_a_work_tree(bench):
     refused.expect(125, "wp_codebox_isolation_unavailable")
 
 
-def test_run_goes_on_without_commits_when_baseline_exceeds_disk_limit(bench):
+def test_run_continues_without_baseline_commit_when_it_exceeds_the_disk_limit(bench):
     source = repository(bench)
     with open(os.path.join(source, "large.bin"), "wb") as file:
         file.write(os.urandom(24 << 20))

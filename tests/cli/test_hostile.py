@@ -129,7 +129,7 @@ for i in range(20):
     answer.expect(1, "wp_codebox_capture_limit")
 
 
-def test_special_files_and_outward_links_are_omitted_from_the_bundle(bench):
+def test_special_files_and_symlinks_out_of_the_mount_are_omitted_from_the_bundle(bench):
     answer = hostile(bench, """
 open("ok.txt", "w").write("ok\\n")
 os.mkfifo("fifo")
@@ -171,7 +171,7 @@ def view_of(answer):
     return json.loads(re.search(r"VIEW=(.*)", text).group(1))
 
 
-def test_forged_overlay_attributes_do_not_change_the_patch(bench):
+def test_forged_overlayfs_xattrs_do_not_change_the_patch(bench):
     source = bench.source()
     for name in ("opaque", "redirect", "plain"):
         os.makedirs(os.path.join(source, name))
@@ -244,7 +244,7 @@ os.makedirs(".git/hooks"); open(".git/hooks/pre-commit", "w").write("#!/bin/sh\n
     must(len(names) == 12 + 3, str(list(names)))
 
 
-def test_background_process_is_killed_before_capture(bench):
+def test_background_process_is_killed_before_changes_are_captured(bench):
     # A writer in its own session, reparented, that keeps appending to a file and swapping a symlink.
     source = bench.source()
     answer = hostile(bench, """
@@ -280,7 +280,7 @@ for _ in range(1200):
     must(complete == [str(n + 1).encode() for n in range(len(complete))], "the log has a gap")
 
 
-def test_swapping_source_with_symlink_during_run_leaks_nothing(bench):
+def test_swapping_the_mount_source_with_a_symlink_during_a_run_leaks_no_host_file(bench):
     source = bench.source()
     outside = os.path.join(bench.directory, "outside")
     os.makedirs(os.path.join(outside, "inner"), exist_ok=True)
@@ -333,7 +333,7 @@ while time.time() < end:
     must(tree(outside) == before, "the directory outside was written")
 
 
-def test_source_with_fifo_sparse_file_or_deep_tree_is_refused(bench):
+def test_mount_source_with_fifo_sparse_file_or_deep_tree_is_refused(bench):
     def refused(make, code, text, undo=None):
         source = bench.source()
         make(source)
@@ -356,7 +356,7 @@ def test_source_with_fifo_sparse_file_or_deep_tree_is_refused(bench):
     subprocess.run(["rm", "-rf", os.path.join(bench.directory, "plugin")], check=True)
 
 
-def test_staged_archive_is_not_unpacked(bench):
+def test_archive_given_as_staged_file_is_not_unpacked(bench):
     bomb = gzip.compress(gzip.compress(bytes(200 << 20)))
     path = os.path.join(bench.directory, "bomb.zip")
     with open(path, "wb") as file:

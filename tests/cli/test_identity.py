@@ -116,7 +116,7 @@ def test_concurrent_guests_have_distinct_kernel_uids(bench):
     must(not processes_of(uids[0]) and not processes_of(uids[1]), "processes of an ended guest are alive")
 
 
-def test_identity_axis_reports_uid_and_isolation_floor_enforces_it(bench):
+def test_isolation_report_shows_own_guest_uid_and_a_policy_can_require_it(bench):
     demand = ("--policy", json.dumps({**POLICY, "isolation_floors": {"identity": "enforced"}}))
     refused = bench.agent("true", "--identity", "shared", *demand).expect(125, "wp_codebox_isolation_unavailable")
     must(refused.json["error"]["data"]["missed"][0]["axis"] == "identity", str(refused))
@@ -130,7 +130,7 @@ def test_identity_axis_reports_uid_and_isolation_floor_enforces_it(bench):
     must(len(rows) >= 2 and all(row["enforced"] == "enforced" for row in rows), f"a later guest has another identity: {rows}")
 
 
-def test_own_and_shared_identity_produce_equal_bundles(bench):
+def test_runs_with_own_and_shared_guest_uid_produce_equal_bundles(bench):
     script = ("mkdir -p closed/deep gone && echo x > closed/deep/a && chmod 0 closed/deep/a && chmod 0700 closed && "
               "echo y > none && chmod 0 none && rm lib/a.txt && rm -rf lib && mkdir lib && echo z > lib/b.txt && "
               "printf '#!/bin/sh\\n' > run.sh && chmod 0755 run.sh && ln -s plugin.php link && echo '// more' >> plugin.php")
@@ -144,7 +144,7 @@ def test_own_and_shared_identity_produce_equal_bundles(bench):
     must(len(seen[0][1]) >= 6, str(seen))
 
 
-def test_source_readable_only_by_root_is_mounted_as_overlay_unchanged(bench):
+def test_mount_source_readable_only_by_root_is_overlay_mounted_and_not_modified(bench):
     root_only()
     source = bench.source("roots")
     for directory, _, files in os.walk(source):
@@ -165,7 +165,7 @@ def test_source_readable_only_by_root_is_mounted_as_overlay_unchanged(bench):
     bench.agent(script, "--identity", "shared", source=source).expect(1, "wp_codebox_mount_unreadable")
 
 
-def test_source_with_several_owners_is_copied(bench):
+def test_mount_source_with_files_of_several_owners_is_copied(bench):
     root_only()
     source = bench.source("mixed")
     os.chown(os.path.join(source, "lib", "a.txt"), 64_998, 64_998)
@@ -176,7 +176,7 @@ def test_source_with_several_owners_is_copied(bench):
     must(mount_views(bench, bench.agent("echo four >> lib/a.txt", "--identity", "own", source=one).expect(0)) == ["overlay"], "control")
 
 
-def test_source_on_file_system_without_idmapped_mounts_is_copied(bench):
+def test_mount_source_on_file_system_without_idmapped_mounts_is_copied(bench):
     root_only()
     with without_idmapped_mounts(bench, bench.source("lower")) as source:
         answer = bench.agent("echo four >> lib/a.txt", "--identity", "own", source=source).expect(0)
@@ -184,7 +184,7 @@ def test_source_on_file_system_without_idmapped_mounts_is_copied(bench):
     must([row["status"] for row in answer.result["changed_files"]] == ["modified"], str(answer))
 
 
-def test_state_directory_without_idmapped_mounts_gives_shared_identity(bench):
+def test_guest_uid_is_shared_if_the_state_file_system_has_no_idmapped_mounts(bench):
     root_only()
     lower = os.path.join(bench.directory, "of-state")
     os.makedirs(os.path.join(lower, "state"), mode=0o700)
@@ -197,7 +197,7 @@ def test_state_directory_without_idmapped_mounts_gives_shared_identity(bench):
         must("the state directory's file system" in refused.json["error"]["message"], str(refused))
 
 
-def test_template_build_guest_has_its_own_uid(bench):
+def test_guest_that_builds_a_site_template_has_its_own_uid(bench):
     root_only()
     state = os.path.join(bench.directory, "fresh-state")
     os.mkdir(state, 0o700)
@@ -221,7 +221,7 @@ def test_template_build_guest_has_its_own_uid(bench):
     must(len(seen) == 1 and not seen & {0, os.stat(state).st_uid}, f"WordPress was installed by {seen}")
 
 
-def test_guest_id_is_free_after_any_process_of_the_run_is_killed(bench):
+def test_guest_uid_is_reusable_after_any_process_of_its_run_is_killed(bench):
     """With a range of one id, the next run can start only after every process with the id has ended."""
     root_only()
     only = ("--identity", "own", "--guest-ids", f"{FIRST}:1")
@@ -243,7 +243,7 @@ def test_guest_id_is_free_after_any_process_of_the_run_is_killed(bench):
         must(not processes_of(FIRST), f"after the {victim} was killed: {processes_of(FIRST)}")
 
 
-def test_only_the_cgroup_reaper_of_a_run_stays_root(bench):
+def test_only_the_cgroup_reaper_process_of_a_run_keeps_running_as_root(bench):
     root_only()
     owner = os.stat(bench.state).st_uid
     script = sleeper(340)
@@ -328,7 +328,7 @@ class Spawner:
         os.close(self.lifetime_read)
 
 
-def test_spawner_cannot_read_or_write_as_root(bench):
+def test_spawner_started_by_root_cannot_access_root_files_mount_or_change_owners(bench):
     root_only()
     secret = os.path.join(bench.directory, "of-root")
     with open(secret, "w", encoding="utf-8") as file:
@@ -364,7 +364,7 @@ def test_spawner_cannot_read_or_write_as_root(bench):
         spawner.close()
 
 
-def test_exhausted_guest_id_range_is_refused_and_reported_by_doctor(bench):
+def test_run_without_a_free_guest_uid_is_refused_and_doctor_reports_it(bench):
     root_only()
     only = ("--identity", "own", "--guest-ids", f"{FIRST + 10}:1")
     script = sleeper(320)
@@ -385,7 +385,7 @@ def test_exhausted_guest_id_range_is_refused_and_reported_by_doctor(bench):
     must("guest-ids" not in rows and rows["axis-identity"]["message"].startswith("enforced"), str(rows.get("axis-identity")))
 
 
-def test_guest_id_used_by_a_host_process_is_not_allocated(bench):
+def test_guest_uid_used_by_a_host_process_is_not_allocated(bench):
     root_only()
     only = ("--identity", "own", "--guest-ids", f"{FIRST + 20}:1")
     squatter = subprocess.Popen(["setpriv", f"--reuid={FIRST + 20}", f"--regid={FIRST + 20}", "--clear-groups", "cat"],
@@ -403,7 +403,7 @@ def test_guest_id_used_by_a_host_process_is_not_allocated(bench):
     bench.agent("true", *only).expect(0)
 
 
-def test_guest_id_range_that_includes_system_users_is_refused(bench):
+def test_guest_uid_range_that_includes_system_users_is_refused(bench):
     for ids in ("0:10", "33:1", "1000:0", "1000:99999", "x", "2147483647:2"):
         bench.agent("true", "--guest-ids", ids).expect(1, "wp_codebox_input_invalid")
     unknown = bench.agent("true", "--identity", "theirs").expect(1)
@@ -428,7 +428,7 @@ def test_guest_can_open_its_output_pipes_by_path(bench):
     must(answer.result["outcome"] in ("succeeded", "no_op"), str(answer))
 
 
-def test_root_service_opens_paths_with_rights_of_the_peer(bench):
+def test_root_service_opens_requested_paths_with_rights_of_the_connecting_user(bench):
     """As in the Debian unit: the service runs as root and the peer is the owner of the state directory."""
     root_only()
     secret = os.path.join(bench.directory, "secret")
@@ -521,7 +521,7 @@ def test_root_service_gives_guests_their_own_uids(bench):
     must(running(script) == 0, "it is still there")
 
 
-def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
+def test_guest_of_an_unprivileged_user_has_a_subordinate_uid_and_copied_mounts(bench):
     with unprivileged_bench(bench, (FIRST, 64)) as user:
         source = user.source("private")
         os.chmod(os.path.join(source, "lib"), 0o700)
@@ -566,7 +566,7 @@ def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
         must(mount_views(user, control) == ["overlay"] and identity(control)["enforced"] == "best-effort", str(control))
 
 
-def test_unprivileged_guest_reads_private_programs_and_archives(bench):
+def test_guest_with_subordinate_uid_can_use_its_users_private_programs_and_archives(bench):
     with unprivileged_bench(bench, (FIRST, 64)) as user:
         # A stand-in for the preset's program that prints the preset's output format.
         agents = os.path.join(user.directory, "agents")
@@ -604,7 +604,7 @@ def test_unprivileged_guest_reads_private_programs_and_archives(bench):
         must(user.call(*recipe, "--identity", "own").expect(0).json["success"] is True, "the archive")
 
 
-def test_auto_identity_copies_at_most_5000_files(bench):
+def test_identity_auto_shares_the_uid_when_over_5000_files_would_be_copied(bench):
     with unprivileged_bench(bench, (FIRST, 64)) as user:
         source = user.source("many")
         # Together with the existing two directories and files, one entry over the limit of 5000.
@@ -619,7 +619,7 @@ def test_auto_identity_copies_at_most_5000_files(bench):
         must(identity(user.agent("true", source=source).expect(0))["enforced"] == "enforced", "the control")
 
 
-def test_missing_subordinate_ids_give_shared_identity_with_evidence(bench):
+def test_without_subordinate_ids_the_guest_uid_is_shared_and_the_report_says_why(bench):
     nothing = "no ids are this user's"
     for ids, option, covered, why in ((None, (), "", nothing), ((500, 100), (), "", nothing), ((FIRST, 64), (), NEWUIDMAP, "uid_map"),
                                       ((FIRST, 64), ("--guest-ids", f"{FIRST + 64}:5"), "", "none of the guest ids")):
@@ -632,11 +632,11 @@ def test_missing_subordinate_ids_give_shared_identity_with_evidence(bench):
 
 @pytest.mark.parametrize("case", (
     test_concurrent_guests_have_distinct_kernel_uids,
-    test_own_and_shared_identity_produce_equal_bundles,
-    test_guest_id_is_free_after_any_process_of_the_run_is_killed,
-    test_only_the_cgroup_reaper_of_a_run_stays_root,
-    test_exhausted_guest_id_range_is_refused_and_reported_by_doctor,
-    test_guest_id_used_by_a_host_process_is_not_allocated,
+    test_runs_with_own_and_shared_guest_uid_produce_equal_bundles,
+    test_guest_uid_is_reusable_after_any_process_of_its_run_is_killed,
+    test_only_the_cgroup_reaper_process_of_a_run_keeps_running_as_root,
+    test_run_without_a_free_guest_uid_is_refused_and_doctor_reports_it,
+    test_guest_uid_used_by_a_host_process_is_not_allocated,
     test_guest_inside_bubblewrap_has_its_own_uid,
     test_guest_can_open_its_output_pipes_by_path,
 ), ids=lambda case: case.__name__.removeprefix("test_"))

@@ -27,7 +27,7 @@ def test_unknown_subcommand_is_refused(bench):
     must(answer.json["schema"] == "wp-codebox/cli-failure/v1" and answer.json["success"] is False, str(answer))
 
 
-def test_commands_lists_the_catalog(bench):
+def test_commands_subcommand_lists_the_command_catalog(bench):
     answer = bench.call("commands", "--json").expect(0)
     text = answer.stdout
     must(answer.json["schema"] == "wp-codebox/command-catalog/v1", text)
@@ -154,7 +154,7 @@ def test_invalid_or_unenforceable_policy_is_refused(bench):
     bench.run("--mount", f"{source}:/workspace/plugin", "--allow-host", "http://example.org/", *PHP).expect(126, "runtime-policy-invalid")
 
 
-def test_limits_out_of_range_are_refused(bench):
+def test_resource_limits_out_of_range_are_refused(bench):
     source = bench.source()
     for flags in (["--processes", "1"], ["--memory", "1K"], ["--timeout", "1ms"], ["--disk", "x"], ["--timeout", "-1s"]):
         answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)

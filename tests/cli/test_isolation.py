@@ -42,7 +42,7 @@ def agent_run(bench, *arguments):
     return bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "touch new.txt", *arguments)
 
 
-def test_isolation_floor_above_the_observed_level_refuses_the_run(bench):
+def test_run_is_refused_if_an_isolation_floor_of_its_policy_is_not_reached(bench):
     bench.agent("true", *with_policy(isolation_floors={"cpu": "best-effort", "files": "enforced"})).expect(0)
     answer = bench.agent("touch ran", *with_policy(isolation_floors={"cpu": "enforced"}))
     answer.expect(125, "wp_codebox_isolation_unavailable")
@@ -60,12 +60,12 @@ def test_unknown_isolation_values_are_refused(bench):
     bench.agent("true", *with_policy(minimum_isolation="full", isolation_floors={"memory": "not-enforced"})).expect(0)
 
 
-def test_policy_that_allows_reduced_runs_at_full_when_available(bench):
+def test_policy_allowing_level_reduced_runs_at_level_full_when_available(bench):
     answer = bench.agent("true", *with_policy(minimum_isolation="reduced")).expect(0)
     must(answer.result["isolation"]["level"] == "full", str(answer))
 
 
-def test_missing_kernel_mechanism_refuses_the_run(bench):
+def test_run_is_refused_if_the_kernel_lacks_an_isolation_mechanism(bench):
     for mechanism, text in (("deny:unshare", "unshare"), ("deny:landlock", "landlock"), ("deny:seccomp", "seccomp")):
         answer = without(bench, mechanism, *agent_run(bench)).expect(125, "wp_codebox_isolation_unavailable")
         error = answer.json["error"]

@@ -75,7 +75,7 @@ def test_run_memory_is_limited_by_its_cgroup(bench):
     must(answer.result["cost"]["cpu_ms"] > 0 and answer.result["cost"]["peak_memory_bytes"] > 0, json.dumps(answer.result["cost"]))
 
 
-def test_cgroup_stops_memory_growth_faster_than_polling(bench):
+def test_cgroup_limit_stops_memory_growth_between_two_polls(bench):
     require_memory_cgroup(bench)
     # Each process stays within its own limit; together they exceed the cgroup limit between two polls.
     hog = "php -n -d memory_limit=-1 -r '$x = str_repeat(chr(65), 150 << 20); sleep(9);' & "
@@ -195,7 +195,7 @@ sys.stdin.readline()
     bench.agent(many.format(40), *limits, source=source).expect(0)
 
 
-def test_reclaimable_dentry_and_inode_caches_do_not_count(bench):
+def test_reclaimable_dentry_and_inode_caches_do_not_count_as_run_memory(bench):
     require_memory_cgroup(bench)
     # Creating, reading and removing 60,000 files fills dentry and inode caches, which the kernel can reclaim.
     many = "mkdir d && cd d && for i in $(seq 60); do mkdir $i && (cd $i && touch $(seq 1000)) || exit 9; done; " \
@@ -210,7 +210,7 @@ def test_files_up_to_the_disk_limit_do_not_hit_the_memory_limit(bench):
     answer.expect(0)
 
 
-def test_memory_axis_names_the_reason_when_no_cgroup_is_writable(bench):
+def test_isolation_report_says_why_no_memory_cgroup_is_used(bench):
     require_memory_cgroup(bench)
     # Remounts the cgroup file system read-only in the test's own mount namespace.
     inside = "mount --make-rprivate / && mount -o remount,bind,ro /sys/fs/cgroup/memory && exec \"$@\""
@@ -226,7 +226,7 @@ def test_memory_axis_names_the_reason_when_no_cgroup_is_writable(bench):
     must(announced(bench) == [], "the cgroup announcement was not removed")
 
 
-def test_cgroup_directory_of_the_operator_is_used(bench):
+def test_cgroup_directory_configured_by_the_operator_is_used(bench):
     require_memory_cgroup(bench)
     parent = os.path.join(own_group("memory"), f"operator-{os.getpid()}")
     os.mkdir(parent)
@@ -331,7 +331,7 @@ def test_gc_removes_runs_and_bundles_past_their_age(bench):
     must(not os.path.exists(bundle), "a bundle past --artifacts-max-age was not removed")
 
 
-def test_gc_reports_what_stays_and_why(bench):
+def test_gc_reports_each_kept_file_with_its_reason(bench):
     base = ["gc", "--state", bench.state, "--site", bench.site, "--dry-run"]
     bench.agent("echo x > x.txt").expect(0)
     answer = bench.call(*base, "--max-age", "0s", "--json").expect(0)

@@ -127,7 +127,7 @@ wp eval-file /tmp/mock.php
     must(not os.path.exists(os.path.join(directory, "files", "mail")), "a mocked mail was delivered")
 
 
-def test_mail_flood_and_huge_mails_are_bounded(bench):
+def test_captured_mails_are_limited_in_number_and_size(bench):
     answer = hostile(bench, RAW + r"""
 open_ones = [dial() for _ in range(100)]
 # The server limits concurrent connections; the others wait.

@@ -39,7 +39,7 @@ def test_successful_run_bundles_a_patch_that_applies(bench):
     must("plugin.php" not in after, "plugin.php is still there")
 
 
-def test_plugin_target_and_workspace_are_the_same_directory(bench):
+def test_mount_target_in_the_plugins_directory_is_also_the_agent_workspace(bench):
     answer = bench.agent("pwd; echo x > from-workspace.txt; cat /wordpress/wp-content/plugins/plugin/from-workspace.txt",
                          target="/wordpress/wp-content/plugins/plugin").expect(0)
     must("/workspace/plugin" in json.dumps(answer.result["transcript"]), str(answer))
@@ -58,7 +58,7 @@ def test_run_wp_cli_lists_the_mounted_plugin(bench):
     must("sample" in json.dumps(answer.json["execution"]) or "plugin" in answer.stdout, str(answer))
 
 
-def test_inspect_mounted_inputs_lists_the_target(bench):
+def test_inspect_mounted_inputs_command_lists_the_mount_target(bench):
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "inspect-mounted-inputs").expect(0)
     must("/workspace/plugin" in answer.stdout, str(answer))
 
@@ -80,7 +80,7 @@ def test_text_mode_passes_agent_stdout_and_stderr_through(bench):
     must("err\n" in answer.stderr and "x.txt" in answer.stderr and "out\n" not in answer.stderr, str(answer))
 
 
-def test_run_without_changes_is_no_op(bench):
+def test_run_without_changes_has_outcome_no_op(bench):
     answer = bench.agent("true").expect(0)
     must(answer.result["outcome"] == "no_op" and changed(answer) == [], str(answer))
     verified_bundle(bench, answer, "partial", "review")
@@ -93,7 +93,7 @@ def test_failing_agent_with_changes_gives_a_partial_bundle(bench):
     verified_bundle(bench, answer, "partial", "review")
 
 
-def test_failing_agent_without_changes_is_failed(bench):
+def test_failing_agent_without_changes_gives_outcome_failed(bench):
     answer = bench.agent("exit 7").expect(1)
     verified_bundle(bench, answer, "failed", "retry")
 
@@ -109,7 +109,7 @@ def test_missing_agent_program_is_refused(bench):
     must("no-such-program" in answer.json["error"]["message"], str(answer))
 
 
-def test_changes_before_a_missing_agent_program_are_bundled(bench):
+def test_changes_made_before_a_missing_agent_program_is_found_are_bundled(bench):
     written = "file_put_contents( '/workspace/plugin/before.txt', 'kept' );"
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
                        "--arg", f"code={written}", "--agent-command", "no-such-program --x")
@@ -163,7 +163,7 @@ def test_writing_past_the_disk_limit_fails_the_run(bench):
     bench.agent(fill, "--disk", "64M").expect(0)
 
 
-def test_output_past_the_limit_keeps_both_ends_and_a_notice(bench):
+def test_output_past_the_limit_keeps_its_start_and_end_and_adds_a_notice(bench):
     # Output past the limit keeps its beginning and end, with a notice; the run still succeeds.
     def notices(size):
         script = f"echo early > early.txt; echo first; head -c {size} /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
@@ -197,7 +197,7 @@ def test_json_output_of_300_kilobytes_is_not_truncated(bench):
     must(answer.json["execution"]["stdout"] == row["stdout"], "run --json prints another stdout than the transcript")
 
 
-def test_output_too_large_for_the_result_keeps_both_ends(bench):
+def test_output_too_large_for_the_result_keeps_its_start_and_end(bench):
     answer = bench.agent("echo x > x.txt; echo first; head -c 4400000 /dev/zero | tr '\\0' x; echo; echo last").expect(0)
     row = answer.result["transcript"]["executions"][0]
     text = row["stdout"]
@@ -217,7 +217,7 @@ def test_change_set_past_the_entry_limit_is_refused(bench):
     bench.agent(f"php -r '{many.replace('50100', '400')}'").expect(0)
 
 
-def test_process_limit_bounds_started_processes(bench):
+def test_guest_cannot_start_more_processes_than_the_limit(bench):
     bomb = "php -r '$n = 0; for ($i = 0; $i < 60; $i++) { $p = @proc_open([\"sleep\", \"60\"], [], $x); if ($p) { $n++; $all[] = $p; } } foreach ($all as $p) { proc_terminate($p, 9); } echo \"started=$n\\n\";'"
     def started(*flags):
         answer = bench.agent(f"echo x > x.txt; {bomb}", *flags)
@@ -226,7 +226,7 @@ def test_process_limit_bounds_started_processes(bench):
     must(started("--processes", "100") == 60, "the control did not start them all")
 
 
-def test_source_changed_during_run_makes_it_not_approvable(bench):
+def test_run_whose_source_changed_meanwhile_cannot_be_approved(bench):
     source = bench.source()
     waits = sleeper(60)
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
@@ -242,7 +242,7 @@ def test_source_changed_during_run_makes_it_not_approvable(bench):
     bundle_of(answer)
 
 
-def test_wall_time_counts_from_asked_ns(bench):
+def test_reported_wall_time_starts_at_the_request_time_asked_ns(bench):
     began = time.monotonic()
     for minutes, least in [(0, 0), (10, 600000), (-10, 0)]:
         run = SupervisorClient(bench, "true")
@@ -380,7 +380,7 @@ def test_bundle_contains_no_host_path(bench):
                 must(needle not in content, f"{name} names {needle.decode()}")
 
 
-def test_full_disk_while_writing_the_bundle_names_what_is_saved(bench):
+def test_full_disk_error_while_writing_the_bundle_says_where_changes_are_saved(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system needs root to mount")
     # 24 MiB are free. The smaller captured change fits, its bundle does not; the larger change does not fit either.
@@ -521,13 +521,13 @@ def sandbox_audits(answer):
     return found
 
 
-def test_audit_without_process_wrapper_lists_kind_none(bench):
+def test_process_wrapper_audit_lists_kind_none_without_a_wrapper(bench):
     found = sandbox_audits(bench.agent("echo x > a", "--check", "test -f a").expect(0))
     must([row["kind"] for row in found] == ["none", "none"], json.dumps(found))
     must(all(row["wrappedArgs"] == [] and row["wrappedCmd"] == "wp-codebox-launch" for row in found), json.dumps(found))
 
 
-def test_run_inside_bubblewrap_reports_equal_isolation(bench):
+def test_run_wrapped_in_bubblewrap_reports_the_same_isolation(bench):
     bare = bench.agent("echo x > a", "--check", "test -f a").expect(0)
     source = bench.source()
     answer = bench.agent("echo x > a", "--check", "test -f a", "--outer-sandbox", "bubblewrap", source=source).expect(0)
@@ -553,7 +553,7 @@ def test_missing_process_wrapper_is_refused_unless_optional(bench):
     must(row["kind"] == "none" and "bubblewrap" in row["reason"], json.dumps(row))
 
 
-def test_gvisor_without_landlock_is_refused(bench):
+def test_gvisor_process_wrapper_is_refused_because_gvisor_lacks_landlock(bench):
     """The gVisor kernel has no Landlock, which level full needs. The bubblewrap case is the control."""
     refused = bench.agent("echo x > a", "--outer-sandbox", "gvisor").expect(125, "wp_codebox_sandbox_start_failed")
     must("Landlock" in json.dumps(refused.json["error"]["hints"]), str(refused))

@@ -20,7 +20,7 @@ def paths(view):
     return sorted(entry["path"] for entry in view["result"]["changed_files"])
 
 
-def test_accepted_run_is_in_the_registry_until_settled(bench):
+def test_run_registry_shows_an_accepted_run_and_then_its_result(bench):
     run = SupervisorClient(bench, f"{sleeper(65)}; true").spawn().accepted()
     view = run.look()
     wake(sleeper(65))
@@ -86,7 +86,7 @@ def test_caller_cancels_its_detached_run(bench):
     must(run.ended() == 130, "exit")
 
 
-def test_sighup_ends_attached_runs_and_sigterm_ends_both(bench):
+def test_sighup_ends_attached_runs_and_sigterm_also_ends_detached_runs(bench):
     """SIGHUP ends an attached run only, because a detached run has left the caller's session. SIGTERM ends both."""
     for mode, hangs_up in (("attached", True), ("detached", False)):
         run = SupervisorClient(bench, SLOW.format(30), mode=mode).spawn().accepted()
@@ -143,7 +143,7 @@ def test_caller_that_stops_reading_does_not_block_the_run(bench):
     must(count == run.look()["last_event"], "events were lost")
 
 
-def test_run_limit_refuses_as_busy_until_a_run_ends(bench):
+def test_run_over_the_run_limit_is_refused_as_busy_until_another_run_ends(bench):
     one, two = (SupervisorClient(bench, "sleep 60", max_runs=2).spawn().accepted() for _ in range(2))
     third = SupervisorClient(bench, "true", max_runs=2).spawn()
     frame = third.frame()
@@ -229,7 +229,7 @@ def follower(bench, run, *arguments):
 
 
 def test_event_streams_match_the_journal_in_each_format(bench):
-    """JSON lines and server-sent events, journal and bus projection; resuming at a cursor has no gap or repeat."""
+    """Reads the projections journal and bus as JSON lines and as server-sent events. Resuming at a cursor skips and repeats no event."""
     run = SupervisorClient(bench, "for i in 1 2 3; do echo line-$i; sleep 0.3; done", mode="detached").spawn().accepted()
     formats = {"lines": ["--format", "json-lines"], "sse": ["--format", "sse", "--projection", "bus"]}
     streams = {name: follower(bench, run, *flags) for name, flags in formats.items()}
@@ -418,7 +418,7 @@ def test_runs_list_by_another_user_is_refused(bench):
     must(asked.returncode == 125 and "wp_codebox_state_dir_invalid" in asked.stdout, str(asked))
 
 
-def test_detached_run_works_without_hold(bench):
+def test_run_detached_without_hold_completes_and_can_be_followed(bench):
     source = bench.source()
     place = ["--site", bench.site, "--state", bench.state]
     answer = bench.run("--mount", f"{source}:/workspace/plugin", "--agent-command", "sh -c 'echo one > one.txt'", "--detach").expect(0)

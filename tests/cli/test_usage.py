@@ -40,7 +40,7 @@ def hold_sandbox(bench, state=None):
     return run, place
 
 
-def test_wrong_usage_names_command_argument_and_hint(bench):
+def test_usage_error_names_command_and_argument_and_gives_a_hint(bench):
     for arguments, command, said, hint in (
         (["recipe", "validate", "--json"], "recipe validate", "--recipe <FILE>", "wp-codebox recipe validate --help"),
         (["runs", "lits", "--json"], "runs", "lits", "'list'"),
@@ -55,7 +55,7 @@ def test_wrong_usage_names_command_argument_and_hint(bench):
         must(plain.exit == 1 and not plain.stdout and said in plain.stderr, str(plain))
 
 
-def test_help_is_equal_for_both_forms_and_fits_the_terminal(bench):
+def test_help_subcommand_and_help_flag_print_the_same_text_in_terminal_width(bench):
     for words in ([], ["run"], ["runs", "list"], ["runs", "events"]):
         must(bench.call("help", *words).stdout == bench.call(*words, "--help").stdout, str(words))
     bench.call("help", "runz").expect(1)
@@ -125,7 +125,7 @@ for line in "$@"; do
 done"""
 
 
-def test_bash_completion_covers_every_level(bench):
+def test_bash_completion_covers_every_subcommand_level(bench):
     wanted = {"wp-codebox ru": "run", "wp-codebox runs l": "list", "codebox runs ": "events", "wp-codebox runs list --st": "--status",
               "wp-codebox runs list --status ": "ended", "wp-codebox agent-sandbox-run --in": "--input-file",
               "wp-codebox run --outer-sandbox ": "bubblewrap", "wp-codebox run --model-api ": "anthropic-messages"}
@@ -211,7 +211,7 @@ def test_curl_reaches_a_control_socket_below_a_long_path(bench):
         os.unlink(path)
 
 
-def test_short_control_socket_path_is_printed_without_link(bench):
+def test_runs_socket_prints_the_real_control_socket_path_unless_it_is_too_long(bench):
     run, place = hold_sandbox(bench)
     path = bench.call("runs", "socket", run, *place).expect(0).stdout.strip()
     own = os.path.join(bench.state, "sites", bench.site, "runs", run, "control.sock")

@@ -106,7 +106,7 @@ class Group:
                 step.judge(rows[index])
             return case
 
-        yield f"{self.name}: the run", the_run
+        yield f"{self.name}: the run executes every step", the_run
         for index, step in enumerate(self.steps):
             yield f"{self.name}: {step.name}", of(index, step)
 

@@ -66,25 +66,25 @@ def everything_is_in_the_bundle(bench, result):
 
 
 GROUPS = [Group("mail", [
-    inspect("no mail yet", mails(received=0)),
+    inspect("the mail list is empty at first", mails(received=0)),
     Step(PHP, {"code": "echo json_encode( wp_mail( array( 'Buyer@example.org', 'two@example.org' ), 'Your order', \"See http://localhost/order?key=1&x=2.\\nOr <https://elsewhere.test/>\" ) );"},
-         lambda document: equal(document, True), name="by wp_mail"),
+         lambda document: equal(document, True), name="wp_mail sends a mail"),
     Step(PHP, {"code": "exec( \"printf 'Subject: by hand\\n\\nno link' | sendmail one@example.org\", $out, $exit ); echo json_encode( $exit );"},
-         lambda document: equal(document, 0), name="by sendmail"),
+         lambda document: equal(document, 0), name="sendmail sends a mail"),
     Step(PHP, {"code": SMTP + "echo json_encode( substr( mail_by_smtp( 'one@example.org', \"Subject: by smtp\\r\\n\\r\\nhttp://localhost/second\" ), 0, 3 ) );"},
-         lambda document: equal(document, "250"), name="by SMTP"),
-    inspect("all of them", both(mails("Your order", "by hand", "by smtp", received=3))),
-    inspect("the newest", mails("by smtp", matched=3), limit="1"),
-    inspect("by recipient", both(mails("Your order", received=3), labelled), recipient="buyer@example.org", recipient_label="buyer"),
-    inspect("by subject", mails("by hand", "by smtp"), subject_marker="by "),
-    inspect("by link", both(mails("Your order"), links("http://localhost/order?key=1&x=2")), link_marker="/order?"),
-    inspect("by what no mail has", mails(), subject_marker="by ", link_marker="/order?"),
+         lambda document: equal(document, "250"), name="an SMTP client sends a mail"),
+    inspect("all captured mails are listed", both(mails("Your order", "by hand", "by smtp", received=3))),
+    inspect("limit 1 returns the newest mail", mails("by smtp", matched=3), limit="1"),
+    inspect("mails are selected by recipient", both(mails("Your order", received=3), labelled), recipient="buyer@example.org", recipient_label="buyer"),
+    inspect("mails are selected by subject", mails("by hand", "by smtp"), subject_marker="by "),
+    inspect("mails are selected by link", both(mails("Your order"), links("http://localhost/order?key=1&x=2")), link_marker="/order?"),
+    inspect("two selectors that match different mails return no mail", mails(), subject_marker="by ", link_marker="/order?"),
     Step(RESET, {"service": "mail"}, lambda document: equal(document, {"removed": 3})),
-    inspect("nothing after a reset", mails(received=0)),
-    Step(RESET, {"service": "mail"}, lambda document: equal(document, {"removed": 0}), name="a reset without mails"),
-    Step(PHP, {"code": "wp_mail( 'one@example.org', 'after', 'x' );"}, name="another mail"),
-    inspect("what came after the reset", mails("after", received=1)),
-    Step(INSPECT, {"service": "mail", "recipient-label": "x"}, fails=INVALID, says="recipient=", name="a label without a recipient"),
+    inspect("the mail list is empty after a reset", mails(received=0)),
+    Step(RESET, {"service": "mail"}, lambda document: equal(document, {"removed": 0}), name="a reset of an empty mail list removes nothing"),
+    Step(PHP, {"code": "wp_mail( 'one@example.org', 'after', 'x' );"}, name="setup: send a mail after the reset"),
+    inspect("only the mail sent after the reset is listed", mails("after", received=1)),
+    Step(INSPECT, {"service": "mail", "recipient-label": "x"}, fails=INVALID, says="recipient=", name="recipient-label without recipient is refused"),
     Step(PHP, {"code": SMTP + r"""
 mail_by_smtp( 'one@example.org', "Subject: huge\r\n\r\n" . str_repeat( 'http://localhost/x ', 1 << 18 ) );
 for ( $number = 0; $number < 260; $number++ ) {
@@ -92,9 +92,9 @@ for ( $number = 0; $number < 260; $number++ ) {
     mail_by_smtp( 'one@example.org', $content );
 }
 echo json_encode( 1 );
-"""}, lambda document: equal(document, 1), name="many and huge mails"),
-    inspect("many and huge mails are bounded", bounded, limit="100"),
-    Step(RESET, {"service": "mail"}, lambda document: equal(document, {"removed": 262}), name="mails beyond the list are reset, too"),
+"""}, lambda document: equal(document, 1), name="setup: send many and huge mails"),
+    inspect("the listed mails and their sizes stay within the limits", bounded, limit="100"),
+    Step(RESET, {"service": "mail"}, lambda document: equal(document, {"removed": 262}), name="a reset also removes mails beyond the list limit"),
 ], after=everything_is_in_the_bundle)]
 
 
@@ -103,12 +103,12 @@ def call(command, *args):
 
 
 CASES = [
-    ("mail of another service", refused(call(INSPECT, "service=other"), INVALID, "one of mail")),
-    ("mail without a service", refused(call(RESET), INVALID, "required")),
-    ("mail with an unknown argument", refused(call(INSPECT, "service=mail", "subject=x"), INVALID, "subject-marker")),
-    ("a reset with an argument of the other command", refused(call(RESET, "service=mail", "limit=1"), INVALID, "accepted are")),
-    ("mail with too large a limit", refused(call(INSPECT, "service=mail", "limit=101"), INVALID, "1 to 100")),
-    ("mail with a label of other characters", refused(call(INSPECT, "service=mail", "recipient=a@x", "recipient-label=a b"), INVALID, "letters")),
+    ("an unknown service is refused", refused(call(INSPECT, "service=other"), INVALID, "one of mail")),
+    ("a reset without a service is refused", refused(call(RESET), INVALID, "required")),
+    ("an unknown argument of inspect is refused", refused(call(INSPECT, "service=mail", "subject=x"), INVALID, "subject-marker")),
+    ("an argument of inspect is refused by reset", refused(call(RESET, "service=mail", "limit=1"), INVALID, "accepted are")),
+    ("a limit above 100 is refused", refused(call(INSPECT, "service=mail", "limit=101"), INVALID, "1 to 100")),
+    ("a recipient-label with a space is refused", refused(call(INSPECT, "service=mail", "recipient=a@x", "recipient-label=a b"), INVALID, "letters")),
 ]
 
 

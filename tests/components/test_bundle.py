@@ -30,7 +30,7 @@ def file_of(bench, name, document):
     return path
 
 
-def test_agent_bundles_are_imported_before_the_agent(bench):
+def test_agent_bundles_are_imported_before_the_agent_starts(bench):
     one = component(bench, "importer", IMPORTER)
     bundles = [{"source": file_of(bench, "a.json", {"agent": "alpha"}), "slug": "alpha", "on_conflict": "skip", "owner_id": 7},
                {"bundle": {"agent": "beta"}, "import_principal": {"agent_id": "beta"}}]
@@ -74,7 +74,7 @@ def test_bundle_token_is_passed_as_a_run_secret(bench):
     must(b"value-that-stays-outside-0123" not in ended.whole(), "the value is in the bundle")
 
 
-def test_agent_bundle_source_follows_staged_file_rules(bench):
+def test_agent_bundle_source_that_is_relative_missing_or_in_etc_is_refused(bench):
     one = component(bench, "importer", IMPORTER)
     for source, code in (("/etc/hostname", "wp_codebox_mount_denied"), (os.path.join(bench.directory, "none.json"), "wp_codebox_mount_source_invalid"),
                          ("a.json", "wp_codebox_input_invalid")):

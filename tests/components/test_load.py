@@ -28,7 +28,7 @@ def test_component_is_read_only_and_not_captured(bench):
     must(one["source"].encode() not in ended.whole(), "a host path is in the bundle")
 
 
-def test_run_without_components_mounts_none(bench):
+def test_run_without_components_mounts_no_component(bench):
     run(bench, shell("! ls /wordpress/wp-content/plugins/one /run/codebox/components.json 2>/dev/null")).expect("no_op")
 
 
@@ -51,7 +51,7 @@ def test_components_are_active_during_checks(bench):
     run(bench, shell("echo x >/workspace/plugin/new.txt"), checks=checks).expect("partial", "wp_codebox_check_failed")
 
 
-def test_component_entry_is_found_or_refused(bench):
+def test_component_main_file_is_detected_or_the_component_refused(bench):
     named = component(bench, "named", files={"a.php": HEADER, "b.php": HEADER + READY}, entry="b.php", readiness_probe=PROBE)
     run(bench, shell("true"), [named]).expect("no_op")
     single = component(bench, "single", files={"a.php": "<?php", "other.php": HEADER + READY}, readiness_probe=PROBE)
@@ -104,7 +104,7 @@ def test_component_target_that_overlaps_a_mount_is_refused(bench):
     run(bench, shell("true"), [one], mounts=other).expect("no_op")
 
 
-def test_component_source_follows_mount_rules(bench):
+def test_component_source_is_checked_like_a_mount_source(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
     paths = run.__globals__["SupervisorClient"](bench, "true").request["paths"]
     inside = {**paths, "allowed_roots": [bench.directory]}

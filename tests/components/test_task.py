@@ -71,7 +71,7 @@ def test_ability_permission_callback_is_enforced(bench):
     must("ability_invalid_permissions" in ended.message, ended.message)
 
 
-def test_missing_ability_is_refused_before_any_command(bench):
+def test_missing_ability_is_refused_before_any_command_runs(bench):
     one = agent(bench, "return true;")
     commands = [{"command": "wordpress.wp-cli", "args": ["command=option get home"]}]
     ended = run(bench, task("agent/other"), [one], commands=commands)
@@ -92,7 +92,7 @@ def test_ability_result_is_redacted(bench):
     must("seen" in ended.answered()["result"], str(ended.answered()))
 
 
-def test_ability_agent_needs_command_agent_run_in_the_policy(bench):
+def test_ability_agent_needs_a_policy_that_allows_command_agent_run(bench):
     policy = {"network": "deny", "filesystem": "readwrite-mounts", "secrets": "none", "approvals": "never", "commands": ["wordpress.wp-cli"]}
     one = agent(bench, "return true;")
     run(bench, task("agent/work"), [one], policy=policy).refused("runtime-command-disallowed")

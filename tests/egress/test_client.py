@@ -54,7 +54,7 @@ def test_no_http_client_reaches_a_host_that_is_not_allowed(bench):
          json.dumps(answer.result["notices"]))
 
 
-def test_denied_request_returns_a_policy_hint(bench):
+def test_denied_egress_request_returns_a_policy_hint(bench):
     answer, lines = run(bench, 'say told curl -sS -m 20 "$CODEBOX_EGRESS_URL/https/other.test/x/y?secret=1"', "--allow-host", "allowed.test")
     body = json.loads(lines["told"])
     must(body["schema"] == "wp-codebox/egress-denied/v1" and body["code"] == "wp_codebox_egress_denied", str(body))
@@ -62,7 +62,7 @@ def test_denied_request_returns_a_policy_hint(bench):
     must("secret=1" not in json.dumps(rows(bench, answer)), "the query is in the log")
 
 
-def test_network_deny_has_no_egress_socket_or_proxy(bench):
+def test_guest_with_network_deny_has_no_egress_socket_or_proxy(bench):
     script = r"""
 say socket sh -c 'ls /run/codebox/egress.sock 2>&1 >/dev/null | grep -c "No such"'
 say proxies sh -c 'env | grep -ci proxy'
@@ -90,7 +90,7 @@ say route sh -c 'wc -l < /proc/self/net/route'
     must("hello" not in json.dumps(lines) and lines["route"] == "1", str(lines))
 
 
-def test_path_rules_apply_to_wordpress_and_refuse_tunnels(bench):
+def test_policy_path_rules_apply_to_wordpress_requests_and_refuse_connect_tunnels(bench):
     rules = policy(rules=[{"host": "allowed.test", "methods": ["GET"], "paths": ["/v1/"]}])
     script = r"""
 say inside $WP get https://allowed.test/v1/x
@@ -108,7 +108,7 @@ say tunnelcode curl -s -m 20 -o /dev/null -w '%{http_connect}' https://allowed.t
     must(bench.world.seen(path="/v2/x") == [], "a refused path reached the host")
 
 
-def test_path_rules_apply_to_every_client_when_tls_is_terminated(bench):
+def test_policy_path_rules_apply_to_every_http_client_if_tls_is_terminated(bench):
     rules = policy(rules=[{"host": "allowed.test", "methods": ["GET"], "paths": ["/t1/"]}], tls="terminate")
     script = r"""
 for path in t1 t2; do
@@ -130,7 +130,7 @@ say issuer sh -c 'curl -sSv -m 20 https://allowed.test/t1/x 2>&1 | grep -c "Test
     must(bench.world.seen(path="/t2/x") == [], "a refused path reached the host")
 
 
-def test_private_addresses_are_refused_by_name_and_by_redirect(bench):
+def test_hosts_that_resolve_or_redirect_to_private_addresses_are_refused(bench):
     allow = [flag for host in ("allowed.test", "private.test", "loop.test", "mixed.test") for flag in ("--allow-host", host)]
     script = r"""
 say private web "$CODEBOX_EGRESS_URL/http/private.test/"
@@ -146,7 +146,7 @@ say control $WP get https://allowed.test/redirect/https:__allowed.test_there
     must(lines["control"] == "200 hello from https://allowed.test/there", str(lines))
 
 
-def test_checks_use_the_same_egress_policy(bench):
+def test_check_commands_are_limited_by_the_egress_policy_of_their_run(bench):
     check = "curl -sS -m 20 http://allowed.test/from-check"
     answer, _ = run(bench, "say one web http://allowed.test/from-work", "--allow-host", "allowed.test", "--check", check)
     answer.expect(0)

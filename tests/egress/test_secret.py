@@ -213,7 +213,7 @@ def test_secret_in_the_patch_blocks_the_run(bench):
     must(find_encoded(VALUE, kept) == [], f"kept: {find_encoded(VALUE, kept)}")
 
 
-def test_same_user_cannot_read_runner_memory_or_core_file(bench):
+def test_other_process_of_the_same_user_cannot_read_runner_memory_or_core_file(bench):
     # Started as the owner: after a setuid change the kernel makes a process non-dumpable anyway.
     user = ["setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups"]
     control = subprocess.Popen([*user, "sleep", "60"], env={"API_KEY": VALUE, "PATH": "/usr/bin:/bin"})

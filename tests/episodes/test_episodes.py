@@ -58,7 +58,7 @@ def digest(payload):
 
 
 def test_episode_trace_digests_and_bundle_verify(bench):
-    """Two steps, one with an observation, one that fails. Recomputes the digests; both verifiers reject an altered trace."""
+    """Runs two steps, one with an observation and one that fails. Recomputes the digests; both verifiers reject an altered trace."""
     episode = Episode(bench, bench.source("episode"))
     one = episode.step("wordpress.run-php", "code=update_option('episode_case', 'seen'); echo 41 + 1;", "--observe",
                        json.dumps({"type": "wordpress-state", "sections": ["options"], "optionNames": ["episode_case"]})).expect(0).json
@@ -110,8 +110,8 @@ def test_episode_trace_digests_and_bundle_verify(bench):
     must(not verifiers(bench, bent)[1], "the conformance verifier accepts the altered trace")
 
 
-def test_observation_types_return_their_data_or_are_refused(bench):
-    """Every observation type; user names and secrets are masked; unknown types are refused."""
+def test_each_known_observation_type_returns_data_and_others_are_refused(bench):
+    """User names and secrets in the returned data are masked."""
     source = bench.source("seen")
     episode = Episode(bench, source)
     look = lambda spec: episode.ask("observe", json.dumps(spec) if isinstance(spec, dict) else spec)  # noqa: E731
@@ -154,8 +154,8 @@ def test_observation_types_return_their_data_or_are_refused(bench):
     must(verifiers(bench, closed["bundle"]["directory"])[:2] == (True, True), str(verifiers(bench, closed["bundle"]["directory"])))
 
 
-def test_reset_starts_a_fresh_guest_and_trace(bench):
-    """The fresh guest and the trace have nothing from before the reset; the episode records have, snapshots included."""
+def test_episode_reset_starts_a_fresh_guest_and_an_empty_trace(bench):
+    """Guest and trace contain nothing from before the reset; the episode records still contain the earlier steps and snapshots."""
     episode = Episode(bench, bench.source("anew"))
     episode.step("wordpress.run-php", "code=update_option('episode_case', 'before'); file_put_contents('/workspace/plugin/x.txt', 'x');").expect(0)
     kept = episode.ask("snapshot", "first").expect(0).json
@@ -174,7 +174,7 @@ def test_reset_starts_a_fresh_guest_and_trace(bench):
     must(verifiers(bench, closed["bundle"]["directory"])[:2] == (True, True), str(verifiers(bench, closed["bundle"]["directory"])))
 
 
-def test_secret_shaped_value_is_redacted_in_the_trace(bench):
+def test_value_that_looks_like_a_key_is_redacted_in_the_episode_trace(bench):
     """A value that looks like a key is redacted before digests are computed; the source stays unchanged."""
     source = bench.source("secret")
     before = tree(source)

@@ -72,7 +72,7 @@ def script_ended(page):
     # 1 is PHP's CONNECTION_ABORTED, which the shutdown function reads with connection_status().
     pytest.param("wait", lambda page: page.request.abort(), expects_note("shutdown", "1"), id="client_abort"),
 ))
-def test_end_of_the_caller_ends_an_attached_run(fpm, how, act, finished):
+def test_end_of_the_calling_php_request_ends_an_attached_run(fpm, how, act, finished):
     attached(fpm, how, act, finished)
 
 
@@ -204,7 +204,7 @@ def can_bind(address):
     pytest.param("wait", lambda page: page.request.answer(), {"request_terminate_timeout": "8s"}, id="terminate_timeout"),
     pytest.param("wait", lambda page: page.server.process.send_signal(signal.SIGUSR2), {"pm.max_children": 2}, id="reload"),
 ))
-def test_detached_run_survives_the_end_of_its_caller(world, fpm, how, act, pool):
+def test_detached_run_survives_the_end_of_its_calling_php_request(world, fpm, how, act, pool):
     own = world.fpm(pool=pool) if pool else fpm
     page = Page(own, how, mode="detached")
     page.await_agent()
@@ -214,7 +214,7 @@ def test_detached_run_survives_the_end_of_its_caller(world, fpm, how, act, pool)
         own.stop(signal.SIGTERM)
 
 
-def test_run_detached_later_survives_the_end_of_its_request(world, fpm):
+def test_run_detached_after_its_start_survives_the_end_of_its_request(world, fpm):
     page = Page(fpm, "detach")
     page.await_agent()
     page.expect("shutdown")
@@ -271,7 +271,7 @@ def test_four_workers_run_four_agents_at_once(world, fpm):
     must(len({page.note_value("worker") for page in pages}) == 4, "they did not run in four workers")
 
 
-def test_site_over_max_runs_is_busy_until_a_run_ends(world):
+def test_site_at_max_runs_answers_busy_until_a_run_ends(world):
     fpm = world.fpm(ini={"wp_codebox.max_runs": 1})
     first = Page(fpm, "wait")
     first.await_agent()
@@ -317,7 +317,7 @@ def test_later_request_lists_follows_and_cancels_a_detached_run(world, fpm):
     must(fpm.runs("get", "site-2", run)["code"] == "wp_codebox_run_not_found", "another site found it")
 
 
-def test_killed_supervisor_fails_the_wait_and_next_call_settles_the_run(world, fpm):
+def test_killed_supervisor_is_an_error_and_the_next_call_records_the_run_as_ended(world, fpm):
     page = Page(fpm, "wait")
     run = page.await_agent()
     supervisors = [pid for pid in world.processes() if "supervise" in detectors.command(pid)]
@@ -378,5 +378,5 @@ def test_runner_socket_of_another_user_is_refused(world):
     fpm.stop(signal.SIGTERM)
 
 
-def test_opcache_was_enabled_for_these_cases(world, fpm):
+def test_opcache_was_enabled_in_php_fpm_during_these_tests(world, fpm):
     must(json.loads(fpm.get(do="opcache")) is True, "opcache is off, so these cases did not test it")

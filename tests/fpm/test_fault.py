@@ -10,7 +10,7 @@ from world import SLEEP, read
 from harness import must
 
 
-def test_fault_route_without_fault_completes_the_run(world):
+def test_fault_injection_route_without_a_fault_completes_the_run(world):
     answer, run = run_failing_request(world, "nothing", "event", "echo begun; sleep 0.2")
     must(answer.expect(200).json["run"]["outcome"] == "no_op", answer)
     world.await_cleanup([run])

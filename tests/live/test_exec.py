@@ -15,7 +15,7 @@ from held_sandbox import SECRET, guest_processes, open_exec, sleep
 from harness import poll_until
 
 
-def test_exec_passes_streams_status_directory_and_environment(bench):
+def test_exec_forwards_stdio_exit_status_working_directory_and_environment(bench):
     run = bench.sandbox()
     done = bench.exec(run, "--env", "ONE=1", "--env", "TWO", "--", "sh", "-c",
                       "pwd; cat; echo $ONE-$TWO; echo err >&2; exit 7", input="in\n", env={"TWO": "2"})
@@ -149,7 +149,7 @@ def on_a_terminal(argv):
     return shown.decode()
 
 
-def test_sigterm_restores_terminal_settings(bench):
+def test_exec_tty_client_ended_by_sigterm_restores_terminal_settings(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
     if pid == 0:
@@ -187,7 +187,7 @@ def test_killed_exec_client_ends_only_its_own_program(bench):
     assert two.stdout.readline() == "still\n" and two.wait() == 3
 
 
-def test_exec_leave_keeps_the_program_after_client_death(bench):
+def test_program_started_by_exec_leave_survives_its_killed_client(bench):
     run = bench.sandbox()
     client = open_exec(bench, run, "--leave", "--", "sh", "-c", "echo up; sleep 1; echo later >left.txt; echo told")
     assert client.stdout.readline() == "up\n"
@@ -233,7 +233,7 @@ def test_slow_exec_client_does_not_delay_others(bench):
     poll_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="still waiting for its end")
 
 
-def test_pausing_readers_lose_no_output(bench):
+def test_exec_client_that_reads_in_pauses_loses_no_output(bench):
     """The last output of an ended program is still in its pipe while its client reads slowly."""
     run = bench.start(hold="5m")
     assert bench.exec(run, "--", "true").returncode == 0
@@ -263,7 +263,7 @@ def test_pausing_readers_lose_no_output(bench):
     bench.ask(run, {"type": "close"})
 
 
-def test_output_over_the_limit_is_truncated_only_in_the_record(bench):
+def test_exec_output_over_the_limit_is_truncated_only_in_the_journal(bench):
     run = bench.start("--output-limit", "4K")
     script = "echo first; head -c 200000 /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
     done = bench.exec(run, "--", "sh", "-c", script)

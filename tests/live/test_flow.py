@@ -131,8 +131,8 @@ def stdin(data):
     return {"type": "stdin", "base64": base64.b64encode(data).decode()}
 
 
-def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
-    """A program that reads late and a client that reads late, in parallel; with CODEBOX_FULL=1 also both in one exec."""
+def test_pauses_over_twenty_seconds_in_reading_lose_no_input_or_output(bench):
+    """Tests a program and a client that read late, in parallel; with CODEBOX_FULL=1 also both in one exec."""
     run = bench.start("--hold-max", "120m", hold="120m") if FULL else bench.sandbox()
     wanted = digest(pattern(SIZE))
     failures = []
@@ -197,7 +197,7 @@ def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
     assert not failures, failures
 
 
-def test_signal_reaches_a_program_with_full_stdin(bench):
+def test_signal_reaches_a_program_whose_stdin_pipe_is_full(bench):
     run = bench.sandbox()
     script = 'trap "exit 5" INT; echo up; while :; do sleep 0.1; done'
     with client(bench, run, "--", "sh", "-c", script) as full:
@@ -208,7 +208,7 @@ def test_signal_reaches_a_program_with_full_stdin(bench):
         assert full.wait(60) == 5, full.stderr.read()
 
 
-def test_signal_and_stdin_reach_a_program_with_full_stdout(bench):
+def test_signal_and_stdin_reach_a_program_whose_stdout_pipe_is_full(bench):
     """A client that does not read blocks only its program's output; its input and signals still arrive."""
     run = bench.sandbox()
     script = 'rm -f flow-input; exec 3<&0; cat <&3 >flow-input & trap "exit 6" USR1; yes'
@@ -232,7 +232,7 @@ def full(reader):
     return seen[0] > 0 and len(set(seen)) == 1
 
 
-def test_killed_client_does_not_signal_end_of_input(bench):
+def test_killed_exec_client_does_not_signal_end_of_input_to_its_program(bench):
     run = bench.sandbox()
     shell(bench, run, "rm -f flow-got flow-whole")
     script = "cat >flow-got; echo whole >flow-whole"
@@ -270,7 +270,7 @@ def test_malformed_stdin_message_ends_the_program(bench):
     assert bench.exec(run, "--", "cat", input="alive").stdout == "alive"
 
 
-def test_stdin_with_and_without_credit_delivers_equal_bytes(bench):
+def test_stdin_arrives_complete_with_and_without_flow_control_credit(bench):
     """The client without credit sends its lines one byte at a time."""
     run = bench.sandbox()
     words = [bytes([n]) * (n + 1) + b"\n" for n in range(64)]
@@ -285,7 +285,7 @@ def test_stdin_with_and_without_credit_delivers_equal_bytes(bench):
         assert b"".join(printed(r) for r in replies if r["type"] == "output") == b"".join(words) and replies[-1]["code"] == 0
 
 
-def test_closed_program_stdin_stops_the_producer(bench):
+def test_program_that_closes_its_stdin_stops_the_process_feeding_the_exec_client(bench):
     run = bench.sandbox()
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as producer:
         argv = bench.argv("exec", run, "--", "sh", "-c", f"exec <&-; {sleep(600)}")

@@ -38,7 +38,7 @@ def test_idle_sandbox_ends_after_hold_idle(bench):
     assert states(bench, run)[1][3]["reason"] == "nobody used it"
 
 
-def test_request_with_an_unknown_member_is_refused(bench):
+def test_control_request_with_an_unknown_member_is_refused(bench):
     run = bench.start(hold="5m")
     assert bench.ask(run, {"type": "status"})["type"] == "answer", "the control"
     for request, member in (
@@ -51,7 +51,7 @@ def test_request_with_an_unknown_member_is_refused(bench):
         assert f"`{member}`" in refused["error"]["message"], refused
 
 
-def test_extend_ttl_is_bounded_by_hold_max(bench):
+def test_extend_ttl_extends_a_hold_but_not_beyond_hold_max(bench):
     run = bench.start("--hold-max", "45s", hold="10s")
     first = bench.ask(run, {"type": "status"})["answer"]
     refused = bench.ask(run, {"type": "extend_ttl", "ttl_ms": 60_000})
@@ -67,7 +67,7 @@ def test_extend_ttl_is_bounded_by_hold_max(bench):
     assert any(c["actor"] == "cli:extender" for c in changes) and shown["outcome"] == "succeeded", changes
 
 
-def test_stopped_guest_sync_fails_when_the_hold_expires(bench):
+def test_request_to_a_stopped_sync_helper_fails_when_the_hold_expires(bench):
     """With the guest's sync helper stopped, a sync request waits at most until the hold expires."""
     run = bench.start(hold="5m")
     tree = {"type": "sync_out", "path": "/workspace/plugin", "everything": True}
@@ -79,7 +79,7 @@ def test_stopped_guest_sync_fails_when_the_hold_expires(bench):
     assert bench.await_end(run, seconds=60)["outcome"] == "succeeded"
 
 
-def test_close_records_actor_and_reason(bench):
+def test_close_request_is_recorded_with_its_actor_and_reason(bench):
     run = bench.start()
     answer = bench.ask(run, {"type": "close", "reason": "enough for today"}, actor="cli:closer")
     assert answer["type"] == "answer", answer
@@ -111,7 +111,7 @@ def test_guest_dies_with_its_killed_supervisor(bench):
     assert "its process was killed by a signal" in shown["error"]["message"], shown
 
 
-def test_guest_ended_by_memory_limit_is_failed(bench):
+def test_held_sandbox_over_its_memory_limit_ends_as_failed(bench):
     run = bench.start("--memory", "200M")
     done = bench.exec(run, "--", "php", "-d", "memory_limit=-1", "-r",
                       "$a = []; while (true) { $a[] = str_repeat('x', 1 << 20); }")
@@ -123,7 +123,7 @@ def test_guest_ended_by_memory_limit_is_failed(bench):
     assert states(bench, run)[0][-3:] == ["failed", "destroying", "destroyed"]
 
 
-def test_killed_guest_names_the_process_and_signal(bench):
+def test_error_after_a_killed_guest_process_names_the_process_and_signal(bench):
     """Kills pid 1 of the guest, its launcher and its spawner, each in its own sandbox."""
     started = []
     for seconds in (83, 84, 85):
@@ -164,7 +164,7 @@ def is_first(pid):
         return next(line for line in file if line.startswith("NSpid:")).split()[-1] == "1"
 
 
-def test_requests_wait_until_ready_or_fail_with_the_command(bench):
+def test_control_requests_wait_for_the_run_command_and_are_refused_if_it_fails(bench):
     run = bench.start("--command", "wordpress.run-php", "--arg", "code=sleep(8); echo 1;")
     assert bench.ask(run, {"type": "status"})["answer"]["state"] in ("requested", "provisioning")
     assert bench.exec(run, "--", "echo", "waited").stdout == "waited\n"
@@ -176,7 +176,7 @@ def test_requests_wait_until_ready_or_fail_with_the_command(bench):
     assert bench.await_end(plain)["outcome"] == "failed"
 
 
-def test_malformed_requests_do_not_disturb_the_sandbox(bench):
+def test_malformed_control_requests_do_not_disturb_the_sandbox(bench):
     run = bench.sandbox()
     call = {"live": 1, "actor": "x", "request": {"type": "status"}}
     for data in [

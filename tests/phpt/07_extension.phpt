@@ -1,5 +1,5 @@
 --TEST--
-Extension reports version, digest and configuration; a setting that is no absolute path refuses runs only
+Extension reports version, digest and configuration; a relative path in a setting fails runs and the self-test
 --INI--
 wp_codebox.state_dir=/srv/state
 wp_codebox.mount_roots=/srv/a::/srv/b

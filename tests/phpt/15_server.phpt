@@ -1,5 +1,5 @@
 --TEST--
-In a PHP server a run left open ends with its request, and no server socket reaches a runner
+In a PHP web server a run that a request leaves open ends with the request, and runners inherit no server socket
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

@@ -1,5 +1,5 @@
 --TEST--
-A parent tool answers with the id of its request, and an invalid result is a failure
+A tool of the calling site answers with the id of the tool request, and an invalid result is a failure
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-A held sandbox gets one request line over its socket and returns replies, or refusals with their codes
+A request to a held sandbox is one line over its socket and returns replies, or a refusal with its code
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir={PWD}/state-25

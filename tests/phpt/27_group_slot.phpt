@@ -1,5 +1,5 @@
 --TEST--
-GroupSlot limits the open groups per user and in total, and frees a slot with its object
+GroupSlot limits the open groups per user and in total, and frees a slot when its object is destroyed
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

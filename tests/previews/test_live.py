@@ -35,7 +35,7 @@ def title(port):
 
 
 def test_preview_answers_visitors_while_a_command_runs(bench):
-    """Commands with and without output, which end only after the preview has answered three visitors."""
+    """Runs commands with and without output that end only after the preview has answered three visitors."""
     port = shared(bench)[0].port
     place = "/wp-content/plugins/sample/lib"
     visit = "<?php file_put_contents( __DIR__ . '/seen', 'v', FILE_APPEND );"
@@ -57,7 +57,7 @@ def test_preview_answers_visitors_while_a_command_runs(bench):
         must(results and results[0]["status"] == "ok", f"visitors waited for the command: {str(results)[:600]}")
 
 
-def test_preview_address_shows_the_restored_site(bench):
+def test_preview_address_shows_the_site_after_restore_and_reset(bench):
     port = shared(bench)[0].port
     command(bench, "wordpress.wp-cli", "command=option update blogname Kept")
     must(title(port).startswith("Kept"), title(port))

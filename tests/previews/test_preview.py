@@ -45,7 +45,7 @@ def test_preview_serves_pages_assets_and_hides_private_files(bench):
     must(b"a.txt" not in listing.body, f"a directory was listed: {listing}")
 
 
-def test_wordpress_answers_for_absent_names_that_look_hidden(bench):
+def test_preview_passes_absent_paths_that_look_like_hidden_files_to_wordpress(bench):
     """A WordPress slug may look like a hidden file. The proxy's own 404 is plain text, WordPress's is HTML."""
     port = shared(bench).port
     ours = lambda page: page.status == 404 and page.body == b"There is nothing here.\n"  # noqa: E731

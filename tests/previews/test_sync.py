@@ -101,7 +101,7 @@ def test_sync_conflict_is_refused_unless_resolved(bench):
     must(answer["error"]["data"]["expected"] == "0" * 64 and len(answer["error"]["data"]["found"]) == 64, str(answer))
 
 
-def test_sync_accepts_only_writable_mounts_and_whole_files(bench):
+def test_sync_writes_only_below_mounts_and_leaves_out_huge_files_and_symlinks(bench):
     for path in ("/etc/passwd", "/workspace/other/x", "/workspace/plugin/.git/hooks/x", "/wordpress/index.php"):
         answer = live(bench, {"type": "sync_in", "path": path, "base64": "eA=="})
         must(answer["type"] == "error" and answer["error"]["code"] == "wp_codebox_input_invalid", f"{path}: {answer}")
@@ -169,7 +169,7 @@ def test_sync_push_carries_two_thousand_files(bench):
     must(sync(bench, "push", side).expect(0).json["carried"] == [], "all of it is known")
 
 
-def test_sync_before_ready_waits_for_the_run_command(bench):
+def test_sync_requested_before_the_sandbox_is_ready_waits_for_the_run_command(bench):
     """Sends the request while the run's own command is still running."""
     def running():
         rows = bench.call("runs", "list", "--state", bench.state, "--site", bench.site, "--status", "running", "--json").json["runs"]

@@ -10,7 +10,7 @@ from harness import must
 from recipes import check_failed_document, php, wp
 
 
-def test_failed_step_skips_later_steps_and_runs_after(bench):
+def test_failed_step_skips_later_steps_and_still_runs_the_after_steps(bench):
     path = recipes.write(bench, "stop", {
         "before": [php("echo 'prepared';")],
         "steps": [wp("option get no_such_option"), php("echo 'not reached';")],

@@ -25,7 +25,7 @@ def test_recipe_validate_and_dry_run_report_issues_and_plan(bench):
     must(len(document["validation"]["issues"]) == 2 and document["executions"] == [], str(document))
 
 
-def test_caller_policy_restricts_recipe_commands(bench):
+def test_recipe_with_a_command_outside_the_callers_policy_is_refused(bench):
     recipe = recipes.write(bench, "policy", [php("echo 1;")])
     policy = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["wordpress.wp-cli"], "secrets": "none", "approvals": "never"}
     document = check_failed_document(recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(1, "wp_codebox_recipe_invalid"))
@@ -100,7 +100,7 @@ def test_workspace_policy_check_reports_violations(bench):
     must(not os.path.exists(mark), "a program of the repository ran")
 
 
-def test_boot_with_blueprint_holds_the_sandbox(bench):
+def test_boot_command_applies_a_blueprint_and_keeps_the_sandbox_running(bench):
     file = os.path.join(bench.directory, "boot.json")
     place = [*bench.paths(), "--site", bench.site]
     for steps, status in (([{"step": "wp-cli", "command": "option get no_such_option"}], 1), ([{"step": "defineSiteUrl", "siteUrl": "https://example.org"}], 1),
@@ -118,7 +118,7 @@ def test_boot_with_blueprint_holds_the_sandbox(bench):
     must(ended.exit == 0, str(ended))
 
 
-def test_detached_preview_prints_its_link(bench):
+def test_detached_preview_command_prints_its_link_and_exits(bench):
     """The command prints the link and exits; the sandbox stays."""
     place = [*bench.paths(), "--site", bench.site]
     preview = ["--preview-hold", "2m", "--preview-token"]
@@ -148,7 +148,7 @@ def test_detached_preview_prints_its_link(bench):
     must(told["status"] == "open" and told["accessUrl"].startswith(told["url"] + "/?"), str(answer))
 
 
-def test_step_output_keeps_json_and_truncates_past_the_limit(bench):
+def test_recipe_step_output_keeps_json_and_is_truncated_past_the_limit(bench):
     flood = "echo 'first'; fwrite( STDERR, 'why' ); for ( $i = 0; $i < 9216; $i++ ) { echo str_repeat( 'x', 1024 ); } echo 'last';"
     steps = [php("echo json_encode( array_fill( 0, 100000, '0123456' ) );"), php(flood)]
     answer = recipes.run(bench, recipes.write(bench, "flood", steps)).expect(0)

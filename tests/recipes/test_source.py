@@ -32,7 +32,7 @@ def plugin(**more):
     return {"extra_plugins": [{"source": "./packed.zip", "slug": "packed", **more}]}
 
 
-def test_recipe_git_setting_selects_mount_repositories(bench):
+def test_recipe_git_setting_selects_history_baseline_or_no_repository_per_mount(bench):
     source = os.path.join(bench.directory, "recipe-git", "work")
     os.makedirs(source, exist_ok=True)
     with open(os.path.join(source, "a.txt"), "w", encoding="utf-8") as file:
@@ -189,7 +189,7 @@ def test_blueprint_can_enable_multisite(bench):
     must(listed.split() == ["http://localhost/", "http://localhost/two/"] and name.strip() == "The second", f"{listed} {name}")
 
 
-def test_site_seed_imports_only_its_scopes(bench):
+def test_site_seed_imports_only_records_within_its_scopes(bench):
     posts = [{"post_type": "page", "post_title": "Draft", "post_status": "draft"}, {"post_type": "post", "post_title": "Post"}]
     posts += [{"post_type": "page", "post_title": f"Page {n}", "post_status": "publish"} for n in range(4)]
     fixture = {"posts": posts, "options": {"blogname": "Seeded", "admin_email": "real@example.com"},

@@ -28,7 +28,7 @@ def events(bench, run_id):
     return bench.call("runs", "events", run_id, "--limit", "1000", "--state", bench.state, "--site", bench.site, "--json").expect(0).json["events"]
 
 
-def test_snapshot_restores_files_and_database_with_a_complete_patch(bench):
+def test_restored_snapshot_has_its_files_and_database_and_yields_the_full_patch(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh(CHANGE)
@@ -100,7 +100,7 @@ def test_tampered_snapshot_is_refused_and_the_sandbox_continues(bench):
     box.do("destroy").expect(0)
 
 
-def test_running_program_blocks_snapshot_and_snapshots_serialize(bench):
+def test_snapshot_is_refused_while_a_program_runs_and_two_snapshots_queue(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     here = os.open(box.directory, os.O_PATH | os.O_DIRECTORY)
@@ -126,7 +126,7 @@ def test_running_program_blocks_snapshot_and_snapshots_serialize(bench):
     box.do("destroy").expect(0)
 
 
-def test_kill_during_snapshot_leaves_none_or_a_complete_one(bench):
+def test_supervisor_killed_during_snapshot_leaves_no_partial_snapshot(bench):
     remove_snapshots(bench)
     whole = none = 0
     # Further attempts only until one kill came before the snapshot was complete.
@@ -185,7 +185,7 @@ def test_snapshot_on_full_disk_fails_and_the_sandbox_continues(bench):
         subprocess.run(["umount", snapshots(bench)], check=False)
 
 
-def test_sandbox_expires_by_idle_and_ttl_and_leaves_a_tombstone(bench):
+def test_sandbox_ends_by_idle_limit_or_ttl_and_its_tombstone_says_why(bench):
     idle = Sandbox(bench, None, "10m", "15s")
     short = Sandbox(bench, idle.source, "15s")
     long = Sandbox(bench, idle.source, "20s")
@@ -213,7 +213,7 @@ def test_sandbox_expires_by_idle_and_ttl_and_leaves_a_tombstone(bench):
     must(all(actor for _, actor in changes) and ("destroying", "test:suite") in changes, f"{changes}")
 
 
-def test_reset_repeats_the_profile_setup(bench):
+def test_sandbox_reset_runs_the_setup_of_its_profile_again(bench):
     setup = "setup:\n  commands:\n    - { command: wordpress.wp-cli, args: [command=option add set_up yes] }\n"
     made = call(bench, "create", "--profile", profile(bench, "9m", more=setup), "--source", bench.source("sandbox-plugin")).expect(0).json
     box = Sandbox.of(bench, made["id"])
@@ -226,7 +226,7 @@ def test_reset_repeats_the_profile_setup(bench):
     box.end()
 
 
-def test_profile_validation_and_cost_estimate(bench):
+def test_invalid_profile_is_refused_and_the_cost_of_a_valid_one_estimated(bench):
     path = profile(bench)
     judged = bench.call("profile", "validate", path, "--json").expect(0).json
     must(judged["valid"] and judged["id"] == "profile.test", f"{judged}")
@@ -244,7 +244,7 @@ def test_profile_validation_and_cost_estimate(bench):
     must(told["durationMs"] == 300000 and told["basis"] in ("profile", "site", "limits") and told["atMost"]["diskBytes"] == 128 << 20, f"{told}")
 
 
-def test_guest_after_restore_or_reset_keeps_its_identity_choice(bench):
+def test_guest_keeps_its_own_or_shared_uid_after_restore_and_reset(bench):
     """The outer uid in a guest's uid_map is 1 (own identity) or the owner's kernel uid (shared identity)."""
     if os.geteuid() != 0:
         skip_unless_root("a kernel uid of its own")

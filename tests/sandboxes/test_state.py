@@ -32,7 +32,7 @@ def files_of_other_owners(bench, *names):
     return found
 
 
-def test_recreate_that_cannot_succeed_does_not_end_the_sandbox(bench):
+def test_recreate_that_is_bound_to_fail_does_not_end_the_existing_sandbox(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo kept > plugin.php")
@@ -124,7 +124,7 @@ def test_unused_snapshot_is_removed_and_audited(bench):
     must(snapshot_names(bench) == [], f"{snapshot_names(bench)}")
 
 
-def test_cost_estimate_prefers_samples_of_the_profile(bench):
+def test_cost_estimate_prefers_past_runs_of_the_same_profile_version(bench):
     path = profile(bench)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -152,7 +152,7 @@ def lines(path, *names):
         return [json.loads(line) for line in file]
 
 
-def test_kill_of_held_sandbox_leaves_a_recovery_bundle(bench):
+def test_killed_supervisor_of_a_held_sandbox_leaves_a_recovery_bundle(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo before the reset")
@@ -200,7 +200,7 @@ def test_kill_of_held_sandbox_leaves_a_recovery_bundle(bench):
     must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
 
 
-def test_state_is_reported_during_start_and_right_after_death(bench):
+def test_sandbox_state_is_reported_during_start_and_right_after_a_kill(bench):
     remove_snapshots(bench)
     setup = "setup:\n  commands:\n    - { command: wordpress.run-php, args: ['code=sleep(60);'] }\n"
     making = bench.start(["sandbox", "create", "--profile", profile(bench, "8m", more=setup), "--source", bench.source("sandbox-plugin"), *bench.paths(),
@@ -365,7 +365,7 @@ def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
         longer.close()
 
 
-def test_concurrent_snapshot_remove_gc_and_destroy_stay_consistent(bench):
+def test_concurrent_snapshot_removal_gc_and_destroy_leave_a_consistent_state(bench):
     remove_snapshots(bench)
     box, other = Sandbox(bench), Sandbox(bench)
     for one in (box, other):
@@ -390,7 +390,7 @@ def test_concurrent_snapshot_remove_gc_and_destroy_stay_consistent(bench):
     other.do("destroy").expect(0)
 
 
-def test_kill_during_restore_leaves_the_snapshot_intact(bench):
+def test_supervisor_killed_during_restore_leaves_the_snapshot_intact(bench):
     remove_snapshots(bench)
     source = bench.source("sandbox-plugin")
     ended = 0
@@ -577,7 +577,7 @@ def test_restored_snapshot_hides_git_directories(bench):
         guest.do("destroy").expect(0)
 
 
-def test_profile_git_setting_selects_the_workspace_repository(bench):
+def test_profile_git_setting_selects_history_baseline_or_no_repository(bench):
     remove_snapshots(bench)
     work_tree, plain = history_repository(bench, "profile-real"), bench.source("profile-plain")
     with open(profile(bench), encoding="utf-8") as file:

@@ -82,7 +82,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'audit: the list omits large fields unless full records are requested',
+		'audit: the list omits large fields of records unless full records are requested',
 		static function () use ( $t, $list ): void {
 			$made  = $t->made();
 			$paths = array_column( $made['changed_files'], 'path' );

@@ -72,7 +72,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'an address is accepted in every spelling below a base address and refused in every spelling elsewhere',
+		'the bridge accepts URLs below a base URL in every spelling and refuses all other URLs',
 		static function () use ( $t, $read, $code ): void {
 			foreach ( [
 				'https://api.example.org/v1'                    => 'https://api.example.org/v1',
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'redirected, compressed, oversized, slow and undecodable responses are not passed on',
+		'redirected, compressed, oversized, slow and undecodable responses are not passed to the sandbox',
 		static function () use ( $t, $http, $send, $with, $sent ): void {
 			$base = $http->provider();
 			try {
@@ -241,7 +241,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'authentication code of the site may change address and headers, and the result is checked again',
+		'an authenticate_request callback may change URL and headers, and the bridge checks the result',
 		static function () use ( $t, $http, $send, $with, $sent, $key ): void {
 			$base = $http->provider();
 			$own  = static fn( callable $how ): array => [ 'authenticate_request' => $how ] + $with( $base );
@@ -282,7 +282,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter of a plugin runs before the bridge, and outside a request the bridge has no credential',
+		'an adapter of a plugin runs before the bridge, and the bridge has a credential only during a request',
 		static function () use ( $t, $send, $with, $key ): void {
 			$first = static fn(): array => [ 'mine' => true ];
 			add_filter( 'wp_codebox_browser_provider_request', $first, 5 );

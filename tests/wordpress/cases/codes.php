@@ -11,7 +11,7 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	$t->test(
-		'error codes of the stand-in extension have the HTTP and exit status of the contracts crate',
+		'error codes of the stand-in extension have the same HTTP and exit status as in the Rust crate contracts',
 		static function () use ( $t ): void {
 			$t->true( count( ErrorCode::cases() ) > 40, 'the table of the contracts crate was not found' );
 			require_once getenv( 'TEST_ROOT' ) . '/tests/wordpress/fake/exceptions.php';

@@ -93,7 +93,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'component contracts of the site come first, and a task replaces them by slug',
+		'component contracts of the site come first, and a contract of the task replaces one with the same slug',
 		static function () use ( $t, $fields, $contract ): void {
 			$site = [
 				[

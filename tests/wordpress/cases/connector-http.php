@@ -82,7 +82,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'only users who may run tasks and application passwords granted this scope get through',
+		'the connector ability answers only users who may run tasks and application passwords with this scope',
 		$served( static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
 			$ask                     = static fn( string $user, ?string $typed, array $more = [] ): array => $http->ability( $port, 'browser-connector-request', $input + $more, null === $typed ? [] : [ 'user' => $user, 'password' => $typed ] );
 			$one                     = $member( 'orchestrator' );

@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 	} )();
 
 	$t->test(
-		'a plugin or theme that links into the site cannot be mounted, and one that links outside can',
+		'a plugin or theme that is a symlink into the site cannot be mounted, and one out of the site can',
 		static function () use ( $t, $work, $uploads, $header, $linked, $code ): void {
 			$inside  = [
 				'uploads'  => $uploads,
@@ -121,7 +121,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'must-use plugins outside the site directory are guarded like those inside',
+		'must-use plugins outside the site directory are refused as mounts like those inside',
 		static function () use ( $t, $work ): void {
 			$place = "$work/must-use";
 			wp_mkdir_p( "$place/inner" );

@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 	);
 
 	$t->test(
-		'a network administrator may run tasks, and the administrator of one site may not',
+		'on multisite a network administrator may run tasks, and the administrator of one site may not',
 		static function () use ( $t, $administrator ): void {
 			$t->same( true, is_multisite() );
 			$one = $administrator()->ID;

@@ -79,7 +79,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: a mount that is no plugin or theme needs a directory that the caller may mount',
+		'replay: a mount other than a plugin or theme needs a directory that the caller may mount',
 		static function () use ( $t, $replay ): void {
 			$t->made( 'nothing' );
 			$source = WP_PLUGIN_DIR . '/sample';

@@ -48,7 +48,7 @@ return static function ( Harness $t ): void {
 	];
 
 	$t->test(
-		'over REST a user can set the caller fields of a task and no host or operator field',
+		'over REST a user can set the fields of a task meant for callers, and no fields meant for the host',
 		static function () use ( $t, $call ): void {
 			$fields = json_decode( (string) file_get_contents( dirname( __DIR__ ) . '/fake/task-fields.json' ), true );
 			$t->as( 'editor' );

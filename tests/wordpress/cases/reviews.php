@@ -169,7 +169,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'review: the audit record holds the manifest digest the reviewer saw beside the current one',
+		'review: the audit record holds the current manifest digest and the one that the reviewer saw',
 		static function () use ( $t, $review ): void {
 			$made = $t->made();
 			$done = $t->ok( $review( $made, [ 'action' => 'reject', 'manifest_sha256' => str_repeat( '0', 64 ) ] ) );

@@ -61,7 +61,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'without ids of the caller the session is named after the run',
+		'the session id is the run id unless the caller passes one',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) ) );

@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the page is an empty element that lists the capabilities of its user',
+		'the admin page is an empty element with the capabilities of its user as an attribute',
 		static function () use ( $t, $screen, $with ): void {
 			wp_set_current_user( 1 );
 			$print = static function () use ( $screen ): string {
@@ -89,7 +89,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'only Plugin.php refers to the screen, and the screen refers to no service class',
+		'only Plugin.php uses classes of the admin screen, and these use no service class',
 		static function () use ( $t ): void {
 			$root    = getenv( 'TEST_ROOT' );
 			$naming  = [];
@@ -112,7 +112,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the scripts make no markup and no code from text, and load nothing from other hosts',
+		'the scripts build no markup or code from strings and load nothing from other hosts',
 		static function () use ( $t ): void {
 			$forbidden = '~innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|\beval\b|new Function|srcdoc|jQuery|\$\(|https?://|set(?:Timeout|Interval)\(\s*[\'"`]~';
 			$scripts   = glob( getenv( 'TEST_ROOT' ) . '/plugin-php/assets/screen/*.{js,css}', GLOB_BRACE );

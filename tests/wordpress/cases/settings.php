@@ -228,7 +228,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'filters set agent, provider, model and components, and an invalid value counts as none',
+		'filters set agent, provider, model and components, and an invalid filter result is ignored',
 		static function () use ( $t, $settings, $clear ): void {
 			$clear();
 			foreach ( [ 'default_agent', 'default_provider', 'default_model' ] as $name ) {
@@ -246,7 +246,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the artifacts root filter can name only another partition of the state directory, for reading',
+		'the artifacts root filter accepts only a partition of the state directory, and only for reading',
 		static function () use ( $t, $site ): void {
 			$root  = new ArtifactsRoot( $site );
 			$state = rtrim( Extension::info()['state_dir'], '/' );

@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a tool that is no ability open to the agent is refused before a run starts',
+		'a tool that is not an ability open to agents is refused before a run starts',
 		static function () use ( $t, $run, $ask ): void {
 			foreach ( [
 				[ $ask( [ 'wp-codebox/apply-approved-artifact' ] ), 'wp_codebox_tool_not_allowed', 403 ],

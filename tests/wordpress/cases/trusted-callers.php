@@ -57,7 +57,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a grant allows only its own scope, and an empty or unknown scope allows nothing',
+		'a grant to an application password allows only its scope, and an empty or unknown scope allows nothing',
 		$clean( static function () use ( $t, $user, $password, $decide ): void {
 			$one   = $user( 'scoped' );
 			$uuids = [];
@@ -118,7 +118,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'the filter of trusted callers can remove grants and cannot add any',
+		'the filter of trusted callers can remove grants of application passwords and cannot add any',
 		$clean( static function () use ( $t, $user, $password, $decide, $settings ): void {
 			$one   = $user( 'scoped' );
 			$uuid  = $password( $one );
@@ -150,7 +150,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'a user who may run tasks needs no grant, and a user denied by the filter cannot use one',
+		'a user who may run tasks needs no application password grant, and a user denied by the filter cannot use one',
 		$clean( static function () use ( $t, $password, $decide ): void {
 			$uuid = $password( 1 );
 			$t->same( [ true, 'capability-held', 'user:1' ], $decide( 1, null ) );
@@ -198,7 +198,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'the page lists application passwords by name and user and shows no password or hash',
+		'the settings page lists application passwords by name and user and shows no password or hash',
 		$clean( static function () use ( $t, $user, $settings ): void {
 			$one             = $user( 'scoped' );
 			[ $typed, $row ] = WP_Application_Passwords::create_new_application_password( $one, [ 'name' => 'A "<b>name</b>" ' . wp_rand() ] );
@@ -228,7 +228,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( is_multisite() ) {
 		$t->test(
-			'grants are network options, and a caller must be a member of the site',
+			'on multisite grants are network options, and a caller must be a member of the site',
 			$clean( static function () use ( $t, $user, $password, $decide ): void {
 				$one  = $user( 'scoped' );
 				$site = get_user_by( 'login', 'siteadmin-callers' ) ?: get_user_by( 'id', wp_insert_user( [ 'user_login' => 'siteadmin-callers', 'user_pass' => wp_generate_password(), 'user_email' => 'sac@example.org', 'role' => 'administrator' ] ) );

@@ -105,7 +105,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hidden characters are removed from text of a guest, by the same list as in the runner',
+		'hidden characters are removed from text of a guest, and the list of them is the same as in the runner',
 		static function () use ( $t ): void {
 			$list = strstr( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/ext/crates/contracts/src/terminal_text.rs' ), 'const HIDDEN' );
 			preg_match_all( "/\('\\\\u\{([0-9a-f]+)\}', '\\\\u\{([0-9a-f]+)\}'\)/", (string) strstr( $list, '];', true ), $rows, PREG_SET_ORDER );
@@ -239,13 +239,13 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'paths are compared by segment',
+		'a path lies within a root only if whole path segments match',
 		static function () use ( $t ): void {
 			$t->same( [ true, true, false, false ], [ Site::is_within( '/a', [ '/a' ] ), Site::is_within( '/a/b', [ '/x', '/a' ] ), Site::is_within( '/ab', [ '/a' ] ), Site::is_within( '/', [ '/a' ] ) ] );
 		}
 	);
 	$t->test(
-		'the deny list covers the site itself',
+		'the list of denied mount sources contains the site directory itself',
 		static function () use ( $t ): void {
 			$site = new Site( new InstalledCode() );
 			$t->same( [], array_diff( [ realpath( ABSPATH ), realpath( WP_CONTENT_DIR ), realpath( WP_CONTENT_DIR ) . '/uploads' ], $site->denied() ) );
