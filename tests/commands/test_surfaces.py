@@ -73,7 +73,7 @@ def php(code, expect, name):
 
 
 def bytes_of_payload(document):
-    equal(document["rows"][1]["payload"]["base64"], "//4A", "bytes that are no UTF-8")
+    equal(document["rows"][1]["payload"]["base64"], "//4A", "bytes that are not UTF-8")
     equal(document["truncated"], {"rows": False, "bytes": False})
 
 
@@ -226,7 +226,7 @@ PAGES = [
     Step(PAGE, {"path": "/"}, both(has(status=200, outcome="rendered", title="Codebox", php__total=0), lambda d: must(d["body"]["bytes"] > 10000, "body"))),
     page("none", status=200),
     Step(PAGE, {"path": "/?p=98765"}, has(status=404, outcome="rendered"), name="a page that is not there"),
-    Step(PAGE, {"path": "/wp-login.php"}, fails=INVALID, says="no page of the front end", name="no front end"),
+    Step(PAGE, {"path": "/wp-login.php"}, fails=INVALID, says="not a front-end page", name="no front end"),
     Step(PAGE, {"url": "http://example.org/"}, fails=INVALID, says="page of this sandbox", name="another site"),
     Step(PAGE, {"path": "/?surfaces=warn"}, warned, name="a page that warns"),
     Step(PAGE, {"path": "/?surfaces=fatal"}, fatal, name="a page with a fatal error"),
@@ -447,7 +447,7 @@ STATE = [
     Step("wordpress.capture-state-bundle", CAPTURE, captured),
     php("echo json_encode(['planted' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), 'surfaces-planted' . '-secret'), 'hash' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), get_userdata(1)->user_pass), 'object' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), 'Surfaces_Trap')]);",
         has(planted=False, hash=False, object=True), "the file holds no secret"),
-    Step("wordpress.capture-state-bundle", {"snapshot-database-tables": "no_such"}, fails=INVALID, says="no table", name="a table to capture that is not there"),
+    Step("wordpress.capture-state-bundle", {"snapshot-database-tables": "no_such"}, fails=INVALID, says="no such table", name="a table to capture that is not there"),
     Step("wordpress.capture-state-bundle", {"snapshot-include-wp-content": "../wp-config.php"}, fails=INVALID, says="below wp-content", name="files outside wp-content"),
     Step("wordpress.export-replay-package", {**CAPTURE, "label": "mine", "landing-page": "/wp-admin/"}, replay),
     Step("wordpress.export-replay-package", {"landing-page": "http://example.org/"}, fails=INVALID, says="path of the site", name="a landing page elsewhere"),

@@ -31,7 +31,7 @@ function plugin_check( Arguments $arguments ): array {
 	$checks = $arguments->texts( 'checks' );
 	foreach ( $checks as $check ) {
 		if ( 1 !== preg_match( '/^[a-z0-9_-]{1,100}$/D', $check ) ) {
-			throw Refusal::input( sprintf( 'checks has %s, which is no name of a check', Arguments::shown( $check ) ) );
+			throw Refusal::input( sprintf( 'checks has %s, which is not the name of a check', Arguments::shown( $check ) ) );
 		}
 	}
 	$tool = array_keys( is_dir( WP_PLUGIN_DIR . '/plugin-check' ) ? get_plugins( '/plugin-check' ) : array() );

@@ -94,7 +94,7 @@ final class Plugins {
 	 */
 	public static function change( string $file, string $action, bool $network ): void {
 		if ( $network && ! is_multisite() ) {
-			throw Refusal::input( 'network is set, but the site is no network' );
+			throw Refusal::input( 'network is set, but the site is not a multisite network' );
 		}
 		if ( 'deactivate' === $action ) {
 			deactivate_plugins( $file, false, $network );
@@ -105,7 +105,7 @@ final class Plugins {
 			}
 		}
 		if ( is_plugin_active( $file ) !== ( 'activate' === $action ) ) {
-			throw new Refusal( 'plugin-refused', sprintf( '%s was asked to %s and did not', $file, $action ) );
+			throw new Refusal( 'plugin-refused', sprintf( '%s did not %s as requested', $file, $action ) );
 		}
 	}
 
