@@ -92,7 +92,7 @@ final class ReviewResult {
 		foreach ( [ 'adapter', 'status', 'audit_reference' ] as $field ) {
 			if ( ! is_string( $answer[ $field ] ?? null ) || '' === trim( $answer[ $field ] ) ) {
 				/* translators: %s: name of a field. */
-				$faults[] = Sentence::of( __( '%s is no text', 'codebox' ), $field );
+				$faults[] = Sentence::of( __( '%s is not text', 'codebox' ), $field );
 			}
 		}
 		return $faults;
