@@ -620,7 +620,7 @@ def test_auto_identity_copies_at_most_5000_files(bench):
 
 
 def test_missing_subordinate_ids_give_shared_identity_with_evidence(bench):
-    nothing = "no ids are this user's"
+    nothing = "no common ids for this user"
     for ids, option, covered, why in ((None, (), "", nothing), ((500, 100), (), "", nothing), ((FIRST, 64), (), NEWUIDMAP, "uid_map"),
                                       ((FIRST, 64), ("--guest-ids", f"{FIRST + 64}:5"), "", "none of the guest ids")):
         with unprivileged_bench(bench, ids, covered) as user:

@@ -148,7 +148,7 @@ fn not_ready(answer: &Map<String, Value>, slug: &str) -> Option<String> {
     }
     let said = row.and_then(|row| row.get("message")?.as_str());
     Some(super::answer::sentence(
-        said.unwrap_or("its readiness was not answered"),
+        said.unwrap_or("its readiness probe gave no answer"),
     ))
 }
 
