@@ -405,7 +405,7 @@ CHECKS = [
     Step(CHECK, {"plugin-slug": SLUG}, finding, fails=FAILED, says="found 1 errors", name="a plugin with errors"),
     Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, has(status="passed", summary={"errors": 0, "warnings": 1}), name="a plugin with warnings"),
     Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, left_out("has no cli.php"), name="a checker without an early file"),
-    Step(CHECK, {"plugin-slug": SLUG, "checks": "odd"}, fails=FAILED, says="did not come to an end", name="an answer that is not understood"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "odd"}, fails=FAILED, says="did not finish", name="an answer that is not understood"),
     Step(CHECK, {"plugin-slug": "no-such"}, fails=INVALID, says="mount it", name="no plugin to check"),
     php("touch(WP_PLUGIN_DIR . '/plugin-check/composer.json'); echo '{}';", None, "the checker is a checkout"),
     Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, fails=UNSUPPORTED, says="composer install --no-dev", name="a checkout without its libraries"),

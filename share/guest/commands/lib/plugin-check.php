@@ -84,7 +84,7 @@ function plugin_check( Arguments $arguments ): array {
 		$said = cut( trim( '' !== trim( $stderr ) ? $stderr : $stdout ), 500 );
 		// Plugin Check reports a check that it skipped as unknown.
 		$left = $document['runtime']['ran'] ? '' : sprintf( ' (checks that run the plugin were left out: %s)', $document['runtime']['reason'] );
-		throw Refusal::failed( sprintf( 'Plugin Check did not come to an end (status %d): %s%s', $status, $said, $left ), $document );
+		throw Refusal::failed( sprintf( 'Plugin Check did not finish (status %d): %s%s', $status, $said, $left ), $document );
 	}
 	$errors    = count( array_filter( $findings, static fn ( array $finding ): bool => 'ERROR' === $finding['type'] ) );
 	$document += array(

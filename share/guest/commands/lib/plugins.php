@@ -30,7 +30,7 @@ final class Plugins {
 		$root  = untrailingslashit( WP_PLUGIN_DIR ) . '/';
 		$given = trim( str_starts_with( $given, $root ) ? substr( $given, strlen( $root ) ) : $given, '/' );
 		if ( 1 === preg_match( '~(?:^|/)\.\.?(?:/|$)|[\x00\\\\]~', $given ) || str_starts_with( $arguments->first( 'plugin', 'path', 'slug' ), '/' ) && ! str_starts_with( $arguments->first( 'plugin', 'path', 'slug' ), $root ) ) {
-			throw Refusal::input( sprintf( 'a plugin lies below %s', $root ) );
+			throw Refusal::input( sprintf( 'a plugin must be below %s', $root ) );
 		}
 		$file = $arguments->first( 'file' );
 		wp_clean_plugins_cache( false );
