@@ -50,7 +50,7 @@
 			fileList( paths ),
 			facts( [
 				[ __( 'Applied by', 'codebox' ), result.adapter ? code( result.adapter ) : null ],
-				[ __( 'It says', 'codebox' ), result.status ? data( result.status ) : null ],
+				[ __( 'Reported status', 'codebox' ), result.status ? data( result.status ) : null ],
 				[ __( 'Message', 'codebox' ), result.message ? data( result.message ) : null ],
 				[ __( 'Branch', 'codebox' ), result.branch ? code( result.branch ) : null ],
 				[ __( 'Commit', 'codebox' ), result.commit ? code( result.commit ) : null ],

@@ -207,7 +207,7 @@ final class ParentTools {
 			if ( 'ability_callback_exception' === $code ) {
 				// Since WordPress 7.1, WordPress catches the exception and its error quotes text meant for a
 				// log.
-				return $this->refused( 'failed', ErrorCode::Internal->value, 'The ability failed inside; this site knows more.' );
+				return $this->refused( 'failed', ErrorCode::Internal->value, 'The ability threw an exception; its text is not passed on.' );
 			}
 			return $this->refused( 'ability_invalid_permissions' === $code ? 'denied' : 'failed', $code, $output->get_error_message() );
 		}
