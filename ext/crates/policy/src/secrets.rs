@@ -113,7 +113,7 @@ pub enum SecretError {
     },
     /// The model names a secret that the run does not have.
     #[error(
-        "the model needs the secret {name}, which the run was not given; give it, or name none"
+        "the model needs the secret {name}, which the run does not have; add it to the run, or leave out the name of the key"
     )]
     ModelWithout {
         /// Name of the secret.

@@ -137,7 +137,7 @@ fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
             answered.missing_answer_reason()
         ),
     )
-    .hint("a must-use component that ends PHP while it is loaded takes WordPress with it, optional or not")
+    .hint("if a must-use component ends PHP while it is loaded, WordPress does not load, even if the component is optional")
 }
 
 /// Returns why a component is not ready; `None` when it is.
