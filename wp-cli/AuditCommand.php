@@ -74,7 +74,7 @@ final class AuditCommand extends Command {
 				$page = $this->services->audit->list( $input );
 				$this->rows( $page, array_map( [ $this, 'record' ], $page['records'] ), [ 'seq', 'timestamp', 'event', 'status', 'who', 'run_id' ], 'seq', $flags );
 				if ( $page['more'] ) {
-					$this->console->say( sprintf( 'There are more: --after=%d.', $page['cursor'] ) );
+					$this->console->say( sprintf( 'More records follow: --after=%d.', $page['cursor'] ) );
 				}
 				return $this->judge( $page );
 			}

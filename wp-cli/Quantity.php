@@ -63,7 +63,7 @@ final class Quantity {
 	public static function bytes( string $flag, string $text ): int {
 		if ( 1 !== preg_match( '/^([0-9]{1,12})(?:([KMG])(?:i?B)?)?$/i', trim( $text ), $found ) ) {
 			/* translators: 1: name of a flag, 2: its value. */
-			throw Failure::invalid_input( Sentence::of( __( '--%1$s=%2$s is no size; write 512M, 1G or a number of bytes.', 'codebox' ), $flag, $text ) );
+			throw Failure::invalid_input( Sentence::of( __( '--%1$s=%2$s is not a size; write 512M, 1G or a number of bytes.', 'codebox' ), $flag, $text ) );
 		}
 		return (int) $found[1] * self::SIZES[ strtoupper( $found[2] ?? '' ) ];
 	}
@@ -80,7 +80,7 @@ final class Quantity {
 	public static function whole( string $flag, string $text, int $from, int $to ): int {
 		if ( 1 !== preg_match( '/^[0-9]{1,15}$/D', trim( $text ) ) || (int) $text < $from || (int) $text > $to ) {
 			/* translators: 1: name of a flag, 2: its value, 3: smallest number, 4: largest number. */
-			throw Failure::invalid_input( Sentence::of( PHP_INT_MAX === $to ? __( '--%1$s=%2$s is no whole number from %3$d.', 'codebox' ) : __( '--%1$s=%2$s is no whole number from %3$d to %4$d.', 'codebox' ), $flag, $text, $from, $to ) );
+			throw Failure::invalid_input( Sentence::of( PHP_INT_MAX === $to ? __( '--%1$s=%2$s is not a whole number from %3$d.', 'codebox' ) : __( '--%1$s=%2$s is not a whole number from %3$d to %4$d.', 'codebox' ), $flag, $text, $from, $to ) );
 		}
 		return (int) $text;
 	}

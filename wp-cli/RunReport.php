@@ -76,7 +76,7 @@ final class RunReport {
 		$words  = [];
 		foreach ( (array) ( $report['axes'] ?? [] ) as $axis ) {
 			if ( 'network' === ( $axis['axis'] ?? '' ) ) {
-				$words[] = 'enforced' === $axis['enforced'] ? sprintf( 'no network but what the policy names (%s)', (string) $axis['by'] ) : sprintf( 'network %s', (string) $axis['enforced'] );
+				$words[] = 'enforced' === $axis['enforced'] ? sprintf( 'only the network access that the policy allows (%s)', (string) $axis['by'] ) : sprintf( 'network %s', (string) $axis['enforced'] );
 			} elseif ( 'enforced' !== ( $axis['enforced'] ?? '' ) ) {
 				$words[] = sprintf( '%s %s', (string) $axis['axis'], (string) $axis['enforced'] );
 			}

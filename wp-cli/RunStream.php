@@ -120,7 +120,7 @@ final class RunStream {
 	 */
 	private function output( string $id, array $data ): void {
 		$stream = 'stderr' === ( $data['stream'] ?? '' ) ? '!' : '|';
-		$text   = (string) ( $data['text'] ?? "[bytes that are no text]\n" );
+		$text   = (string) ( $data['text'] ?? "[bytes that are not text]\n" );
 		if ( 'raw' !== $this->form ) {
 			$text = (string) ( $data['shown'] ?? $text );
 		}

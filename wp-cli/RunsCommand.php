@@ -97,7 +97,7 @@ final class RunsCommand extends Command {
 				}
 				$this->table->print( $list['runs'], self::COLUMNS, 'run_id', $flags );
 				if ( $list['total'] > $input['page'] * $input['per_page'] ) {
-					$this->console->say( sprintf( 'There are %d in all; see the next with --page=%d.', $list['total'], $input['page'] + 1 ) );
+					$this->console->say( sprintf( '%d runs in all; see the next page with --page=%d.', $list['total'], $input['page'] + 1 ) );
 				}
 				return 0;
 			}

@@ -50,7 +50,7 @@ final class SecretFlags {
 		$value = getenv( $parts[1] );
 		if ( false === $value ) {
 			/* translators: %1$s: name of an environment variable. */
-			throw Failure::because( ErrorCode::SecretInvalid, Sentence::of( __( '--secret-env=%1$s: the environment has no variable %1$s; export it, its value never belongs on the command line.', 'codebox' ), $parts[1] ) );
+			throw Failure::because( ErrorCode::SecretInvalid, Sentence::of( __( '--secret-env=%1$s: the environment has no variable %1$s; export it, and do not put its value on the command line.', 'codebox' ), $parts[1] ) );
 		}
 		return [
 			'env'   => $parts[1],

@@ -39,7 +39,7 @@ final class Table {
 		$wrong  = array_diff( $wanted, $known, $fields );
 		if ( [] !== $wrong ) {
 			/* translators: 1: name as given, 2: list of names. */
-			throw Failure::invalid_input( Sentence::of( __( 'There is no field "%1$s"; there are %2$s.', 'codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
+			throw Failure::invalid_input( Sentence::of( __( 'There is no field "%1$s"; available: %2$s.', 'codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
 		}
 		if ( 'ids' === $format ) {
 			// phpcs:ignore WordPress.Security.EscapeOutput -- a terminal.

@@ -177,7 +177,7 @@ final class TaskFlags {
 	private function exit_code( string $text ): int {
 		if ( 1 !== preg_match( '/^[0-9]{1,3}$/D', $text ) ) {
 			/* translators: %s: value as given. */
-			throw Failure::invalid_input( Sentence::of( __( '--agent-success-codes: "%s" is no exit code; write e.g. 0,1.', 'codebox' ), $text ) );
+			throw Failure::invalid_input( Sentence::of( __( '--agent-success-codes: "%s" is not an exit code; write e.g. 0,1.', 'codebox' ), $text ) );
 		}
 		return (int) $text;
 	}
@@ -214,7 +214,7 @@ final class TaskFlags {
 		if ( isset( $flags['processes'] ) ) {
 			if ( 1 !== preg_match( '/^[0-9]{1,9}$/D', (string) $flags['processes'] ) ) {
 				/* translators: %s: value as given. */
-				throw Failure::invalid_input( Sentence::of( __( '--processes=%s is no number.', 'codebox' ), (string) $flags['processes'] ) );
+				throw Failure::invalid_input( Sentence::of( __( '--processes=%s is not a number.', 'codebox' ), (string) $flags['processes'] ) );
 			}
 			$limits['processes'] = (int) $flags['processes'];
 		}

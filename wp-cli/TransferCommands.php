@@ -72,7 +72,7 @@ final class TransferCommands extends Command {
 				$input = [ 'artifact_id' => $args[0] ];
 				if ( '-' === ( $flags['output'] ?? '' ) ) {
 					if ( stream_isatty( STDOUT ) ) {
-						throw Failure::invalid_input( __( 'An archive is no text for a terminal; give --output=<file> or send STDOUT elsewhere.', 'codebox' ) );
+						throw Failure::invalid_input( __( 'An archive is binary and is not printed to a terminal; give --output=<file> or redirect STDOUT.', 'codebox' ) );
 					}
 					fwrite( STDOUT, $this->services->exports->bytes( $input )['archive'] );
 					return 0;

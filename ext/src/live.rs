@@ -163,7 +163,7 @@ impl RequestOptions {
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(ErrorBody::new(
                 ErrorCode::RunTimeout,
-                "the sandbox did not answer within timeout_ms; what it was asked for may still happen",
+                "the sandbox did not answer within timeout_ms; the requested action may still happen",
             )
             .into()),
             Some(_) | None => Ok(()),

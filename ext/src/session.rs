@@ -306,11 +306,11 @@ impl Session {
     /// Returns the error of a runner that closed the socket without a final frame.
     fn died(&self) -> ErrorBody {
         match self.mode.get() {
-            RunMode::Attached => unavailable(&self.run_id, "died before the run came to an end"),
+            RunMode::Attached => unavailable(&self.run_id, "died before the run ended"),
             RunMode::Detached => ErrorBody::new(
                 ErrorCode::RunnerUnavailable,
                 format!(
-                    "the runner of {} hung up before the run came to an end; Runs::get() says whether it goes on",
+                    "the runner of {} closed the connection before the run ended; Runs::get() shows whether the run continues",
                     self.run_id
                 ),
             )

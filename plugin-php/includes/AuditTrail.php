@@ -57,7 +57,7 @@ final class AuditTrail {
 			$cause = Failure::from( $thrown );
 			throw Failure::because(
 				ErrorCode::AuditFailed,
-				__( 'The audit log could not be written, so this cannot go on; make the state directory writable for its owner and try again.', 'codebox' ),
+				__( 'The audit log could not be written, so the operation was stopped; make the state directory writable for its owner and try again.', 'codebox' ),
 				$cause->hints,
 				[ 'cause' => $cause->error_code ]
 			);

@@ -271,7 +271,7 @@ final class Seed {
 		$plugins = $this->fixture['activePlugins'] ?? array();
 		if ( ! empty( $this->scopes['activePlugins'] ) && is_array( $plugins ) ) {
 			foreach ( $plugins as $file ) {
-				$done = is_string( $file ) ? activate_plugin( $file ) : new \WP_Error( 'name', 'it is no name' );
+				$done = is_string( $file ) ? activate_plugin( $file ) : new \WP_Error( 'name', 'the name is not a string' );
 				if ( is_wp_error( $done ) ) {
 					$this->problems[] = 'activePlugins: ' . wp_strip_all_tags( $done->get_error_message() );
 					continue;

@@ -24,7 +24,7 @@ wp_set_current_user( 1 );
 $codebox_file    = rtrim( dirname( ABSPATH ), '/' ) . $codebox_question['file'];
 $codebox_fixture = json_decode( (string) file_get_contents( $codebox_file ), true );
 if ( ! is_array( $codebox_fixture ) ) {
-	fwrite( STDERR, "the fixture of the seed {$codebox_question['name']} is no JSON object\n" );
+	fwrite( STDERR, "the fixture of the seed {$codebox_question['name']} is not a JSON object\n" );
 	exit( 1 );
 }
 $codebox_doing = "the seed {$codebox_question['name']} was made";

@@ -69,7 +69,7 @@ function expect( $stream, string $wanted ): void {
 	do {
 		$line = fgets( $stream, 4096 );
 		if ( ! is_string( $line ) ) {
-			fail( TEMPORARY, 'the mail capture ended the conversation' );
+			fail( TEMPORARY, 'the mail capture closed the connection' );
 		}
 	} while ( '-' === ( $line[3] ?? '' ) );
 	if ( $line[0] !== $wanted ) {
@@ -86,7 +86,7 @@ function expect( $stream, string $wanted ): void {
  */
 function ask( $stream, string $line, string $wanted = '2' ): void {
 	if ( strlen( $line ) + 2 !== @fwrite( $stream, $line . "\r\n" ) ) {
-		fail( TEMPORARY, 'the mail capture ended the conversation' );
+		fail( TEMPORARY, 'the mail capture closed the connection' );
 	}
 	expect( $stream, $wanted );
 }
@@ -138,7 +138,7 @@ if ( array() === $recipients ) {
 }
 foreach ( array( $from, ...$recipients ) as $address ) {
 	if ( preg_match( '/[\x00-\x20<>\x7f]/', $address ) ) {
-		fail( USAGE, 'an address has characters that no address has' );
+		fail( USAGE, 'an address has invalid characters' );
 	}
 }
 
@@ -160,7 +160,7 @@ $text = (string) preg_replace( '/^\./m', '..', $text );
 for ( $sent = 0, $size = strlen( $text ); $sent < $size; $sent += $written ) {
 	$written = @fwrite( $stream, substr( $text, $sent, 65536 ) );
 	if ( ! is_int( $written ) || 0 === $written ) {
-		fail( TEMPORARY, 'the mail capture ended the conversation' );
+		fail( TEMPORARY, 'the mail capture closed the connection' );
 	}
 }
 ask( $stream, '.' );

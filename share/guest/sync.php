@@ -7,7 +7,7 @@
  * message, found?}`, followed by bytes for `read`.
  *
  * put    {path, length, sha256, mode}, then the bytes    replaces or makes a file
- * remove {path, sha256}                                  removes one; none is no mistake
+ * remove {path, sha256}                                  removes one; a missing file is not an error
  * read   {path, most}                                    a whole file, raw, behind the answer
  * tree   {path, most}                                    every regular file below, with its digest, and
  *                                                        what cannot be carried, with why

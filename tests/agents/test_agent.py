@@ -82,7 +82,7 @@ def shown_as_steps(bench, answer):
         return text.split("command-agent-run")[1]
 
     steps, raw = events(), events("--agent-output", "raw")
-    must(any("$ " in line.split("sed -i")[0] for line in steps.splitlines() if "sed -i" in line), f"the command is no step: {steps[:3000]}")
+    must(any("$ " in line.split("sed -i")[0] for line in steps.splitlines() if "sed -i" in line), f"the command is not a step: {steps[:3000]}")
     must(LAST in steps and '"type"' not in steps, f"a line of the protocol is shown: {steps[:3000]}")
     must('"type"' in raw and LAST in raw, f"the lines are gone: {raw[:2000]}")
     words = [row["stdout"] for row in answer.result["transcript"]["executions"] if row["phase"] == "agent"]

@@ -45,7 +45,7 @@ export default async function ( browser, admin ) {
 
 	await test( 'decisions: rejecting and requesting changes need a reason and change no file', async () => {
 		await admin.open( '#/bundles/' + bundle.run );
-		for ( const [ label, confirm, said ] of [ [ 'Reject…', 'Reject', 'The change was rejected.' ], [ 'Ask for changes…', 'Ask for changes', 'Changes were asked for.' ] ] ) {
+		for ( const [ label, confirm, said ] of [ [ 'Reject…', 'Reject', 'The change was rejected.' ], [ 'Ask for changes…', 'Ask for changes', 'Changes were requested.' ] ] ) {
 			await admin.button( label ).click();
 			const dialog = page.getByRole( 'dialog' );
 			await admin.accessible( `the dialog ${ confirm }` );

@@ -89,7 +89,7 @@ export default async function ( browser, admin ) {
 		await page.getByRole( 'link', { name: 'Review the change' } ).click();
 		await page.getByRole( 'heading', { name: '3 changed files' } ).waitFor();
 		const words = await admin.words();
-		for ( const expected of [ 'every file is what the manifest says', 'signed by this host', 'full', 'passed', 'php tools/check.php', 'The run changed nothing on this site.' ] ) {
+		for ( const expected of [ 'every file matches the manifest', 'signed by this host', 'full', 'passed', 'php tools/check.php', 'The run changed nothing on this site.' ] ) {
 			holds( `the bundle page shows: ${ expected }`, words.includes( expected ) );
 		}
 		const row = page.locator( '.wp-codebox-files > li', { hasText: 'sample.php' } );

@@ -255,7 +255,7 @@ def test_git_history_stored_outside_the_source_is_refused(bench):
     for make, why in ((write("objects/info/alternates", "/srv/other/objects\n"), "alternates"), (write("objects/pack/x.promisor", ""), "partial"),
                       (write("commondir", "../other\n"), "commondir"),
                       (write("config", "[extensions]\n\trefStorage = reftable\n"), "references"),
-                      (replaced(a_file), "no directory"), (replaced(lambda at: os.symlink(at + "-real", at)), "no directory"), (replaced(nothing), "not the root")):
+                      (replaced(a_file), "not a directory"), (replaced(lambda at: os.symlink(at + "-real", at)), "not a directory"), (replaced(nothing), "not the root")):
         source = changed_by(make)
         answer = plain(bench, source, "true", "--git", "history").expect(1, "wp_codebox_git_unavailable")
         must(why in answer.json["error"]["message"], f"{why}: {answer}")

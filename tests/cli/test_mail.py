@@ -296,7 +296,7 @@ assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
     raw = mails(bench, run, "1", "--raw").expect(0).stdout
     must(raw.rstrip().endswith("\r\n\r\naGVsbG8gw7w=") and raw.startswith("From: x"), raw)
     must(mails(bench, run, "1", "--json").expect(0).json["content"].endswith("aGVsbG8gw7w=\r\n\r\n"), "the content")
-    must("contentBase64" in mails(bench, run, "2", "--json").expect(0).json, "bytes that are no text")
+    must("contentBase64" in mails(bench, run, "2", "--json").expect(0).json, "bytes that are not text")
     mails(bench, run, "3", "--json").expect(1, "wp_codebox_input_invalid")
     none = os.path.basename(directory_of(bench.agent("true")))
     must(mails(bench, none, "--json").expect(0).json["mails"] == [], "a run without mail lists mails")

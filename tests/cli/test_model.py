@@ -88,7 +88,7 @@ def test_invalid_model_options_are_refused_before_any_request(bench):
         for name in ("PATH", "HOME", "LD_X", "CODEBOX_KEY"):
             for arguments in ([*model(base, "--model-key-env", name), *goal], [*model(base, "--secret-env", f"{name}=h"), *goal]):
                 answer = ask(bench, *arguments).expect(1, "wp_codebox_secret_invalid")
-                must("guest's own" in answer.stdout and "capitals" not in answer.stdout, f"{arguments}: {answer}")
+                must("guest's own" in answer.stdout and "capital" not in answer.stdout, f"{arguments}: {answer}")
         for code, arguments in rows:
             answer = ask(bench, *arguments).expect(1, code)
             must(KEY not in answer.stdout + answer.stderr, f"{arguments}: the key was printed")

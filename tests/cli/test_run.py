@@ -405,7 +405,7 @@ def test_state_directory_inside_wordpress_is_refused(bench):
                             "--launcher", bench.environment["CODEBOX_LAUNCH"], "--site", bench.site, "--json",
                             "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "true")
         must(answer.exit == 125 and answer.code == "wp_codebox_state_dir_invalid", str(answer))
-        must("lies in WordPress" in answer.json["error"]["message"], str(answer))
+        must("inside the WordPress directory" in answer.json["error"]["message"], str(answer))
     must(os.listdir(state) == [] and os.listdir(os.path.dirname(state)) == ["state"], "a file was written to the refused state directory")
     bench.agent("true").expect(0)
 

@@ -104,7 +104,7 @@ def test_supervisor_killed_during_agent_leaves_only_the_journal(bench):
     run.kill()
     view = settled_record(run)
     must(view["outcome"] == "failed" and not view["salvaged"] and "bundle_id" not in view, json.dumps(view))
-    must("only its journal is left" in view["summary"] and view["last_event"] > 2, json.dumps(view))
+    must("only the journal of the run is left" in view["summary"] and view["last_event"] > 2, json.dumps(view))
     must("ready" in json.dumps(runs(bench, "events", run.run_id).json["events"]), "the journal is gone")
 
 

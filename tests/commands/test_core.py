@@ -179,7 +179,7 @@ BASIC = Group("core", [
     Step("wordpress.invoke-wp-cli", {"command": "option update blogname 'A b'"}, has(mutation__observed=True, mutation__writes__tables=["wp_options"])),
     Step("wordpress.invoke-wp-cli", {"command": "option update blogname x", "mutates": "no"}, fails="mutated"),
     Step("wordpress.invoke-wp-cli", {"command": "no-such"}, fails="exit-status", says="exited with 1"),
-    Step("wordpress.invoke-wp-cli", {"command": "option get 'x"}, fails="wp_codebox_input_invalid", says="nothing closes"),
+    Step("wordpress.invoke-wp-cli", {"command": "option get 'x"}, fails="wp_codebox_input_invalid", says="unclosed"),
 
     Step(ACTION, {"action-json": {"kind": "ajax", "action": "commands_who", "user": "admin"}}, has(httpStatus=200, result__data__login="admin")),
     Step(ACTION, {"action-json": {"kind": "ajax", "action": "commands_who", "session": "writer"}}, has(result__data__login="codebox-editor"), name="an AJAX action runs as the user of its session"),

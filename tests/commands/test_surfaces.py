@@ -73,7 +73,7 @@ def php(code, expect, name):
 
 
 def bytes_of_payload(document):
-    equal(document["rows"][1]["payload"]["base64"], "//4A", "bytes that are no UTF-8")
+    equal(document["rows"][1]["payload"]["base64"], "//4A", "bytes that are not UTF-8")
     equal(document["truncated"], {"rows": False, "bytes": False})
 
 
@@ -226,7 +226,7 @@ PAGES = [
     Step(PAGE, {"path": "/"}, both(has(status=200, outcome="rendered", title="Codebox", php__total=0), lambda d: must(d["body"]["bytes"] > 10000, "body"))),
     page("none", "a page without a plugin fault is rendered", status=200),
     Step(PAGE, {"path": "/?p=98765"}, has(status=404, outcome="rendered"), name="an unknown page answers 404"),
-    Step(PAGE, {"path": "/wp-login.php"}, fails=INVALID, says="no page of the front end", name="wp-login.php is refused as a front-end page"),
+    Step(PAGE, {"path": "/wp-login.php"}, fails=INVALID, says="not a front-end page", name="wp-login.php is refused as a front-end page"),
     Step(PAGE, {"url": "http://example.org/"}, fails=INVALID, says="page of this sandbox", name="a URL of another site is refused"),
     Step(PAGE, {"path": "/?surfaces=warn"}, warned, name="a PHP warning of a page is reported with message and file"),
     Step(PAGE, {"path": "/?surfaces=fatal"}, fatal, name="a fatal error of a page is reported with status 500"),
@@ -405,7 +405,7 @@ CHECKS = [
     Step(CHECK, {"plugin-slug": SLUG}, finding, fails=FAILED, says="found 1 errors", name="errors from Plugin Check fail the command"),
     Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, has(status="passed", summary={"errors": 0, "warnings": 1}), name="warnings from Plugin Check do not fail the command"),
     Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, left_out("has no cli.php"), name="runtime checks are skipped if Plugin Check has no cli.php"),
-    Step(CHECK, {"plugin-slug": SLUG, "checks": "odd"}, fails=FAILED, says="did not come to an end", name="unexpected output of Plugin Check fails the command"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "odd"}, fails=FAILED, says="did not finish", name="unexpected output of Plugin Check fails the command"),
     Step(CHECK, {"plugin-slug": "no-such"}, fails=INVALID, says="mount it", name="plugin-check of an unknown plugin is refused"),
     php("touch(WP_PLUGIN_DIR . '/plugin-check/composer.json'); echo '{}';", None, "setup: make Plugin Check a source checkout with composer.json"),
     Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, fails=UNSUPPORTED, says="composer install --no-dev", name="a Plugin Check checkout without Composer libraries is unsupported"),
@@ -447,7 +447,7 @@ STATE = [
     Step("wordpress.capture-state-bundle", CAPTURE, captured),
     php("echo json_encode(['planted' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), 'surfaces-planted' . '-secret'), 'hash' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), get_userdata(1)->user_pass), 'object' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), 'Surfaces_Trap')]);",
         has(planted=False, hash=False, object=True), "the state file contains no secret and no password hash"),
-    Step("wordpress.capture-state-bundle", {"snapshot-database-tables": "no_such"}, fails=INVALID, says="no table", name="capturing an unknown table is refused"),
+    Step("wordpress.capture-state-bundle", {"snapshot-database-tables": "no_such"}, fails=INVALID, says="no such table", name="capturing an unknown table is refused"),
     Step("wordpress.capture-state-bundle", {"snapshot-include-wp-content": "../wp-config.php"}, fails=INVALID, says="below wp-content", name="capturing files outside wp-content is refused"),
     Step("wordpress.export-replay-package", {**CAPTURE, "label": "mine", "landing-page": "/wp-admin/"}, replay),
     Step("wordpress.export-replay-package", {"landing-page": "http://example.org/"}, fails=INVALID, says="path of the site", name="a landing page on another site is refused"),

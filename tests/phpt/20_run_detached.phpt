@@ -95,7 +95,7 @@ try {
 
 echo "a runner that closes the connection\n";
 $run = Run::start( ...request( 'dies', DETACHED ) );
-echo caught( static fn() => $run->wait() )->getMessage() === 'the runner of ' . $run->id() . ' hung up before the run came to an end; Runs::get() says whether it goes on' ? 'ok' : 'WRONG', "\n";
+echo caught( static fn() => $run->wait() )->getMessage() === 'the runner of ' . $run->id() . ' closed the connection before the run ended; Runs::get() shows whether the run continues' ? 'ok' : 'WRONG', "\n";
 
 echo "a forked child\n";
 $run   = started( $marker );

@@ -141,7 +141,7 @@ InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
-[{"index":0,"task":"mend","success":true,"status":"completed"},null,{"index":1,"task":"","success":false,"status":"failed"},{"success":false,"status":"skipped","exit_code":1,"error":{"code":"batch-stopped","message":"A task before it was not good, and the batch stops then."}}]
+[{"index":0,"task":"mend","success":true,"status":"completed"},null,{"index":1,"task":"","success":false,"status":"failed"},{"success":false,"status":"skipped","exit_code":1,"error":{"code":"batch-stopped","message":"An earlier task did not succeed, and the batch stops on failure."}}]
 {"success":false,"schema":"wp-codebox/agent-task-batch/v1","exit_code":3,"execution":"sequential-isolated-sandboxes","session":{"schema":"wp-codebox/sandbox-session/v1","id":"new","status":"failed","persistence":"external-orchestrator"},"tasks":["mend","","","last"],"total":2,"completed":1,"failed":1,"skipped":0,"cancelled":0,"timed_out":0}
 objects that were not created by read()
 Error: Call to private WPCodebox\Native\Fanout::__construct() from global scope

@@ -97,7 +97,7 @@ def test_unused_snapshot_is_removed_and_audited(bench):
     before = len(snapshot_removals(bench))
     other.ask({"type": "reset"})
     call(bench, "remove-snapshot", one["id"]).expect(1, "wp_codebox_sandbox_in_use")
-    must(other.do("recreate").expect(0).json["identity"]["insteadOf"] == other.id, "it is made again from it")
+    must(other.do("recreate").expect(0).json["identity"]["insteadOf"] == other.id, "it is recreated from it")
     must(len(snapshot_removals(bench)) == before and len(snapshot_names(bench)) == 2, f"{snapshot_names(bench)} {snapshot_removals(bench)}")
     # Snapshot names are unique per sandbox only, so a name needs --of.
     call(bench, "remove-snapshot", "two").expect(1, "wp_codebox_snapshot_not_found")

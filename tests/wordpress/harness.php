@@ -79,7 +79,7 @@ final class Harness {
 		$this->same( [ $code, $status ], [ $actual->get_error_code(), $actual->get_error_data()['status'] ?? null ], $actual->get_error_message() );
 	}
 
-	/** Asserts that a value is no WP_Error and returns it. */
+	/** Asserts that a value is not a WP_Error and returns it. */
 	public function ok( mixed $actual ): array {
 		++$this->asserted;
 		if ( is_wp_error( $actual ) ) {
@@ -132,8 +132,9 @@ final class Harness {
 	}
 
 	/**
-	 * Waits for the agent `told <token>` to catch its signal; returns its process id. Also in a sandbox it is
-	 * a process of this host. Before the signal only the deadline of its run ends it, also on a slow machine.
+	 * Waits until the agent that was started with the arguments `told` and this token can catch SIGALRM, and
+	 * returns its process id. The agent is a process of this host, also when it runs in a sandbox. Until the
+	 * signal arrives, only the deadline of the run ends the agent, also on a slow machine.
 	 */
 	public function waiting( string $token ): int {
 		set_error_handler( static fn(): bool => true );

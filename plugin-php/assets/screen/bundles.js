@@ -65,7 +65,7 @@
 	/** Describes whether the bundle is unchanged since it was created. */
 	function verified( verification ) {
 		if ( true === verification.valid ) {
-			return badge( 'good', __( 'every file is what the manifest says', 'codebox' ) );
+			return badge( 'good', __( 'every file matches the manifest', 'codebox' ) );
 		}
 		return badge( 'bad', __( 'damaged or altered', 'codebox' ) );
 	}
@@ -139,7 +139,7 @@
 				loaded = true;
 				if ( null === patch ) {
 					body.replaceChildren(
-						el( 'p', {}, row && row.omitted ? __( 'This difference is too large for the browser. Read it with wp codebox artifacts diff, or download the bundle.', 'codebox' ) : __( 'The bundle has no text of this difference.', 'codebox' ) )
+						el( 'p', {}, row && row.omitted ? __( 'This diff is too large for the browser. Read it with wp codebox artifacts diff, or download the bundle.', 'codebox' ) : __( 'The bundle has no text diff of this file.', 'codebox' ) )
 					);
 					return;
 				}
@@ -270,7 +270,7 @@
 			content: [
 				place,
 				violations( verification ),
-				el( 'p', {}, __( 'The run changed nothing on this site. Its change is in this bundle until files of it are applied.', 'codebox' ) ),
+				el( 'p', {}, __( 'The run changed nothing on this site. Its change exists only in this bundle until some of its files are applied.', 'codebox' ) ),
 				facts( [
 					[ __( 'Outcome', 'codebox' ), artifact.outcome || metadata.outcome ? state( artifact.outcome || metadata.outcome ) : null ],
 					[ __( 'Summary', 'codebox' ), data( text.summary( artifact ) || text.summary( metadata ) || text.summary( review ) ) ],

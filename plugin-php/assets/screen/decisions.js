@@ -50,7 +50,7 @@
 			fileList( paths ),
 			facts( [
 				[ __( 'Applied by', 'codebox' ), result.adapter ? code( result.adapter ) : null ],
-				[ __( 'It says', 'codebox' ), result.status ? data( result.status ) : null ],
+				[ __( 'Reported status', 'codebox' ), result.status ? data( result.status ) : null ],
 				[ __( 'Message', 'codebox' ), result.message ? data( result.message ) : null ],
 				[ __( 'Branch', 'codebox' ), result.branch ? code( result.branch ) : null ],
 				[ __( 'Commit', 'codebox' ), result.commit ? code( result.commit ) : null ],
@@ -86,9 +86,9 @@
 			content: [
 				el( 'p', {}, __( 'These files, as this bundle has them, are handed to the plugin of this site that applies changes:', 'codebox' ) ),
 				fileList( preflight.approved_files || paths ),
-				el( 'p', {}, __( 'They go to these directories:', 'codebox' ) ),
+				el( 'p', {}, __( 'The files are written to these directories:', 'codebox' ) ),
 				fileList( Object.values( preflight.targets || {} ) ),
-				el( 'p', {}, __( 'Bound to the manifest that was verified just now:', 'codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
+				el( 'p', {}, __( 'Valid only for the manifest that was just verified:', 'codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
 			],
 			confirm: __( 'Approve and apply', 'codebox' ),
 			after: consequence,
@@ -124,7 +124,7 @@
 					place,
 					notice(
 						'success',
-						el( 'p', {}, el( 'strong', {}, reject ? __( 'The change was rejected.', 'codebox' ) : __( 'Changes were asked for.', 'codebox' ) ), ' ', unchanged() ),
+						el( 'p', {}, el( 'strong', {}, reject ? __( 'The change was rejected.', 'codebox' ) : __( 'Changes were requested.', 'codebox' ) ), ' ', unchanged() ),
 						el( 'p', {}, __( 'Reason:', 'codebox' ), ' ', data( reason.value.trim() ) )
 					)
 				),

@@ -99,7 +99,7 @@
 				this.line( id, stream, line );
 			}
 			if ( data.truncated ) {
-				this.say( __( 'The limit of output is reached; what follows is not kept.', 'codebox' ) );
+				this.say( __( 'The output limit is reached; later output is not stored.', 'codebox' ) );
 			}
 		}
 

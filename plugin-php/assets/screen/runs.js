@@ -153,7 +153,7 @@
 				notice(
 					'succeeded' === final.outcome ? 'success' : 'info',
 					el( 'p', {}, el( 'strong', {}, __( 'The run ended.', 'codebox' ) ), ' ', __( 'Nothing on this site was changed by it.', 'codebox' ) ),
-					bundle ? el( 'p', {}, el( 'a', { class: 'button button-primary', href: '#/bundles/' + encodeURIComponent( id ) }, __( 'Review the change', 'codebox' ) ) ) : el( 'p', {}, __( 'It left no bundle.', 'codebox' ) )
+					bundle ? el( 'p', {}, el( 'a', { class: 'button button-primary', href: '#/bundles/' + encodeURIComponent( id ) }, __( 'Review the change', 'codebox' ) ) ) : el( 'p', {}, __( 'The run left no bundle.', 'codebox' ) )
 				),
 				final.error ? failure( { code: final.error.code, message: final.error.message, hints: final.error.hints } ) : ''
 			);

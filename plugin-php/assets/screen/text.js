@@ -139,13 +139,13 @@
 			case 'cancelled':
 				return __( 'The run was cancelled', 'codebox' );
 			case 'interrupted_held':
-				return __( 'the supervisor of this run died while its sandbox was held: what was done in it is in the bundle, what it changed is lost but for its snapshots', 'codebox' );
+				return __( 'the supervisor of this run died while its sandbox was held: the bundle has the record of its commands; its changes are lost except for its snapshots', 'codebox' );
 			case 'interrupted_secret':
-				return __( 'the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again', 'codebox' );
+				return __( 'the supervisor of this run died after its guest had ended; the changes made in the guest contain a secret and are not in the bundle: run again', 'codebox' );
 			case 'interrupted_change':
 				return __( 'the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved', 'codebox' );
 			case 'interrupted_journal':
-				return __( 'the supervisor of this run died before what its guest changed was saved; only its journal is left, run again', 'codebox' );
+				return __( 'the supervisor of this run died before the changes of its guest were saved; only the journal of the run is left: run again', 'codebox' );
 			case 'interrupted_empty':
 				return __( 'the supervisor of this run died before anything ran in its sandbox; run again', 'codebox' );
 		}

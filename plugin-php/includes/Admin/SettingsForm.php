@@ -75,12 +75,12 @@ final class SettingsForm {
 
 	/** Prints how limits are enforced. */
 	public function about_limits(): void {
-		$this->paragraph( __( 'They hold for every task of this installation. A task may ask for less than a ceiling, never for more. Empty fields leave it to what is built in.', 'codebox' ) );
+		$this->paragraph( __( 'These limits apply to every task of this installation. A task may ask for less than a ceiling, never for more. For an empty field the built-in value applies.', 'codebox' ) );
 	}
 
 	/** Prints which data is removed, and where it is stored. */
 	public function about_retention(): void {
-		$this->paragraph( __( 'What "wp codebox gc" removes when it is not told otherwise. Empty: ended runs go after 30 days, bundles never.', 'codebox' ) );
+		$this->paragraph( __( 'What "wp codebox gc" removes by default. Empty: ended runs after 30 days, bundles never.', 'codebox' ) );
 		if ( null === $this->gate->failure() ) {
 			/* translators: %s: directory. */
 			$this->paragraph( sprintf( __( 'Runs and bundles are kept in the state directory %s. It is set in php.ini (wp_codebox.state_dir) and cannot be changed here.', 'codebox' ), (string) ( Extension::info()['state_dir'] ?? '' ) ) );
@@ -89,7 +89,7 @@ final class SettingsForm {
 
 	/** Prints whose bundles may be applied. */
 	public function about_trust(): void {
-		$this->paragraph( __( 'Bundles that this host signed can be applied here, others only when the id of their key stands below.', 'codebox' ) );
+		$this->paragraph( __( 'Bundles that this host signed can be applied here, others only when the id of their key is listed below.', 'codebox' ) );
 	}
 
 	/** Prints the agents and one empty row. */
@@ -170,7 +170,7 @@ final class SettingsForm {
 	/** Prints the field of trusted key ids. */
 	public function trusted_keys(): void {
 		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_KEYS, [] ), 'is_string' );
-		$this->text( Settings::TRUSTED_KEYS, implode( "\n", $stored ), __( 'Ids, one a line. "wp codebox artifacts inspect" shows the id of the key that signed a bundle.', 'codebox' ) );
+		$this->text( Settings::TRUSTED_KEYS, implode( "\n", $stored ), __( 'Key ids, one per line. "wp codebox artifacts inspect" shows the id of the key that signed a bundle.', 'codebox' ) );
 	}
 
 	/** Prints the field of component contracts. */

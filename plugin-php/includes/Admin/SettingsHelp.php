@@ -65,21 +65,21 @@ final class SettingsHelp {
 			'callers'   => [
 				__( 'Trusted callers', 'codebox' ),
 				[
-					__( 'A program that prepares sandboxes in a browser may need one thing of this site only: to have a connector carry a request out. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'codebox' ),
-					__( 'Each scope stands alone. A grant holds for requests that are made with this very application password, not for the user, and ends when the password is revoked. What a request says of its caller counts for nothing. Who may run tasks needs no grant.', 'codebox' ),
+					__( 'A program that prepares sandboxes in a browser may need only one thing from this site: to send requests through a connector. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'codebox' ),
+					__( 'No scope includes another one. A grant applies to requests made with this application password, not to the user, and ends when the password is revoked. What a request says about its caller is ignored. Users who may run tasks need no grant.', 'codebox' ),
 				],
 			],
 			'limits'    => [
 				__( 'Limits', 'codebox' ),
 				[
 					__( 'A task that asks for more than a ceiling is refused. A task that does not ask gets the default; without a default it gets the ceiling, and without both what is built in.', 'codebox' ),
-					__( 'Runs at once can only be lowered here. The host sets the most with wp_codebox.max_runs in php.ini.', 'codebox' ),
+					__( 'Runs at once can only be lowered here. The host sets the maximum with wp_codebox.max_runs in php.ini.', 'codebox' ),
 				],
 			],
 			'retention' => [
 				__( 'Retention', 'codebox' ),
 				[
-					__( 'The command "wp codebox gc" removes what ended runs left. These values hold where the command names none. Nothing is removed by visiting this site.', 'codebox' ),
+					__( 'The command "wp codebox gc" removes what ended runs left. These values apply when the command is given none. Nothing is removed by visiting this site.', 'codebox' ),
 					__( 'Bundles hold work that may not be applied yet, so they are kept unless you set an age for them.', 'codebox' ),
 				],
 			],

@@ -72,7 +72,7 @@ final class ApplyPayload {
 
 		$approval = $this->approval( $checked, $targets );
 		if ( isset( $input['approval'] ) && ! hash_equals( $approval, (string) $input['approval'] ) ) {
-			throw Failure::because( ErrorCode::ArtifactChanged, __( 'What was approved is not what would be applied: the manifest, the approved files, the patch or the directories differ; look at a new preflight and approve that.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactChanged, __( 'What was approved is not what would be applied: the manifest, the approved files, the patch or the directories differ; run a new preflight and approve its result.', 'codebox' ) );
 		}
 		return $this->audit->approver( $input ) + [
 			'requester'               => $this->audit->requester(),

@@ -51,7 +51,7 @@ final class ApplyResult {
 			throw Failure::because(
 				ErrorCode::ApplyResultInvalid,
 				/* translators: 1: name of a schema, 2: what is wrong. */
-				Sentence::of( __( 'The plugin that applies approved changes did not answer %1$s: %2$s. Check the target by hand: it may have been written.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
+				Sentence::of( __( 'The plugin that applies approved changes did not return %1$s: %2$s. Check the target by hand: it may have been written.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
 				[],
 				[ 'faults' => $faults ]
 			);
@@ -74,16 +74,16 @@ final class ApplyResult {
 		foreach ( [ 'adapter', 'status', 'audit_reference' ] as $field ) {
 			if ( ! is_string( $answer[ $field ] ?? null ) || '' === trim( $answer[ $field ] ) ) {
 				/* translators: %s: name of a field. */
-				$faults[] = Sentence::of( __( '%s is no text', 'codebox' ), $field );
+				$faults[] = Sentence::of( __( '%s is not text', 'codebox' ), $field );
 			}
 		}
 		$target = $answer['target'] ?? null;
 		if ( ! is_object( $target ) && ( ! is_array( $target ) || [] === $target || array_is_list( $target ) ) ) {
-			$faults[] = __( 'target is no object', 'codebox' );
+			$faults[] = __( 'target is not an object', 'codebox' );
 		}
 		$files = $answer['applied_files'] ?? null;
 		if ( ! is_array( $files ) || ! array_is_list( $files ) || $files !== array_filter( $files, 'is_string' ) ) {
-			$faults[] = __( 'applied_files is no list of paths', 'codebox' );
+			$faults[] = __( 'applied_files is not a list of paths', 'codebox' );
 		} elseif ( [] !== array_diff( $files, $approved ) ) {
 			$faults[] = __( 'applied_files names a file that was not approved', 'codebox' );
 		}

@@ -161,7 +161,7 @@ final class ApplyService {
 			 */
 			return apply_filters( 'wp_codebox_apply_approved_artifact', null, $payload );
 		} catch ( Throwable $thrown ) {
-			throw Failure::of_plugin( $thrown, ErrorCode::ApplyResultInvalid, __( 'The plugin that applies approved changes broke off with an exception; the PHP error log has it. Check the target by hand: it may have been written.', 'codebox' ) );
+			throw Failure::of_plugin( $thrown, ErrorCode::ApplyResultInvalid, __( 'The plugin that applies approved changes threw an exception; the PHP error log has it. Check the target by hand: it may have been written.', 'codebox' ) );
 		}
 	}
 

@@ -153,7 +153,7 @@ final class ApplyTargets {
 		if ( null === $given ) {
 			throw Failure::invalid_input(
 				/* translators: %s: directory in the sandbox. */
-				Sentence::of( __( 'The change was made in %s, which is no installed plugin or theme; name the host directory in apply_target.directory.', 'codebox' ), $mount )
+				Sentence::of( __( 'The change was made in %s, which is not an installed plugin or theme; name the host directory in apply_target.directory.', 'codebox' ), $mount )
 			);
 		}
 		$real = str_starts_with( $given, '/' ) ? realpath( $given ) : false;
@@ -163,7 +163,7 @@ final class ApplyTargets {
 		}
 		if ( $this->site->refuses( $real ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s holds this site, the runtime or the system, or lies in them and is no installed plugin or theme; name the directory of the code that was changed.', 'codebox' ), $mount ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s contains this site, the runtime or the system, or is inside them and is not an installed plugin or theme; name the directory of the code that was changed.', 'codebox' ), $mount ) );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $real, $roots ) ) {

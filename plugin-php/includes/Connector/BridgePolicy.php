@@ -47,7 +47,7 @@ final class BridgePolicy {
 	 */
 	public static function read( #[\SensitiveParameter] mixed $policy, string $provider ): self {
 		if ( ! is_array( $policy ) ) {
-			throw self::invalid( __( 'it is no array', 'codebox' ) );
+			throw self::invalid( __( 'it is not an array', 'codebox' ) );
 		}
 		if ( isset( $policy['provider'] ) && $policy['provider'] !== $provider ) {
 			throw self::invalid( __( 'it is for another provider than the connector\'s', 'codebox' ) );
@@ -59,7 +59,7 @@ final class BridgePolicy {
 		$bases = array_map( static fn( mixed $base ): ?BridgeUrl => is_string( $base ) ? BridgeUrl::parse( $base ) : null, $bases );
 		foreach ( $bases as $base ) {
 			if ( null === $base || ! $base->is_protected() ) {
-				throw self::invalid( __( 'each of "allowed_base_urls" must be an https address without user and dots, or one of this machine', 'codebox' ) );
+				throw self::invalid( __( 'each of "allowed_base_urls" must be an https address without user name and dot segments, or an address of this machine', 'codebox' ) );
 			}
 		}
 		$timeout = $policy['timeout'] ?? self::MOST_SECONDS;
@@ -79,7 +79,7 @@ final class BridgePolicy {
 		$whole = $request['uri'] ?? $request['url'] ?? null;
 		if ( null !== $whole ) {
 			$url = is_string( $whole ) ? BridgeUrl::parse( $whole ) : null;
-			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, __( 'The address of the request is no plain http or https address.', 'codebox' ) ) );
+			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, __( 'The address of the request is not a plain http or https address.', 'codebox' ) ) );
 		}
 		$path = $request['path'] ?? null;
 		$url  = is_string( $path ) ? $this->bases[0]->join( $path ) : null;
@@ -98,7 +98,7 @@ final class BridgePolicy {
 				return $url;
 			}
 		}
-		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, __( 'The address of the request is below none of the base addresses that this site allows.', 'codebox' ) );
+		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, __( 'The address of the request is not below any of the base addresses that this site allows.', 'codebox' ) );
 	}
 
 	/**

@@ -41,7 +41,7 @@ final class CallerGrants {
 			$uuid  = strtolower( (string) $uuid );
 			$asked = is_array( $scopes ) ? array_values( array_filter( $scopes, static fn( mixed $scope ): bool => '' !== $scope ) ) : [ $scopes ];
 			if ( 1 !== preg_match( self::UUID, $uuid ) ) {
-				throw Failure::invalid_input( __( 'A trusted caller is given by the id of an application password; paste no password and no name.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'A trusted caller is given by the id of an application password; do not paste a password or a name.', 'codebox' ) );
 			}
 			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::names(), true ) ) ) {
 				/* translators: %s: list of scopes. */

@@ -188,7 +188,7 @@ final class SettingChecks {
 		$keys = is_string( $value ) ? preg_split( '/[\s,]+/', $value, -1, PREG_SPLIT_NO_EMPTY ) : $this->rows( $value );
 		foreach ( $keys as $key ) {
 			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Za-z0-9._:-]{1,128}$/D', $key ) ) {
-				throw Failure::invalid_input( __( 'A trusted key is given by its id, one a line; paste no key itself.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'A trusted key is given by its id, one per line; do not paste the key itself.', 'codebox' ) );
 			}
 		}
 		return array_values( array_unique( $keys ) );

@@ -88,7 +88,7 @@ final class Inheritance {
 		$credentials = [];
 		foreach ( array_unique( array_merge( array_values( (array) ( $spec['secret_env'] ?? [] ) ), array_keys( $values ) ), SORT_REGULAR ) as $name ) {
 			if ( ! is_string( $name ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
-				return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site names a secret that is no environment name.', 'codebox' ), $known->provider );
+				return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site names a secret that is not a valid environment variable name.', 'codebox' ), $known->provider );
 			}
 			$value         = is_string( $values[ $name ] ?? null ) && '' !== $values[ $name ] ? $values[ $name ] : null;
 			$credentials[] = new Credential( $name, null === $value ? CredentialStatus::Missing : CredentialStatus::Available, Label::clean( $sources[ $name ] ?? 'hook' ), $value );

@@ -125,7 +125,7 @@ final class ModelChoice {
 		$id = '' !== $id ? $id : $this->settings->default_provider();
 		$id = '' !== $id ? $id : $this->connected();
 		if ( '' === $id ) {
-			throw $this->missing( __( 'The task names no model provider and none is configured.', 'codebox' ) );
+			throw $this->missing( __( 'The task has no model provider, and none is configured.', 'codebox' ) );
 		}
 		$provider = $this->providers->get( $id );
 		if ( '' === $asked || $asked === $provider->base_url ) {
@@ -139,7 +139,7 @@ final class ModelChoice {
 			throw Failure::because(
 				ErrorCode::Forbidden,
 				/* translators: %s: id of a model provider. */
-				Sentence::of( __( 'base_url must be the address that is configured for the model provider %s: a task never sends a key of this site, nor a request of this host, to another one.', 'codebox' ), $id ),
+				Sentence::of( __( 'base_url must be the address that is configured for the model provider %s: a task never sends a key of this site, nor a request of this host, to another address.', 'codebox' ), $id ),
 				[ __( 'Leave base_url out.', 'codebox' ), __( 'Or let an administrator add a provider with this address in the settings of Codebox.', 'codebox' ) ]
 			);
 		}
@@ -167,7 +167,7 @@ final class ModelChoice {
 		$model     = trim( (string) ( array_values( array_filter( $choices, static fn( mixed $name ): bool => is_string( $name ) && '' !== trim( $name ) ) )[0] ?? '' ) );
 		if ( '' === $model ) {
 			/* translators: %s: id of a model provider. */
-			throw $this->missing( Sentence::of( __( 'The model provider %s is there, but the task names no model and none is configured for it.', 'codebox' ), $provider->id ) );
+			throw $this->missing( Sentence::of( __( 'The model provider %s exists, but the task has no model, and none is configured for this provider.', 'codebox' ), $provider->id ) );
 		}
 		if ( [] !== $provider->models && ! in_array( $model, $provider->models, true ) ) {
 			/* translators: 1: id of a model provider, 2: list of models. */

@@ -120,7 +120,7 @@ final class ProviderCredentials {
 		foreach ( $answer['requirements'] as $row ) {
 			$name = is_array( $row ) ? $row['secretEnv'] ?? $row['name'] ?? '' : '';
 			if ( ! is_string( $name ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
-				throw $this->refused( $provider, CredentialStatus::Denied, '', __( 'A plugin of this site requires a secret whose name is no environment name.', 'codebox' ) );
+				throw $this->refused( $provider, CredentialStatus::Denied, '', __( 'A plugin of this site requires a secret whose name is not a valid environment variable name.', 'codebox' ) );
 			}
 			$needs[] = [
 				'name'      => $name,

@@ -48,7 +48,7 @@ final class ProviderRows {
 			$unknown = array_diff( array_map( 'strval', array_keys( $row ) ), self::FIELDS, [ 'id' ] );
 			if ( [] !== $unknown ) {
 				/* translators: 1: id of a model provider, 2: field as given, 3: list of fields. */
-				throw Failure::invalid_input( Sentence::of( __( 'The model provider "%1$s" has no field "%2$s"; there are %3$s. A key itself is never stored here.', 'codebox' ), $id, sanitize_key( (string) reset( $unknown ) ), implode( ', ', self::FIELDS ) ) );
+				throw Failure::invalid_input( Sentence::of( __( 'The model provider "%1$s" has no field "%2$s"; its fields are %3$s. A key itself is never stored here.', 'codebox' ), $id, sanitize_key( (string) reset( $unknown ) ), implode( ', ', self::FIELDS ) ) );
 			}
 			if ( ! Providers::is_built_in( $id ) ) {
 				$read[ $id ] = [ 'id' => $id ] + self::way( $id, $row ) + self::bounds( $id, $row );

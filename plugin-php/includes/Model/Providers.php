@@ -100,7 +100,7 @@ final class Providers {
 		return $all[ $id ] ?? throw Failure::because(
 			ErrorCode::ModelInvalid,
 			/* translators: 1: id as given, 2: list of ids. */
-			Sentence::of( __( 'There is no model provider "%1$s" on this site; there are %2$s.', 'codebox' ), Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
+			Sentence::of( __( 'There is no model provider "%1$s" on this site; available: %2$s.', 'codebox' ), Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
 			[ __( 'Add a provider in the settings of Codebox: base URL, API, and where the key is stored.', 'codebox' ) ]
 		);
 	}

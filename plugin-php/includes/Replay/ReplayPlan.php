@@ -170,17 +170,17 @@ final class ReplayPlan {
 			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? __( 'the responses of the agent\'s model', 'codebox' ) : __( 'the command line of the agent', 'codebox' );
 		}
 		if ( ! empty( $spec['agentBundles'] ) ) {
-			$lacking[] = __( 'the bundles of agents that were imported', 'codebox' );
+			$lacking[] = __( 'the agent bundles that the run imported', 'codebox' );
 		}
 		$words = array_merge( $argv, ...array_map( static fn( mixed $line ): array => (array) preg_split( '/[\s\'"]+/', (string) $line ), array_values( (array) ( $spec['checks'] ?? [] ) ) ) );
 		$files = array_merge( preg_grep( self::STAGED, $words ), array_filter( (array) ( $provenance['staged_files'] ?? [] ), 'is_string' ) );
 		foreach ( array_unique( $files ) as $file ) {
 			/* translators: %s: path in the sandbox. */
-			$lacking[] = Sentence::of( __( 'the program of the operator that was %s', 'codebox' ), $file );
+			$lacking[] = Sentence::of( __( 'the program that the operator staged at %s', 'codebox' ), $file );
 		}
 		foreach ( array_filter( (array) ( $provenance['agent_env'] ?? [] ), 'is_string' ) as $name ) {
 			/* translators: %s: name of an environment variable. */
-			$lacking[] = Sentence::of( __( 'the value of the agent\'s variable %s', 'codebox' ), $name );
+			$lacking[] = Sentence::of( __( 'the value of the agent\'s environment variable %s', 'codebox' ), $name );
 		}
 		if ( 1 === preg_match( self::REDACTED, (string) wp_json_encode( [ $task, $argv, $agent['input'] ?? [], $spec['checks'] ?? [], $spec['commands'] ?? [] ] ) ) ) {
 			$lacking[] = __( 'text of the task that was redacted', 'codebox' );

@@ -192,7 +192,7 @@ final class ReplayService {
 	private function repetition( string $run_id, array $original ): array {
 		$replay = $this->artifacts->artifact( [ 'artifact_id' => $run_id ] );
 		if ( ( $replay['metadata']['provenance']['metadata']['replay_of'] ?? '' ) !== $original['run_id'] ) {
-			throw Failure::invalid_input( __( 'replay_run_id names no repetition of this bundle; give the run id that replay-artifact answered.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'replay_run_id is not a repetition of this bundle; give the run id that replay-artifact returned.', 'codebox' ) );
 		}
 		return $replay;
 	}

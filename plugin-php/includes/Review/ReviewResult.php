@@ -54,7 +54,7 @@ final class ReviewResult {
 			throw Failure::because(
 				ErrorCode::ReviewResultInvalid,
 				/* translators: 1: name of a schema, 2: what is wrong. */
-				Sentence::of( __( 'The plugin that takes review decisions did not answer %1$s: %2$s. Look at its own records: it may have acted.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
+				Sentence::of( __( 'The plugin that takes review decisions did not return %1$s: %2$s. Look at its own records: it may have acted.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
 				[],
 				[ 'faults' => $faults ]
 			);
@@ -92,7 +92,7 @@ final class ReviewResult {
 		foreach ( [ 'adapter', 'status', 'audit_reference' ] as $field ) {
 			if ( ! is_string( $answer[ $field ] ?? null ) || '' === trim( $answer[ $field ] ) ) {
 				/* translators: %s: name of a field. */
-				$faults[] = Sentence::of( __( '%s is no text', 'codebox' ), $field );
+				$faults[] = Sentence::of( __( '%s is not text', 'codebox' ), $field );
 			}
 		}
 		return $faults;

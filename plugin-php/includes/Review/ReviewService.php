@@ -124,8 +124,8 @@ final class ReviewService {
 			throw Failure::because(
 				ErrorCode::Forbidden,
 				/* translators: %s: name of a capability. */
-				Sentence::of( __( 'To approve a change is to apply it, and this user lacks the capability %s.', 'codebox' ), Capabilities::APPLY ),
-				[ __( 'Reject it or request changes, or let a user approve who may apply.', 'codebox' ) ]
+				Sentence::of( __( 'Approving a change also applies it, and this user lacks the capability %s.', 'codebox' ), Capabilities::APPLY ),
+				[ __( 'Reject it or request changes, or ask a user with this capability to approve it.', 'codebox' ) ]
 			);
 		}
 	}
@@ -209,7 +209,7 @@ final class ReviewService {
 				]
 			);
 		} catch ( Throwable $thrown ) {
-			throw Failure::of_plugin( $thrown, ErrorCode::ReviewResultInvalid, __( 'The plugin that takes review decisions broke off with an exception; the PHP error log has it. Look at its own records: it may have acted.', 'codebox' ) );
+			throw Failure::of_plugin( $thrown, ErrorCode::ReviewResultInvalid, __( 'The plugin that takes review decisions threw an exception; the PHP error log has it. Look at its own records: it may have acted.', 'codebox' ) );
 		}
 	}
 }

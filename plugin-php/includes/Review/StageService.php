@@ -187,7 +187,7 @@ final class StageService {
 			 */
 			return apply_filters( 'wp_codebox_stage_pending_apply_artifact', null, $arguments, $bundle );
 		} catch ( Throwable $thrown ) {
-			throw Failure::of_plugin( $thrown, ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions broke off with an exception; the PHP error log has it. Nothing was written to the target.', 'codebox' ) );
+			throw Failure::of_plugin( $thrown, ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions threw an exception; the PHP error log has it. Nothing was written to the target.', 'codebox' ) );
 		}
 	}
 
@@ -210,7 +210,7 @@ final class StageService {
 			throw Failure::from_wp_error( $answer );
 		}
 		if ( ! is_array( $answer ) || [] === $answer || array_is_list( $answer ) ) {
-			throw Failure::because( ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions answered no record of one; look at its own list. Nothing was written to the target.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions returned no pending action; look at its own list. Nothing was written to the target.', 'codebox' ) );
 		}
 		return $answer;
 	}

@@ -59,7 +59,7 @@ final class AgentChoice {
 			return $this->plain( $agent, $input ) + $this->built_in( $input );
 		}
 		if ( isset( $input['max_turns'] ) || ! empty( $input['budget'] ) ) {
-			throw Failure::invalid_input( __( 'max_turns and budget are kept by the built-in agent only; leave them out, or name no other agent.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'max_turns and budget work with the built-in agent only; leave them out, or do not name another agent.', 'codebox' ) );
 		}
 		if ( 'command' !== self::kind( $agent ) ) {
 			return $this->plain( $agent, $input );
@@ -133,7 +133,7 @@ final class AgentChoice {
 			throw $this->missing( __( 'No agent was named and none is configured, and there is no model for the built-in one.', 'codebox' ) );
 		}
 		/* translators: 1: name as given, 2: list of names. */
-		throw $this->missing( Sentence::of( __( 'There is no agent "%1$s" on this site; there are %2$s.', 'codebox' ), $name, implode( ', ', self::names( $this->settings ) ) ) );
+		throw $this->missing( Sentence::of( __( 'There is no agent "%1$s" on this site; available: %2$s.', 'codebox' ), $name, implode( ', ', self::names( $this->settings ) ) ) );
 	}
 
 	/**

@@ -165,7 +165,7 @@ final class ComponentPlan {
 				throw Failure::because(
 					ErrorCode::ComponentPathMissing,
 					/* translators: %s: name of a component. */
-					Sentence::of( __( 'The component "%s" names no path and no plugin of that name is installed.', 'codebox' ), $slug ),
+					Sentence::of( __( 'The component "%s" has no path, and no plugin of that name is installed.', 'codebox' ), $slug ),
 					/* translators: %s: list of names, or "none". */
 					[ Sentence::of( __( 'Installed: %s.', 'codebox' ), [] === $plugins ? __( 'none', 'codebox' ) : implode( ', ', array_keys( $plugins ) ) ) ]
 				);
@@ -181,7 +181,7 @@ final class ComponentPlan {
 		}
 		if ( false !== $real && $this->site->refuses( $real ) ) {
 			/* translators: %s: name of a component. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" holds this site, the runtime or the system, or lies in them and is no installed plugin or theme.', 'codebox' ), $slug ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" contains this site, the runtime or the system, or is inside them and is not an installed plugin or theme.', 'codebox' ), $slug ) );
 		}
 		if ( false === $real || ! is_dir( $real ) ) {
 			/* translators: %s: name of a component. */

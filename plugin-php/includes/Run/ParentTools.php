@@ -134,7 +134,7 @@ final class ParentTools {
 		$ability = str_starts_with( $name, 'wp-codebox/' ) || ! wp_has_ability( $name ) ? null : wp_get_ability( $name );
 		if ( null === $ability ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is no ability that this site lends to an agent.', 'codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; those of Codebox itself are never lent.', 'codebox' ) ] );
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is not an ability that this site lends to an agent.', 'codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; those of Codebox itself are never lent.', 'codebox' ) ] );
 		}
 		if ( ! $this->lent( $name, $input ) ) {
 			/* translators: %s: name of an ability. */
@@ -207,7 +207,7 @@ final class ParentTools {
 			if ( 'ability_callback_exception' === $code ) {
 				// Since WordPress 7.1, WordPress catches the exception and its error quotes text meant for a
 				// log.
-				return $this->refused( 'failed', ErrorCode::Internal->value, 'The ability failed inside; this site knows more.' );
+				return $this->refused( 'failed', ErrorCode::Internal->value, 'The ability threw an exception; its text is not passed on.' );
 			}
 			return $this->refused( 'ability_invalid_permissions' === $code ? 'denied' : 'failed', $code, $output->get_error_message() );
 		}

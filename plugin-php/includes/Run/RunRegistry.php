@@ -218,7 +218,7 @@ final class RunRegistry {
 		}
 		if ( count( $found ) > 1 ) {
 			/* translators: 1: beginning of a run id, 2: number of runs. */
-			throw Failure::because( ErrorCode::RunAmbiguous, Sentence::of( __( '"%1$s" fits %2$d of your runs; give more of the run id.', 'codebox' ), $reference, count( $found ) ) );
+			throw Failure::because( ErrorCode::RunAmbiguous, Sentence::of( __( '"%1$s" matches %2$d of your runs; give more of the run id.', 'codebox' ), $reference, count( $found ) ) );
 		}
 		return (string) reset( $found );
 	}

@@ -237,7 +237,7 @@ final class RunService {
 	}
 
 	/**
-	 * The operator may mount directories that are no plugin, theme or configured root; this is recorded in
+	 * The operator may mount directories that are not a plugin, theme or configured root; this is recorded in
 	 * the audit log.
 	 *
 	 * @param array<string, mixed> $host      Values of this site.

@@ -84,7 +84,7 @@ final class AdminScreen {
 			[
 				'id'      => 'wp-codebox-screen',
 				'title'   => __( 'From task to change', 'codebox' ),
-				'content' => '<p>' . esc_html__( 'A task runs in a sandbox beside this site and changes nothing here. What it changed comes back as a bundle. Read the difference of each file, choose the files you approve, and apply only those; or reject the bundle, ask for changes, or discard it.', 'codebox' ) . '</p>',
+				'content' => '<p>' . esc_html__( 'A task runs in a sandbox beside this site and changes nothing here. What it changed comes back as a bundle. Read the diff of each file, choose the files you approve, and apply only those; or reject the bundle, ask for changes, or discard it.', 'codebox' ) . '</p>',
 			]
 		);
 	}

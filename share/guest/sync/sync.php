@@ -107,7 +107,7 @@ final class Sync {
 		$place = $this->places->entry( $question['path'] ?? null );
 		$most  = (int) ( $question['most'] ?? 0 );
 		if ( is_link( $place ) || ! is_file( $place ) ) {
-			throw new Refusal( 'kind', $this->places->show( $question['path'] ) . ' is no regular file' );
+			throw new Refusal( 'kind', $this->places->show( $question['path'] ) . ' is not a regular file' );
 		}
 		$content = @file_get_contents( $place, false, null, 0, $most + 1 );
 		if ( false === $content ) {
@@ -142,7 +142,7 @@ final class Sync {
 			return $found;
 		}
 		if ( ! is_dir( $top ) ) {
-			throw new Refusal( 'kind', $this->places->show( $question['path'] ) . ' is no directory' );
+			throw new Refusal( 'kind', $this->places->show( $question['path'] ) . ' is not a directory' );
 		}
 		$this->walk( $top, 0, (int) ( $question['most'] ?? 0 ), $found );
 		return $found;

@@ -175,7 +175,7 @@ final class Places {
 		$written = '/' . implode( '/', $parts );
 		$root    = $this->root_of( $written, $this->roots );
 		if ( null === $root ) {
-			throw new Refusal( 'outside', $this->show( $path ) . ' is outside the mounts; there are ' . implode( ', ', $this->roots ) );
+			throw new Refusal( 'outside', $this->show( $path ) . ' is outside the mounts; the mounts are ' . implode( ', ', $this->roots ) );
 		}
 		$this->assert_no_git( substr( $written, strlen( $root ) ), $path );
 		return $written;

@@ -223,7 +223,7 @@ final class Reading {
 			throw new Refusal( 'kind', $this->places->show( $path ) . ' is a directory; look with workspace.list' );
 		}
 		if ( 'file' !== filetype( $file ) ) {
-			throw new Refusal( 'kind', $this->places->show( $path ) . ' is no regular file but a ' . filetype( $file ) );
+			throw new Refusal( 'kind', $this->places->show( $path ) . ' is not a regular file but a ' . filetype( $file ) );
 		}
 		if ( ! is_readable( $file ) ) {
 			throw new Refusal( 'io', $this->places->show( $path ) . ' may not be read' );

@@ -85,7 +85,7 @@ final class Search {
 	private function files( string $top, ?string $glob ): \Generator {
 		if ( ! is_dir( $top ) ) {
 			if ( 'file' !== filetype( $top ) ) {
-				throw new Refusal( 'kind', $this->places->show( $this->places->name( $top ) ) . ' is no regular file' );
+				throw new Refusal( 'kind', $this->places->show( $this->places->name( $top ) ) . ' is not a regular file' );
 			}
 			yield $top => $this->places->name( $top );
 			return;
@@ -118,7 +118,7 @@ final class Search {
 		$pattern = "\x01" . $pattern . "\x01" . $flags;
 		if ( str_contains( substr( $pattern, 1, -2 - ( $folded ? 1 : 0 ) ), "\x01" ) || false === @preg_match( $pattern, '' ) ) {
 			$why = error_get_last()['message'] ?? 'it holds a control character';
-			throw new Refusal( 'request', 'pattern is no regular expression: ' . preg_replace( '/^preg_match\(\): /', '', $why ) );
+			throw new Refusal( 'request', 'pattern is not a valid regular expression: ' . preg_replace( '/^preg_match\(\): /', '', $why ) );
 		}
 		return array( $pattern, false );
 	}

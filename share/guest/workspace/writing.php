@@ -76,7 +76,7 @@ final class Writing {
 		$removed   = 0;
 		if ( is_dir( $place ) && ! is_link( $place ) ) {
 			if ( ! $recursive && count( (array) scandir( $place ) ) > 2 ) {
-				throw new Refusal( 'kind', $this->places->show( $request['path'] ) . ' is a directory with entries; say recursive true to delete them all' );
+				throw new Refusal( 'kind', $this->places->show( $request['path'] ) . ' is a directory with entries; set recursive to true to delete them all' );
 			}
 			$this->assert_without_git( $place, $request['path'] );
 			$this->remove_tree( $place, $removed );
@@ -113,7 +113,7 @@ final class Writing {
 		$mode   = isset( $change['mode'] ) ? ( (int) $change['mode'] ) & 0777 : null;
 		if ( file_exists( $place ) ) {
 			if ( 'file' !== filetype( $place ) ) {
-				throw new Refusal( 'kind', $this->places->show( $path ) . ' is no regular file but a ' . filetype( $place ) );
+				throw new Refusal( 'kind', $this->places->show( $path ) . ' is not a regular file but a ' . filetype( $place ) );
 			}
 			$before = file_get_contents( $place );
 			if ( false === $before ) {

@@ -116,7 +116,7 @@ impl World {
             }
             let path = self.place.join(name);
             let parent = path.parent().expect("below the bundle");
-            // A parent that is a file or link is no place for a member.
+            // A parent that is a file or link cannot contain a member.
             if fs::create_dir_all(parent).is_err()
                 || !parent
                     .canonicalize()

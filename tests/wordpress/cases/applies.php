@@ -174,7 +174,7 @@ return static function ( Harness $t ): void {
 				[ $code, , $err ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $out ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] );
 				$t->same( $status, $code, $err );
 			}
-			// The source of the change is no installed code, so only the operator may name another target.
+			// The source of the change is not installed code, so only the operator may name another target.
 			foreach ( [ [ 'directory' => $theme ], [ 'directory' => WP_PLUGIN_DIR . '/sample' ], [ 'directories' => [ '/workspace/code' => WP_PLUGIN_DIR . '/sample' ] ] ] as $named ) {
 				$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => $named ] ) );
 			}

@@ -133,7 +133,7 @@ return static function ( Harness $t ): void {
 			$t->true( count( $ids ) > 5, 'runs are missing' );
 			[ $code, $out, $err ] = $runs( 'list', '--page=2', '--per-page=2', '--format=json', '--fields=run_id,status' );
 			$t->same( [ 0, array_slice( $ids, 2, 2 ) ], [ $code, array_column( json_decode( $out, true ), 'run_id' ) ], $err );
-			$t->contains( 'see the next with --page=3', $err );
+			$t->contains( 'see the next page with --page=3', $err );
 			$t->same( '', $runs( 'list', '--status=running', '--porcelain' )[1] );
 			foreach ( [ [ 'list', '--per-page=0' ], [ 'list', '--per-page=201' ], [ 'list', '--page=0' ], [ 'events', $ids[0], '--after=x' ], [ 'events', $ids[0], '--per-page=1001' ] ] as $bad ) {
 				[ $code, $out, $err ] = $runs( ...$bad );

@@ -110,7 +110,7 @@ return static function ( Harness $t ): void {
 			$done                 = json_decode( $out, true );
 			$t->same( [ 0, true, $id ], [ $code, $done['identical'] ?? null, $done['original']['run_id'] ?? '' ], $err );
 			$t->contains( 'agent | agent says fix', $err );
-			$t->contains( 'The repetition did the same.', $err );
+			$t->contains( 'The repetition had the same result.', $err );
 			file_put_contents( WP_PLUGIN_DIR . '/sample/inc/more.php', "<?php\n" );
 			[ $code, $out, $err ] = $cli( [ 'replay', $id, '--format=csv', '--fields=kind,status' ] );
 			$t->same( [ 3, "kind,status\nbaseline,different\nchanged-file,only-in-original\n" ], [ $code, $out ], $err );

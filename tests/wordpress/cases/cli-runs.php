@@ -51,7 +51,7 @@ return static function ( Harness $t ): void {
 
 			TEXT;
 			$t->same( $expected, $plain( $out ) );
-			$t->same( 1, preg_match( '/^Isolation: full; no network but what the policy names \(.*network namespace/m', $out ) );
+			$t->same( 1, preg_match( '/^Isolation: full; only the network access that the policy allows \(.*network namespace/m', $out ) );
 			foreach ( [
 				"The sandbox can read $fixtures/agent.php as /run/codebox/staged/0-agent.php.",
 				"The sandbox can read $fixtures/check.php as /run/codebox/staged/1-check.php.",

@@ -114,7 +114,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'SAMPLE_ENV' => '1' ], $request['agent']['env'] );
 			$t->same( [ 'kind' => 'user', 'id' => 1 ], $request['provenance']['requester'] );
 			$t->same( [ realpath( ABSPATH ) ], [ $request['wordpress'] ] );
-			$t->true( in_array( realpath( WP_PLUGIN_DIR . '/sample' ), $request['allowed_roots'], true ), 'the plugin is no allowed root' );
+			$t->true( in_array( realpath( WP_PLUGIN_DIR . '/sample' ), $request['allowed_roots'], true ), 'the plugin is not an allowed root' );
 			$t->true( ! in_array( realpath( WP_PLUGIN_DIR ), $request['allowed_roots'], true ), 'the directory of all plugins is an allowed root' );
 			$t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=true' ] );
 			$request = json_decode( (string) file_get_contents( $log ), true );

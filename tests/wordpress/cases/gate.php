@@ -113,7 +113,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'every sentence of the plugin and every failure of a command is translatable',
 		static function () use ( $t ): void {
-			// Strings that are no sentences for a user: a name, CSS classes, formats and log entries.
+			// Strings that are not sentences for a user: a name, CSS classes, formats and log entries.
 			$others      = [ 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', but not every key of the manifest' ];
 			$translators = [ '__', '_n', '_x', 'esc_html__', 'esc_attr__', 'esc_html_e' ];
 			$bare        = [];

@@ -65,7 +65,7 @@ return static function ( Harness $t ): void {
 
 			$error = $replay( $t->made( 'show', [ 'agent_env' => [ 'SAMPLE_ENV' => 'blue' ] ] ) );
 			$t->error( 'wp_codebox_replay_unavailable', 422, $error );
-			$t->same( [ "the value of the agent's variable SAMPLE_ENV" ], $error->get_error_data()['missing'] );
+			$t->same( [ "the value of the agent's environment variable SAMPLE_ENV" ], $error->get_error_data()['missing'] );
 
 			$made = $t->made();
 			rename( $plugin, WP_PLUGIN_DIR . '/../sample-away' );

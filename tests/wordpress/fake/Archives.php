@@ -20,7 +20,7 @@ final class Archives {
 	public static function unpack( string $bytes ): string {
 		$files = str_starts_with( $bytes, self::HEAD ) ? json_decode( substr( $bytes, strlen( self::HEAD ) ), true ) : null;
 		if ( ! is_array( $files ) ) {
-			throw Exception::make( 'wp_codebox_artifact_import_source_invalid', 'The bytes are no archive of a bundle.' );
+			throw Exception::make( 'wp_codebox_artifact_import_source_invalid', 'The bytes are not an archive of a bundle.' );
 		}
 		$directory = sys_get_temp_dir() . '/codebox-fake-import-' . bin2hex( random_bytes( 8 ) );
 		self::write( array_map( 'base64_decode', $files ), $directory );

@@ -221,7 +221,7 @@ final class Artifacts {
 	private static function take( string $site, string $source, array $options ): array {
 		$verification = self::verify( $source );
 		if ( ! $verification['valid'] ) {
-			throw Exception::make( 'wp_codebox_artifact_import_source_invalid', 'The source is no bundle, or does not verify.', [], [ 'violations' => $verification['violations'] ] );
+			throw Exception::make( 'wp_codebox_artifact_import_source_invalid', 'The source is not a bundle, or does not verify.', [], [ 'violations' => $verification['violations'] ] );
 		}
 		$manifest = Bundles::json( $source, 'manifest.json' );
 		if ( ( $options['expected_artifact_id'] ?? $manifest['id'] ) !== $manifest['id'] ) {

@@ -30,13 +30,13 @@ pub enum OverLimit {
 #[non_exhaustive]
 pub enum CanonicalError {
     /// An object has too many keys.
-    #[error("an object has {count} keys, but canonical JSON carries {MAX_KEYS} at most")]
+    #[error("an object has {count} keys, but canonical JSON may have at most {MAX_KEYS}")]
     Keys {
         /// Number of keys in the object.
         count: usize,
     },
     /// A list has too many items.
-    #[error("a list has {count} items, but canonical JSON carries {MAX_ITEMS} at most")]
+    #[error("a list has {count} items, but canonical JSON may have at most {MAX_ITEMS}")]
     Items {
         /// Number of items in the list.
         count: usize,

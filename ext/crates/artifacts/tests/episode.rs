@@ -394,7 +394,7 @@ fn episode_validator_reports_all_issues() {
         ),
         (
             |t| t["steps"][0]["observationRef"] = t["steps"][1]["observationRef"].clone(),
-            &["$.steps[0].observationRef: refers to no observation of this step"],
+            &["$.steps[0].observationRef: does not refer to an observation of this step"],
         ),
         (
             |t| {

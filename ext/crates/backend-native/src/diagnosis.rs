@@ -195,7 +195,7 @@ pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
                     &mut add,
                 );
                 add(
-                    "No seccomp filter could be installed, or it does not answer as it should.".to_owned(),
+                    "No seccomp filter could be installed, or it does not return the expected results.".to_owned(),
                     "The kernel must be built with CONFIG_SECCOMP_FILTER; an older filter must let seccomp(2) pass.".to_owned(),
                 );
             }
@@ -243,7 +243,7 @@ fn landlock(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
                 "Landlock is off: the active security modules are {}.",
                 facts.lsm.join(",")
             ),
-            "Add `landlock` to the lsm= kernel parameter and start anew.".to_owned(),
+            "Add `landlock` to the lsm= kernel parameter and reboot.".to_owned(),
         );
     }
     filtered(facts, "uses Landlock", "SystemCallFilter=", add);

@@ -33,7 +33,7 @@ pub fn inherited_descriptor(number: i32) -> io::Result<OwnedFd> {
     if number <= 2 {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "descriptors 0 to 2 are not for passing on",
+            "descriptors 0 to 2 cannot be passed on",
         ));
     }
     // SAFETY: `fcntl(F_DUPFD_CLOEXEC)` only reads the number and fails with EBADF when it is not

@@ -255,7 +255,7 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
         ],
         ("overlay", libc::EINVAL | libc::ENODEV | libc::EPERM | libc::EOPNOTSUPP) => &[
             "Overlay mounts in user namespaces need Linux 6.6 or newer with CONFIG_OVERLAY_FS and user xattrs on tmpfs.",
-            "A source on a network or FUSE file system, or on two overlays already (a container in a container), cannot be the lower of another one, for overlays stack two deep at most: mount a copy.",
+            "A source on a network or FUSE file system, or on two overlays already (a container in a container), cannot be the lower layer of another overlay, because overlays stack two deep at most: mount a copy.",
         ],
         ("bind", libc::EFBIG) => &[
             "Single files are copied into the guest's memory, at most 16 MiB each and 256 MiB together: mount their directory instead.",

@@ -209,7 +209,7 @@ fn identified(
         GuestIdentity::Own(spawner) => {
             let id = spawner.id();
             if kernel_ids(pid) != Some([id, id]) {
-                return Err("the guest does not have the identity made for it");
+                return Err("the guest does not run as the uid and gid allocated for it");
             }
             row.enforced = Enforcement::Enforced;
             row.by = "a kernel uid and gid that nothing else on this host has".to_owned();

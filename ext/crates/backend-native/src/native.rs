@@ -411,7 +411,7 @@ fn copies<'a>(
             let fd = fd.try_clone().map_err(|e| {
                 ErrorBody::new(
                     ErrorCode::RunFailed,
-                    format!("a mount cannot be looked at: {e}"),
+                    format!("a mount cannot be inspected: {e}"),
                 )
             })?;
             Ok((index, fd))
@@ -455,7 +455,7 @@ impl NativeRuntime {
             },
             ExecEnd::TimedOut => ExecutionEnd::TimedOut,
             ExecEnd::MemoryLimit => ExecutionEnd::LimitReached {
-                error: self.memory_error("all its processes together were over"),
+                error: self.memory_error("all its processes together exceeded"),
             },
             ExecEnd::DiskLimit => ExecutionEnd::LimitReached {
                 error: self.disk_error(),

@@ -67,7 +67,7 @@ pub enum PhpError {
     },
     /// The program did not run.
     #[error(
-        "PHP {path:?} could not be asked for its settings ({detail}); check that `php -v` works for this user"
+        "PHP {path:?} did not print its settings ({detail}); check that `php -v` works for this user"
     )]
     Silent {
         /// Canonical path.

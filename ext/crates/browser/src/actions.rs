@@ -342,7 +342,7 @@ impl Page<'_> {
             }
             if Instant::now() >= until {
                 return Err(timeout(
-                    &format!("waiting for an address with {}", cut(part, 200)),
+                    &format!("waiting for a URL that contains {}", cut(part, 200)),
                     began,
                 ));
             }

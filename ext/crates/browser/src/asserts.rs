@@ -152,7 +152,7 @@ impl Assertion {
             | Form::State(s, _) => s.is_empty(),
         };
         if empty {
-            return fail("something must stand behind the colon");
+            return fail("a value must follow the colon");
         }
         Ok(Self {
             text: text.to_owned(),

@@ -124,11 +124,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "route-host",
-        "requests go where their host says; serve the other host's answers from the site",
+        "requests always go to the host in their URL; serve the other host's responses from the site",
     ),
     (
         "route-host-drain",
-        "requests go where their host says; use block-host",
+        "requests always go to the host in their URL; use block-host",
     ),
     (
         "preview-mode",
@@ -136,30 +136,24 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "observe",
-        "console, errors and network are always observed; capture says what is kept",
+        "console, errors and network are always observed; capture selects what is stored",
     ),
     ("stall-timeout", "use timeout and step-timeout"),
-    (
-        "action-corpus-json",
-        "steps are given one by one in steps-json",
-    ),
-    (
-        "adaptive-exploration-json",
-        "steps are given one by one in steps-json",
-    ),
+    ("action-corpus-json", "list each step in steps-json"),
+    ("adaptive-exploration-json", "list each step in steps-json"),
     (
         "transport-faults-json",
-        "requests are not made to fail; throttle=offline cuts all of them",
+        "single requests cannot be made to fail; throttle=offline fails all of them",
     ),
     (
         "browser-environment-json",
-        "give viewport, locale, timezone and the like one by one",
+        "set viewport, locale, timezone and so on as separate arguments",
     ),
     (
         "max-dom-snapshot-elements",
-        "no snapshots of the document are taken; capture has html and accessibility",
+        "DOM snapshots are not supported; capture has html and accessibility",
     ),
-    ("output-dir", "files go into the bundle"),
+    ("output-dir", "files are stored in the bundle"),
 ];
 
 /// Parses a call that the registry has accepted.

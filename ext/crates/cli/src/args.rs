@@ -47,8 +47,8 @@ Environment:
   WP_CODEBOX_BROWSER                   instead of --browser
   WP_CODEBOX_PHP                       instead of --php
   WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS  longest --preview-hold, 3600 to 86400
-  WP_CODEBOX_REQUIRE_SOURCE_SHA256     1: a recipe names the sha256 of archives
-  COLUMNS                              width of help, where no terminal says it
+  WP_CODEBOX_REQUIRE_SOURCE_SHA256     1: archives in recipes need a sha256
+  COLUMNS                              width of help without a terminal
   NO_COLOR                             if set, no colours in help and errors
 
 Files:

@@ -232,11 +232,11 @@ fn wordpress(settings: &Settings) -> Check {
         return ok(ID, format!("{version} at {}", directory.display()));
     }
     Check {
-        fix: Some("name a directory with WordPress in it, one that holds wp-includes".to_owned()),
+        fix: Some("set a directory that contains WordPress, with wp-includes in it".to_owned()),
         ..Check::new(
             ID,
             Status::Error,
-            format!("{} holds no WordPress", directory.display()),
+            format!("{} does not contain WordPress", directory.display()),
         )
     }
 }

@@ -87,10 +87,14 @@ fn cgroups(state: &StateDir, report: &mut GcReport) {
         bytes: 0,
         reason: GcReason::Orphaned,
     }));
-    report.failed.extend((0..found.left).map(|_| GcFailure {
-        kind: GcKind::Cgroup,
-        id: "cgroup".to_owned(),
-        message: "the group of a dead run stays: run this as root, who made it".to_owned(),
+    report.failed.extend((0..found.left).map(|_| {
+        GcFailure {
+            kind: GcKind::Cgroup,
+            id: "cgroup".to_owned(),
+            message:
+                "the cgroup of a dead run cannot be removed: root created it, so run this as root"
+                    .to_owned(),
+        }
     }));
 }
 

@@ -12,7 +12,7 @@ use wp_codebox_contracts::{ErrorBody, schema_id};
 /// State of standard output; one per process, like the descriptor.
 static FATE: AtomicU8 = AtomicU8::new(WHOLE);
 const WHOLE: u8 = 0;
-/// The reader closed the pipe, as `head` does. This is no error.
+/// The reader closed the pipe, as `head` does. This is not an error.
 const LEFT: u8 = 1;
 /// Writing failed, for example on a full disk: the output is incomplete.
 const LOST: u8 = 2;

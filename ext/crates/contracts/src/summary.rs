@@ -60,16 +60,16 @@ impl SummaryCode {
             Self::TimedOut => "The run timed out",
             Self::Cancelled => "The run was cancelled",
             Self::InterruptedHeld => {
-                "the supervisor of this run died while its sandbox was held: what was done in it is in the bundle, what it changed is lost but for its snapshots"
+                "the supervisor of this run died while its sandbox was held: the bundle has the record of its commands; its changes are lost except for its snapshots"
             }
             Self::InterruptedSecret => {
-                "the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again"
+                "the supervisor of this run died after its guest had ended; the changes made in the guest contain a secret and are not in the bundle: run again"
             }
             Self::InterruptedChange => {
                 "the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved"
             }
             Self::InterruptedJournal => {
-                "the supervisor of this run died before what its guest changed was saved; only its journal is left, run again"
+                "the supervisor of this run died before the changes of its guest were saved; only the journal of the run is left: run again"
             }
             Self::InterruptedEmpty => {
                 "the supervisor of this run died before anything ran in its sandbox; run again"

@@ -96,7 +96,7 @@ fn listed(known: &[String]) -> String {
     if known.is_empty() {
         "none is installed".to_owned()
     } else {
-        format!("there are {}", known.join(", "))
+        format!("available: {}", known.join(", "))
     }
 }
 
@@ -147,7 +147,7 @@ pub fn parse_preset(name: &str, bytes: &[u8]) -> Result<AgentPreset, PresetError
 /// Returns the first fault of a preset.
 fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
     if preset.schema != schema_id::AGENT_PRESET || preset.name != name {
-        return Some("its schema or its name is another".to_owned());
+        return Some("its schema or its name is not the expected one".to_owned());
     }
     if !is_relative(&preset.program) {
         return Some("program must be a path below its directory".to_owned());
@@ -174,12 +174,14 @@ fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
     }
     for variable in preset.env.keys() {
         if let Err(why) = check_env_name(variable) {
-            return Some(format!("{variable:?} is no environment name: {why}"));
+            return Some(format!(
+                "{variable:?} is not a valid environment variable name: {why}"
+            ));
         }
     }
     for file in preset.files.keys() {
         if !is_relative(file) || file.contains('/') {
-            return Some(format!("{file:?} is no file name"));
+            return Some(format!("{file:?} is not a file name"));
         }
     }
     let empty = Values::default();
@@ -344,12 +346,12 @@ impl<'a> Values<'a> {
                 continue;
             }
             let (Some(end), true) = (here.find('}'), here.starts_with('{')) else {
-                return Err(format!("{template:?} has a brace alone"));
+                return Err(format!("{template:?} has an unmatched brace"));
             };
             let name = &here[1..end];
             let known = NAMES.contains(&name) || (name == "goal" && goal == Goal::Known);
             if !known {
-                return Err(format!("{{{name}}} is no name of a template here"));
+                return Err(format!("{{{name}}} is not a known placeholder here"));
             }
             out.push_str(self.0.get(name).copied().unwrap_or_default());
             rest = &here[end + 1..];

@@ -21,7 +21,7 @@ const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 #[non_exhaustive]
 pub enum ComponentError {
     /// Too many entries of one kind.
-    #[error("there are more than {most} {what}; a run takes at most that many")]
+    #[error("a run can have at most {most} {what}")]
     TooMany {
         /// Kind of entries: components or agent bundles.
         what: &'static str,

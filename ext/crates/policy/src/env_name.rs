@@ -9,7 +9,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 pub enum EnvNameError {
     /// The name is malformed.
     #[error(
-        "a variable's name has capitals, digits and _ only, and does not begin with a digit; a secret's has at most 64"
+        "the name of a variable has only capital letters, digits and _ and does not begin with a digit; the name of a secret has at most 64 characters"
     )]
     Malformed,
     /// The guest sets the variable itself, or the variable changes the behaviour of programs.
@@ -27,7 +27,9 @@ impl EnvNameError {
     #[must_use]
     pub fn body(&self, name: &str) -> ErrorBody {
         let message = match self {
-            Self::Malformed => format!("environment name {name:?} is not accepted: {self}"),
+            Self::Malformed => {
+                format!("environment variable name {name:?} is not accepted: {self}")
+            }
             Self::Reserved { .. } => self.to_string(),
         };
         ErrorBody::new(ErrorCode::InputInvalid, message)
@@ -65,7 +67,7 @@ mod tests {
             let error = check_env_name(name).unwrap_err();
             assert_eq!(error, EnvNameError::reserved(name));
             assert!(error.to_string().contains("guest's own"), "{error}");
-            assert!(!error.to_string().contains("capitals"), "{error}");
+            assert!(!error.to_string().contains("capital"), "{error}");
         }
         for text in ["", "a", "1A", "A B", "A=B", "sk-0123456789"] {
             let error = check_env_name(text).unwrap_err();

@@ -46,7 +46,7 @@ pub enum MountError {
     },
     /// The source is on the deny list.
     #[error(
-        "{subject} must not be mounted: it is, holds or lies in {what}; mount the plugin or theme directory itself"
+        "{subject} must not be mounted: it is, contains or is inside {what}; mount the plugin or theme directory itself"
     )]
     Denied {
         /// Target of the mount; the message must not repeat a host path to a remote caller.
@@ -196,9 +196,10 @@ pub fn check_state_location(state_dir: &str, wordpress: &str) -> Result<(), Erro
         return Ok(());
     }
     let message =
-        "the state directory lies in WordPress, whose files a web server hands out".to_owned();
+        "the state directory is inside the WordPress directory, whose files a web server serves"
+            .to_owned();
     Err(ErrorBody::new(ErrorCode::StateDirInvalid, message)
-        .hint("move it out of WordPress, and remove keys/host.ed25519 in it: a key that could be served is no secret"))
+        .hint("move it out of WordPress, and remove keys/host.ed25519 in it: a key that could be served is not secret"))
 }
 
 /// Checks the canonical path of an opened source directory. `subject` names the mount in error

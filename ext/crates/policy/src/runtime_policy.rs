@@ -108,7 +108,7 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
             malformed(
                 "unknown-field",
                 &key.chars().take(100).collect::<String>(),
-                &format!("a policy has no such key; it takes {}", KEYS.join(", ")),
+                &format!("unknown key; a policy accepts {}", KEYS.join(", ")),
             );
         }
     }
@@ -211,9 +211,9 @@ fn exposed(document: &Value, secrets: SecretsPolicy) -> Result<Vec<String>, &'st
     }
     let names = field::<Vec<String>>(document, "expose_secrets")
         .filter(|names| names.iter().all(|name| crate::check_secret_name(name).is_ok()))
-        .ok_or("must be a list of environment names, capitals, digits and _, and none of the guest's own variables")?;
+        .ok_or("must be a list of environment variable names (capital letters, digits and _), without the guest's own variables")?;
     if !names.is_empty() && secrets == SecretsPolicy::None {
-        return Err("names secrets although \"secrets\" is \"none\"; say \"connector-scoped\"");
+        return Err("lists secrets although \"secrets\" is \"none\"; set \"connector-scoped\"");
     }
     Ok(names)
 }

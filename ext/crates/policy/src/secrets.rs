@@ -55,7 +55,7 @@ const OWN_PREFIXES: &[&str] = &[
 #[non_exhaustive]
 pub enum SecretError {
     /// The policy allows no secrets.
-    #[error("the policy allows no secrets; give none, or say \"secrets\": \"connector-scoped\"")]
+    #[error("the policy allows no secrets; give none, or set \"secrets\": \"connector-scoped\"")]
     NotAllowed,
     /// The run has too many secrets.
     #[error("{count} secrets are given, at most {MAX_SECRETS} are accepted")]
@@ -72,7 +72,7 @@ pub enum SecretError {
         why: EnvNameError,
     },
     /// Another secret or the agent's environment already uses the name.
-    #[error("the name {name} is given twice; each secret needs one of its own")]
+    #[error("the secret name {name} is given twice; each secret needs a unique name")]
     Twice {
         /// Name of the secret.
         name: String,
@@ -105,7 +105,7 @@ pub enum SecretError {
     },
     /// The policy exposes the model's API key to the guest.
     #[error(
-        "the policy exposes {name}, which opens the model; take it out of expose_secrets: the guest's programs use it without holding it"
+        "the policy exposes {name}, the key of the model; remove it from expose_secrets: the guest's programs use the model without seeing the key"
     )]
     ModelExposed {
         /// Name of the secret.
@@ -113,7 +113,7 @@ pub enum SecretError {
     },
     /// The model names a secret that the run does not have.
     #[error(
-        "the model needs the secret {name}, which the run was not given; give it, or name none"
+        "the model needs the secret {name}, which the run does not have; add it to the run, or leave out the name of the key"
     )]
     ModelWithout {
         /// Name of the secret.

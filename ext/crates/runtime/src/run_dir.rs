@@ -49,7 +49,7 @@ pub enum RunDirError {
         limit: usize,
     },
     /// A file of the run directory cannot be created or read.
-    #[error("cannot {what} of the run")]
+    #[error("cannot {what}")]
     Io {
         /// Attempted operation.
         what: &'static str,
@@ -105,7 +105,7 @@ impl RunDir {
         let runs = state.ensure(&["sites", site.as_str(), "runs"])?;
         let marker = active.join(run.run_id.as_str());
         let mark = {
-            let _turn = lock_site(&active).map_err(io("wait for other starts"))?;
+            let _turn = lock_site(&active).map_err(io("wait until other runs have started"))?;
             let running = count_alive(&active).map_err(io("list the active runs"))?;
             if running >= limit {
                 return Err(RunDirError::Busy {
@@ -113,17 +113,19 @@ impl RunDir {
                     limit,
                 });
             }
-            make_marker(&active, &run.run_id).map_err(io("make the marker"))?
+            make_marker(&active, &run.run_id).map_err(io("create the marker of the run"))?
         };
         let path = runs.join(run.run_id.as_str());
         if let Err(error) = rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700)) {
             // If the removal fails, reaping settles the marker.
             let _ = fs::remove_file(&marker);
-            return Err(io("make the directory")(error.into()));
+            return Err(io("create the directory of the run")(error.into()));
         }
-        let lease = take_lease(&path, OFlags::CREATE).map_err(io("take the lease"))?;
+        let lease = take_lease(&path, OFlags::CREATE).map_err(io("take the lease of the run"))?;
         let record = RunRecord::begun(run);
-        record.write(&path).map_err(io("write the record"))?;
+        record
+            .write(&path)
+            .map_err(io("write the record of the run"))?;
         Ok(Self {
             record: Arc::new(LiveRecord::new(path.clone(), record)),
             path,
@@ -147,7 +149,7 @@ impl RunDir {
     /// Returns `scratch/<name>`, created if it is missing.
     pub fn scratch(&self, name: &str) -> Result<PathBuf, RunDirError> {
         let path = self.path.join("scratch").join(name);
-        fs::create_dir_all(&path).map_err(io("make the scratch directory"))?;
+        fs::create_dir_all(&path).map_err(io("create the scratch directory of the run"))?;
         Ok(path)
     }
 
@@ -164,14 +166,14 @@ impl RunDir {
             .recursive(true)
             .mode(0o700)
             .create(&path)
-            .map_err(io("make the salvage directory"))?;
+            .map_err(io("create the salvage directory of the run"))?;
         Ok(path)
     }
 
     /// Writes `result.json` with mode 0600. It is written before the terminal record, so a reader
     /// that finds the terminal record also finds the result.
     pub fn write_result(&self, result: &RunResult) -> Result<(), RunDirError> {
-        let failed = io("write the result");
+        let failed = io("write the result of the run");
         let mut bytes = serde_json::to_vec(result).map_err(|e| failed(e.into()))?;
         bytes.push(b'\n');
         replace_file(&self.path, RESULT_FILE, &bytes).map_err(failed)
@@ -179,12 +181,14 @@ impl RunDir {
 
     /// Writes the terminal record and removes data that only a live run needs.
     pub fn settle(self, ending: Ending, scratch: Scratch) -> Result<(), RunDirError> {
-        self.record.end(ending).map_err(io("write the record"))?;
+        self.record
+            .end(ending)
+            .map_err(io("write the record of the run"))?;
         remove_leftovers(&self.path);
         if scratch == Scratch::Remove {
             remove_scratch(&self.path);
         }
-        fs::remove_file(&self.marker).map_err(io("remove the marker"))
+        fs::remove_file(&self.marker).map_err(io("remove the marker of the run"))
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn explained(mut ending: Ending, record: &RunRecord, run: &Path) -> E
     if kills > 0 {
         told["hostOomKills"] = json!(kills);
         error.message.push_str(&format!(
-            "; meanwhile the kernel ended {kills} process(es) of this host for want of memory"
+            "; meanwhile the kernel ended {kills} process(es) of this host because memory ran out"
         ));
     }
     error.message.push(')');

@@ -69,7 +69,7 @@ impl ParentLine<'_> {
         if open.gone {
             Some("the caller of the run is gone")
         } else if self.attachment.mode() == RunMode::Detached {
-            Some("the run is detached, and nobody answers for its host")
+            Some("the run is detached: no process of its host executes tools")
         } else if self.cancellation.reason().is_some() {
             Some("the run is being cancelled")
         } else {
@@ -90,7 +90,7 @@ impl Parent for ParentLine<'_> {
         }
         if !self.outbox.send_now(&Frame::ToolRequest { request }) {
             self.answers.lock().request_id = None;
-            return ParentAnswer::Unavailable("the caller of the run does not listen");
+            return ParentAnswer::Unavailable("the caller of the run does not read requests");
         }
         let mut open = self.answers.lock();
         loop {

@@ -75,11 +75,11 @@ function action_terms( Arguments $arguments ): array {
 	$boundary = $arguments->word( 'destructive-boundary', array( 'sandbox', 'none' ), 'sandbox' );
 	$wanted   = $arguments->first( 'capability' );
 	if ( $mutates && 'none' === $boundary ) {
-		throw new Refusal( 'destructive-boundary', 'the action may change the site and names no boundary: say mutates=0, or leave destructive-boundary out' );
+		throw new Refusal( 'destructive-boundary', 'the action may change the site, but destructive-boundary is none: set mutates=0, or leave destructive-boundary out' );
 	}
 	$granted = '' === $wanted || current_user_can( $wanted );
 	if ( ! $granted ) {
-		throw new Refusal( 'capability', sprintf( '%s has not the capability %s', null === $user ? 'nobody' : $user->user_login, Arguments::shown( $wanted ) ) );
+		throw new Refusal( 'capability', sprintf( '%s does not have the capability %s', null === $user ? 'nobody' : $user->user_login, Arguments::shown( $wanted ) ) );
 	}
 	return array(
 		'mutates'             => $mutates,

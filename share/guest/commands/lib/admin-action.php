@@ -36,7 +36,7 @@ function admin_action( Arguments $arguments ): array {
 		throw Refusal::input( 'the kind of destructive-boundary-json is sandbox or none' );
 	}
 	if ( 'none' === $boundary && 'GET' !== $method ) {
-		throw new Refusal( 'destructive-boundary', 'the action may change the site and names no boundary: leave destructive-boundary-json out' );
+		throw new Refusal( 'destructive-boundary', 'the action may change the site, but the kind of destructive-boundary-json is none: leave it out' );
 	}
 	list( $user, $session ) = admin_session( $asked );
 	$params = (array) ( $asked['params'] ?? array() );

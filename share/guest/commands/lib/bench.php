@@ -88,7 +88,7 @@ final class Bench {
 				$rows[] = array(
 					'id'      => $id,
 					'status'  => 'failed',
-					'message' => sprintf( 'not begun: %d seconds were over', self::SECONDS ),
+					'message' => sprintf( 'not started: the limit of %d seconds had passed', self::SECONDS ),
 				);
 				continue;
 			}
@@ -122,12 +122,12 @@ final class Bench {
 			foreach ( $this->arguments->json( 'workloads-json' ) as $row ) {
 				$id = is_array( $row ) ? $row['id'] ?? null : null;
 				if ( ! is_string( $id ) || 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/D', $id ) || isset( $found[ $id ] ) ) {
-					throw Refusal::input( 'workloads-json must be a list of {id, type, …} with ids of their own: letters, digits, dots, - and _' );
+					throw Refusal::input( 'workloads-json must be a list of {id, type, …} with unique ids: letters, digits, dots, - and _' );
 				}
 				$found[ $id ] = match ( $row['type'] ?? 'php' ) {
 					'php' => $this->program( Arguments::closed( $row, array( 'id', 'type', 'file', 'code' ), "workloads-json $id" ), "workloads-json $id" ),
 					'rest' => $this->request( Arguments::closed( $row, array( 'id', 'type', 'path', 'method', 'params' ), "workloads-json $id" ), $id ),
-					default => throw Refusal::input( sprintf( 'workloads-json %s has type %s, but there are php and rest', $id, Arguments::shown( $row['type'] ) ) ),
+					default => throw Refusal::input( sprintf( 'workloads-json %s has type %s, but the types are php and rest', $id, Arguments::shown( $row['type'] ) ) ),
 				};
 			}
 		} else {
@@ -137,7 +137,7 @@ final class Bench {
 		}
 		$wanted = $this->arguments->texts( 'scenario-ids-json' );
 		foreach ( array_diff( $wanted, array_keys( $found ) ) as $id ) {
-			throw Refusal::input( sprintf( 'scenario-ids-json names %s, but there are %s', Arguments::shown( $id ), cut( implode( ', ', array_keys( $found ) ), 500 ) ) );
+			throw Refusal::input( sprintf( 'scenario-ids-json lists %s, but the workloads are %s', Arguments::shown( $id ), cut( implode( ', ', array_keys( $found ) ), 500 ) ) );
 		}
 		$found = $wanted ? array_intersect_key( $found, array_flip( $wanted ) ) : $found;
 		if ( array() === $found || count( $found ) > self::WORKLOADS ) {
@@ -213,7 +213,7 @@ final class Bench {
 			$setup && $setup();
 			for ( $i = -$warmup; $i < $iterations; $i++ ) {
 				if ( hrtime( true ) > $end ) {
-					throw new \RuntimeException( sprintf( 'not finished: %d seconds were over', self::SECONDS ) );
+					throw new \RuntimeException( sprintf( 'not finished: the limit of %d seconds had passed', self::SECONDS ) );
 				}
 				'cache' === $between && wp_cache_flush();
 				gc_collect_cycles();

@@ -58,7 +58,7 @@ final class Block {
 			$document['source'] = cut( $this->arguments->text( 'source' ), 500 );
 		}
 		if ( null === $type ) {
-			throw Refusal::failed( "no block $name is registered on the server; wordpress.runtime-discovery and wordpress.execution-surfaces tell which are", $document );
+			throw Refusal::failed( "no block $name is registered on the server; wordpress.runtime-discovery and wordpress.execution-surfaces list the registered ones", $document );
 		}
 		$document['dynamic'] = $type->is_dynamic();
 		$document['checks']  = array();
@@ -124,7 +124,7 @@ final class Block {
 			// WordPress drops a value of the wrong type, or uses the default instead.
 			$invalid  = array_keys( array_filter( $known, static fn ( $value, $name ): bool => ! array_key_exists( $name, $prepared ) || $prepared[ $name ] !== $value, ARRAY_FILTER_USE_BOTH ) );
 			$checks[] = self::check( 'attributes-known', array() === $unknown, 'unknown: ' . implode( ', ', array_slice( $unknown, 0, 20 ) ) );
-			$checks[] = self::check( 'attributes-valid', array() === $invalid, 'not of their type: ' . implode( ', ', array_slice( $invalid, 0, 20 ) ) );
+			$checks[] = self::check( 'attributes-valid', array() === $invalid, 'wrong type: ' . implode( ', ', array_slice( $invalid, 0, 20 ) ) );
 		}
 		if ( 'serialize' !== $mode ) {
 			$again    = parse_blocks( $markup );

@@ -29,7 +29,7 @@ final class Content_Files {
 	public function __construct( private readonly array $include, private readonly array $exclude ) {
 		foreach ( array_merge( $include, $exclude ) as $pattern ) {
 			if ( str_starts_with( $pattern, '/' ) || in_array( '..', explode( '/', $pattern ), true ) ) {
-				throw Refusal::input( sprintf( '%s is no pattern below wp-content: write plugins/example/* or uploads', Arguments::shown( $pattern ) ) );
+				throw Refusal::input( sprintf( '%s is not a pattern below wp-content: write plugins/example/* or uploads', Arguments::shown( $pattern ) ) );
 			}
 		}
 	}

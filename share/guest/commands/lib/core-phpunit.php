@@ -28,7 +28,7 @@ function core_phpunit( Arguments $arguments ): array {
 	$core  = $arguments->has( 'core-root' ) ? directory_at( 'core-root', $arguments->text( 'core-root' ) ) : null;
 	$tests = $arguments->has( 'tests-dir' ) ? directory_at( 'tests-dir', $arguments->text( 'tests-dir' ), (string) $core ) : ( null === $core ? null : "$core/tests/phpunit" );
 	if ( null === $tests || ! is_file( "$tests/includes/bootstrap.php" ) ) {
-		throw Refusal::unsupported( sprintf( 'the tests of WordPress are not in this guest (%s); they are no part of a release: mount a development checkout and name it with core-root, or its tests/phpunit with tests-dir', null === $tests ? 'neither core-root nor tests-dir is given' : 'no ' . guest_path( $tests ) . '/includes/bootstrap.php' ) );
+		throw Refusal::unsupported( sprintf( 'the tests of WordPress are not in this guest (%s); they are not part of a release: mount a development checkout and name it with core-root, or its tests/phpunit with tests-dir', null === $tests ? 'neither core-root nor tests-dir is given' : 'no ' . guest_path( $tests ) . '/includes/bootstrap.php' ) );
 	}
 	$core    = $core ?? dirname( $tests, 2 );
 	$defines = config_defines( $arguments );

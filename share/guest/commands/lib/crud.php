@@ -165,7 +165,7 @@ final class Crud {
 	private function taxonomy(): string {
 		$taxonomy = $this->operation['taxonomy'] ?? 'category';
 		if ( ! is_string( $taxonomy ) || ! taxonomy_exists( $taxonomy ) ) {
-			throw Refusal::input( sprintf( 'there is no taxonomy %s; there are %s', Arguments::shown( $taxonomy ), cut( implode( ', ', get_taxonomies() ), 500 ) ) );
+			throw Refusal::input( sprintf( 'there is no taxonomy %s; available: %s', Arguments::shown( $taxonomy ), cut( implode( ', ', get_taxonomies() ), 500 ) ) );
 		}
 		return $taxonomy;
 	}

@@ -110,7 +110,7 @@ function ask_own( string $target, string $method, Arguments $arguments ): array 
  */
 function ask_outside( string $url, string $method, Arguments $arguments ): array {
 	if ( '' === (string) getenv( 'http_proxy' ) ) {
-		throw new Refusal( 'egress-denied', 'nothing leaves this guest: allow the host in the policy of the run' );
+		throw new Refusal( 'egress-denied', 'this guest has no network access: allow the host in the policy of the run' );
 	}
 	if ( ! function_exists( 'curl_init' ) ) {
 		throw Refusal::unsupported( 'the PHP of this guest has no curl' );

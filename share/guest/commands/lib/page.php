@@ -243,7 +243,7 @@ function page_target( Arguments $arguments, string $fallback ): string {
 	}
 	$target = '/' . ltrim( $target, '/' );
 	if ( strlen( $target ) > 4096 || 1 === preg_match( '/[\x00-\x20\x7f]/', $target ) || 1 === preg_match( '~(?:^|/)\.\.(?:/|$)~', rawurldecode( (string) parse_url( 'http://localhost' . $target, PHP_URL_PATH ) ) ) ) {
-		throw Refusal::input( sprintf( '%s is no path of a page', Arguments::shown( $target ) ) );
+		throw Refusal::input( sprintf( '%s is not the path of a page', Arguments::shown( $target ) ) );
 	}
 	$query = http_build_query( $arguments->object( 'query-json' ) );
 	return '' === $query ? $target : $target . ( str_contains( $target, '?' ) ? '&' : '?' ) . $query;

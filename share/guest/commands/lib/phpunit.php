@@ -74,7 +74,7 @@ final class Phpunit {
 				return root() . $path;
 			}
 		}
-		throw Refusal::input( 'nothing says which tests are meant: give plugin-slug or cwd, or mount a plugin' );
+		throw Refusal::input( 'no tests are selected: give plugin-slug or cwd, or mount a plugin' );
 	}
 
 	/**

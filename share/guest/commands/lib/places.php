@@ -19,7 +19,7 @@ namespace WPCodebox\Guest\Command;
 function directory_at( string $name, string $path, string $base = '' ): string {
 	$place = place_at( $path, $base );
 	if ( null === $place || ! is_dir( $place ) ) {
-		throw Refusal::input( sprintf( '%s is %s, which is no directory of this guest', $name, Arguments::shown( $path ) ) );
+		throw Refusal::input( sprintf( '%s is %s, which is not a directory in this guest', $name, Arguments::shown( $path ) ) );
 	}
 	return $place;
 }
@@ -34,7 +34,7 @@ function directory_at( string $name, string $path, string $base = '' ): string {
 function file_at( string $name, string $path, string $base = '' ): string {
 	$place = place_at( $path, $base );
 	if ( null === $place || ! is_file( $place ) || ! is_readable( $place ) ) {
-		throw Refusal::input( sprintf( '%s is %s, which is no file of this guest%s', $name, Arguments::shown( $path ), '' === $base || str_starts_with( $path, '/' ) ? '' : ' below ' . guest_path( $base ) ) );
+		throw Refusal::input( sprintf( '%s is %s, which is not a file in this guest%s', $name, Arguments::shown( $path ), '' === $base || str_starts_with( $path, '/' ) ? '' : ' below ' . guest_path( $base ) ) );
 	}
 	return $place;
 }

@@ -31,7 +31,7 @@ function plugin_check( Arguments $arguments ): array {
 	$checks = $arguments->texts( 'checks' );
 	foreach ( $checks as $check ) {
 		if ( 1 !== preg_match( '/^[a-z0-9_-]{1,100}$/D', $check ) ) {
-			throw Refusal::input( sprintf( 'checks has %s, which is no name of a check', Arguments::shown( $check ) ) );
+			throw Refusal::input( sprintf( 'checks has %s, which is not the name of a check', Arguments::shown( $check ) ) );
 		}
 	}
 	$tool = array_keys( is_dir( WP_PLUGIN_DIR . '/plugin-check' ) ? get_plugins( '/plugin-check' ) : array() );
@@ -84,7 +84,7 @@ function plugin_check( Arguments $arguments ): array {
 		$said = cut( trim( '' !== trim( $stderr ) ? $stderr : $stdout ), 500 );
 		// Plugin Check reports a check that it skipped as unknown.
 		$left = $document['runtime']['ran'] ? '' : sprintf( ' (checks that run the plugin were left out: %s)', $document['runtime']['reason'] );
-		throw Refusal::failed( sprintf( 'Plugin Check did not come to an end (status %d): %s%s', $status, $said, $left ), $document );
+		throw Refusal::failed( sprintf( 'Plugin Check did not finish (status %d): %s%s', $status, $said, $left ), $document );
 	}
 	$errors    = count( array_filter( $findings, static fn ( array $finding ): bool => 'ERROR' === $finding['type'] ) );
 	$document += array(

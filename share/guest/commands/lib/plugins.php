@@ -30,7 +30,7 @@ final class Plugins {
 		$root  = untrailingslashit( WP_PLUGIN_DIR ) . '/';
 		$given = trim( str_starts_with( $given, $root ) ? substr( $given, strlen( $root ) ) : $given, '/' );
 		if ( 1 === preg_match( '~(?:^|/)\.\.?(?:/|$)|[\x00\\\\]~', $given ) || str_starts_with( $arguments->first( 'plugin', 'path', 'slug' ), '/' ) && ! str_starts_with( $arguments->first( 'plugin', 'path', 'slug' ), $root ) ) {
-			throw Refusal::input( sprintf( 'a plugin lies below %s', $root ) );
+			throw Refusal::input( sprintf( 'a plugin must be below %s', $root ) );
 		}
 		$file = $arguments->first( 'file' );
 		wp_clean_plugins_cache( false );
@@ -94,7 +94,7 @@ final class Plugins {
 	 */
 	public static function change( string $file, string $action, bool $network ): void {
 		if ( $network && ! is_multisite() ) {
-			throw Refusal::input( 'network is set, but the site is no network' );
+			throw Refusal::input( 'network is set, but the site is not a multisite network' );
 		}
 		if ( 'deactivate' === $action ) {
 			deactivate_plugins( $file, false, $network );
@@ -105,7 +105,7 @@ final class Plugins {
 			}
 		}
 		if ( is_plugin_active( $file ) !== ( 'activate' === $action ) ) {
-			throw new Refusal( 'plugin-refused', sprintf( '%s was asked to %s and did not', $file, $action ) );
+			throw new Refusal( 'plugin-refused', sprintf( '%s did not %s as requested', $file, $action ) );
 		}
 	}
 

@@ -88,7 +88,7 @@ function shell_words( string $line ): array {
 		}
 	}
 	if ( '' !== $quote ) {
-		throw Refusal::input( "the command line has a $quote that nothing closes" );
+		throw Refusal::input( "the command line has an unclosed $quote" );
 	}
 	if ( null !== $word ) {
 		$words[] = $word;

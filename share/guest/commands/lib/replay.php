@@ -185,7 +185,7 @@ final class Replay {
 			);
 		}
 		if ( $left > 0 ) {
-			$this->limitations[] = "$left files of wp-content are named with their digests but not held: they are too large; narrow them with snapshot-include-wp-content";
+			$this->limitations[] = "$left files of wp-content are listed with their digests but not included: they are too large; narrow them with snapshot-include-wp-content";
 		}
 		return $steps;
 	}
@@ -200,7 +200,7 @@ final class Replay {
 		export_wp( array( 'content' => 'all' ) );
 		$content = (string) preg_replace( '~(<wp:post_password>)<!\[CDATA\[.+?\]\]>~s', '$1<![CDATA[]]>', (string) ob_get_clean() );
 		if ( strlen( $content ) > self::CONTENT ) {
-			$this->limitations[] = 'the content is ' . strlen( $content ) . ' bytes and not held; the snapshot names every post with its digest';
+			$this->limitations[] = 'the content is ' . strlen( $content ) . ' bytes and not included; the snapshot lists every post with its digest';
 			return array();
 		}
 		return array(

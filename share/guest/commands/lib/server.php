@@ -85,7 +85,7 @@ final class Server {
 		$lines = '' === $body ? '' : 'Content-Length: ' . strlen( $body ) . "\r\n";
 		foreach ( $headers as $name => $value ) {
 			if ( ! is_scalar( $value ) || 1 !== preg_match( '/^[A-Za-z0-9!#$%&\'*+.^_`|~-]{1,100}$/', (string) $name ) || 1 === preg_match( '/[\r\n\0]/', (string) $value ) || in_array( strtolower( (string) $name ), array( 'host', 'connection', 'content-length', 'transfer-encoding' ), true ) ) {
-				throw Refusal::input( sprintf( 'headers-json has %s, which is no header of a request or one that the command sets itself', Arguments::shown( $name ) ) );
+				throw Refusal::input( sprintf( 'headers-json has %s, which is not a request header or is set by the command itself', Arguments::shown( $name ) ) );
 			}
 			$lines .= "$name: $value\r\n";
 		}
@@ -102,7 +102,7 @@ final class Server {
 	public function start( string $watched, int &$port ) {
 		$free = stream_socket_server( 'tcp://127.0.0.1:0' );
 		if ( ! is_resource( $free ) ) {
-			throw Refusal::unsupported( 'no port of 127.0.0.1 can be listened at inside this guest; use wordpress.simulated-frontend-page-load' );
+			throw Refusal::unsupported( 'the guest cannot listen on a port of 127.0.0.1; use wordpress.simulated-frontend-page-load' );
 		}
 		$port = (int) substr( (string) strrchr( (string) stream_socket_get_name( $free, false ), ':' ), 1 );
 		fclose( $free );

@@ -55,7 +55,7 @@ final class Sessions {
 			$scheme = (string) wp_parse_url( $origin, PHP_URL_SCHEME );
 			$host   = (string) wp_parse_url( $origin, PHP_URL_HOST );
 			if ( ! in_array( $scheme, array( 'http', 'https' ), true ) || '' === $host ) {
-				throw new Refusal( 'origin', sprintf( '%s is no origin; write http://HOST[:PORT]', Arguments::shown( $origin ) ) );
+				throw new Refusal( 'origin', sprintf( '%s is not an origin; write http://HOST[:PORT]', Arguments::shown( $origin ) ) );
 			}
 			foreach ( self::cookies( $user, $token, $expires, 'https' === $scheme ) as $cookie ) {
 				$cookies[] = $cookie + array( 'domain' => $host );

@@ -30,7 +30,7 @@ function simulate( string $surface ): string {
 		if ( $admin ) {
 			$target = '/wp-admin/' . basename( admin_file( $target ) ) . ( str_contains( $target, '?' ) ? strstr( $target, '?' ) : '' );
 		} elseif ( 1 === preg_match( '~^/(?:wp-admin(?:/|$)|wp-content/|wp-includes/|(?!index\.php)[^/?]+\.php(?:[/?]|$))~', $target ) ) {
-			throw Refusal::input( "$target is no page of the front end; wordpress.simulated-admin-page-load makes pages of the admin area, wordpress.server-page-load any file" );
+			throw Refusal::input( "$target is not a front-end page; wordpress.simulated-admin-page-load renders admin pages, wordpress.server-page-load any file" );
 		}
 		$diagnostics = $arguments->truth( 'capture-diagnostics', false );
 		$expected    = $arguments->has( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;

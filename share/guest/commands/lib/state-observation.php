@@ -52,7 +52,7 @@ final class State_Observation {
 				'users'   => $this->users(),
 				'posts'   => $this->posts(),
 				'tables'  => $this->tables(),
-				default   => throw Refusal::input( "there is no section $section; there are " . implode( ', ', self::SECTIONS ) ),
+				default   => throw Refusal::input( "there is no section $section; available: " . implode( ', ', self::SECTIONS ) ),
 			};
 		}
 		return $seen;

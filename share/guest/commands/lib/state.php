@@ -128,7 +128,7 @@ final class State {
 			}
 		}
 		if ( $total > count( $rows ) ) {
-			$this->omitted[] = sprintf( 'options: %d of %d are told', count( $rows ), $total );
+			$this->omitted[] = sprintf( 'options: %d of %d are listed', count( $rows ), $total );
 		}
 		return $rows;
 	}
@@ -146,7 +146,7 @@ final class State {
 			foreach ( $names as $name ) {
 				$name = str_starts_with( $name, $wpdb->prefix ) ? $name : $wpdb->prefix . $name;
 				if ( ! array_filter( $all, static fn ( string $table ): bool => fnmatch( $name, $table ) ) ) {
-					throw Refusal::input( sprintf( '%s names %s, but no table is called so', $argument, Arguments::shown( $name ) ) );
+					throw Refusal::input( sprintf( '%s lists %s, but there is no such table', $argument, Arguments::shown( $name ) ) );
 				}
 				$found[] = $name;
 			}
@@ -187,7 +187,7 @@ final class State {
 			}
 		}
 		if ( ! $whole ) {
-			$this->omitted[] = sprintf( 'rows of %s: %d of %d are told', $table, count( $items ), $count );
+			$this->omitted[] = sprintf( 'rows of %s: %d of %d are listed', $table, count( $items ), $count );
 		}
 		if ( $count >= self::ROWS ) {
 			$this->omitted[] = sprintf( 'rows of %s: only the first %d are digested', $table, self::ROWS );

@@ -38,7 +38,7 @@ final class Statement_Parts {
 				return $name;
 			}
 		}
-		throw Refusal::input( sprintf( 'there is no table %s; there are %s', Arguments::shown( $asked ), cut( implode( ', ', $tables ), 1000 ) ) );
+		throw Refusal::input( sprintf( 'there is no table %s; available: %s', Arguments::shown( $asked ), cut( implode( ', ', $tables ), 1000 ) ) );
 	}
 
 	/**
@@ -59,7 +59,7 @@ final class Statement_Parts {
 	 */
 	public function column( mixed $asked, array $columns ): string {
 		if ( ! is_string( $asked ) || ! in_array( $asked, $columns, true ) ) {
-			throw Refusal::input( sprintf( 'there is no column %s; there are %s', Arguments::shown( $asked ), cut( implode( ', ', $columns ), 1000 ) ) );
+			throw Refusal::input( sprintf( 'there is no column %s; available: %s', Arguments::shown( $asked ), cut( implode( ', ', $columns ), 1000 ) ) );
 		}
 		return $asked;
 	}

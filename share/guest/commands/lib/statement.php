@@ -106,7 +106,7 @@ final class Statement {
 		}
 		$made = array_values( array_filter( $driver->get_last_sqlite_queries(), static fn ( $row ): bool => 1 === preg_match( '/^\s*(?:SELECT|WITH)\b/i', (string) $row['sql'] ) ) );
 		if ( array() === $made ) {
-			throw Refusal::failed( 'the database made no statement of it that could be explained' );
+			throw Refusal::failed( 'the database could not prepare the statement for EXPLAIN' );
 		}
 		$last = end( $made );
 		return $driver->execute_sqlite_query( 'EXPLAIN QUERY PLAN ' . $last['sql'], (array) $last['params'] )->fetchAll( \PDO::FETCH_ASSOC );

@@ -22,7 +22,7 @@ function theme_check( Arguments $arguments ): array {
 	$slug  = $arguments->required( 'theme' );
 	$theme = 1 === preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/D', $slug ) ? wp_get_theme( $slug ) : null;
 	if ( null === $theme || ! $theme->exists() ) {
-		throw Refusal::input( sprintf( 'there is no theme %s; there are %s', Arguments::shown( $slug ), cut( implode( ', ', array_keys( wp_get_themes() ) ), 500 ) ) );
+		throw Refusal::input( sprintf( 'there is no theme %s; available: %s', Arguments::shown( $slug ), cut( implode( ', ', array_keys( wp_get_themes() ) ), 500 ) ) );
 	}
 	$directory = WP_PLUGIN_DIR . '/theme-check';
 	if ( ! is_file( "$directory/checkbase.php" ) ) {

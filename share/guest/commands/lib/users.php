@@ -65,7 +65,7 @@ final class Users {
 	 */
 	public static function ensure( string $reference, string $role ): \WP_User {
 		if ( '' !== $role && null === get_role( $role ) ) {
-			throw new Refusal( 'role-missing', sprintf( 'there is no role %s; there are %s', Arguments::shown( $role ), implode( ', ', array_keys( wp_roles()->roles ) ) ) );
+			throw new Refusal( 'role-missing', sprintf( 'there is no role %s; available: %s', Arguments::shown( $role ), implode( ', ', array_keys( wp_roles()->roles ) ) ) );
 		}
 		if ( '' === $reference ) {
 			if ( '' === $role || 'administrator' === $role ) {

@@ -111,7 +111,7 @@ function step_args( int $index, mixed $given ): array {
 			list( $name, $value ) = explode( '=', $value, 2 );
 		}
 		if ( ! is_string( $name ) || is_object( $value ) || null === $value ) {
-			throw Refusal::input( "the arguments of step $index are no object and no list of name=value" );
+			throw Refusal::input( "the arguments of step $index are neither an object nor a list of name=value" );
 		}
 		$args[ $name ] = is_array( $value ) ? (string) json_encode( $value, JSON_UNESCAPED_SLASHES ) : ( is_bool( $value ) ? ( $value ? '1' : '0' ) : (string) $value );
 	}
@@ -175,12 +175,12 @@ function workload_result( Arguments $arguments ): array {
 		throw new Refusal( 'artifact-missing', sprintf( 'there is no file %s in the guest', Arguments::shown( $path ) ) );
 	}
 	if ( $size > WORKLOAD_BYTES ) {
-		throw new Refusal( 'artifact-too-large', sprintf( '%s has %d bytes, at most are %d', $path, $size, WORKLOAD_BYTES ) );
+		throw new Refusal( 'artifact-too-large', sprintf( '%s has %d bytes; at most %d are allowed', $path, $size, WORKLOAD_BYTES ) );
 	}
 	$bytes   = (string) file_get_contents( root() . $path );
 	$payload = json_decode( $bytes, true, 128 );
 	if ( null === $payload && 'null' !== trim( $bytes ) ) {
-		throw new Refusal( 'artifact-invalid', sprintf( '%s is no JSON: %s', $path, json_last_error_msg() ) );
+		throw new Refusal( 'artifact-invalid', sprintf( '%s is not JSON: %s', $path, json_last_error_msg() ) );
 	}
 	$named = is_array( $payload ) && is_string( $payload['schema'] ?? null ) ? $payload['schema'] : null;
 	if ( '' !== $arguments->first( 'schema' ) && $arguments->first( 'schema' ) !== $named ) {

@@ -201,8 +201,8 @@ fn signed(at: usize) -> isize {
 fn difference(by: Match) -> Option<&'static str> {
     match by {
         Match::Exact | Match::LineEnds => None,
-        Match::Trailing => Some("in blanks at their ends"),
-        Match::Indented => Some("in indentation: check what was added there"),
+        Match::Trailing => Some("in trailing whitespace"),
+        Match::Indented => Some("in indentation: check the indentation of the added lines"),
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, ParseError> {
 
 fn name(path: &str, at: usize) -> Result<String, ParseError> {
     match path.trim() {
-        "" => fault(at - 1, "the heading names no file"),
+        "" => fault(at - 1, "the heading has no file name"),
         path => Ok(tidy(path)),
     }
 }
@@ -121,7 +121,7 @@ fn update(path: &str, lines: &[&str], mut at: usize) -> Result<(FilePatch, usize
                 hunk.below.push(below.to_owned());
             }
         } else if hunk.at_end {
-            return fault(at, "after `*** End of File` comes a heading or @@");
+            return fault(at, "expected a heading or @@ after `*** End of File`");
         } else {
             hunk.lines.push(match line.chars().next() {
                 None => Line::Keep(String::new()),

@@ -66,11 +66,11 @@ impl std::fmt::Display for SimilarText {
             Self::Blanks { line, text } => {
                 write!(
                     f,
-                    "; it is there with different whitespace from line {line} on:\n{text}\n"
+                    "; the file has it with different whitespace from line {line} on:\n{text}\n"
                 )
             }
             Self::FirstLine { lines } => {
-                f.write_str("; something like its first line is at\n")?;
+                f.write_str("; lines similar to its first line:\n")?;
                 for (number, line) in lines {
                     writeln!(f, "{number}|{line}")?;
                 }

@@ -85,7 +85,10 @@ fn is_names(lines: &[&str], at: usize) -> bool {
 fn extended(heading: &mut Heading, line: &str, at: usize) -> Result<(), ParseError> {
     let mode = |text: &str| match u32::from_str_radix(text.trim(), 8) {
         Ok(mode @ (0o100_644 | 0o100_755)) => Ok(mode & 0o777),
-        Ok(0o120_000) => fault(at, "links cannot be patched; make it with terminal.run"),
+        Ok(0o120_000) => fault(
+            at,
+            "a patch cannot contain symbolic links; create the link with terminal.run",
+        ),
         _ => fault(at, "the mode must be 100644 or 100755"),
     };
     if let Some(text) = line.strip_prefix("new file mode ") {
@@ -110,7 +113,7 @@ fn extended(heading: &mut Heading, line: &str, at: usize) -> Result<(), ParseErr
     } else if !heading.hunks.is_empty() && !line.trim().is_empty() && heading.git.is_none() {
         return fault(
             at,
-            "this line belongs to no hunk; lines of a hunk begin with a space, - or +",
+            "this line is outside of a hunk; lines of a hunk begin with a space, - or +",
         );
     }
     Ok(())
@@ -134,7 +137,7 @@ fn file_name(text: &str, at: usize) -> Result<Name, ParseError> {
         false => text.split('\t').next().unwrap_or_default(),
     };
     match unquoted(text, at)?.trim_end() {
-        "" => fault(at, "the heading names no file"),
+        "" => fault(at, "the heading has no file name"),
         "/dev/null" => Ok(Name::Nothing),
         name => Ok(Name::File(name.to_owned())),
     }
@@ -170,7 +173,7 @@ fn names(heading: &Heading, at: usize) -> Result<Names, ParseError> {
         // Git writes no `---` and `+++` lines when there are no hunks.
         _ => {
             let Some(name) = heading.git.as_deref().and_then(git_name) else {
-                return fault(at, "the two names of the heading cannot be told apart");
+                return fault(at, "the two file names in the heading cannot be separated");
             };
             let (old, new) = match (heading.added, heading.deleted) {
                 (true, _) => (Name::Nothing, Name::File(format!("b/{name}"))),

@@ -190,9 +190,10 @@ impl<H: GuestExecutor> Tools<H> {
             (ToolKind::Builtin(_), Err(why)) => {
                 Err(format!("the arguments are not a JSON object: {why}"))
             }
-            (ToolKind::Parent(_), _) => {
-                Err("the parent process executes this tool, and none is connected".to_owned())
-            }
+            (ToolKind::Parent(_), _) => Err(
+                "this tool runs in the parent process, but no parent process is connected"
+                    .to_owned(),
+            ),
         };
         let answer = match read {
             Ok((kind, arguments)) => self.carry_out(kind, &arguments),

@@ -279,7 +279,7 @@ fn binary_file_is_reported_and_readable_as_base64() {
     );
     assert!(
         rig.failed("workspace_read", json!({"path": "pipe"}))
-            .contains("no regular file but a fifo")
+            .contains("not a regular file but a fifo")
     );
     assert!(
         rig.failed(
@@ -530,7 +530,7 @@ fn listings_and_search_hits_are_paged() {
     );
     assert!(
         rig.failed("workspace_search", json!({"pattern": "(", "regex": true}))
-            .contains("no regular expression")
+            .contains("not a valid regular expression")
     );
     rig.file("ctx", "1\n2\nneedle\n4\n5\n");
     let near = rig.ok(
@@ -580,7 +580,7 @@ fn workspace_write_and_edit_keep_the_file_mode_and_leave_no_temporary_file() {
     rig.ok("workspace_write", json!({"path": "nothing", "content": ""}));
     assert!(
         rig.failed("workspace_write", json!({"path": "x", "content": "a"}))
-            .contains("no regular file but a dir")
+            .contains("not a regular file but a dir")
     );
     assert!(
         rig.failed(

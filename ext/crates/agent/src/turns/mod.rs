@@ -385,7 +385,7 @@ impl Turns<'_> {
             },
             TaskEnd::Blocked { reason } => {
                 let reason = clean(&reason);
-                let message = format!("the agent says that it cannot go on: {reason}");
+                let message = format!("the agent says that it cannot continue: {reason}");
                 Ended {
                     stop: Some(Stop::Blocked(ErrorBody::new(
                         ErrorCode::AgentBlocked,
@@ -405,7 +405,7 @@ impl Turns<'_> {
                 "The arguments cannot be read: {why}. Send one JSON object that fits the tool's schema."
             )),
             Ok(_) if index >= CALLS => refused(format!(
-                "At most {CALLS} calls of one answer are carried out. Ask again for this one."
+                "At most {CALLS} tool calls of one answer are executed. Send this call again."
             )),
             Ok(_) => self.workplace.call(call)?,
         };

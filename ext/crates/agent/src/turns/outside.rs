@@ -93,7 +93,7 @@ impl<'a> ParentTools<'a> {
         }
         if self.asked >= CALLS {
             let text = format!(
-                "{tool}: the host answers at most {CALLS} calls of one run [{}]",
+                "{tool}: the host executes at most {CALLS} calls per run [{}]",
                 ErrorCode::ToolNotAllowed
             );
             return (ToolStatus::Denied, text);
@@ -185,7 +185,7 @@ pub fn unavailable(request: &Value) -> Value {
     result.insert("status".to_owned(), json!("unavailable"));
     result.insert(
         "error".to_owned(),
-        json!({"code": ErrorCode::ToolNotAllowed, "message": "the command line answers no tool of the parent", "retryable": false}),
+        json!({"code": ErrorCode::ToolNotAllowed, "message": "the command line cannot execute tools of a parent process", "retryable": false}),
     );
     Value::Object(result)
 }

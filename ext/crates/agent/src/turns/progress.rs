@@ -56,7 +56,7 @@ fn key(parts: &[&str]) -> u64 {
 fn circles(what: String) -> Advice {
     Advice::Stop(Stop::Partial(ErrorBody::new(
         ErrorCode::AgentNoProgress,
-        format!("the agent stopped getting anywhere: {what}"),
+        format!("the agent made no progress: {what}"),
     )))
 }
 
@@ -127,7 +127,7 @@ impl Progress {
         self.empty += 1;
         if self.empty >= EMPTY.1 {
             return circles(format!(
-                "the model answered nothing {} times in a row",
+                "the model sent an empty response {} times in a row",
                 self.empty
             ));
         }

@@ -101,7 +101,7 @@ pub enum AttestationError {
         field: &'static str,
     },
     /// The subjects of the statement are not the files of the bundle.
-    #[error("the attestation covers other files or bytes: {path:?}")]
+    #[error("the attestation's subjects differ from the bundle's files: {path:?}")]
     Subjects {
         /// First path that differs.
         path: String,

@@ -98,7 +98,7 @@ pub enum BundleError {
     },
     /// The patch is larger than verifiers accept.
     #[error(
-        "the patch has {bytes} bytes, but a bundle carries {limit} at most; let the agent change less, or exclude generated files"
+        "the patch has {bytes} bytes, but a bundle may have at most {limit}; let the agent change less, or exclude generated files"
     )]
     PatchTooLarge {
         /// Size of the patch in bytes.
@@ -108,7 +108,7 @@ pub enum BundleError {
     },
     /// A text for the manifest is not ASCII.
     #[error(
-        "the runtime's description must be ASCII, or other implementations compute another self hash"
+        "the runtime's description must be ASCII: otherwise other implementations compute a different hash"
     )]
     NotAscii,
     /// A bundle of this run exists already.

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a whiteout (character device 0:0) is a deletion. A directory with the opaque
 //! attribute, or one that the baseline lacks, hides everything below its path in the baseline. A
-//! file with the same bytes and mode as in the baseline is no change. An omitted entry keeps the
+//! file with the same bytes and mode as in the baseline is not a change. An omitted entry keeps the
 //! state of the baseline and is listed.
 
 use super::budget::Budget;

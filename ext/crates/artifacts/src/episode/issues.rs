@@ -119,7 +119,7 @@ impl Issues {
             (None, None) => {}
             (None, Some(_)) => self.add(
                 &format!("{at}.observationRef"),
-                "refers to no observation of this step",
+                "does not refer to an observation of this step",
             ),
             (Some(observation), reference) => {
                 self.observation(observation, &format!("{at}.observation"));

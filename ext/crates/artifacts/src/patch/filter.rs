@@ -37,7 +37,7 @@ pub enum FilterError {
         path: String,
     },
     /// Two entries have the same name in the patch.
-    #[error("{name:?} names two changed files in the patch; it cannot be split")]
+    #[error("two changed files in the patch have the name {name:?}, so the patch cannot be split")]
     SharedName {
         /// Name in the patch.
         name: String,

@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
             ] {
                 match known {
                     Some(known) if Some(&*known) != stated.as_ref() => {
-                        return Err(self.error("a block names its file in two ways"));
+                        return Err(self.error("a block has two different names for its file"));
                     }
                     _ => *known = stated,
                 }
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
         if rest == Some(b"") && is_safe(&names.0) && is_safe(&names.1) {
             Ok(names)
         } else {
-            Err(self.error("a block names its file in two ways"))
+            Err(self.error("a block has two different names for its file"))
         }
     }
 }

@@ -67,7 +67,7 @@ pub enum PreflightError {
         paths: Vec<String>,
     },
     /// Only one of two dependent paths was approved.
-    #[error("{path:?} takes the place of {other:?} or the reverse; approve both or neither")]
+    #[error("one of {path:?} and {other:?} replaces the other; approve both or neither")]
     Torn {
         /// Approved path.
         path: String,

@@ -65,18 +65,18 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
             EntryType::XHeader => {
                 let records = bounded(&mut entry, MAX_RECORDS)
                     .map_err(failed)?
-                    .ok_or_else(|| malformed("the records before a member are too long"))?;
+                    .ok_or_else(|| malformed("the PAX records of a member are too long"))?;
                 let described = pax(&records);
                 Some(
                     described
-                        .ok_or_else(|| malformed("the records before a member are no records"))?,
+                        .ok_or_else(|| malformed("the PAX records of a member are malformed"))?,
                 )
             }
             _ => None,
         };
         if let Some(described) = described {
             if before.replace(described).is_some() {
-                return Err(malformed("two entries describe one member"));
+                return Err(malformed("a member has two entries with its name or size"));
             }
             continue;
         }
@@ -103,7 +103,9 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
     }
     match before {
         None => Ok(()),
-        Some(_) => Err(malformed("it ends before a member that is described")),
+        Some(_) => Err(malformed(
+            "it ends after the PAX records of a missing member",
+        )),
     }
 }
 

@@ -122,7 +122,7 @@ fn check_changed_files(session: &mut Session<'_>, review: &Json, path: &str) {
     for row in reviewed.iter().filter(|r| r.as_object().is_some()) {
         if !known.contains(&key(row)) {
             let message = format!(
-                "the review names {:?}, which is no changed file of that status",
+                "the review lists {:?}, but no changed file has this path and status",
                 text(row, "path").unwrap_or_default()
             );
             session.add(

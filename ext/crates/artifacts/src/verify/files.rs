@@ -314,7 +314,7 @@ impl<'d> Session<'d> {
             .strip_prefix("artifact-bundle-sha256-")
             .is_some_and(|value| value != stated);
         if differs {
-            let message = "the id does not belong to contentDigest.value";
+            let message = "the id does not match contentDigest.value";
             self.add(
                 ViolationCode::BundleIdMismatch,
                 "manifest.id",

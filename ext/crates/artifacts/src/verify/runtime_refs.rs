@@ -49,12 +49,12 @@ pub(super) fn check(session: &mut Session<'_>) {
 fn check_one(session: &mut Session<'_>, kind: &Kind, path: &str, document: &Json) {
     let stated = digest(document.get("digest")).unwrap_or_default();
     if (kind.digest)(document).is_none_or(|value| value.as_str() != stated) {
-        let message = "the document's digest does not belong to its references";
+        let message = "the document's digest does not match its references";
         let field = format!("{path}:digest");
         session.add(ViolationCode::DigestMismatch, field, Some(path), message);
     }
     if text(document, "id").and_then(|id| id.strip_prefix(kind.id_prefix)) != Some(stated) {
-        let message = "the document's id does not belong to its digest";
+        let message = "the document's id does not match its digest";
         let field = format!("{path}:id");
         session.add(ViolationCode::BundleIdMismatch, field, Some(path), message);
     }

@@ -64,9 +64,9 @@ impl WrapperError {
                     "install it (Debian: {}), or name its program",
                     package(kind)
                 ))
-                .hint("to go on without it, ask for it as optional, or for none"),
-            Self::Relative { .. } => body.hint("name it from the root, such as /usr/bin/bwrap"),
-            Self::Pointless => body.hint("name the kind as well, or leave the program out"),
+                .hint("to run without it, make it optional or set it to none"),
+            Self::Relative { .. } => body.hint("use an absolute path, such as /usr/bin/bwrap"),
+            Self::Pointless => body.hint("set the kind as well, or leave the program out"),
         }
     }
 }

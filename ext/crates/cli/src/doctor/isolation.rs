@@ -83,13 +83,13 @@ fn landlock(test: &SelfTest) -> Check {
         );
     }
     let modules = match test.facts.lsm.as_slice() {
-        [] => "this host does not say which security modules are active".to_owned(),
+        [] => "the active security modules cannot be read".to_owned(),
         modules => format!("active security modules: {}", modules.join(",")),
     };
     Check::new(
         "landlock",
         Status::Warning,
-        format!("not seen in force in a guest; {modules}"),
+        format!("not confirmed in a guest; {modules}"),
     )
 }
 
@@ -100,7 +100,7 @@ fn groups(test: &SelfTest) -> Check {
         return Check::new(
             "cgroups",
             Status::Ok,
-            "a guest was put into a group made for it",
+            "a guest was placed in its own cgroup",
         );
     }
     let word = |state| match state {
@@ -146,7 +146,7 @@ fn sandbox(test: &SelfTest) -> Check {
     let failure = first.and_then(|trial| trial.failure.as_ref());
     let why = |error: Option<&ErrorBody>| {
         error.map_or_else(
-            || "a guest booted, but not every axis holds".to_owned(),
+            || "a guest started, but not every isolation axis is enforced".to_owned(),
             |error| error.message.clone(),
         )
     };
@@ -154,7 +154,7 @@ fn sandbox(test: &SelfTest) -> Check {
         IsolationLevel::Full => Check::new(
             "sandbox",
             Status::Ok,
-            "a guest booted and every probe held: level full",
+            "a guest started and passed every probe: level full",
         ),
         IsolationLevel::Reduced => Check {
             fix: Some("see the causes below, or allow it: \"minimum_isolation\": \"reduced\" in the policy".to_owned()),

@@ -195,7 +195,7 @@ fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
             let bundle = bundle(&state, &run, look.metadata.contains_key("salvaged"))?;
             return Ok(json!({"record": look, "bundle": bundle}));
         }
-        // A sandbox that is already closing is no error; one that cannot be reached is.
+        // A sandbox that is already closing is not an error; one that cannot be reached is.
         if let Err(error) = &asked
             && !over
             && Instant::now() > deadline - READY + Duration::from_secs(10)

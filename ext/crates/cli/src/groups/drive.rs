@@ -200,7 +200,10 @@ impl Drive<'_, '_> {
                     let _ = sender.send(Ended { at, answer });
                 })
                 .map_err(|e| {
-                    ErrorBody::new(ErrorCode::Internal, format!("no thread for a run: {e}"))
+                    ErrorBody::new(
+                        ErrorCode::Internal,
+                        format!("a thread for a run cannot be started: {e}"),
+                    )
                 })?;
         }
         Ok(())

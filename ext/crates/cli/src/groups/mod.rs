@@ -209,7 +209,7 @@ fn input(path: &Path) -> Result<Map<String, Value>, ErrorBody> {
     }
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(input)) => Ok(input),
-        Ok(_) => Err(invalid("it is no JSON object".to_owned())),
+        Ok(_) => Err(invalid("it is not a JSON object".to_owned())),
         // The parser's message may quote the input, which can contain a secret.
         Err(e) => Err(invalid(format!(
             "it is not valid JSON (line {}, column {})",

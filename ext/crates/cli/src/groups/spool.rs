@@ -103,7 +103,7 @@ pub(super) fn replace(
 ) -> io::Result<()> {
     let name = path
         .file_name()
-        .ok_or_else(|| io::Error::other("it names no file"))?;
+        .ok_or_else(|| io::Error::other("it has no file name"))?;
     let temporary = path.with_file_name(format!(
         ".{}.{}.tmp",
         name.to_string_lossy(),

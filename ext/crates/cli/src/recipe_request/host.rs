@@ -47,7 +47,7 @@ impl Host {
         let path = self.resolve(path);
         let about = std::fs::metadata(&path).map_err(|e| unreadable(e.to_string()))?;
         if !about.is_file() {
-            return Err(unreadable("it is no regular file".to_owned()));
+            return Err(unreadable("it is not a regular file".to_owned()));
         }
         File::open(path).map_err(|e| unreadable(e.to_string()))
     }

@@ -44,7 +44,7 @@ pub(crate) fn read_file(path: &Path, most: usize, what: &str) -> Result<Vec<u8>,
         .metadata()
         .map_err(|e| fail(format!("cannot be read: {e}")))?;
     if !about.is_file() {
-        return Err(fail("is no regular file".to_owned()));
+        return Err(fail("is not a regular file".to_owned()));
     }
     let mut bytes = Vec::new();
     file.take(most as u64 + 1)

@@ -97,7 +97,7 @@ fn write_page(output: &Output, args: &EventsArgs, page: &RunEvents) -> io::Resul
     let lines = lines.filter_map(|event| table::event(event, args.agent_output));
     write_all(&lines.map(|line| line + "\n").collect::<String>())?;
     if page.more && !args.follow {
-        output.note(&format!("there are more: --after {}", page.cursor));
+        output.note(&format!("more events follow: --after {}", page.cursor));
     }
     Ok(())
 }

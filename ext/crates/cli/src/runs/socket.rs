@@ -25,13 +25,13 @@ pub(super) fn path(state: &StateDir, run: &FoundRun) -> Result<PathBuf, ErrorBod
     if ended || !socket.exists() {
         let message = format!("{} has ended, so it has no control socket", run.run_id);
         return Err(ErrorBody::new(ErrorCode::SandboxNotHeld, message)
-            .hint("wp-codebox runs list --status running names those that do"));
+            .hint("wp-codebox runs list --status running lists the runs that have one"));
     }
     if fits(&socket) {
         return Ok(socket);
     }
     let name = format!("{}.sock", run.run_id);
-    let mut why = "no place for it is short enough".to_owned();
+    let mut why = "no directory with a short enough path is available".to_owned();
     for parent in parents() {
         let directory = parent.join(format!(
             "wp-codebox-{}",

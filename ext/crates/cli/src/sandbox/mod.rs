@@ -215,7 +215,7 @@ fn recreate(args: &OneArgs) -> Result<Value, ErrorBody> {
         Some(reference) => Some(starting_snapshot(&state, &site, reference)?),
     };
     let judged = create::validate(&args.place, seed.again(&run.run_id, &args.place.actor))?;
-    end(&state, &run, &args.place.actor, "it is made again")?;
+    end(&state, &run, &args.place.actor, "it is recreated")?;
     judged.make(supervisor)
 }
 

@@ -92,7 +92,7 @@ impl Local {
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => self.walk(&path, depth + 1, most, found)?,
                 FileType::RegularFile if found.files.len() >= FILES => {
-                    return Err(self.failed(&path, "is one file too many"));
+                    return Err(self.failed(&path, "exceeds the maximum number of files"));
                 }
                 FileType::RegularFile if u64::try_from(stat.st_size).unwrap_or(0) > most as u64 => {
                     found.left_out.push((path, "it is too large"));
@@ -103,7 +103,7 @@ impl Local {
                     found.files.insert(path, File { sha256, executable });
                 }
                 FileType::Symlink => found.left_out.push((path, "it is a link")),
-                _ => found.left_out.push((path, "it is no regular file")),
+                _ => found.left_out.push((path, "it is not a regular file")),
             }
         }
         Ok(())
@@ -116,7 +116,7 @@ impl Local {
             .map_err(|e| self.failed(path, &io(e)))?;
         let stat = fs::fstat(&fd).map_err(|e| self.failed(path, &io(e)))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(self.failed(path, "is no regular file"));
+            return Err(self.failed(path, "is not a regular file"));
         }
         let mut bytes = Vec::new();
         std::fs::File::from(fd)
@@ -272,7 +272,9 @@ enum Missing {
 
 fn io(error: Errno) -> String {
     match error {
-        Errno::LOOP | Errno::XDEV => "a link is in its way, and links are not followed".to_owned(),
+        Errno::LOOP | Errno::XDEV => {
+            "its path contains a symbolic link, and links are not followed".to_owned()
+        }
         error => std::io::Error::from(error).to_string(),
     }
 }

@@ -256,7 +256,7 @@ impl Sync<'_> {
                     let exists = self.seen.local.contains_key(path);
                     if way.verdict == Verdict::Pull && exists && !way.write_back {
                         self.report
-                            .left_out(path, "it exists here; --write-back changes it");
+                            .left_out(path, "it exists here; only --write-back overwrites it");
                     } else {
                         self.report.pending(path, way.verdict);
                     }

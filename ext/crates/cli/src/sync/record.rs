@@ -65,7 +65,7 @@ impl Record {
         if kept.head == self.head {
             return Ok(kept.files);
         }
-        Err(failed("it is one of other directories"))
+        Err(failed("it belongs to other directories"))
     }
 
     /// Replaces the record.
@@ -96,7 +96,7 @@ impl Record {
 }
 
 fn failed(why: &str) -> ErrorBody {
-    let message = format!("the record of what was synced last cannot be used: {why}");
+    let message = format!("the record of the last sync cannot be used: {why}");
     ErrorBody::new(ErrorCode::RunFailed, message)
 }
 

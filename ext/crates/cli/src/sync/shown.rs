@@ -104,7 +104,7 @@ impl Report {
             if count > names.len() { ", …" } else { "" }
         );
         Err(ErrorBody::new(ErrorCode::SyncConflict, message)
-            .hint("--on-conflict ours takes those here, theirs those of the sandbox")
+            .hint("--on-conflict ours keeps the local files, theirs those of the sandbox")
             .with("conflicts", json!(self.conflicts))
             .with("carried", json!(self.carried.len())))
     }

@@ -32,14 +32,14 @@ enum Form {
 /// Returns the first fault of a display rule.
 pub(super) fn fault(step: &PresetStep) -> Option<String> {
     if step.when.is_empty() {
-        return Some("a step must say when it applies".to_owned());
+        return Some("a step needs a condition in `when`".to_owned());
     }
     if step
         .when
         .values()
         .any(|wanted| !matches!(wanted, Value::String(_) | Value::Number(_) | Value::Bool(_)))
     {
-        return Some("what a step compares with is text, a number, true or false".to_owned());
+        return Some("a value in a step's `when` must be text, a number, true or false".to_owned());
     }
     let parts = match parts(&step.line) {
         Ok(parts) => parts,
@@ -57,7 +57,7 @@ pub(super) fn fault(step: &PresetStep) -> Option<String> {
         .chain(named);
     paths
         .find(|path| path.split('.').any(str::is_empty))
-        .map(|path| format!("{path:?} is no path of a member"))
+        .map(|path| format!("{path:?} is not a valid member path"))
 }
 
 /// Splits a template into its parts.
@@ -73,12 +73,14 @@ fn parts(template: &str) -> Result<Vec<Part<'_>>, String> {
             continue;
         }
         let (Some(end), true) = (here.find('}'), here.starts_with('{')) else {
-            return Err(format!("{template:?} has a brace alone"));
+            return Err(format!("{template:?} has an unmatched brace"));
         };
         let (path, form) = match here[1..end].split_once(':') {
             None => (&here[1..end], Form::Line),
             Some((path, "text")) => (path, Form::Text),
-            Some((_, other)) => return Err(format!("{other:?} is no form of a value; text is")),
+            Some((_, other)) => {
+                return Err(format!("{other:?} is not a known value format; use text"));
+            }
         };
         out.push(Part::Member { path, form });
         rest = &here[end + 1..];

@@ -83,7 +83,7 @@ fn unsupported_commands_and_permissions_are_refused_with_a_reason() {
         ("wordpress.fuzz-admin-pages", "fuzz"),
         ("wp-codebox.agent-fanout", "agent-fanout"),
         ("wordpress.browser-actions.evaluate", "right"),
-        ("wordpress.visual-compare", "pictures"),
+        ("wordpress.visual-compare", "screenshots"),
     ] {
         let error = assert_command(&policy, &call(command, &[]))
             .unwrap_err()
@@ -168,7 +168,7 @@ fn every_command_in_the_registry_is_documented_and_accepts_a_valid_call() {
             let found = descriptor(required);
             assert!(
                 found.is_some(),
-                "{id} needs {required}, which is no command"
+                "{id} needs {required}, which is not a command"
             );
         }
         match row.handler {

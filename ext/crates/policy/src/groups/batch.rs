@@ -89,7 +89,7 @@ impl Batch {
     /// Returns the row of a task that does not start because the batch has stopped.
     #[must_use]
     pub fn stopped(&self) -> Option<Map<String, Value>> {
-        let why = "A task before it was not good, and the batch stops then.";
+        let why = "An earlier task did not succeed, and the batch stops on failure.";
         (self.stops == StopRule::Stopped).then(|| skipped_row("batch-stopped", why))
     }
 

@@ -116,7 +116,7 @@ pub(super) fn rows<'a>(
         None => &[][..],
         Some(Value::Array(rows)) => rows,
         Some(_) => {
-            let message = format!("{name} is no list; give a list of {of}.");
+            let message = format!("{name} is not a list; give a list of {of}.");
             return Err(refuse(ErrorCode::InputInvalid, message));
         }
     };
@@ -284,7 +284,7 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
     let Some(row) = &object(row) else {
         return Err(refuse(
             ErrorCode::FanoutWorkerInvalid,
-            format!("Worker {index} is no object with id and goal."),
+            format!("Worker {index} is not an object with id and goal."),
         ));
     };
     let id = row
@@ -295,7 +295,7 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
         return Err(refuse(
             ErrorCode::FanoutWorkerIdInvalid,
             format!(
-                "Worker {index} needs an id of up to {MAX_ID_BYTES} letters, digits, dots, dashes and underscores that begins with a letter or digit and is no number."
+                "Worker {index} needs an id of up to {MAX_ID_BYTES} letters, digits, dots, dashes and underscores that begins with a letter or digit and is not a number."
             ),
         ));
     };

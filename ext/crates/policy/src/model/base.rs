@@ -24,7 +24,7 @@ pub enum BaseUrlError {
     )]
     Scheme,
     /// The URL contains a user or password.
-    #[error("must not hold a user or a key: name a secret instead")]
+    #[error("must not contain a user name or a key: use a secret instead")]
     UserInfo,
     /// The URL contains a query or fragment.
     #[error("must have no query and no fragment")]

@@ -201,7 +201,7 @@ pub fn check_model_agent(
         };
         issues.add(
             "cost_microusd",
-            "cannot be held without the model's prices: give them, or leave the limit out",
+            "cannot be enforced without the model's prices: give them, or leave the limit out",
         );
         return Err(ModelError::Budget {
             issues: issues.found,

@@ -32,10 +32,12 @@ pub enum HostError {
     #[error("the host has an empty label, a trailing dot, or a label that begins or ends with `-`")]
     Label,
     /// A single label: the resolver would add a search domain.
-    #[error("the host must be a full name with at least one dot")]
+    #[error("the host must be a fully qualified name with at least one dot")]
     NotQualified,
     /// A number that resolvers accept as an alternative notation of an IP address.
-    #[error("the host looks like an IP address in another notation; write it in full")]
+    #[error(
+        "the host looks like an IP address in another notation; use dotted decimal, such as 192.0.2.1"
+    )]
     OddAddress,
     /// An IP address literal that is not public.
     #[error("the address is {0}; only public addresses can be reached")]

@@ -125,7 +125,7 @@ impl EgressRules {
         if rules.allow_hosts.is_empty() && rules.presets.is_empty() && rules.rules.is_empty() {
             issues.add(
                 "network",
-                "names nothing that is allowed; fill allowHosts, presets or rules, or say \"deny\"",
+                "allows nothing; fill allowHosts, presets or rules, or set \"deny\"",
             );
         }
         for (index, text) in rules.allow_hosts.iter().enumerate() {
@@ -347,7 +347,10 @@ fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option
         .iter()
         .any(|&n| n > MAX_ENTRIES)
     {
-        issues.add(&field, &format!("has a list of more than {MAX_ENTRIES}"));
+        issues.add(
+            &field,
+            &format!("has a list of more than {MAX_ENTRIES} entries"),
+        );
     }
     let host = host.filter(|_| issues.0.len() == before)?;
     Some(Rule {
@@ -372,7 +375,7 @@ pub fn is_method(text: &str) -> bool {
 fn rule_path(text: &str) -> Result<String, String> {
     let path = RequestPath::parse(text).map_err(|why| why.to_string())?;
     if path.query().is_some() {
-        return Err("a rule's path has no query".to_owned());
+        return Err("a rule's path must not have a query".to_owned());
     }
     match path.comparable() {
         Ok(form) => Ok(form.to_owned()),
@@ -389,7 +392,7 @@ fn preset(name: &str) -> Result<Vec<Rule>, String> {
     let Some((_, rules)) = PRESETS.iter().find(|(known, _)| *known == name) else {
         let known: Vec<&str> = host_presets().chain([MODEL]).collect();
         return Err(format!(
-            "{name:?} is no preset; there are {}",
+            "{name:?} is not a network preset; available: {}",
             known.join(", ")
         ));
     };

@@ -182,7 +182,7 @@ impl Reader {
             "history" => self.issues.refuse(
                 ErrorCode::GitUnavailable,
                 at,
-                "baseline or none: history shows everything that was ever committed, and only the operator at the shell may ask for it (wp-codebox run --git history)",
+                "baseline or none: history shows everything that was ever committed, and only the operator on the command line may request it (wp-codebox run --git history)",
             ),
             _ => self.issues.refuse(code, at, &rule(Shape::Git)),
         }

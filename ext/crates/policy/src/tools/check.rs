@@ -122,7 +122,7 @@ impl Found {
             .filter(|name| !known.contains(&name.as_str()))
         {
             let shown: String = name.chars().take(100).collect();
-            let message = format!("there is no such member; there are {}", known.join(", "));
+            let message = format!("unknown member; accepted are: {}", known.join(", "));
             self.issue("unknown-field", &format!("{at}{shown}"), &message);
         }
     }

@@ -32,7 +32,7 @@ pub enum ToolPolicyError {
         issues: Vec<PolicyIssue>,
     },
     /// The list of allowed tools names a tool that does not exist.
-    #[error("there is no tool {}; there are {}", quoted(.unknown), .known.join(", "))]
+    #[error("there is no tool {}; available: {}", quoted(.unknown), .known.join(", "))]
     Unknown {
         /// Unknown names in the list.
         unknown: Vec<String>,

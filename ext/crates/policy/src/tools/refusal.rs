@@ -91,7 +91,7 @@ fn refusal_of_rule(tool: &str, rule: &ToolRule) -> Option<ToolRefusal> {
         ToolVisibility::Parent => {
             return refuse(
                 RefusalReason::NotVisibleInSandbox,
-                "the tool policy shows it to the parent only",
+                "the tool policy offers it to the parent process only",
             );
         }
         ToolVisibility::Sandbox | ToolVisibility::Both => {}
@@ -125,12 +125,12 @@ pub(super) fn refusal_of_builtin(
     let against = match rule {
         None if has_policy => refuse(
             RefusalReason::NotInPolicy,
-            "the tool policy does not name it".to_owned(),
+            "the tool policy does not list it".to_owned(),
         ),
         None => None,
         Some(rule) if runs_at_parent(rule) => refuse(
             RefusalReason::ParentOnly,
-            "the tool policy gives it to the parent".to_owned(),
+            "the tool policy assigns it to the parent process".to_owned(),
         ),
         Some(rule) => refusal_of_rule(row.id, rule),
     };
@@ -149,7 +149,7 @@ pub(super) fn refusal_of_builtin(
         ToolNeed::Command(id) if runtime.commands.iter().any(|command| command == id) => None,
         ToolNeed::Command(id) => refuse(
             RefusalReason::NotAllowed,
-            format!("it needs {id:?} among the commands of the runtime policy"),
+            format!("the runtime policy must list the command {id:?}"),
         ),
     }
 }
@@ -163,13 +163,13 @@ pub(super) fn refusal_of_parent(
     match rule {
         None if has_policy => refuse(
             RefusalReason::NotInPolicy,
-            "the tool policy does not name it",
+            "the tool policy does not list it",
         ),
         None => None,
         Some(rule) if runs_at_parent(rule) => refusal_of_rule(&tool.id, rule),
         Some(_) => refuse(
             RefusalReason::NotAllowed,
-            "the tool policy has it in the sandbox, but the parent answers for it",
+            "the tool policy assigns it to the sandbox, but the parent process executes it",
         ),
     }
 }
@@ -181,14 +181,14 @@ pub(super) fn refusal_of_foreign(rule: &ToolRule) -> ToolRefusal {
         return ToolRefusal::new(
             &rule.id,
             RefusalReason::ParentOnly,
-            "the parent does not answer for it in this run",
+            "the parent process does not execute it in this run",
         );
     }
     refusal_of_rule(&rule.id, rule).unwrap_or_else(|| {
         ToolRefusal::new(
             &rule.id,
             RefusalReason::NotInPolicy,
-            "the tool policy names it, but no such tool exists in this sandbox",
+            "the tool policy lists it, but no such tool exists in this sandbox",
         )
     })
 }

@@ -212,7 +212,7 @@ pub const TOOLS: &[ToolDescriptor] = &[
         tool: BuiltinTool::RunPhp,
         id: "wordpress.run-php",
         aliases: &["run_php"],
-        description: "Runs PHP code in the sandbox with its WordPress loaded, as nobody until the code sets a user. Answers what it prints.",
+        description: "Runs PHP code in the sandbox with its WordPress loaded, without a current user unless the code sets one. Answers what it prints.",
         need: PHP,
         access: ToolAccess::Writes,
         parameters: run_php,
@@ -374,7 +374,7 @@ fn write() -> Value {
         json!({
             "path": text(PATH),
             "content": text("The whole content."),
-            "encoding": {"type": "string", "enum": ["text", "base64"], "description": "What content is; base64 for bytes that are no text. Default text."},
+            "encoding": {"type": "string", "enum": ["text", "base64"], "description": "What content is; base64 for bytes that are not text. Default text."},
         }),
         &["path", "content"],
     )

@@ -121,7 +121,7 @@ impl ToolSet {
             let unnamed = on_request(row) && policy.is_none() && !named(row, allowed);
             match refusal_of_builtin(row, policy.is_some(), rule, runtime) {
                 None if unnamed => {
-                    let why = "it is given only to an agent whose tools name it";
+                    let why = "only an agent whose tool list contains it gets it";
                     let refusal = ToolRefusal::new(row.id, RefusalReason::NotAllowed, why);
                     set.refused.insert(row.id.to_owned(), refusal);
                 }
@@ -296,7 +296,7 @@ fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
             continue;
         }
         if builtin_tool(&tool.id).is_some() || builtin_tool(&name).is_some() {
-            let message = format!("{:?} means a tool of the sandbox already", tool.id);
+            let message = format!("{:?} is already the name of a sandbox tool", tool.id);
             issue("duplicate-tool", index, message);
         }
         if tool.input_schema.get("type").and_then(Value::as_str) != Some("object") {

@@ -84,15 +84,15 @@ reasons! {
     /// The request body exceeds the limit of one request.
     RequestTooLarge = "request-too-large", Denied, 413, "the request body is larger than the limit of one request";
     /// The run has sent its limit of bytes.
-    RunRequestLimit = "run-request-limit", Denied, 403, "the run has sent its limit of bytes";
+    RunRequestLimit = "run-request-limit", Denied, 403, "the run has reached its limit of sent bytes";
     /// The response exceeds the limit of one response.
     ResponseTooLarge = "response-too-large", Denied, 502, "the response is larger than the limit of one response";
     /// The run has received its limit of bytes.
-    RunResponseLimit = "run-response-limit", Denied, 403, "the run has received its limit of bytes";
+    RunResponseLimit = "run-response-limit", Denied, 403, "the run has reached its limit of received bytes";
     /// The secret value is not valid at the position of its placeholder.
-    SecretUnusable = "secret-unusable", Denied, 403, "the value of a secret cannot be put where its placeholder stands";
+    SecretUnusable = "secret-unusable", Denied, 403, "the value of a secret cannot be inserted at the position of its placeholder";
     /// The response is compressed, so the bridge cannot search it for secret values.
-    ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although the request requested for an uncompressed one; because the run has secrets, the bridge searches every response for their values, which it cannot do in a compressed one";
+    ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although the request asked for an uncompressed one; because the run has secrets, the bridge searches every response for their values, which it cannot do in a compressed one";
     /// The name has no address.
     NameNotFound = "name-not-found", Failed, 502, "the host's name could not be resolved";
     /// The bridge could not connect to any address of the host.

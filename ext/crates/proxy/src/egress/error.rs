@@ -27,7 +27,7 @@ pub enum EgressError {
         source: rustls::Error,
     },
     /// The given descriptor is not a usable listening socket.
-    #[error("the {what} socket of the guest cannot be served: {source}")]
+    #[error("cannot listen on the guest's {what} socket: {source}")]
     Socket {
         /// Socket kind: `unix` or `tcp`.
         what: &'static str,

@@ -55,15 +55,15 @@ impl Origin {
             Some("https") => Scheme::Https,
             Some(_) | None => return Err(invalid("must begin with http:// or https://")),
         };
-        let authority = uri.authority().ok_or_else(|| invalid("names no host"))?;
+        let authority = uri.authority().ok_or_else(|| invalid("has no host"))?;
         if authority.as_str().contains('@') {
             return Err(invalid("must not hold a user name"));
         }
         if uri.path() != "/" || uri.query().is_some() || given.contains('#') {
             return Err(invalid("must be an origin, without a path"));
         }
-        let authority = written(authority, scheme)
-            .ok_or_else(|| invalid("names a host that no URL can have"))?;
+        let authority =
+            written(authority, scheme).ok_or_else(|| invalid("has an invalid host name"))?;
         Ok(Self { scheme, authority })
     }
 

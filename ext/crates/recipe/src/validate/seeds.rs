@@ -247,7 +247,7 @@ fn check_scope(validator: &mut Validator<'_>, path: &str, kind: &str, scope: &Sc
                 IssueCode::InvalidSiteSeedScope,
                 format!("{path}.{name}"),
                 format!(
-                    "is no filter for {kind}; accepted are: {}, maxRecords",
+                    "is not a filter for {kind}; accepted are: {}, maxRecords",
                     accepted.join(", ")
                 ),
             );

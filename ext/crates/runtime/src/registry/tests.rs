@@ -318,7 +318,11 @@ fn dead_run_with_incomplete_recovery_bundle_reports_that_only_its_journal_is_lef
     let path = dir.path().to_owned();
     drop((dir, journal));
     let view = world.view(1);
-    assert!(view.summary.unwrap().contains("only its journal is left"));
+    assert!(
+        view.summary
+            .unwrap()
+            .contains("only the journal of the run is left")
+    );
     let code = view.summary_detail.map(|detail| detail.code);
     assert_eq!(code, Some(SummaryCode::InterruptedJournal));
     assert_eq!((view.salvaged, view.last_event), (false, 1));

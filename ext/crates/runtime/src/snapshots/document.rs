@@ -64,7 +64,7 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if name.is_empty() || !plain {
-            return Err(invalid(format!("{name:?} is no name of a layer")));
+            return Err(invalid(format!("{name:?} is not a layer name")));
         }
         let bytes = read(&path.join(list_name(name)), LARGEST_LIST)
             .map_err(|e| invalid(format!("its list of {name} cannot be read: {e}")))?;

@@ -187,7 +187,8 @@ impl Removal<'_> {
     pub fn finish(self) -> Result<(), SnapshotError> {
         let root = &self.shelf.root;
         let hidden = root.join(format!("{REMOVED}{}", self.id));
-        fs::rename(root.join(&self.id), &hidden).map_err(io("take the snapshot off the list"))?;
+        fs::rename(root.join(&self.id), &hidden)
+            .map_err(io("rename the snapshot before its removal"))?;
         match remove_tree(&hidden) {
             Ok(_) => Ok(()),
             Err(error) => Err(io("remove the snapshot")(std::io::Error::other(

@@ -41,7 +41,7 @@ const BEYOND_BOUNDS: &[u8] = b"\0\r\n\r\n";
 struct Refusal(StatusCode, &'static str);
 
 const MALFORMED: Refusal = Refusal(StatusCode::BAD_REQUEST, "the request is not valid\n");
-const PATH: Refusal = Refusal(StatusCode::NOT_FOUND, "there is nothing here but /events\n");
+const PATH: Refusal = Refusal(StatusCode::NOT_FOUND, "the only path here is /events\n");
 const METHOD: Refusal = Refusal(
     StatusCode::METHOD_NOT_ALLOWED,
     "events are read-only: use GET\n",

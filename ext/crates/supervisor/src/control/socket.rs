@@ -76,7 +76,7 @@ pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHand
             let first = tokio::time::timeout(FIRST_LINE_TIMEOUT, lines.next()).await;
             let heard = match first {
                 Ok(Ok(Some(line))) => handle_first_line(&line, &handles),
-                Ok(Ok(None) | Err(_)) => FirstLine::Nonsense("a line of at most 2 MiB is awaited"),
+                Ok(Ok(None) | Err(_)) => FirstLine::Nonsense("expected a line of at most 2 MiB"),
                 // A client that sends no line in time must not occupy a permit.
                 Err(_) => return,
             };
@@ -155,13 +155,13 @@ fn handle_first_line(first: &[u8], handles: &ControlHandles) -> FirstLine {
                 status: RunStatus::Running,
             });
         }
-        Ok(_) => return FirstLine::Nonsense("only a cancel frame is heard here"),
+        Ok(_) => return FirstLine::Nonsense("only a cancel frame is accepted here"),
         Err(_) => {}
     }
     let says_live = serde_json::from_slice(first)
         .is_ok_and(|value: serde_json::Value| value.get("live").is_some());
     if !says_live {
-        return FirstLine::Nonsense("only a cancel frame or a live call is heard here");
+        return FirstLine::Nonsense("only a cancel frame or a live call is accepted here");
     }
     match live::parse(first) {
         Ok(call) => FirstLine::Live(Box::new(call)),

@@ -50,7 +50,7 @@ pub(super) fn capture_all(
                 }
                 CapturedMounts::Trees(all) => {
                     let tree = found(all).ok_or_else(|| {
-                        missing("the guest moved or replaced the mounted directory itself, so its change cannot be told")
+                        missing("the guest moved or replaced the mounted directory itself, so its change cannot be determined")
                     })?;
                     capture_difference(baseline, tree.as_fd(), &rules, &limits)
                 }

@@ -269,6 +269,9 @@ mod tests {
         assert!(found(&[], None).unwrap_err().contains("no PHP file"));
         assert!(found(&all, Some("missing.php")).is_err());
         assert!(found(&all, Some("link.php")).is_err(), "a link leads out");
-        assert!(found(&all, Some("src")).is_err(), "a directory is no file");
+        assert!(
+            found(&all, Some("src")).is_err(),
+            "a directory is not a file"
+        );
     }
 }

@@ -113,7 +113,7 @@ impl Ready {
         };
         let sockets = runtime
             .take_egress()
-            .ok_or_else(|| unavailable("the guest came without its sockets"))?;
+            .ok_or_else(|| unavailable("the guest sent no listening sockets"))?;
         let bridge = bridge.serve(sockets.unix, sockets.tcp);
         bridge
             .map(|bridge| Open {

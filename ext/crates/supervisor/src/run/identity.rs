@@ -59,7 +59,9 @@ pub fn make(
 ) -> Result<GuestIdentity, ErrorBody> {
     let choice = wanted.choice;
     if choice == IdentityChoice::Shared {
-        return Ok(GuestIdentity::shared("the request asks for the runner's"));
+        return Ok(GuestIdentity::shared(
+            "the request asks for the runner's uid",
+        ));
     }
     if !rustix::process::geteuid().is_root() {
         return match of_user(state, wanted, mounts) {
@@ -80,7 +82,7 @@ pub fn make(
 
 fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
     ErrorBody::new(ErrorCode::GuestIdsExhausted, error.to_string())
-        .hint("wait until a sandbox has ended, or set aside more: --guest-ids FIRST:COUNT, wp_codebox.guest_ids")
+        .hint("wait until a sandbox has ended, or reserve more ids: --guest-ids FIRST:COUNT, wp_codebox.guest_ids")
         .with("first", ids.first)
         .with("count", ids.count)
 }

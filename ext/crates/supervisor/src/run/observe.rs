@@ -139,7 +139,7 @@ fn program(
         return Ok(said);
     }
     let why = said["error"]["message"].as_str();
-    let why = why.unwrap_or("the guest gave no answer that can be read");
+    let why = why.unwrap_or("the guest's answer cannot be read");
     let code = match said["error"]["code"].as_str() {
         Some("wp_codebox_input_invalid") => ErrorCode::InputInvalid,
         Some(_) | None => ErrorCode::RunFailed,
@@ -168,7 +168,7 @@ fn http_response(
     left: Duration,
 ) -> Result<Value, ErrorBody> {
     if spec.url.is_none() {
-        return Err(invalid("url is missing: say where to look"));
+        return Err(invalid("url is missing: set the page to observe"));
     }
     let mut args: Vec<String> = [
         asked("url", &spec.url),

@@ -27,13 +27,13 @@ pub(super) fn find(uid: u32, wanted: GuestIds) -> Result<GuestIds, String> {
     if wanted == GuestIds::default() {
         let last = both.next().map(last_of);
         return last.ok_or_else(|| {
-            "no ids are this user's in both /etc/subuid and /etc/subgid".to_owned()
+            "/etc/subuid and /etc/subgid have no common ids for this user".to_owned()
         });
     }
     let GuestIds { first, count } = wanted;
     both.find_map(|ids| ids.common(wanted)).ok_or_else(|| {
         format!(
-            "none of the guest ids {first}:{count} is this user's in /etc/subuid and /etc/subgid"
+            "none of the guest ids {first}:{count} belongs to this user in /etc/subuid and /etc/subgid"
         )
     })
 }

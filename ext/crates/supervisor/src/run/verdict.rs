@@ -98,7 +98,7 @@ fn outcome(
     {
         let exit = check
             .exit_code
-            .map_or("came to no exit".to_owned(), |code| {
+            .map_or("did not exit by itself".to_owned(), |code| {
                 format!("exited with {code}")
             });
         let error = ErrorBody::new(

@@ -96,13 +96,21 @@ impl Walk<'_> {
             if kind.is_symlink() {
                 self.say(Code::Symlink, &path, "the path is a symbolic link");
             } else if kind.is_file() && about.nlink() > 1 {
-                self.say(Code::Hardlink, &path, "the file has more than one name");
+                self.say(
+                    Code::Hardlink,
+                    &path,
+                    "the file has more than one hard link",
+                );
             } else if kind.is_fifo()
                 || kind.is_socket()
                 || kind.is_block_device()
                 || kind.is_char_device()
             {
-                self.say(Code::SpecialFile, &path, "the path is no file or directory");
+                self.say(
+                    Code::SpecialFile,
+                    &path,
+                    "the path is neither a file nor a directory",
+                );
             }
         }
         Ok(())

@@ -324,7 +324,7 @@ fn headers(main: &str, readme: &str) -> Vec<String> {
         ("readme.txt", readme, "Tested up to"),
     ] {
         if header(text, name).is_some_and(|value| !is_version(value)) {
-            findings.push(format!("{file}: `{name}` is no version"));
+            findings.push(format!("{file}: `{name}` is not a version"));
         }
     }
     findings

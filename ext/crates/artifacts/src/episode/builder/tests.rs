@@ -212,11 +212,11 @@ fn rejected_step_leaves_the_episode_unchanged() {
         ),
         (
             |s| s.execution.result = Some(json!(vec![0; 2001])),
-            "$: a list has 2001 items, but canonical JSON carries 2000 at most",
+            "$: a list has 2001 items, but canonical JSON may have at most 2000",
         ),
         (
             |s| s.action.args = vec![String::new(); 2001],
-            "$: a list has 2001 items, but canonical JSON carries 2000 at most",
+            "$: a list has 2001 items, but canonical JSON may have at most 2000",
         ),
         (
             |s| {

@@ -80,7 +80,7 @@ pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
 #[must_use]
 pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     let Some(members) = document.as_object() else {
-        return vec![StepIssue::invalid("it is no JSON object".to_owned())];
+        return vec![StepIssue::invalid("it is not a JSON object".to_owned())];
     };
     let mut issues = Vec::new();
     for (name, value) in members {
@@ -123,7 +123,7 @@ pub fn browser_duration(text: &str) -> Option<Duration> {
 
 fn one(step: &Value) -> Vec<StepIssue> {
     let Some(step) = step.as_object() else {
-        return vec![StepIssue::invalid("it is no object".to_owned())];
+        return vec![StepIssue::invalid("it is not an object".to_owned())];
     };
     let kinds = || {
         let names: Vec<_> = KINDS
@@ -226,7 +226,7 @@ fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
         (Some("duration"), false) => "waitFor duration needs duration".to_owned(),
         (Some("duration"), true) | (_, false) => return None,
         (None, true) if waits => return None,
-        (_, true) => "duration counts with waitFor duration only".to_owned(),
+        (_, true) => "duration is allowed only with waitFor duration".to_owned(),
     };
     Some(StepIssue::invalid(message))
 }
@@ -383,7 +383,7 @@ mod tests {
                             said.is_empty()
                                 || said.contains("leave one of them out")
                                 || said.contains(" needs ")
-                                || said.contains("counts with"),
+                                || said.contains("allowed only with"),
                             "{name} {member}: {said}"
                         ),
                     }
@@ -435,7 +435,7 @@ mod tests {
             ),
             (
                 json!({"kind": "waitFor", "waitFor": "load", "duration": "1s"}),
-                "counts with",
+                "allowed only with",
             ),
             (
                 json!({"kind": "waitFor", "waitFor": "duration"}),
@@ -476,7 +476,7 @@ mod tests {
             (json!({"kind": "drag"}), "drag is not offered"),
             (json!({"kind": "fly"}), "there is no kind"),
             (json!({"url": "/"}), "kind is missing"),
-            (json!("click"), "no object"),
+            (json!("click"), "not an object"),
         ] {
             let issues = check_browser_steps(std::slice::from_ref(&step));
             let said = issues
@@ -520,7 +520,7 @@ mod tests {
                 json!({"steps": [{"kind": "hover", "selector": "#a", "x": 1}]}),
                 "steps[0]: hover has no member",
             ),
-            (json!([]), "no JSON object"),
+            (json!([]), "not a JSON object"),
         ] {
             let said = said(&document);
             assert!(said.len() == 1 && said[0].contains(why), "{said:?}");

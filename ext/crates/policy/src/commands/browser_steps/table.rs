@@ -57,8 +57,8 @@ pub(super) const TIMEOUT: &[Member] = &[
 ];
 const SELECTOR: Member = ("selector", Form::Filled);
 const VALUE: [Member; 2] = [("value", Form::Text), ("text", Form::Text)];
-const PAGE: &str = "a page is waited for by a waitFor step";
-const FRAME: &str = "pictures are taken of the whole page";
+const PAGE: &str = "use a waitFor step to wait for a page";
+const FRAME: &str = "screenshots always show the whole page";
 
 pub(super) const KINDS: &[Kind] = &[
     Kind {
@@ -75,7 +75,7 @@ pub(super) const KINDS: &[Kind] = &[
         names: &["click"],
         members: &[
             SELECTOR,
-            ("text", Form::Refused("an element is named by its selector")),
+            ("text", Form::Refused("name the element with selector")),
         ],
         choices: &[need(&["selector"])],
     },
@@ -102,7 +102,7 @@ pub(super) const KINDS: &[Kind] = &[
             VALUE[1],
             (
                 "values",
-                Form::Refused("one option is selected: give value"),
+                Form::Refused("only one option can be selected: give value"),
             ),
         ],
         choices: &[need(&["selector"]), need(&["value", "text"])],
@@ -191,14 +191,17 @@ pub(super) const KINDS: &[Kind] = &[
 
 /// Kinds of steps that only other backends support.
 pub(super) const REFUSED_KINDS: &[(&str, &str)] = &[
-    ("drag", "elements are clicked, filled, hovered and scrolled"),
+    ("drag", "use click, fill, hover or scroll"),
     (
         "capture",
-        "a screenshot step keeps a picture; capture= says what the command keeps",
+        "use a screenshot step; capture= selects what the command stores",
     ),
-    ("callTool", "pages are acted on by their elements"),
+    (
+        "callTool",
+        "use steps that act on elements, such as click and fill",
+    ),
     (
         "assertObservation",
-        "an expect step or evaluate with assert judges the page",
+        "use an expect step, or evaluate with assert",
     ),
 ];

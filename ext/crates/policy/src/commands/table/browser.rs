@@ -17,7 +17,7 @@ const fn missing(id: &'static str, description: &'static str, reason: &'static s
     Row::new(id, Browser, Handler::Unsupported { reason }, description)
 }
 
-const NO_EDITOR: &str = "the block editor is opened by wordpress.browser-actions like any page of wp-admin, and not judged beyond its assertions";
+const NO_EDITOR: &str = "open the block editor with wordpress.browser-actions like any page of wp-admin; only the assertions are checked";
 
 const fn number(
     name: &'static str,
@@ -262,7 +262,7 @@ pub(super) const ROWS: &[Row] = &[
     missing(
         "wordpress.visual-compare",
         "Compares the appearance of two pages.",
-        "pictures are kept by wordpress.browser-probe and wordpress.browser-actions, and compared by whoever reads the bundle",
+        "use the screenshots of wordpress.browser-probe and wordpress.browser-actions; the reader of the bundle compares them",
     )
         .args(&[
             text("source-url", "URL of the reference page."),
@@ -330,7 +330,7 @@ pub(super) const ROWS: &[Row] = &[
         },
         "Permission to run the caller's JavaScript in pages.",
     )
-    .prints("Nothing: it is no command"),
+    .prints("Nothing: it is not a command"),
     missing(
         "wordpress.editor-canvas-probe",
         "Inspects the canvas of the block editor.",

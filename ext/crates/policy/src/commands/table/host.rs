@@ -21,7 +21,7 @@ const SERVICE: AcceptedArg = one_of("service", &["mail"], "Id of the service.").
 pub(super) const ROWS: &[Row] = &[
     row(
         "wp-codebox.agent-runtime-probe",
-        "components are probed before a run's agent starts; bring the component with the request",
+        "components are probed before a run's agent starts; include the component in the request",
         "Reports whether a component that runs agents is ready.",
     )
     .args(&[
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
     .requires(&["wordpress.run-php"]),
     row(
         "wp-codebox.agent-sandbox-run",
-        "a guest starts no guests; use the command line `wp-codebox agent-sandbox-run`",
+        "a guest cannot start guests; use the command line `wp-codebox agent-sandbox-run`",
         "Runs an agent on a task.",
     )
     .args(&[
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     .requires(&["wordpress.run-php", "wordpress.wp-cli"]),
     row(
         "wp-codebox.agent-fanout",
-        "a guest starts no guests; use the command line `wp-codebox agent-fanout`",
+        "a guest cannot start guests; use the command line `wp-codebox agent-fanout`",
         "Runs several agents on parts of a task and merges their results.",
     )
     .args(&[
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
     .schema("wp-codebox/agent-fanout-result/v1"),
     row(
         "wp-codebox.bounded-runtime-plan",
-        "plans that start runtimes are not carried out in a guest; write them as a recipe",
+        "a guest cannot execute plans that start runtimes; write them as a recipe",
         "Executes a bounded plan of runtimes and commands.",
     )
     .args(&[

@@ -90,7 +90,7 @@ fn all_guest_tools_are_offered_without_tool_policy_and_allowed_list() {
     assert_eq!(
         set.find("host_read_ticket").unwrap().id,
         "host.read-ticket",
-        "the parent answers for it"
+        "the parent process executes it"
     );
 }
 

@@ -246,7 +246,7 @@ fn connections_and_requests_per_minute_over_limit_get_429() {
     assert_eq!(
         log.rows.len(),
         asked,
-        "connections without a request are no rows"
+        "connections without a request add no rows"
     );
 
     let mut rig = limited(|l| l.requests_per_minute = 3);

@@ -46,7 +46,7 @@ impl Answered {
     /// Returns a sentence on why there is no result.
     pub(super) fn missing_answer_reason(&self) -> String {
         let code = self.step.exit_code();
-        let how = code.map_or("PHP came to no exit".to_owned(), |code| {
+        let how = code.map_or("PHP did not exit by itself".to_owned(), |code| {
             format!("PHP ended with {code}")
         });
         let said = [&self.step.stderr, &self.step.stdout];

@@ -137,7 +137,7 @@ fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
             answered.missing_answer_reason()
         ),
     )
-    .hint("a must-use component that ends PHP while it is loaded takes WordPress with it, optional or not")
+    .hint("if a must-use component ends PHP while it is loaded, WordPress does not load, even if the component is optional")
 }
 
 /// Returns why a component is not ready; `None` when it is.
@@ -148,7 +148,7 @@ fn not_ready(answer: &Map<String, Value>, slug: &str) -> Option<String> {
     }
     let said = row.and_then(|row| row.get("message")?.as_str());
     Some(super::answer::sentence(
-        said.unwrap_or("its readiness was not answered"),
+        said.unwrap_or("its readiness probe gave no answer"),
     ))
 }
 

@@ -327,7 +327,10 @@ mod tests {
             at += 4;
         }
         std::fs::write(archive.path(), bytes).unwrap();
-        assert!(unpacked(1999).is_err(), "a lie about sizes is no way in");
+        assert!(
+            unpacked(1999).is_err(),
+            "an archive with false sizes is refused"
+        );
     }
 
     /// Returns the archive with every `from` replaced by `to`.

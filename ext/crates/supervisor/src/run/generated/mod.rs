@@ -58,7 +58,9 @@ fn open_archive(
         .map_err(|e| fail(format!("cannot be read: {e}")))?;
     let stat = rustix::fs::fstat(&fd).map_err(|e| fail(format!("cannot be read: {e}")))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(fail("is no archive: it is no regular file".to_owned()));
+        return Err(fail(
+            "is not an archive: it is not a regular file".to_owned(),
+        ));
     }
     // The kernel returns the path of the open file.
     let path = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))

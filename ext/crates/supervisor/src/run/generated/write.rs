@@ -7,7 +7,12 @@ use std::path::Path;
 /// Writes a new file below a directory of the run, which contains no symbolic links.
 pub(super) fn write(directory: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
-    let outside = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "a path leads out");
+    let outside = || {
+        std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            "a path leads out of the directory",
+        )
+    };
     if name.split('/').any(|s| matches!(s, "" | "." | "..")) || name.contains('\0') {
         return Err(outside());
     }

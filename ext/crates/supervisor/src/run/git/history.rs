@@ -66,7 +66,7 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     let git = directory(source, ".git").map_err(|e| match e {
         Errno::NOENT => "it is not the root of a work tree: mount the root".to_owned(),
         Errno::NOTDIR | Errno::LOOP => {
-            "its .git is no directory, so its history lies elsewhere: mount the main work tree"
+            "its .git is not a directory, so its history is stored elsewhere: mount the main work tree"
                 .to_owned()
         }
         e => unreadable(".git", e),
@@ -83,7 +83,9 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
         "objects/info/http-alternates",
     ] {
         if take(elsewhere)?.is_some_and(|bytes| !bytes.is_empty()) {
-            return Err(format!("{elsewhere} says that parts of it lie elsewhere"));
+            return Err(format!(
+                "{elsewhere} shows that parts of it are stored elsewhere"
+            ));
         }
     }
     let settings = take("config")?.unwrap_or_default();

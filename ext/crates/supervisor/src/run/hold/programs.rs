@@ -225,7 +225,7 @@ fn checked_call(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, Erro
     if program.is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            "the request names no program to run",
+            "the request has no program to run",
         ));
     }
     let asked = CommandCall {

@@ -28,10 +28,12 @@ impl Recorder<'_> {
                 .iter()
                 .any(|kept| kept.path == file.path)
         {
-            return refused("its path is malformed or taken".to_owned());
+            return refused("its path is malformed or already used".to_owned());
         }
         if bytes > MOST_BYTES {
-            return refused(format!("it has {bytes} bytes, at most are {MOST_BYTES}"));
+            return refused(format!(
+                "it has {bytes} bytes; at most {MOST_BYTES} are allowed"
+            ));
         }
         if self.evidence.files.len() >= MOST_FILES {
             return refused(format!("the run has {MOST_FILES} files already"));

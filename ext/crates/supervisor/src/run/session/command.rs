@@ -44,7 +44,7 @@ impl Session<'_, '_> {
             Handler::Mail(operation) => self.mail_command(call, operation),
             // The policy check above has rejected these.
             Handler::Right { .. } => {
-                let message = format!("{} is no command", call.command);
+                let message = format!("{} is not a command", call.command);
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))
             }
             Handler::Unsupported { reason } => {

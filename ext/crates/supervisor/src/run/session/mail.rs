@@ -48,7 +48,8 @@ impl Session<'_, '_> {
                     link: given("link-marker"),
                 };
                 if asked.label.is_some() && asked.recipient.is_none() {
-                    let why = "recipient-label stands for a recipient; give recipient=… too";
+                    let why =
+                        "recipient-label replaces a recipient's address; give recipient=… too";
                     return Err((ErrorCode::InputInvalid, why.to_owned()));
                 }
                 Ok(mail::inspect(&context.mailbox, context.redactor, &asked))

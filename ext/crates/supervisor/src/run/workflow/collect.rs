@@ -134,7 +134,7 @@ fn check_content(
             // A digest would reveal a guessable secret.
             row.remove("sha256");
         }
-        let what = "looks like it holds a secret and was not kept".to_owned();
+        let what = "appears to contain a secret and was not stored".to_owned();
         return Some(("sensitive", what));
     }
     let mut kept = json!({"name": file.name, "path": file.path, "sha256": row["sha256"]});
@@ -150,7 +150,7 @@ fn check_content(
         return None;
     }
     let Ok(document) = serde_json::from_slice::<Value>(bytes) else {
-        return Some(("invalid", "is no JSON".to_owned()));
+        return Some(("invalid", "is not JSON".to_owned()));
     };
     if let Some(wanted) = file.typed.get("payloadSchema")
         && document.get("schema") != Some(wanted)

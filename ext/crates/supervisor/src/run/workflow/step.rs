@@ -63,7 +63,7 @@ pub(super) fn run(
             Next::Again(next) => args = next,
             Next::Failed(failure) => {
                 if let End::Well = attempt.end {
-                    let what = format!("could not go on: {failure} [{}]", failure.code());
+                    let what = format!("could not continue: {failure} [{}]", failure.code());
                     attempt.end = End::Failed(Kind::Error, what);
                 }
                 break attempt;

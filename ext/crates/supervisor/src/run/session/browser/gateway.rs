@@ -37,7 +37,7 @@ struct Door(SyncSender<Wake>);
 impl SiteConnector for Door {
     fn connect(&self) -> Pending<'_, io::Result<TcpStream>> {
         Box::pin(async move {
-            let gone = || io::Error::other("the command is over");
+            let gone = || io::Error::other("the command has ended");
             let (asker, answer) = oneshot::channel::<io::Result<OwnedFd>>();
             let mut wake = Wake::Site(asker);
             loop {
@@ -89,7 +89,7 @@ impl Gateway {
     ) -> Result<Self, ErrorBody> {
         let sockets = runtime
             .take_egress()
-            .ok_or_else(|| unavailable("the guest came without its sockets"))?;
+            .ok_or_else(|| unavailable("the guest sent no listening sockets"))?;
         let limits = BridgeLimits {
             requests_per_minute: 3000,
             ..BridgeLimits::default()

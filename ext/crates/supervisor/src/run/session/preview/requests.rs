@@ -207,7 +207,7 @@ impl Session<'_, '_> {
         };
         record.insert("closedAt".to_owned(), json!(closed_at));
         self.recorder.evidence.notices.push(format!(
-            "the site could be looked at on {} from {} until {} ({}); requests answered: {}",
+            "the preview was open at {} from {} until {} ({}); requests answered: {}",
             open.url,
             open.opened_at,
             closed_at,

@@ -70,7 +70,7 @@ impl SiteServer {
                 let _ = runtime.stop(&server.id);
                 let printed = server.printed();
                 let printed = recorder.clean(printed.trim());
-                let message = format!("the site of the sandbox cannot be served: {why}");
+                let message = format!("the web server of the sandbox cannot start: {why}");
                 let error = ErrorBody::new(ErrorCode::PreviewUnavailable, message);
                 Err(match printed.lines().last() {
                     Some(last) if !last.is_empty() => error.hint(format!("PHP said: {last}")),
@@ -143,7 +143,7 @@ type Printed = Arc<Mutex<Vec<u8>>>;
 /// full pipe.
 fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
     let unable = |error: std::io::Error| {
-        let message = format!("the site of the sandbox cannot be served: {error}");
+        let message = format!("the web server of the sandbox cannot start: {error}");
         ErrorBody::new(ErrorCode::PreviewUnavailable, message)
     };
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())

@@ -117,7 +117,7 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
             let target = &now.target;
             if (&kept.target, kept.mode, &kept.exclude) != (target, now.mode, &now.exclude) {
                 return Some(format!(
-                    "its mount {} is another one than {target}",
+                    "its mount {} has another path, mode or exclude list than {target}",
                     kept.target
                 ));
             }
@@ -189,7 +189,7 @@ mod tests {
             (|s| s["mounts"] = json!([]), "0 mounts"),
             (
                 |s| s["mounts"][0]["mode"] = json!("readonly"),
-                "another one",
+                "another path, mode",
             ),
             (
                 |s| s["mounts"][0]["source"]["inode"] = json!(3),

@@ -59,7 +59,7 @@ fn settled(output: &[u8]) -> Result<(), ErrorBody> {
             "the database of the sandbox is in use: wait until its programs have ended, or stop them",
         )),
         Some("damaged") => Err(damaged("its own check failed")),
-        Some(_) | None => Err(damaged("nothing is known of it")),
+        Some(_) | None => Err(damaged("its state is unknown")),
     }
 }
 

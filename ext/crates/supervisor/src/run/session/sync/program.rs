@@ -113,7 +113,7 @@ impl SyncProgram {
         let rest = self.heard.split_off(end + 1);
         let line = std::mem::replace(&mut self.heard, rest);
         let Ok(Value::Object(members)) = serde_json::from_slice(&line) else {
-            return Err("the answer is none");
+            return Err("the answer is not a JSON object");
         };
         let length = members.get("length").and_then(Value::as_u64).unwrap_or(0);
         let most = question["most"].as_u64().unwrap_or(0);

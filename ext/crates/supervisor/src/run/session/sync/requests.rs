@@ -292,8 +292,8 @@ fn left_row(top: &GuestPath, row: &Value) -> Option<Value> {
     let path = row.get(0)?.as_str()?;
     let below = path.strip_prefix(top.as_str())?;
     let reason = match row.get(1)?.as_str()? {
-        "name" => "its name cannot be carried",
-        "kind" => "it is no regular file in the sandbox",
+        "name" => "its name cannot be transferred",
+        "kind" => "it is not a regular file in the sandbox",
         "unreadable" => "it cannot be read in the sandbox",
         _ => return None,
     };
@@ -352,7 +352,7 @@ fn accepted(answer: Answer, path: &GuestPath, expected: Option<&str>) -> Result<
             let found: String = text("found").chars().take(64).collect();
             let message = format!("{path} differs from its last synced version");
             Err(ErrorBody::new(ErrorCode::SyncConflict, message)
-                .hint("look at both files, then say which one counts")
+                .hint("compare both files, then choose one")
                 .with("path", path.as_str())
                 .with("expected", expected.unwrap_or_default())
                 .with("found", found))
