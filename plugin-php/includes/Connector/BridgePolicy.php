@@ -110,7 +110,7 @@ final class BridgePolicy {
 	private static function authentication( #[\SensitiveParameter] array $policy ): Closure|array {
 		$how = $policy['authenticate_request'] ?? $policy['authentication'] ?? null;
 		if ( null === $how ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationMissing, __( 'The policy of the provider bridge must say how to authenticate: "authentication" or "authenticate_request".', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationMissing, __( 'The policy of the provider bridge must have the key "authentication" or "authenticate_request".', 'codebox' ) );
 		}
 		if ( is_array( $how ) && ! is_callable( $how ) ) {
 			return $how;

@@ -238,7 +238,7 @@ final class ProviderCredentials {
 				/* translators: 1: id of a connector, or name of an environment variable where it stands alone, 2: name of an environment variable. */
 				'' === $provider->connector ? Sentence::of( __( 'Set it for this PHP: the environment variable or the constant %s.', 'codebox' ), $name ) : Sentence::of( __( 'Connect it: Settings, Connectors, %1$s; or the environment variable or the constant %2$s.', 'codebox' ), $provider->connector, $name ),
 				/* translators: %1$s: name of an environment variable. */
-				Sentence::of( __( 'Or lend a key to this task: secret_env with %1$s, whose value a plugin of this site supplies (filter wp_codebox_secret_values); in WP-CLI --secret-env=%1$s from its own environment.', 'codebox' ), $name ),
+				Sentence::of( __( 'Or give this task a key: list %1$s in secret_env and let a plugin of this site supply its value with the filter wp_codebox_secret_values. In WP-CLI, --secret-env=%1$s reads it from the environment of the command.', 'codebox' ), $name ),
 				__( 'Or choose another provider or agent: provider and model, or an agent that needs no model.', 'codebox' ),
 			],
 			[

@@ -105,7 +105,7 @@ final class TaskModel {
 						/* translators: %s: id of a connector. */
 						Sentence::of( __( 'Connect it: Settings, Connectors, %s; or the environment variable or constant that it names.', 'codebox' ), $connector->name ),
 						__( 'Or let a plugin of this site supply them: filter wp_codebox_connector_credential_resolvers.', 'codebox' ),
-						__( 'Or leave it out of inherit.connectors, and lend a key to this task: secret_env.', 'codebox' ),
+						__( 'Or leave it out of inherit.connectors, and give this task a key with secret_env.', 'codebox' ),
 					],
 					[ 'connector' => $connector->row() ]
 				);

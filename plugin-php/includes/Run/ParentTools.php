@@ -134,11 +134,11 @@ final class ParentTools {
 		$ability = str_starts_with( $name, 'wp-codebox/' ) || ! wp_has_ability( $name ) ? null : wp_get_ability( $name );
 		if ( null === $ability ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is not an ability that this site lends to an agent.', 'codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; those of Codebox itself are never lent.', 'codebox' ) ] );
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is not an ability that this site makes available to an agent.', 'codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; those of Codebox itself are never lent.', 'codebox' ) ] );
 		}
 		if ( ! $this->lent( $name, $input ) ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'This site does not lend the ability %s to an agent of this user.', 'codebox' ), $name ) );
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'This site does not make the ability %s available to an agent of this user.', 'codebox' ), $name ) );
 		}
 		$schema = self::without_empty( $ability->get_input_schema() );
 		return [
@@ -193,7 +193,7 @@ final class ParentTools {
 			return $this->refused( 'unavailable', ErrorCode::ToolNotAllowed->value, 'This site has no such ability any more.' );
 		}
 		if ( ! $this->lent( $name, $input ) ) {
-			return $this->refused( 'denied', ErrorCode::ToolNotAllowed->value, 'This site does not lend this ability to an agent of this user.' );
+			return $this->refused( 'denied', ErrorCode::ToolNotAllowed->value, 'This site does not make this ability available to an agent of this user.' );
 		}
 		try {
 			// Validates the input and checks the permission as the current user.

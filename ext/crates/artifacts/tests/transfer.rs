@@ -55,7 +55,7 @@ fn archive(bundle: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Writes a bundle whose manifest names its run, like the runner does.
+/// Writes a bundle with the run id in its manifest, as the runner does.
 fn made(host: &Host, number: u64) -> (PathBuf, WrittenBundle) {
     let work = scratch();
     let mut inputs = random_inputs(work.path(), number);

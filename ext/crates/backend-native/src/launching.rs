@@ -43,7 +43,7 @@ pub struct LaunchOptions<'a> {
     pub identity: &'a GuestIdentity,
 }
 
-/// Stands for the pid of a pid 1 that has already ended.
+/// Pid of the guest's first process after that process has ended.
 const GONE: i32 = 0;
 
 /// Objects that the launcher sends before the guest is ready.

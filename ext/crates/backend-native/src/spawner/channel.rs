@@ -108,7 +108,7 @@ impl SpawnerChannel {
         }
     }
 
-    /// Returns the next reply; an exit is stored and gives `None`.
+    /// Returns the next reply. Stores the exit of a launcher in `ends` and then returns `None`.
     fn next(&mut self, until: Instant) -> io::Result<Option<(SpawnerReply, Vec<OwnedFd>)>> {
         let (reply, fds) = self.receive(until)?;
         let SpawnerReply::Ended {

@@ -152,7 +152,7 @@ fn answers(text: &str) -> BTreeMap<String, i32> {
 }
 
 #[test]
-fn reduced_guest_cannot_reach_files_or_processes_of_its_own_user() {
+fn guest_at_level_reduced_cannot_reach_files_or_processes_of_its_own_user() {
     let (victim, program) = (Victim::new(), compiled());
     let arguments = victim.arguments();
     let outside = Command::new(&program)
@@ -248,7 +248,7 @@ fn reduced_isolation_report_contains_observed_facts() {
 }
 
 #[test]
-fn reduced_guest_reads_system_directories_but_no_other_host_files() {
+fn guest_at_level_reduced_reads_system_directories_but_no_other_host_files() {
     let mut sandbox = sandbox();
     let state = fixture().state.to_str().unwrap().to_owned();
     for (path, control) in [
@@ -315,7 +315,7 @@ fn copied(index: u32, source: &Path, target: &str) -> wp_codebox_backend_native:
 }
 
 #[test]
-fn reduced_guest_runs_wordpress_and_its_changes_are_captured() {
+fn guest_at_level_reduced_runs_wordpress_and_its_changes_are_captured() {
     let source = plugin();
     let mut sandbox = ReducedGuest::new(&Spec {
         mounts: vec![copied(0, &source, "/wordpress/wp-content/plugins/sample")],
@@ -496,7 +496,7 @@ fn survivors(pids: &[i32]) -> Vec<String> {
 }
 
 #[test]
-fn killing_a_reduced_guest_ends_all_its_processes_and_no_others() {
+fn killing_a_guest_at_level_reduced_ends_all_its_processes_and_no_others() {
     let victim = Victim::new();
     let mut sandbox = sandbox();
     let all = all_processes(&mut sandbox);
@@ -512,7 +512,7 @@ fn killing_a_reduced_guest_ends_all_its_processes_and_no_others() {
 }
 
 #[test]
-fn killing_the_launcher_or_the_first_process_ends_a_reduced_guest() {
+fn killing_the_launcher_or_the_first_process_ends_a_guest_at_level_reduced() {
     for (which, process) in [(0, GuestProcess::Launcher), (1, GuestProcess::First)] {
         let mut sandbox = sandbox();
         let all = all_processes(&mut sandbox);
@@ -525,7 +525,7 @@ fn killing_the_launcher_or_the_first_process_ends_a_reduced_guest() {
 }
 
 #[test]
-fn reduced_guest_that_kills_its_first_process_ends_only_itself() {
+fn guest_at_level_reduced_that_kills_its_first_process_ends_only_itself() {
     let victim = Victim::new();
     let mut sandbox = sandbox();
     let all = all_processes(&mut sandbox);
@@ -554,7 +554,7 @@ fn child_process_that_acts_as_the_killed_runner_at_isolation_level_reduced() {
 }
 
 #[test]
-fn killing_the_runner_ends_a_reduced_guest() {
+fn killing_the_runner_ends_a_guest_at_level_reduced() {
     use std::io::BufRead;
     template();
     let mut runner = Command::new(std::env::current_exe().unwrap())
@@ -686,7 +686,7 @@ fn reduced_template_is_built_without_namespaces() {
 }
 
 #[test]
-fn reduced_guest_above_its_disk_limit_is_killed() {
+fn guest_at_level_reduced_above_its_disk_limit_is_killed() {
     let limits = Limits {
         disk_bytes: 32 * 1024 * 1024,
         ..Limits::default()
@@ -732,7 +732,7 @@ fn site_below_a_system_directory_is_refused_at_isolation_level_reduced() {
 }
 
 #[test]
-fn reduced_guest_runs_concurrent_and_terminal_programs_without_sockets() {
+fn guest_at_level_reduced_runs_concurrent_and_terminal_programs_without_sockets() {
     let mut sandbox = sandbox();
     let id = sandbox
         .launch_in_terminal("trap 'stty size; exit 5' INT; echo up; while :; do sleep 0.05; done");

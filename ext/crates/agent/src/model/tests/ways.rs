@@ -106,7 +106,7 @@ fn invalid_model_settings_fail_before_any_request_is_sent() {
     assert!(!format!("{error:?}").contains("horse"), "{error:?}");
 }
 
-/// Environment variable with the test server's URL for the child processes of the next test.
+/// Environment variable with the test server's URL for the child processes of the test below.
 const VARIABLE: &str = "CODEBOX_TEST_MODEL";
 
 #[test]

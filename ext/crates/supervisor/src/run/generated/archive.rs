@@ -26,7 +26,7 @@ const KIND: u32 = 0o170_000;
 pub(super) enum Refused {
     #[error("cannot be read: {0}")]
     Unreadable(#[from] ZipUnreadable),
-    #[error("is refused: {0}")]
+    #[error("cannot be used: {0}")]
     Archive(#[from] ArchiveError),
     #[error("does not have the requested sha256; it may have changed")]
     Digest,
