@@ -24,12 +24,12 @@ OPCACHE = ["-d", "opcache.enable=1", "-d", "opcache.enable_cli=1", "-d", "opcach
 OUTPUT = os.path.join(tempfile.gettempdir(), f"codebox-bench-{os.getpid()}.out")
 
 
-def loader():
-    """The example program of the native backend: one guest, one PHP."""
-    subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "wp-codebox-backend-native", "--example",
-                    "load_wordpress"], cwd=ROOT, check=True)
+def loader(profile):
+    """The example program of the native backend: one guest, one PHP. The tests have built the profile `dev`."""
+    what = ["--workspace", "--all-targets"] if profile == "dev" else ["-p", "wp-codebox-backend-native", "--example", "load_wordpress"]
+    subprocess.run(["cargo", "build", "--quiet", "--profile", profile, *what], cwd=ROOT, check=True)
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
-    return os.path.join(ROOT, target, "release", "examples", "load_wordpress")
+    return os.path.join(ROOT, target, "debug" if profile == "dev" else profile, "examples", "load_wordpress")
 
 
 def bare_site(template, directory, share):
@@ -44,7 +44,7 @@ def bare_site(template, directory, share):
 
 
 @contextlib.contextmanager
-def prepared():
+def prepared(profile="release"):
     """Yields name → (command, environment); removes everything it made."""
     e = {name: os.environ[name] for name in NEEDED}
     work = tempfile.mkdtemp(prefix="codebox-bench.")
@@ -58,7 +58,7 @@ def prepared():
                "--command", "wordpress.run-php", "--arg",
                "code=file_put_contents( WP_PLUGIN_DIR . '/wordpress-importer/new.txt', get_bloginfo( 'version' ) );"]
         shutil.copytree(os.path.join(e["CODEBOX_WPFILES"], "wordpress-importer"), f"{work}/plugin")
-        shutil.copy(loader(), f"{work}/load_wordpress")
+        shutil.copy(loader(profile), f"{work}/load_wordpress")
         # A first run builds the template where there is none, and shows that what is timed works.
         give(work, e["CODEBOX_OWNER"])
         answer = json.loads(subprocess.run(run, env=path, check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout)
