@@ -294,7 +294,7 @@ fn run_reference_must_match_exactly_one_run() {
 }
 
 #[test]
-fn run_result_is_available_after_the_caller_disconnected() {
+fn run_result_is_in_the_registry_after_the_end_and_omitted_from_lists() {
     let world = world();
     let dir = world.begin(1);
     let path = dir.path().to_owned();
