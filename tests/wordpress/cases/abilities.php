@@ -87,6 +87,35 @@ return static function ( Harness $t ): void {
 			}
 		);
 	}
+	$t->test(
+		'each ability is allowed with its own capability and denied with the other capabilities',
+		static function () use ( $t, $annotations ): void {
+			$run      = [ 'run-agent-task', 'run-agent-task-batch', 'run-agent-task-fanout', 'replay-artifact', 'browser-connector-request', 'execute-browser-provider-request' ];
+			$both     = [ 'list-runs', 'get-run', 'list-run-events', 'cancel-run' ];
+			$apply    = [ 'apply-approved-artifact' ];
+			$all      = array_map( static fn( string $name ): string => substr( $name, strlen( 'wp-codebox/' ) ), array_keys( $annotations ) );
+			$expected = [
+				'wp_codebox_run'      => [ ...$run, ...$both ],
+				'wp_codebox_review'   => array_diff( $all, $run, $apply ),
+				'wp_codebox_apply'    => $apply,
+				'wp_codebox_settings' => [],
+			];
+			foreach ( $expected as $capability => $allowed ) {
+				$grant = static fn( array $caps, string $cap ): array => $cap === $capability ? [ 'edit_posts' ] : $caps;
+				$found = $t->filtered(
+					'map_meta_cap',
+					$grant,
+					static function () use ( $t, $all ): array {
+						$t->as( 'editor' );
+						return array_filter( $all, static fn( string $name ): bool => true === wp_get_ability( "wp-codebox/$name" )->check_permissions( [] ) );
+					}
+				);
+				sort( $found );
+				sort( $allowed );
+				$t->same( $allowed, $found, $capability );
+			}
+		}
+	);
 	$required = [
 		'run-agent-task'           => [ 'goal' => 'wp_codebox_task_missing' ],
 		'run-agent-task-batch'     => [ 'tasks' => 'wp_codebox_tasks_missing' ],

@@ -305,6 +305,7 @@ return static function ( Harness $t ): void {
 			$clear();
 			$t->as( 'administrator' );
 			$store( Settings::AGENTS, [ 'evil' => [ 'command' => 'x "><script>alert(1)</script>"', 'success_codes' => [ 0 ] ] ] );
+			$store( Settings::INSTRUCTIONS, 'Be brief.</textarea><script>alert(2)</script>' );
 			$store( Settings::LIMITS, [ 'ceilings' => [ 'wall_clock_ms' => 90500 ] ] );
 			$page = new SettingsPage( new SettingsForm( $settings, $gate ), $rules );
 			$page->add_page();
@@ -318,7 +319,8 @@ return static function ( Harness $t ): void {
 			ob_start();
 			$page->render();
 			$html = (string) ob_get_clean();
-			$t->true( ! str_contains( $html, '<script' ), 'a command line is not escaped in its attribute' );
+			$t->true( ! str_contains( $html, '<script' ), 'a command line is not escaped in its attribute, or the instructions in their text field' );
+			$t->contains( 'Be brief.&lt;/textarea&gt;&lt;script&gt;', $html );
 			$document = new DOMDocument();
 			libxml_use_internal_errors( true );
 			$document->loadHTML( '<?xml encoding="utf-8"?>' . $html );

@@ -202,6 +202,7 @@ return static function ( Harness $t ): void {
 		$clean( static function () use ( $t, $user, $settings ): void {
 			$one             = $user( 'scoped' );
 			[ $typed, $row ] = WP_Application_Passwords::create_new_application_password( $one, [ 'name' => 'A "<b>name</b>" ' . wp_rand() ] );
+			WP_Application_Passwords::create_new_application_password( $one, [ 'name' => 'Another ' . wp_rand() ] );
 			update_site_option( Settings::TRUSTED_CALLERS, [ $row['uuid'] => [ 'browser-connector:request' ] ] );
 			ob_start();
 			( new CallersField( $settings ) )->render();

@@ -213,7 +213,11 @@ fn slow_bodies_and_slow_hosts_time_out() {
     rig.stop();
 
     // The host's first byte arrives within this time.
-    let mut rig = limited(|l| l.total_timeout = Duration::from_secs(8));
+    let mut rig = limited(|l| {
+        l.total_timeout = Duration::from_secs(8);
+        // The total must be reached first, also when this process gets no processor for seconds.
+        l.idle_timeout = WAIT_LIMIT;
+    });
     rig.host(
         "plain.example",
         80,
