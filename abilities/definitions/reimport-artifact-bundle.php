@@ -23,7 +23,7 @@ return [
 	'annotations'   => [
 		'readonly'    => false,
 		'destructive' => true,
-		// With both true core asks for DELETE and takes the input from the query string.
+		// If destructive and idempotent are both true, core requires DELETE and reads the query string.
 		'idempotent'  => false,
 	],
 ];

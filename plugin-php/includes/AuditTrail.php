@@ -23,7 +23,7 @@ final class AuditTrail {
 
 	/**
 	 * Option with the newest signed anchor of the log, by key of the host. The database is a different
-	 * storage than the log, so it exposes a truncated log.
+	 * storage than the log, so the anchor reveals a truncated log.
 	 */
 	private const ANCHORS = 'wp_codebox_audit_anchor';
 

@@ -3,7 +3,7 @@
  * Makes a program fail when site code that it runs ends PHP early. Otherwise the output of such code, with
  * exit status 0, would be taken for the program's result.
  *
- * `$codebox_doing` describes the current step; the program empties it when it is done.
+ * `$codebox_doing` describes the current step; the program sets it to '' at its end.
  *
  * @package WPCodebox
  */

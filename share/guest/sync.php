@@ -6,11 +6,11 @@
  * followed by bytes for `put`; every reply is one line of JSON, `{ok: true, …}` or `{ok: false, code,
  * message, found?}`, followed by bytes for `read`.
  *
- * put    {path, length, sha256, mode}, then the bytes    replaces or makes a file
- * remove {path, sha256}                                  removes one; a missing file is not an error
- * read   {path, most}                                    a whole file, raw, behind the answer
- * tree   {path, most}                                    every regular file below, with its digest, and
- *                                                        what cannot be carried, with why
+ * put    {path, length, sha256, mode}, then the bytes  replaces or creates a file
+ * remove {path, sha256}                                removes a file; a missing one is no error
+ * read   {path, most}                                  the whole file as raw bytes after the reply
+ * tree   {path, most}                                  regular files below the path with digests,
+ *                                                      entries that cannot be synced with reasons
  *
  * `sha256` is the expected digest of the current file: '' means that no file may exist, null skips the check.
  * A file is replaced by one rename. Paths are resolved in the guest, whose user can write nowhere else: a

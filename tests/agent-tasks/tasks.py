@@ -2,8 +2,8 @@
 
 Hidden checks are files of `hidden/`. They are not in the run's mounts, not staged and not in its request. When the run is
 over, its patch is applied with `git apply` to a fresh copy of the tree, and a second run without any agent mounts the
-result and runs them in its fresh sandbox. Before that the same checks fail on the tree as it was, and, with the scripted
-model, on a shortcut that only pleases the visible check.
+result and runs the hidden checks in a fresh sandbox. As controls, the hidden checks must fail on
+the original tree and, with the scripted model, on a change that satisfies only the visible check.
 """
 
 import json
@@ -18,13 +18,13 @@ from scripted import load
 from harness import tree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-#: In the order they run. The first goes through WordPress, the others through the command line.
+#: Task names in the order of their runs. WP-CLI starts the first task, `wp-codebox run` the others.
 NAMES = ("plugin-bug", "failing-test", "coding-standard")
 APIS = {"plugin-bug": OPENAI, "failing-test": ANTHROPIC, "coding-standard": OPENAI}
 
 
 def provider(environment):
-    """The real model that AGENT_TASKS_* name; None for the scripted one."""
+    """Returns the model that the variables AGENT_TASKS_* name; None selects the scripted model."""
     model = environment.get("AGENT_TASKS_MODEL")
     if not model:
         return None
@@ -34,14 +34,15 @@ def provider(environment):
 
 
 class Tasks(Loop):
-    """The bench of the tasks."""
+    """Calls `wp-codebox` for the repair tasks, with the scripted or a real model."""
 
     def __init__(self, environment, real):
         super().__init__(environment)
         self.real = real
 
     def tree(self, name, task, label):
-        """A fresh tree of the task, owned by the owner of the state directory; its last name is that of its target."""
+        """Creates a fresh tree of the task in a directory named like the mount target.
+        The tree belongs to the owner of the state directory."""
         path = os.path.join(self.directory, label, os.path.basename(task["target"]))
         shutil.rmtree(path, ignore_errors=True)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -109,7 +110,7 @@ def shortcut(bench, name, task):
 
 
 def applied(bench, name, task, bundle, label):
-    """A fresh tree with the bundle's patch, by `git apply`; exactly the expected files differ."""
+    """Applies the bundle's patch to a fresh tree; checks that only the expected files differ."""
     path = bench.tree(name, task, label)
     subprocess.run(["git", "apply", "--whitespace=nowarn", os.path.join(bundle, "files", "patch.diff")], cwd=path, check=True, capture_output=True,
                    env={"PATH": "/usr/bin:/bin", "GIT_CEILING_DIRECTORIES": os.path.dirname(path), "HOME": "/nonexistent"})

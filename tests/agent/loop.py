@@ -64,7 +64,7 @@ class Loop(Bench):
         return full, {"PATH": "/usr/bin:/bin", KEY: key}, name, key
 
     def play(self, steps, *more, seconds=120, **how):
-        """Runs to the end; the answer has the model requests, the session name and the key."""
+        """Runs to the end; the answer also has the model requests, the session name and the key."""
         full, environment, name, key = self.arguments(steps, *more, **how)
         return self.known(self.finish(full, self.start(full, environment), seconds), name, key)
 

@@ -55,7 +55,7 @@ def check(name, directory):
 
 
 def ensure(name, root):
-    """The agent's directory below `root`, installed when it is not there as the lock says."""
+    """Installs the agent below `root` unless the lock files are unchanged; returns the path."""
     place, wanted = os.path.join(root, name), digest(name)
     stamp = os.path.join(place, ".lock")
     if os.path.exists(stamp):

@@ -17,7 +17,7 @@ import tempfile
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP",
           "CODEBOX_OWNER", "CODEBOX_WPFILES")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# The settings a guest gets, see the generated php.ini.
+# The opcache settings of the php.ini that is generated for a guest.
 OPCACHE = ["-d", "opcache.enable=1", "-d", "opcache.enable_cli=1", "-d", "opcache.file_cache_only=1",
            "-d", "opcache.validate_timestamps=1", "-d", "opcache.revalidate_freq=0",
            "-d", "opcache.file_cache_consistency_checks=1", "-d", "opcache.jit=disable", "-d", "opcache.jit_buffer_size=0"]
@@ -25,7 +25,8 @@ OUTPUT = os.path.join(tempfile.gettempdir(), f"codebox-bench-{os.getpid()}.out")
 
 
 def loader(profile):
-    """The example program of the native backend: one guest, one PHP. The tests have built the profile `dev`."""
+    """Builds the backend's example program, which runs one PHP process in one guest."""
+    # These arguments reuse the build of the tests, which have built the profile `dev`.
     what = ["--workspace", "--all-targets"] if profile == "dev" else ["-p", "wp-codebox-backend-native", "--example", "load_wordpress"]
     subprocess.run(["cargo", "build", "--quiet", "--profile", profile, *what], cwd=ROOT, check=True)
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
@@ -33,19 +34,19 @@ def loader(profile):
 
 
 def bare_site(template, directory, share):
-    """The template's WordPress at a path of the host."""
+    """Copies the template's WordPress to a host directory."""
     shutil.copytree(os.path.join(template, "core"), directory, symlinks=True)
     content = os.path.join(directory, "wp-content")
     shutil.rmtree(content, ignore_errors=True)
     shutil.copytree(os.path.join(template, "content"), content, symlinks=True)
-    # The drop-in looks for the share directory where a guest has it, seen from its own root.
+    # The drop-in expects the share directory at the path /opt/codebox of its root, as in a guest.
     os.makedirs(os.path.join(os.path.dirname(directory), "opt"))
     os.symlink(share, os.path.join(os.path.dirname(directory), "opt", "codebox"))
 
 
 @contextlib.contextmanager
 def prepared(profile="release"):
-    """Yields name → (command, environment); removes everything it made."""
+    """Yields commands with their environments by name; removes the created files at the end."""
     e = {name: os.environ[name] for name in NEEDED}
     work = tempfile.mkdtemp(prefix="codebox-bench.")
     os.chmod(work, 0o755)
@@ -59,7 +60,7 @@ def prepared(profile="release"):
                "code=file_put_contents( WP_PLUGIN_DIR . '/wordpress-importer/new.txt', get_bloginfo( 'version' ) );"]
         shutil.copytree(os.path.join(e["CODEBOX_WPFILES"], "wordpress-importer"), f"{work}/plugin")
         shutil.copy(loader(profile), f"{work}/load_wordpress")
-        # A first run builds the template where there is none, and shows that what is timed works.
+        # The first run builds a missing template, and checks that the timed command works.
         give(work, e["CODEBOX_OWNER"])
         answer = json.loads(subprocess.run(run, env=path, check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout)
         changed = [row["path"] for row in answer["result"]["changed_files"]]

@@ -397,7 +397,7 @@ def test_state_directory_inside_wordpress_is_refused(bench):
     state = os.path.join(site, "wp-content", "state")
     os.makedirs(state, mode=0o700)
     shutil.chown(state, bench.owner)
-    # A symlink outside the site that leads into it, and a missing directory behind the symlink.
+    # A symlink that leads into the site from outside, and a missing directory behind the symlink.
     link = os.path.join(bench.directory, "link-into-site")
     os.symlink(os.path.join(site, "wp-content"), link)
     for place in (state, os.path.join(link, "state"), os.path.join(link, "absent")):

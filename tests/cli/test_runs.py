@@ -171,7 +171,7 @@ def test_runs_cancel_ends_a_detached_run(bench):
     view = run.await_end()
     must(view["outcome"] == "cancelled" and paths(view) == ["/workspace/plugin/early.txt"], json.dumps(view)[:600])
     must(runs(bench, "cancel", run.run_id).expect(0).json == {**answer, "answer": "already_ended", "status": "ended"}, "after the end")
-    # `runs cancel` detects a killed supervisor and settles its run.
+    # `runs cancel` detects a killed supervisor and records the end of its run.
     run = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
     run.kill()
     answer = runs(bench, "cancel", run.run_id).expect(0).json

@@ -1,8 +1,8 @@
 """Commands as steps of one run, and the expected result of each.
 
-A group is one guest: its steps run one after the other, a failing one does not stop the rest.
-Each step is a case of its own. `expect` is called with the document the command printed, or, of
-a step that must fail, with the whole row of the step.
+The steps of a group run one after the other in one guest; a failing step does not stop the others.
+Each step is a case of its own. `expect` is called with the document that the command printed, or,
+for a step that must fail, with the whole result row of the step.
 """
 
 import json

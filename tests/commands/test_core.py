@@ -30,7 +30,7 @@ def state(document):
 
 
 def nonce(document):
-    """The result has no value of ten characters, which is what nonces have."""
+    """Checks that the result has no value of ten characters, the length of a nonce."""
     equal((document["nonce"], document["action"], document["lifetimeSeconds"]), ({"present": True}, "commands-save", 43200))
     must(document["artifacts"]["auth"].startswith("/tmp/codebox-auth/"), f"no file: {document}")
     must("value" not in document and len(document["artifacts"]) == 1, f"more than it may show: {document}")
@@ -67,7 +67,7 @@ def kept_nonces(rows):
 
 
 def nonces_stay_in_the_guest(bench, result):
-    """No value of a nonce is in the result, nor in the bundle or any other file of the run."""
+    """Checks that no nonce value is in the result, the bundle or any other file of the run."""
     rows = next(json.loads(row["stdout"]) for row in result["workflow"]["executions"] if '"holds"' in row["stdout"])
     values = [row["value"].replace(".", "") for row in rows]
     files = 0

@@ -53,7 +53,7 @@ def labelled(document):
 
 def bounded(document):
     equal((len(document["messages"]), document["matched"]), (100, 197))
-    # The newest of those that are listed; the rest is only counted.
+    # The list has the newest 100 stored mails; earlier and dropped mails are only counted.
     equal([document["messages"][at]["subject"] for at in (0, -1)], ["flood 95", "flood 194"])
     must(document["received"] > 250 and len(json.dumps(document)) < 300_000, f"{document['received']} {len(json.dumps(document))}")
 

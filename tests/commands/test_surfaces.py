@@ -350,7 +350,8 @@ function run_themechecks_against_theme($theme, $slug) { return (bool) get_option
 X);
 echo '{"made":true}';
 """
-# As the checker does: it is early, knows its command by the first two arguments, and leaves a drop-in for the time of a check.
+# Behaves like Plugin Check: loads early, recognizes its command by the first two arguments, and
+# installs a drop-in during a check.
 EARLY = """
 $tool = WP_PLUGIN_DIR . '/plugin-check';
 mkdir("$tool/vendor"); file_put_contents("$tool/vendor/autoload.php", '<?php');

@@ -3,12 +3,12 @@
 
 Reads bundle directories, one per line, from standard input and answers one JSON
 object per line: {"directory", "valid", "codes", "signature", "coverage"}. `codes` is the
-sorted set of violation codes; `signature` is "signed", "unsigned" or "invalid" (whose key it
-is, is not judged here); `coverage` of a signed bundle is "manifest", or "files" when the
+sorted set of violation codes; `signature` is "signed", "unsigned" or "invalid" (the owner
+of the key is not checked); `coverage` of a signed bundle is "manifest", or "files" when the
 attestation has no hash of the manifest.
 
 Written from the rules, not from the Rust verifier; the two are compared on generated
-and tampered bundles. Bounds on size and depth are left to the other one.
+and tampered bundles. Only the Rust verifier limits size and depth.
 """
 
 import base64
@@ -26,11 +26,11 @@ HEX64 = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class NotJson(Exception):
-    """Bytes that are not one strict JSON document."""
+    """Raised for bytes that are not exactly one strict JSON value."""
 
 
 class Unreadable(Exception):
-    """A member that cannot be read as a regular file inside the bundle."""
+    """Raised for a member that cannot be read as a regular file inside the bundle."""
 
     def __init__(self, kind):
         super().__init__(kind)

@@ -31,7 +31,8 @@ class View:
         self.accepted = False
         self.launchers = []
         self.guests = set()
-        # The kernel reuses the inode number of an ended namespace, possibly in another slot, unless it is kept open.
+        # The kernel reuses the inode number of an ended namespace, possibly in another slot, unless
+        # a descriptor keeps the namespace open.
         self._spaces = contextlib.ExitStack()
         self.events, self._journal = [], 0
         self.result = self.error = None

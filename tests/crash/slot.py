@@ -25,13 +25,13 @@ CHECK = "echo checking; test -f f.txt || exit 1; sleep 0.02; echo still; sleep {
 
 # From this point on the runner may notice the caller's end too late to cancel.
 LATE = ORDER[ORDER.index("check ended"):]
-# Before that it must cancel, however late a busy machine tells the runner of it: the check is then far from its
-# end. So is a check whose launcher is to be killed.
+# Before that point the runner must cancel, even when a busy machine informs it late: the check then
+# sleeps LONG seconds. A check whose launcher will be killed sleeps as long.
 LONG, SHORT = 30, 0.01
 
 
 class Wrong(Exception):
-    """A condition after a kill does not hold."""
+    """Raised when a condition that must hold after a kill does not hold."""
 
 
 def waits_for(pid):
@@ -281,7 +281,7 @@ class Slot:
             if leftovers:
                 raise Wrong(f"left: {leftovers}")
             return
-        # The next call settles the run.
+        # The next call detects the killed process and records the end of the run.
         status, record = self.call("runs", "get", run, "--site", self.name)
         if status != 0 or not isinstance(record, dict) or record.get("run_id") != run:
             raise Wrong(f"runs get answered {status}: {record}")
@@ -329,8 +329,8 @@ class Slot:
         row["bundle"] = os.path.isdir(path)
         if bool(record.get("bundle_id")) != row["bundle"]:
             raise Wrong(f"the record names the bundle {record.get('bundle_id')}, the store has one: {row['bundle']}")
-        # After the guest has ended and its change is captured, the change must be in a bundle. A check that
-        # starts is the first that is seen of it from outside.
+        # After the guest has ended and its change is captured, the change must be in a bundle. The
+        # start of a check is the first event that shows the capture to this test.
         captured = any(event["type"] == "runtime.command.started" and event["data"].get("phase") == "check" for event in view.events)
         written = view.event("command.output", text="one")
         if job["victim"] == "nobody" or captured or (job["victim"] == "worker" and written):

@@ -1,10 +1,11 @@
 <?php
 /**
- * What a php-fpm worker does for extension_cases.py: starts a run from a request file, notes its id,
- * waits, and at the agent's first output does what the query says.
+ * The page that test_extension.py requests from php-fpm: starts a run from a request file, notes
+ * the run's id, waits, and at the agent's first output performs the action of the query.
  *
- * Query: `request` (file with the request as JSON), `note` (file for what happened), `do`. With
- * `do=runs` it answers `Runs::<verb>()` with `arguments` (JSON), or the code of its exception.
+ * Query: `request` (file with the request as JSON), `note` (file for progress lines), `do` (the
+ * action). With `do=runs` the page prints the result of `Runs::<verb>()` with `arguments` (JSON),
+ * or the code of its exception.
  */
 
 declare(strict_types=1);
@@ -52,7 +53,7 @@ $act = static function ( array $event ) use ( $do, $note, $run ): void {
 	}
 	$acted = true;
 	$note( 'output' );
-	// The test looks at the guest first.
+	// Waits until the test has inspected the guest.
 	for ( $i = 0; $i < 6000 && ! str_contains( file_get_contents( $_GET['note'] ), "go\n" ); ++$i ) {
 		usleep( 10_000 );
 	}
@@ -88,7 +89,7 @@ $act = static function ( array $event ) use ( $do, $note, $run ): void {
 
 try {
 	if ( 'many' === $do ) {
-		// Waits for several in turn, as a fan-out does; the first is started already.
+		// Waits for several runs in turn, as a fan-out does; the first run has already started.
 		$runs = [ $run ];
 		for ( $i = 1; $i < 3; ++$i ) {
 			$runs[] = Run::start( ...$request );
@@ -112,7 +113,7 @@ try {
 			$note( 'seen ' . ( range( 1, count( $numbers ) ) === $numbers && count( $numbers ) > 5 ? 'all' : json_encode( $numbers ) ) );
 		}
 	} elseif ( 'idle' === $do ) {
-		// A wait beyond the time limit, which counts processor time.
+		// Waits longer than the time limit, which counts processor time only.
 		set_time_limit( 1 );
 		$before = getrusage();
 		$run->wait( null, 3000 );

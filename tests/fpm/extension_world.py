@@ -85,7 +85,7 @@ class World:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def check_cleanup_median(self):
-        """The promise of two seconds, held against every ending of this process."""
+        """Checks that the median cleanup time of all runs is at most MEDIAN_LIMIT_SECONDS."""
         if self.cleanup_seconds:
             middle = statistics.median(self.cleanup_seconds)
             must(middle <= MEDIAN_LIMIT_SECONDS, f"{len(self.cleanup_seconds)} cleanups: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s")
@@ -163,7 +163,7 @@ class World:
         return took
 
     def wake(self):
-        """Lets every agent that sleeps go on."""
+        """Kills the sleep of every agent, so that the agents continue."""
         poll_until(lambda: detectors.sleeping_commands(self.token), seconds=60, what="no agent sleeps")
         kill_and_wait(*detectors.sleeping_commands(self.token))
 

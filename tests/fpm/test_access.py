@@ -80,7 +80,7 @@ def test_query_string_parameters_are_validated_by_type(world):
     answer = world.ability("list-artifacts", {"page": 1, "per_page": 2}, method="GET").expect(200).json
     must((answer["page"], answer["per_page"]) == (1, 2), answer)
     world.ability("list-artifacts", {"page": "x"}, method="GET").expect(400)
-    # The same without pretty permalinks.
+    # A request in the form that sites without pretty permalinks use.
     plain = "/?rest_route=/wp-abilities/v1/abilities/wp-codebox/list-artifacts/run&input%5Bper_page%5D=2"
     must(world.request("GET", plain).expect(200).json["per_page"] == 2, "plain permalinks")
 

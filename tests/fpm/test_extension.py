@@ -139,7 +139,7 @@ def test_extension_panic_ends_the_run_and_not_the_worker(world):
 def debug_extension(world):
     target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
     built = os.path.join(target, "debug", "libwp_codebox.so")
-    # The suite `rust` has built the same: with -p, cargo would build the dependencies with other features.
+    # Reuses the build of the suite `rust`: with -p, cargo would build other dependency features.
     build = subprocess.run(["cargo", "build", "--quiet", "--workspace", "--all-targets"], cwd=ROOT, stderr=subprocess.PIPE, check=False)
     must(build.returncode == 0, "the debug build failed: " + build.stderr.decode()[-300:])
     path = world.path("bin", "debug.so")

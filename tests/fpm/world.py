@@ -212,7 +212,7 @@ class World:
         return headers
 
     def request(self, method, path, user="admin", body=None, headers=None, port=None):
-        """One request; `body` is a document, or bytes as they are."""
+        """Sends one request; `body` is encoded as JSON unless it is bytes."""
         headers = self.headers(user, headers)
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -227,7 +227,7 @@ class World:
             connection.close()
 
     def ability(self, name, value=None, user="admin", method="POST", headers=None, port=None):
-        """Core's run route. A GET carries its input in the query string, as core reads it."""
+        """Calls core's run route. Core reads the input of a GET from the query string."""
         path = f"{ABILITIES}/{name}/run"
         if method in ("GET", "DELETE"):
             path += query(value)
@@ -326,7 +326,7 @@ class World:
 
 
 def query(value):
-    """A document as a query string of PHP: `?input[name]=value`."""
+    """Returns nested data as a PHP query string: `?input[name]=value`."""
     if not value:
         return ""
     return "?" + urlencode({f"input[{key}]": item for key, item in value.items()})

@@ -1,4 +1,4 @@
-"""Starts runs that are held for a preview, and sends HTTP requests to the preview."""
+"""Starts runs whose sandboxes stay open for a preview, and sends HTTP requests to the preview."""
 
 import contextlib
 import http.client
@@ -46,7 +46,7 @@ def free_port():
 
 
 class HeldPreview:
-    """A held run in the background. A thread collects its standard error."""
+    """A background command that holds its sandbox open. A thread collects its standard error."""
 
     def __init__(self, bench, *arguments, seconds=40):
         self.bench = bench

@@ -1,7 +1,7 @@
 <?php
 /**
- * Starts a sandbox that is held, asks it for this and that as a PHP caller does, and prints what
- * came of it as one JSON object. Arguments: site, directory of the mount.
+ * Starts a held sandbox (kept open after its run), sends it requests like a PHP caller, and prints
+ * the results as one JSON object. Arguments: site, directory of the mount.
  */
 
 declare(strict_types=1);

@@ -1,4 +1,4 @@
-"""Fixtures for held sandboxes."""
+"""Fixtures for held sandboxes, which stay open after their run."""
 
 import pytest
 from held_sandbox import Bench

@@ -1,4 +1,4 @@
-"""Starts held sandboxes, and calls them through the command line and the control socket."""
+"""Starts held sandboxes, which stay open after their run, and sends them requests."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A held sandbox, used from PHP through the extension."""
+"""A held sandbox (kept open after its run), used from PHP through the extension."""
 
 import json
 import os

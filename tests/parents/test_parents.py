@@ -117,7 +117,8 @@ def test_multisite_network_partitions_runs_by_blog(world):
 
 
 def too_old(world, database):
-    """WordPress 6.8: core refuses to activate; where it is active it says what is missing, and WP-CLI works."""
+    """WordPress 6.8 refuses to activate the plugin. If the plugin is active anyway, it reports what
+    is missing, and WP-CLI works."""
     site = world.site("6.8", database)
     site.wp("plugin", "activate", "sample").expect()
     refused = site.wp("plugin", "activate", "wp-codebox")
@@ -134,7 +135,7 @@ def too_old(world, database):
     must(site.wp("codebox", "artifacts", "list", "--format=count").expect().out.strip() == "1", "the bundle is not listed")
     must(site.wp("codebox", "artifacts", "inspect", run["run"]["run_id"], "--format=json").expect().json["verification"]["valid"], "the bundle does not verify")
     must(json.loads(site.eval("echo wp_json_encode( WP_Codebox_API::list_artifacts() );"))["total"] == 1, "the facade does not work")
-    # As a user: the capability is asked for, though no ability is registered.
+    # With --user, the commands check the capability, although no ability is registered.
     site.wp("user", "create", "editor", "editor@example.org", "--role=editor").expect()
     must(site.wp("codebox", "artifacts", "list", "--user=editor").exit == 126, "an editor was let in")
     site.wp("codebox", "artifacts", "list", "--user=admin").expect()
@@ -172,14 +173,14 @@ COMMANDS = [("post", "list", "--format=json"), ("option", "get", "blogname"), ("
 
 
 def plain(text):
-    """Without what differs between any two requests."""
+    """Replaces the parts of a response that differ between any two requests."""
     text = re.sub(r"\b[0-9a-f]{10}\b|\b[0-9a-f]{32,64}\b", "HEX", text)
     text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|\d\d:\d\d:\d\d|in \d+\.\d+s", "TIME", text)
     return re.sub(r"127\.0\.0\.1:\d+", "HOST", text)
 
 
 def answers(site, extension):
-    """Every request and command, and what came back."""
+    """Sends every request and runs every command; returns the results by name."""
     found = {}
     with site.serve(extension) as web:
         for path in REQUESTS:

@@ -1,7 +1,7 @@
 """Parent sites for these tests: several WordPress versions, on MariaDB and on SQLite.
 
-Everything lies below one scratch directory that goes at the end; the database server has a socket
-in it and no network, and is stopped by its process id.
+All files are below one scratch directory, which is removed at the end. The database server listens
+on a socket in this directory and on no network, and is stopped by its process id.
 """
 
 import json
@@ -54,7 +54,7 @@ class MariaDb:
         self.process = None
 
     def start(self):
-        """Starts it at first use."""
+        """Starts the server at its first use."""
         if self.process is not None:
             return
         for program in ("mariadbd", "mariadb-install-db", "mariadb"):
@@ -194,7 +194,7 @@ class Server:
         self.process.wait(20)
 
     def get(self, path, data=None):
-        """Status and body."""
+        """Sends a request; returns status and body of the response."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=data, headers={"Host": "localhost", "Cookie": self.cookies})
         opener = urllib.request.build_opener(NoRedirect)
         try:
@@ -245,7 +245,7 @@ class World:
             self.flags += ["-d", f"wp_codebox.{name}={value}"]
 
     def core(self, version):
-        """Directory of a WordPress: `provisioned`, or a Debian suite and the version it shall have."""
+        """Returns the directory of a WordPress: `provisioned`, or a name of the file `packages`."""
         if version == "provisioned":
             return pathlib.Path(self.env["CODEBOX_WORDPRESS"])
         if version not in self.cores:
@@ -253,7 +253,7 @@ class World:
         return self.cores[version]
 
     def unpack(self, version):
-        """WordPress of a Debian package, with the libraries that Debian ships apart, as plain files."""
+        """Unpacks WordPress and its libraries from Debian packages, without symlinks."""
         pins = [line.split() for line in (HERE / "packages").read_text().splitlines() if line and not line.startswith("#")]
         root = self.work / f"debian-{version}"
         for _, suite, package, pinned, checksum in [pin for pin in pins if pin[0] == version]:
@@ -262,8 +262,8 @@ class World:
             print(done.stderr.decode(), end="")
             subprocess.run(["dpkg-deb", "-x", done.stdout.decode().strip(), root], check=True)
         core = self.work / f"wordpress-{version}"
-        # Debian links scripts and libraries of other packages into WordPress; those that are not
-        # unpacked here are scripts of the browser, which no case needs.
+        # Debian links scripts and libraries of other packages into WordPress; links to packages
+        # that are not unpacked here lead to browser scripts, which no case needs.
         shutil.copytree(root / "usr/share/wordpress", core, symlinks=False, ignore_dangling_symlinks=True, ignore=shutil.ignore_patterns("wp-config.php", ".htaccess"))
         found = re.search(r"\$wp_version = '([^']+)'", (core / "wp-includes/version.php").read_text())
         must(found and (found[1] + ".").startswith(version + "."), f"the package is WordPress {found and found[1]}, not {version}")

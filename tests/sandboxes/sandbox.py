@@ -1,4 +1,4 @@
-"""Creates and uses held sandboxes through the command line and the control socket."""
+"""Creates held sandboxes, which stay open after their run, and sends them requests."""
 
 import json
 import os

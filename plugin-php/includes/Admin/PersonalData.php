@@ -31,7 +31,7 @@ final class PersonalData {
 	private const PAGE = 100;
 
 	/**
-	 * Wires exporter and eraser.
+	 * Creates exporter and eraser with their dependencies.
 	 *
 	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
 	 * @param Site          $site Site the plugin runs on.

@@ -137,26 +137,26 @@ final class ApplyService {
 			 *                                      (object) and `applied_files` (approved paths that were
 			 *                                      written).
 			 * @param array                $payload {
-			 *     What was approved.
+			 *     Approved change.
 			 *
 			 *     @type string       $artifact_id             Artifact id.
 			 *     @type array        $artifact                The whole bundle record.
 			 *     @type list<string> $approved_files          Approved paths, as in changed-files.
-			 *     @type mixed        $approver                Who approved, as the caller says; else the requester.
-			 *     @type bool         $approver_claimed        Whether `approver` is what the caller wrote, which is not verified.
-			 *     @type array        $requester               Who asks: `{kind, id, login}`, as WordPress or the shell knows it.
+			 *     @type mixed        $approver                Approver named by the caller, else the requester.
+			 *     @type bool         $approver_claimed        Whether the caller named `approver`, unverified.
+			 *     @type array        $requester               Authenticated user or operator: `{kind, id, login}`.
 			 *     @type array|null   $apply_target            The caller's `apply_target`.
 			 *     @type string       $patch                   Patch of the approved files only, raw bytes.
-			 *     @type string       $patch_sha256            Its sha256.
+			 *     @type string       $patch_sha256            SHA-256 of `patch`.
 			 *     @type array        $artifact_content_digest `{algorithm, inputs, value}`.
 			 *     @type array        $artifact_verification   `wp-codebox/artifact-bundle-verification/v1`.
 			 *     @type list<array>  $changed_files           Approved entries of changed-files.
 			 *     @type list<array>  $mount_patches           `{mount_target, mount_index, patch, sha256}`, names relative to the mount.
-			 *     @type string       $manifest_sha256         What the approval binds.
-			 *     @type string       $run_id                  Run.
-			 *     @type array        $targets                 Declared mount target to host directory.
-			 *     @type bool         $target_differs          Whether the operator sends the change to other code than it was made from.
-			 *     @type string       $approval                Binds manifest, approved files, patch and targets.
+			 *     @type string       $manifest_sha256         SHA-256 of the bundle manifest.
+			 *     @type string       $run_id                  Id of the run that made the change.
+			 *     @type array        $targets                 Host directory by declared mount target.
+			 *     @type bool         $target_differs          Whether a target is other code than the run mounted.
+			 *     @type string       $approval                HMAC over manifest, approved files, patch, targets.
 			 * }
 			 */
 			return apply_filters( 'wp_codebox_apply_approved_artifact', null, $payload );

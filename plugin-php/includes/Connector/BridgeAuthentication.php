@@ -25,7 +25,7 @@ final class BridgeAuthentication {
 	private const HEADER_NAME = '/^[A-Za-z0-9!#$%&\'*+.^_`|~-]{1,128}$/D';
 
 	/**
-	 * Wires it.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param ActiveSecrets $secrets Secret values of the current request.
 	 */

@@ -109,10 +109,10 @@ final class ConnectorRequests {
 	 * Builds the request for the handler. Only here do secret values leave their SensitiveParameterValue
 	 * wrapper.
 	 *
-	 * @param array<string, string> $asked     Requested values.
+	 * @param array<string, string> $asked     Requested operation, connector, provider and model.
 	 * @param array<string, mixed>  $input     Ability input.
 	 * @param Connector             $connector WordPress connector.
-	 * @param array<string, mixed>  $decision  User who makes the decision.
+	 * @param array<string, mixed>  $decision  Authorization decision about the caller.
 	 * @return array<string, mixed> `wp-codebox/browser-connector-request/v1`.
 	 */
 	private function handed( array $asked, array $input, Connector $connector, array $decision ): array {
@@ -165,7 +165,7 @@ final class ConnectorRequests {
 	/**
 	 * Builds the response.
 	 *
-	 * @param array<string, string> $asked     Requested values.
+	 * @param array<string, string> $asked     Requested operation, connector, provider and model.
 	 * @param Connector|null        $connector Connector, or null when the request failed before one was
 	 *   resolved.
 	 * @param array<string, mixed>  $decision  Authorization decision about the caller.
@@ -187,10 +187,10 @@ final class ConnectorRequests {
 	/**
 	 * Returns the data about a request that is safe in responses and logs.
 	 *
-	 * @param array<string, string> $asked     Requested values.
+	 * @param array<string, string> $asked     Requested operation, connector, provider and model.
 	 * @param Connector|null        $connector Connector, or null when the request failed before one was
 	 *   resolved.
-	 * @param array<string, mixed>  $decision  User who makes the decision.
+	 * @param array<string, mixed>  $decision  Authorization decision about the caller.
 	 * @return array<string, mixed> `wp-codebox/browser-connector-audit/v1`.
 	 */
 	private function about( array $asked, ?Connector $connector, array $decision ): array {
@@ -206,10 +206,10 @@ final class ConnectorRequests {
 	/**
 	 * Writes the request to the audit log.
 	 *
-	 * @param array<string, string> $asked     Requested values.
+	 * @param array<string, string> $asked     Requested operation, connector, provider and model.
 	 * @param Connector|null        $connector Connector, or null when the request failed before one was
 	 *   resolved.
-	 * @param array<string, mixed>  $decision  User who makes the decision.
+	 * @param array<string, mixed>  $decision  Authorization decision about the caller.
 	 * @return array<string, mixed>
 	 */
 	private function record( array $asked, ?Connector $connector, array $decision ): array {

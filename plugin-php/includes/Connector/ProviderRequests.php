@@ -105,11 +105,11 @@ final class ProviderRequests {
 	/**
 	 * Builds the request for the adapters.
 	 *
-	 * @param array<string, string> $asked     Requested values.
+	 * @param array<string, string> $asked     Requested operation, provider, model and connector.
 	 * @param array<string, mixed>  $input     Ability input.
 	 * @param array<mixed>          $request   Redacted request.
 	 * @param Connector             $connector WordPress connector.
-	 * @param Authorization         $decision  User who makes the decision.
+	 * @param Authorization         $decision  Authorization decision about the caller.
 	 * @return array<string, mixed> `wp-codebox/browser-provider-adapter-request/v1`.
 	 */
 	private function envelope( array $asked, array $input, array $request, Connector $connector, Authorization $decision ): array {

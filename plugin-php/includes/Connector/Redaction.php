@@ -27,7 +27,7 @@ final class Redaction {
 	/** Replacement for a value whose member name marks it as a secret. */
 	public const REPLACED = '[redacted]';
 
-	/** Size limit of a document, in bytes of JSON. */
+	/** Maximum size of the data to redact, in bytes of JSON. */
 	public const MOST_BYTES = 2097152;
 
 	private const DEPTH = 64;
@@ -123,7 +123,7 @@ final class Redaction {
 	/**
 	 * Returns one text of a host plugin, e.g. a message: redacted, on one line, shortened.
 	 *
-	 * @param mixed        $text   Response text.
+	 * @param mixed        $text   Text from the host plugin.
 	 * @param list<string> $values Secret values that the plugin received.
 	 */
 	public static function line( #[\SensitiveParameter] mixed $text, #[\SensitiveParameter] array $values = [] ): string {

@@ -18,7 +18,7 @@ defined( 'ABSPATH' ) || exit;
 /**
  * Bundles are always written to `sites/<site>/artifacts` of the state directory. A host plugin can make this
  * site read another partition of the same state directory, for example of the blog where the reviewers work.
- * Directories outside are refused, and nothing is written to the other partition.
+ * Other directories are refused, and nothing is written to the other partition.
  */
 final class ArtifactsRoot {
 

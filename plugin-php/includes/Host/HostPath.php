@@ -17,7 +17,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * A caller may read or write bundles and archives in the same directories that the caller may mount. A path
- * outside gets the same refusal whether it exists or not.
+ * outside of these directories gets the same refusal whether it exists or not.
  */
 final class HostPath {
 

@@ -22,7 +22,7 @@ final class Label {
 	/**
 	 * Returns the cleaned text; '' for any other type.
 	 *
-	 * @param mixed        $text   Response text.
+	 * @param mixed        $text   Text from the host plugin.
 	 * @param list<string> $values Secret values to remove.
 	 */
 	public static function clean( mixed $text, #[\SensitiveParameter] array $values = [] ): string {
@@ -36,7 +36,7 @@ final class Label {
 	/**
 	 * Returns a cleaned sentence of a host plugin in any language. A sentence of this plugin stays unchanged.
 	 *
-	 * @param mixed        $text   Response text.
+	 * @param mixed        $text   Text from the host plugin.
 	 * @param list<string> $values Secret values to remove.
 	 * @param string       $ours   Sentence of this plugin, used when the host plugin gives none.
 	 */

@@ -23,7 +23,7 @@ defined( 'ABSPATH' ) || exit;
 final class TaskModel {
 
 	/**
-	 * Creates the whole with its dependencies.
+	 * Creates the resolver with its dependencies.
 	 *
 	 * @param Inheritance $inheritance Resolves connectors of this site.
 	 * @param ModelChoice $models      Chooses the model of a task.

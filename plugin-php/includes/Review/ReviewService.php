@@ -190,10 +190,10 @@ final class ReviewService {
 			 *                                      change itself. If it stays null, an approval is applied
 			 *                                      and any other decision is only recorded.
 			 * @param array                $request {
-			 *     What was decided.
+			 *     Decision of the reviewer.
 			 *
 			 *     @type array $decision              `wp-codebox/artifact-review-decision/v1`.
-			 *     @type array $message               The same as a message: `type`, `decision`.
+			 *     @type array $message               The decision as a message: `type`, `decision`.
 			 *     @type array $artifact              The bundle, as far as it can be read.
 			 *     @type array $artifact_verification `wp-codebox/artifact-bundle-verification/v1`.
 			 * }

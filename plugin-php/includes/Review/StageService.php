@@ -173,15 +173,15 @@ final class StageService {
 			 * @param array|\WP_Error|null $result     Null until a plugin returns its record of the action, a
 			 *   map.
 			 * @param array                $stage_args {
-			 *     What to keep.
+			 *     Pending action to store.
 			 *
 			 *     @type string $kind         `wp_codebox_apply_back`.
-			 *     @type string $summary      One sentence for people.
+			 *     @type string $summary      One sentence that describes the change to a reviewer.
 			 *     @type array  $apply_input  `artifact_id`, `run_id`, `approved_files`, `manifest_sha256`, `approval`, `approver?`, `apply_target?`.
-			 *     @type array  $preview_data `wp-codebox/pending-apply-preview/v1`, for whoever decides.
-			 *     @type string $agent_id     The caller's agent; '' for none.
-			 *     @type int    $user_id      Whose action it is; 0 for none.
-			 *     @type array  $context      The caller's own data.
+			 *     @type array  $preview_data `wp-codebox/pending-apply-preview/v1`, for the reviewer.
+			 *     @type string $agent_id     Id of the agent, given by the caller; '' for none.
+			 *     @type int    $user_id      Id of the user who owns the action; 0 for none.
+			 *     @type array  $context      Data that the caller attached to the action.
 			 * }
 			 * @param array                $bundle     Artifact bundle.
 			 */

@@ -67,7 +67,7 @@ final class BatchService {
 		$this->gate->check();
 		try {
 			$batch = Batch::read( $input, 'batch-' . bin2hex( random_bytes( 8 ) ) );
-			// Freed when this method returns; until then the batch occupies a PHP worker.
+			// This method frees the slot on return; until then the batch occupies a PHP worker.
 			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );

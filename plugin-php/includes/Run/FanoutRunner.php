@@ -41,7 +41,7 @@ final class FanoutRunner {
 	private const MAX_WAIT_MS = 120000;
 
 	/**
-	 * Rows of settled workers by id, in the order of settling.
+	 * Final rows of workers by id, in the order in which they became final.
 	 *
 	 * @var array<string, array<string, mixed>>
 	 */
@@ -55,14 +55,14 @@ final class FanoutRunner {
 	private array $alive = [];
 
 	/**
-	 * Time of the next retry on a full host, and time since the host is full while no own run is active;
-	 * milliseconds.
+	 * Time of the next retry on a full host, and since when the host is full while this fan-out
+	 * has no active run; milliseconds.
 	 */
 	private int $retry_at = 0;
 	private ?int $full    = null;
 
 	/**
-	 * Wires one fan-out.
+	 * Creates the runner of one fan-out.
 	 *
 	 * @param RunService                          $runs      Starts runs.
 	 * @param Fanout                              $plan      Plan of the workers.
@@ -186,12 +186,12 @@ final class FanoutRunner {
 	}
 
 	/**
-	 * Settles a worker.
+	 * Records the final row of a worker that ended or never started.
 	 *
 	 * @param string               $id    Id of the worker.
 	 * @param array<string, mixed> $row   Row with its result.
-	 * @param int|null             $since Start time in milliseconds since the epoch; null when it did not
-	 *   start.
+	 * @param int|null             $since Start time in milliseconds since the epoch; null when
+	 *   the worker did not start.
 	 */
 	private function settle( string $id, array $row, ?int $since = null ): void {
 		$row = $this->plan->settle( $id, array_intersect_key( $row, array_flip( self::END ) ) ) + $row;

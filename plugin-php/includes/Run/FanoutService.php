@@ -60,7 +60,7 @@ final class FanoutService {
 		$this->gate->check();
 		try {
 			$plan = Fanout::read( $input, $this->most(), 'fanout-' . bin2hex( random_bytes( 8 ) ) );
-			// Freed when this method returns; until then the fan-out occupies a PHP worker.
+			// This method frees the slot on return; until then the fan-out occupies a PHP worker.
 			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );

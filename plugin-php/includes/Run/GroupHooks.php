@@ -27,7 +27,7 @@ final class GroupHooks {
 	 *   Run): void`.
 	 * @param Closure|null $on_event     Gets name and lifecycle event: `(string, array): mixed`; returning
 	 *   false cancels all runs.
-	 * @param Closure|null $on_row       Gets each settled row: `(string, array): void`.
+	 * @param Closure|null $on_row       Gets each final row: `(string, array): void`.
 	 * @param Closure|null $stage        Returns the input and the host files that the operator mounts into
 	 *   the guest: `(array $input): array{array, list}`.
 	 */
@@ -67,7 +67,7 @@ final class GroupHooks {
 	}
 
 	/**
-	 * Reports a settled row.
+	 * Reports the final row of a task or worker.
 	 *
 	 * @param string               $name Name of the task or worker.
 	 * @param array<string, mixed> $row  Row to read.

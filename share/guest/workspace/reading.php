@@ -15,9 +15,9 @@ namespace WPCodebox\Guest;
 final class Reading {
 	/** Size limit of one page of lines, in bytes. */
 	private const PAGE_BYTES = 28672;
-	/** Longest line that is returned complete, in bytes. */
+	/** Maximum length of a line that is returned complete, in bytes. */
 	private const LINE_BYTES = 2000;
-	/** Largest file whose lines are counted, in bytes. */
+	/** Maximum size of a file whose lines are counted, in bytes. */
 	private const COUNT_BYTES = 16777216;
 	/** Size limit of one fetched file, and of all fetched files together, in bytes. */
 	private const FETCH_BYTES = 4194304;

@@ -13,9 +13,9 @@ namespace WPCodebox\Guest;
  * Searches a text or a pattern in the text files below a path.
  */
 final class Search {
-	/** Largest file that is searched, in bytes. */
+	/** Maximum size of a file that is searched, in bytes. */
 	private const FILE_BYTES = 4194304;
-	/** Longest part of a line that is returned, in bytes. */
+	/** Maximum length of the returned part of a line, in bytes. */
 	private const LINE_BYTES = 400;
 	/** Size limit of all returned lines, in bytes. */
 	private const PAGE_BYTES = 24576;

@@ -1,4 +1,4 @@
-"""A client as package managers have one: CONNECT, TLS through the tunnel, one request.
+"""An HTTPS client like that of a package manager: CONNECT, TLS through the tunnel, one request.
 
 `python3 connect.py HOST PORT PATH`; prints the status and the first line of the body.
 """

@@ -20,7 +20,7 @@ if ( 'curl' === $client ) {
 	$status = curl_getinfo( $handle, CURLINFO_RESPONSE_CODE );
 	$status = $status ? $status : curl_getinfo( $handle, CURLINFO_HTTP_CONNECTCODE );
 } else {
-	// The default context of this process is what is tested: no proxy is named here.
+	// Names no proxy, because the test checks the proxy of this process's default context.
 	stream_context_set_option( stream_context_get_default(), 'http', 'ignore_errors', true );
 	$body   = @file_get_contents( $url );
 	$status = preg_match( '#^HTTP/\S+ (\d+)#', $http_response_header[0] ?? (string) ( error_get_last()['message'] ?? '' ), $m ) ? $m[1] : 0;

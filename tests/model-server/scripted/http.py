@@ -57,14 +57,14 @@ class Server:
             self.log.close()
 
     def base(self, script, session="1", api="openai-chat"):
-        """The base URL of a session, as a client of that protocol is given it."""
+        """Returns the base URL of a session for a client of this protocol."""
         return f"http://127.0.0.1:{self.port}/{script}/{session}" + ("" if api == "anthropic-messages" else "/v1")
 
     def add(self, name, script):
         self.scripts[name] = script if isinstance(script, Script) else Script(script)
 
     def of(self, script, session="1"):
-        """The rows of a session's requests, oldest first."""
+        """Returns the log rows of a session's requests, oldest first."""
         with self.lock:
             return [row for row in self.requests if row["session"] == f"{script}/{session}"]
 

@@ -1,8 +1,9 @@
 """Scripts: the model's responses turn by turn, and the expected requests.
 
 A script is a list of steps, or `{"turns": [...], "models": [...], "key": "...", "after": "repeat"}`. Each request takes
-one step. README.md lists what a step may hold. A step that is not as expected answers 400 and is logged as a
-mismatch: a conversation that went another way than the script's author thought is never played on.
+one step. README.md lists what a step may hold. A request that differs from the step's expectation
+gets status 400 and is logged as a mismatch: the server never continues a conversation that left the
+script.
 """
 
 import copy
@@ -137,7 +138,7 @@ def answer(step, asked, number, key):
 def fill(value, asked, key):
     """Replaces what is computed from the conversation: `${last:REGEX}` and `${any:REGEX}` are the first group of a
     match, `{"$line": REGEX}` the number in front of the first line of the last results that matches, `${key}` the
-    key that was sent (for servers that give it away)."""
+    key that was sent (to imitate servers that reveal it)."""
     if isinstance(value, str):
         return re.sub(r"\$\{(last|any):((?:[^{}]|\{[^{}]*\})+)\}", lambda found: group(found[2], asked.last if found[1] == "last" else asked.everything),
                       value).replace("${key}", key)

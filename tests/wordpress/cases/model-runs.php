@@ -34,7 +34,7 @@ return static function ( Harness $t ): void {
 	];
 	$start   = static function () use ( $work, $key, $scripts ): array {
 		is_dir( $work ) || mkdir( $work );
-		// The port file of an earlier server is stale.
+		// Removes the port file of an earlier server, because the test waits for a new one.
 		is_file( "$work/port" ) && unlink( "$work/port" );
 		foreach ( $scripts as $name => $steps ) {
 			file_put_contents( "$work/$name.json", (string) json_encode( $steps ) );

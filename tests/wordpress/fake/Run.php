@@ -15,7 +15,7 @@ final class Run {
 	private readonly string $id;
 	private readonly string $directory;
 
-	/** Its pipe is the standard input of the work: closed, with this handle, it means that the caller is gone. @var resource */
+	/** Process of the run. Freeing this handle closes its input: the caller ended. @var resource */
 	private $lifeline;
 
 	private int $seen = 0;

@@ -199,8 +199,8 @@ final class Bench {
 	 * Measures one workload.
 	 *
 	 * @param \Closure  $workload   Workload to run.
-	 * @param ?\Closure $setup      Called before all its runs.
-	 * @param ?\Closure $teardown   Called after all its runs.
+	 * @param ?\Closure $setup      Called once before all runs of the workload.
+	 * @param ?\Closure $teardown   Called once after all runs of the workload.
 	 * @param int       $warmup     Number of unmeasured runs.
 	 * @param int       $iterations Number of measured runs.
 	 * @param string    $between    Reset between runs: none or cache.

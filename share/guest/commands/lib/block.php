@@ -138,8 +138,8 @@ final class Block {
 	 * Builds the row of a check.
 	 *
 	 * @param string $name    Name of the check.
-	 * @param bool   $passed  Whether it passed.
-	 * @param string $message Error message when it did not pass.
+	 * @param bool   $passed  Whether the check passed.
+	 * @param string $message Error message when the check failed.
 	 * @return array<string,mixed>
 	 */
 	private static function check( string $name, bool $passed, string $message ): array {

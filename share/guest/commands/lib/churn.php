@@ -16,7 +16,7 @@ final class Observed_Cache extends \WP_Object_Cache {
 	/** Receiver of the notifications. */
 	public static ?Churn $churn = null;
 
-	/** Call depth: a cache function may call another one. */
+	/** Depth of nested cache calls; only the outermost call is reported. */
 	private int $depth = 0;
 
 	/** {@inheritDoc} */

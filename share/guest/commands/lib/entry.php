@@ -89,7 +89,7 @@ final class Entry {
  */
 final class Shutdown_Document {
 	/**
-	 * Prints the document as the last possibility.
+	 * Prints the document if no shutdown function has printed it.
 	 */
 	public function __destruct() {
 		end_program();

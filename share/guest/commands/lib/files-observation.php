@@ -14,7 +14,7 @@ namespace WPCodebox\Guest\Command;
  * omitted data.
  */
 final class Files_Observation {
-	/** Limits: entries, bytes of one hashed file, bytes of all contents and of one content. */
+	/** Maximum number of entries, then of bytes: one hashed file, all contents, one content. */
 	private const ENTRIES = 2000;
 	private const HASHED  = 16777216;
 	private const SHOWN   = 1048576;

@@ -34,7 +34,7 @@ function nonce( string $action ): array {
  * @param string              $action Nonce action; `-1` is WordPress's default.
  * @param array<string,mixed> $holder User and optional session of the nonce.
  * @return array<string,mixed>
- * @throws Refusal When it cannot be stored.
+ * @throws Refusal When the nonce cannot be stored.
  */
 function kept_nonce( string $action, array $holder ): array {
 	$kept      = nonce( $action ) + $holder;
@@ -60,7 +60,7 @@ function kept_nonce( string $action, array $holder ): array {
  *
  * @param Arguments           $arguments Guest command arguments with `output-dir`.
  * @param string              $name      Name of the file.
- * @param array<string,mixed> $document  Document to print.
+ * @param array<string,mixed> $document  Document to write.
  * @return array<string,mixed>
  */
 function delivered( Arguments $arguments, string $name, array $document ): array {

@@ -211,7 +211,7 @@ final class Page {
 	 * Checks whether the refusal belongs to another user than the one the page was requested for. A refusal
 	 * for the requested user is a valid result.
 	 *
-	 * @param array<string,mixed> $document Document to print.
+	 * @param array<string,mixed> $document Result document of the page.
 	 */
 	private function is_of_another( array $document ): bool {
 		$asked = ( $this->asked )();

@@ -13,7 +13,7 @@ namespace WPCodebox\Guest\Command;
  * Reads logs of one or more runs, up to size limits.
  */
 final class Phpunit_Log {
-	/** Largest log, in bytes. */
+	/** Maximum size of a log, in bytes. */
 	private const BYTES = 32 * 1024 * 1024;
 	/** Maximum number of listed tests. */
 	private const TESTS = 2000;

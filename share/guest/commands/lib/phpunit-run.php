@@ -68,7 +68,7 @@ function test_from_code( string $code ): string {
  * One or more runs of PHPUnit with a combined result.
  */
 final class Phpunit_Run {
-	/** Bytes of output reported at the beginning and at the end. */
+	/** Maximum number of output bytes reported from the beginning and from the end. */
 	private const SHOWN = 32768;
 
 	/**
@@ -189,7 +189,7 @@ final class Phpunit_Run {
 	/**
 	 * Returns beginning and end of a text.
 	 *
-	 * @param string $text  Text to print.
+	 * @param string $text  Text to shorten.
 	 * @param int    $bytes Bytes of each part.
 	 */
 	private static function shortened( string $text, int $bytes = self::SHOWN ): string {

@@ -15,9 +15,9 @@ require_once __DIR__ . '/page.php';
  * Starts PHP's web server, sends the request, stops the server.
  */
 final class Server {
-	/** Bytes of the body that are inspected. */
+	/** Maximum number of body bytes that are inspected. */
 	private const HELD = 1 << 20;
-	/** Bytes of the body that are reported. */
+	/** Maximum number of body bytes that are reported. */
 	private const EXCERPT = 4096;
 	/** Maximum number of body bytes that are read. */
 	private const BODY = 32 << 20;

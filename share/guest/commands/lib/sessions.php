@@ -44,7 +44,7 @@ final class Sessions {
 	 * @param \WP_User     $user    WordPress user.
 	 * @param list<string> $origins Origins that the cookies are valid for.
 	 * @return array<string, mixed> Session as results report it.
-	 * @throws Refusal When it cannot be created.
+	 * @throws Refusal When the session cannot be created.
 	 */
 	public static function make( string $name, \WP_User $user, array $origins ): array {
 		self::check( $name );
@@ -137,7 +137,7 @@ final class Sessions {
 	 * Rejects names that are not valid file names.
 	 *
 	 * @param string $name Name of the session.
-	 * @throws Refusal When the value is invalid.
+	 * @throws Refusal When the name is invalid.
 	 */
 	private static function check( string $name ): void {
 		if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/D', $name ) ) {

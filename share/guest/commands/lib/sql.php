@@ -13,7 +13,7 @@ namespace WPCodebox\Guest\Command;
  * Accepts one SELECT, SHOW or DESCRIBE; keywords are searched outside of quotes and comments.
  */
 final class Sql {
-	/** Longest statement, in bytes. */
+	/** Maximum length of a statement, in bytes. */
 	private const BYTES = 65536;
 
 	/** Statement with the content of quotes and comments blanked out, at the same byte positions. */
@@ -25,7 +25,7 @@ final class Sql {
 	/**
 	 * Accepts the text when it is one read-only statement.
 	 *
-	 * @param string $text Text to print.
+	 * @param string $text SQL text to check.
 	 */
 	public function __construct( string $text ) {
 		$text = rtrim( trim( $text ), "; \t\r\n" );

@@ -23,11 +23,11 @@ final class Supervisor {
 	private const MARK = 'CODEBOX_COMMAND_DOCUMENT';
 	/** Memory limit of the child process when PHP has none. */
 	private const MEMORY = '512M';
-	/** Bytes of a page that are inspected. */
+	/** Maximum number of page bytes that are inspected. */
 	private const HELD = 1 << 20;
-	/** Bytes of a page that are reported. */
+	/** Maximum number of page bytes that are reported. */
 	private const EXCERPT = 4096;
-	/** Bytes of other output that go to standard error. */
+	/** Maximum number of bytes of other output that go to standard error. */
 	private const NOISE = 65536;
 
 	/** First bytes of the output. */

@@ -32,7 +32,7 @@ final class Users {
 	 * Returns a user by reference; fails when there is none.
 	 *
 	 * @param string $reference Login, e-mail address or id.
-	 * @throws Refusal When it does not exist.
+	 * @throws Refusal When the user does not exist.
 	 */
 	public static function get( string $reference ): \WP_User {
 		return self::find( $reference ) ?? throw new Refusal( 'user-missing', sprintf( 'there is no user %s; make one with wordpress.session and role, or with wordpress.wp-cli', Arguments::shown( $reference ) ) );
@@ -41,7 +41,7 @@ final class Users {
 	/**
 	 * Returns the first administrator.
 	 *
-	 * @throws Refusal When it does not exist.
+	 * @throws Refusal When the site has no administrator.
 	 */
 	public static function administrator(): \WP_User {
 		$users = get_users(

@@ -65,7 +65,7 @@ function plain( mixed $value, int $bytes = 8192, int $depth = 8, int $items = 50
 /**
  * Converts a string to JSON-compatible data.
  *
- * @param string $text  Text to print.
+ * @param string $text  String to convert.
  * @param int    $bytes Maximum number of bytes.
  * @return string|array<string,mixed>
  */
@@ -128,7 +128,7 @@ function is_secret_name( string $name ): bool {
 /**
  * Cuts a string to a number of bytes.
  *
- * @param string $text  Text to print.
+ * @param string $text  String to cut.
  * @param int    $bytes Maximum number of bytes.
  */
 function cut( string $text, int $bytes ): string {

@@ -243,7 +243,7 @@ function fingerprint( string $query ): string {
 /**
  * Removes tags from a text; WordPress's own function may not be loaded yet.
  *
- * @param string $text Text to print.
+ * @param string $text Text that may contain tags.
  */
 function text_without_tags( string $text ): string {
 	return trim( strip_tags( $text ) );

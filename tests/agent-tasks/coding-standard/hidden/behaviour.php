@@ -1,6 +1,6 @@
 <?php
 
-/** Behaviour and names are what they were, and the standard is met without a rule switched off. */
+/** Checks that behaviour and names are unchanged, and the standard met with every rule enabled. */
 
 $root = $argv[1];
 $fail = static function (string $why): void {

@@ -1,7 +1,7 @@
 <?php
 /**
- * What the task's author checks and the agent never sees: every field that may have lines, what had one line before,
- * and that the regular expression parser reads what the XML parser reads.
+ * Hidden check, which the agent never sees: fields of several lines are imported, fields of one
+ * line are unchanged, and the regular expression parser reads the same data as the XML parser.
  */
 
 define( 'WP_LOAD_IMPORTERS', true );

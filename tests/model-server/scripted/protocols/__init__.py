@@ -1,14 +1,15 @@
-"""Protocols. A module is one: it has
+"""Protocols of model APIs. Each module implements one protocol and defines:
 
 - `NAME` and `PATH`, the end of the request's path that belongs to it,
 - `key(headers)`: the key that was sent, or an empty text,
 - `parse(body) -> Asked`; raises `ValueError` with a sentence when the request is not of the protocol,
-- `whole(answer) -> dict`: the answer in one piece,
-- `events(answer, size) -> iterator of bytes`: the same as server-sent events, text cut in pieces of `size` characters,
-- `error(status, message) -> dict`: an error's body,
+- `whole(answer) -> dict`: the response as one document,
+- `events(answer, size) -> iterator of bytes`: the response as server-sent events, its text cut into
+  pieces of `size` characters,
+- `error(status, message) -> dict`: the body of an error response,
 - `error_event(message) -> bytes`: an error inside a stream.
 
-A new protocol is a file and a name in `ALL`.
+To add a protocol, add its module and its entry in `ALL`.
 """
 
 from . import chat, messages, responses
@@ -17,7 +18,7 @@ ALL = [chat, messages, responses]
 
 
 def of(path):
-    """The protocol of a path, and what stands before its end; `(None, path)` when there is none."""
+    """Returns the protocol whose PATH ends this path, and the rest, or `(None, path)`."""
     for protocol in ALL:
         if path.endswith(protocol.PATH):
             return protocol, path[: -len(protocol.PATH)]
