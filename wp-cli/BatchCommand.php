@@ -56,16 +56,16 @@ final class BatchCommand extends Command {
 	 * : Agent from the option wp_codebox_agents, a preset, or built-in.
 	 *
 	 * [--agent-success-codes=<codes>]
-	 * : Agent from the option wp_codebox_agents, a preset, or built-in.
+	 * : Exit codes of the agent that mean success.
 	 *
 	 * [--provider=<id>]
-	 * : Model provider of the built-in agent, as for run-agent-task.
-	 *
-	 * [--model=<name>]
 	 * : Model provider of the built-in agent, same values as in run-agent-task.
 	 *
-	 * [--base-url=<url>]
+	 * [--model=<name>]
 	 * : Model id as the provider names it.
+	 *
+	 * [--base-url=<url>]
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--max-turns=<number>]
 	 * : Maximum number of model responses per run.
