@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Time for a click to start a navigation.
 const BEGIN: Duration = Duration::from_millis(150);
-/// Largest number of a command's steps reported as progress events.
+/// Maximum number of a command's steps reported as progress events.
 const TOLD: usize = 50;
 
 /// Key names with `code` and key code.

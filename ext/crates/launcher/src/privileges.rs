@@ -13,7 +13,8 @@ use rustix::thread::{
 };
 use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
-/// Launcher and pid 1: both live in the guest's user namespace and count against its process limit.
+/// Number of processes besides the guest's programs that count against the process limit of the
+/// guest's user namespace: the launcher and pid 1.
 pub(crate) const OWN_PROCESSES: u64 = 2;
 /// inotify limits of this user namespace: sysctl path and value.
 pub(crate) const WATCHES: [(&str, u64); 2] = [

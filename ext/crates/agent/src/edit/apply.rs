@@ -6,7 +6,7 @@ use super::patch::{Body, FilePatch, Hunk, Line, Patch};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Lines of a failing hunk shown in the error.
+/// Maximum number of lines of a failing hunk that the error shows.
 const SHOWN: usize = 6;
 const BOM: &str = "\u{feff}";
 
@@ -338,7 +338,7 @@ fn missing(have: &[TextLine<'_>], old: &[&str], from: usize) -> String {
 /// Output text under construction.
 struct Output {
     text: String,
-    /// The last line has no line end yet; it gets one before another line follows.
+    /// Whether the last line has no line end yet; it gets one before another line follows.
     open: bool,
 }
 

@@ -75,7 +75,7 @@ pub struct Assignment {
 /// Result of the loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
-    /// Outcome of the run when the task is not done; `None` when the model declares it done.
+    /// Outcome of the run when the task is not done; `None` when the model declares the task done.
     pub stop: Option<Stop>,
     /// Way the loop ended.
     pub how: Ending,
@@ -147,9 +147,9 @@ pub fn drive(
     }
 }
 
-/// Calls of one response that are executed.
+/// Maximum number of tool calls of one response that the loop executes.
 const CALLS: usize = 32;
-/// Bytes stored of the model's summary.
+/// Maximum number of bytes stored of the model's summary.
 const SUMMARY_BYTES: usize = 4 * 1024;
 
 struct Turns<'a> {
@@ -398,7 +398,8 @@ impl Turns<'_> {
         }
     }
 
-    /// Executes one call; returns the task's end when the call declared it.
+    /// Executes one call; returns the end of the task if the call declared the task finished or
+    /// blocked.
     fn carry_out(&mut self, call: &ToolCall, index: usize) -> Result<Option<TaskEnd>, Halt> {
         let answer = match &call.arguments {
             Err(why) => refused(format!(

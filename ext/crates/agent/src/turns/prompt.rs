@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use wp_codebox_contracts::{AgentBudget, MountAccess, TaskInput};
 
-/// Longest free-form part of the task, in bytes.
+/// Maximum length of a free-form part of the task, in bytes.
 const PART: usize = 32 * 1024;
 
 /// Mount as described to the model.

@@ -46,7 +46,8 @@ pub fn git_file(index: usize) -> String {
     format!("gitdir: {REPOSITORIES}/{index}\n")
 }
 
-/// Adds the steps that mount the repositories, each by the index of its mount.
+/// Adds the steps that mount the git repositories; each repository comes with the index of the
+/// mount that it belongs to.
 pub(super) fn shown(
     builder: &mut Builder,
     repositories: &[(u32, &PlannedGit)],

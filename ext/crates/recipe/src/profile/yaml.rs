@@ -7,7 +7,7 @@ use super::ProfileIssue;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
-/// Largest nesting depth.
+/// Maximum nesting depth.
 const DEPTH: usize = 16;
 
 /// Parses one document.
