@@ -98,7 +98,7 @@ impl Shared {
         })
     }
 
-    /// Kills the guest; the first cause stays.
+    /// Kills the guest; the first recorded cause is kept.
     pub(crate) fn kill(&self, cause: KillCause) {
         let _ = self.cause.compare_exchange(
             KillCause::None as u8,

@@ -150,7 +150,7 @@ impl Observed {
         None
     }
 
-    /// Any other page target was opened by the page under test.
+    /// Handles a page target other than the page under test, which must have opened it.
     fn window(&mut self, params: &Value) -> Option<Reaction> {
         let (kind, target) = (
             text(params, "/targetInfo/type"),

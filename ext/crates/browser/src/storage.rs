@@ -65,7 +65,7 @@ pub struct Entry {
 }
 
 impl StorageState {
-    /// Parses a document; the error is a sentence.
+    /// Parses a storage state from JSON; the error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let malformed = || {
             "storage-state is not {cookies: [{name, value}], origins: [{origin, localStorage}]}"

@@ -1,4 +1,4 @@
-//! `wp-codebox exec`: runs a program in a held sandbox.
+//! `wp-codebox exec`: runs a program in a held sandbox, a run that is kept open after its setup.
 
 mod input;
 mod terminal;

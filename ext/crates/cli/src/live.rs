@@ -1,4 +1,4 @@
-//! Sends a request to a held sandbox of another process.
+//! Sends a request to a held sandbox: a run in another process that is kept open after its setup.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};

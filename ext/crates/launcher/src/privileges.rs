@@ -75,7 +75,7 @@ pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
 }
 
 fn lower(resource: Resource, value: u64) -> Result<(), Errno> {
-    // An unprivileged process cannot raise a hard limit, so a lower limit of the host stays.
+    // An unprivileged process cannot raise a hard limit, so a lower limit of the host is kept.
     let value = getrlimit(resource)
         .maximum
         .map_or(value, |max| max.min(value));
@@ -143,8 +143,8 @@ fn clear_capabilities() -> Result<(), Failure> {
     set_capabilities(None, none).at(Step::Capabilities, "capset")
 }
 
-/// Drops the capabilities that the process holds. The bounding set stays when this process may not
-/// change it: with `no_new_privs`, no child gains a capability from it.
+/// Drops the capabilities that the process holds. The bounding set is kept when this process may
+/// not change it: with `no_new_privs`, no child gains a capability from it.
 pub(crate) fn drop_any_capabilities() -> Result<(), Failure> {
     let held = capabilities(None).at(Step::Capabilities, "capget")?;
     if held.effective.contains(CapabilitySet::SETPCAP) {

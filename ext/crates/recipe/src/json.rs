@@ -15,7 +15,7 @@ pub const MAX_RECIPE_DEPTH: usize = 64;
 /// Maximum number of duplicate keys reported individually.
 const MAX_DUPLICATES: usize = 50;
 
-/// Parses a document; reports every problem as an issue `invalid-recipe`.
+/// Parses the JSON text of a recipe; reports every problem as an issue `invalid-recipe`.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
     let whole = |message: String| vec![Issue::new(IssueCode::InvalidRecipe, "$", message)];
     if bytes.len() > MAX_RECIPE_BYTES {

@@ -49,7 +49,7 @@ const REFUSED: &[&str] = &[
     "runtime.overlays",
     "runtime.preview",
     "runtime.stack",
-    // In every list of steps.
+    // This field is refused in every list of steps.
     "*.diagnostics",
 ];
 

@@ -172,8 +172,8 @@ fn hunked(
     Ok(out.text)
 }
 
-/// Returns the hunks without the file's byte order mark, and the mark to keep; empty when a hunk
-/// removes it.
+/// Returns the hunks without the file's byte order mark, and the mark to keep in the file. The
+/// returned mark is empty when a hunk removes it.
 fn unmarked<'a>(mark: &'a str, hunks: &[Hunk]) -> (&'a str, Vec<Hunk>) {
     let mut hunks = hunks.to_vec();
     if mark.is_empty() {

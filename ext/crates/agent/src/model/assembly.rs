@@ -51,7 +51,7 @@ pub(super) enum AnswerError {
 }
 
 impl AnswerError {
-    /// Parses one JSON document.
+    /// Parses one JSON text.
     pub(super) fn json(text: &str) -> Result<Value, Self> {
         serde_json::from_str(text).map_err(|error| Self::Json {
             line: error.line(),

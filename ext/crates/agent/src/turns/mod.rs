@@ -79,7 +79,7 @@ pub struct Ended {
     pub stop: Option<Stop>,
     /// Way the loop ended.
     pub how: Ending,
-    /// The model's summary of the task, redacted and bounded; may be empty.
+    /// The model's summary of the task, redacted and cut to a maximum length; may be empty.
     pub summary: String,
 }
 
@@ -97,7 +97,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the name used in documents.
+    /// Returns the name of this ending in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",

@@ -20,7 +20,7 @@ pub struct BriefedMount {
     pub access: MountAccess,
 }
 
-/// Facts for both texts.
+/// Facts from which the system prompt and the first message are built.
 #[derive(Debug, Clone)]
 pub struct Briefing<'a> {
     /// Task of the run.

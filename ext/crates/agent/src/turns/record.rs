@@ -1,4 +1,5 @@
-//! Records of turns and calls for the bundle, bounded and redacted on creation.
+//! Records of turns and calls for the bundle. Their texts are redacted and cut to a maximum length
+//! on creation.
 
 use super::window::{bounded, head};
 use crate::{Reply, StopReason, TokenUsage, ToolAnswer, ToolCall, ToolStatus};
@@ -111,12 +112,12 @@ pub enum CallStatus {
     Failed,
     /// The call was refused.
     Denied,
-    /// Not executed, because the task or the run had ended before.
+    /// The call was not executed, because the task or the run had ended before.
     Skipped,
 }
 
 impl CallStatus {
-    /// Returns the name used in documents.
+    /// Returns the name of this status in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -137,7 +138,7 @@ impl From<ToolStatus> for CallStatus {
     }
 }
 
-/// Record of one call; its texts are redacted and bounded.
+/// Record of one call; its texts are redacted and cut to a maximum length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
     /// Number of the turn, from 1.

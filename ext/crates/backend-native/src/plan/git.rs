@@ -1,4 +1,4 @@
-//! Git repositories that guests use in place of the sources' own.
+//! Git repositories that guests use in place of the repositories in the mounted source directories.
 //!
 //! The `.git` of a mount is a file that points to `/run/codebox/git/<index>`. Git's writes there go
 //! to the guest's scratch: they count against its disk limit and are neither captured nor

@@ -83,7 +83,7 @@ fn judge(sides: &Sides, path: &str) -> Option<Verdict> {
     }
 }
 
-/// Returns whether both sides have the same file, or neither has it.
+/// Returns whether the local directory and the sandbox have the same file, or neither has it.
 pub(super) fn same(one: Option<&File>, other: Option<&File>) -> bool {
     match (one, other) {
         (None, None) => true,

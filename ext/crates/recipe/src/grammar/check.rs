@@ -1,4 +1,4 @@
-//! Checks a document against a shape and collects all deviations.
+//! Checks parsed JSON against a shape and collects all deviations.
 
 use super::{Field, Items, List, Need, Shape};
 use crate::issue::{Issue, IssueCode, member};

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 /// Maximum nesting depth.
 const DEPTH: usize = 16;
 
-/// Parses one document.
+/// Parses a text that contains one YAML document.
 pub(super) fn read(text: &str) -> Result<Value, Vec<ProfileIssue>> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {

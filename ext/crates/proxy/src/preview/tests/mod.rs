@@ -259,7 +259,8 @@ fn preview_requests_for_other_hosts_never_reach_the_guest() {
         assert_eq!(status(&answer), expected, "{bytes:?}: {answer}");
         assert_forced(&answer);
     }
-    // Both body lengths: the HTTP library refuses before the guest is contacted.
+    // A request with both kinds of body length: the HTTP library refuses it before the guest is
+    // contacted.
     let smuggled = format!(
         "POST / HTTP/1.1\r\nHost: {here}\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcdGET /x HTTP/1.1\r\n\r\n"
     );
