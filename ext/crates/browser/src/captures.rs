@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::ArtifactContent;
 
-/// Time for the final captures, granted even after the command's timeout.
+/// Maximum time for the final captures, granted even after the command's timeout.
 const CAPTURING: Duration = Duration::from_secs(10);
 /// Maximum number of nodes stored of an accessibility tree.
 const NODES: usize = 5000;

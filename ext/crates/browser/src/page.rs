@@ -15,7 +15,7 @@ const LOOKUP: &str = include_str!("page.js");
 const LOOK: Duration = Duration::from_secs(5);
 /// Interval between two queries while waiting.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
-/// Time for an assertion to become true.
+/// Maximum time to wait for an assertion to become true.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Maximum number of rows of each list that the result shows.
 const SHOWN: usize = 50;

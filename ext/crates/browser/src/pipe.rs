@@ -297,7 +297,7 @@ mod tests {
                 assert!(begun.elapsed() < Duration::from_secs(60), "it stands still");
                 thread::sleep(Duration::from_millis(5));
             }
-            // Time in which a reader without the limit would read too much.
+            // Wait long enough that a reader without the limit would read too much.
             thread::sleep(Duration::from_millis(200));
             let now = read.load(Ordering::SeqCst);
             assert!(now - before <= 2 * length, "{} answers wait", now / length);

@@ -35,8 +35,8 @@ pub(super) enum Exhausted {
     OutputTokens,
     #[serde(rename = "cost_microusd")]
     Cost,
-    /// Not part of the budget: the conversation cannot be shortened to fit the model's context
-    /// window.
+    /// The conversation cannot be shortened to fit the model's context window. This is not a part
+    /// of the budget, but ends the loop in the same way.
     #[serde(rename = "context_tokens")]
     Window,
 }

@@ -164,7 +164,7 @@ struct Turns<'a> {
     budget: Budget,
     window: Window,
     progress: Progress,
-    /// Bytes sent with every request beside the messages.
+    /// Number of bytes that every request contains in addition to the messages.
     fixed: usize,
 }
 
