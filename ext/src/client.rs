@@ -64,7 +64,7 @@ pub(crate) fn end_if_disconnected() {
     if fstat(connection).map_or(true, |stat| stat.st_ino != inode) {
         CLIENT.set(Client::None);
     } else if !ignored() && hung_up(connection) {
-        // Only once, so that shutdown functions that wait for a run are not ended again.
+        // Act only once, so that shutdown functions that wait for a run are not ended as well.
         CLIENT.set(Client::None);
         // SAFETY: this is the PHP thread during a request; the call jumps out as the engine does
         // when a write to the client fails.

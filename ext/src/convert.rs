@@ -1,20 +1,20 @@
 //! PHP values to JSON values and back, with limits.
 //!
-//! JSON text is UTF-8: an error names a PHP string that is not, and the string is never changed. A
-//! PHP array with the keys 0, 1, 2, … is a list, any other an object; both `[]` and `{}` become
-//! `[]` in PHP. The depth limit also stops recursive references.
+//! JSON text is UTF-8. A PHP string that is not UTF-8 gives an error with the path of the string;
+//! the string is never changed. A PHP array with the keys 0, 1, 2, … is a list, any other an
+//! object; both `[]` and `{}` become `[]` in PHP. The depth limit also stops recursive references.
 
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 use serde_json::{Map, Number, Value};
 use std::fmt::Write as _;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Largest nesting depth of one argument. The receiver's parser allows 128 levels, including those
+/// Maximum nesting depth of one argument. The receiver's parser allows 128 levels, including those
 /// of the frame around a request.
 pub(crate) const MAX_DEPTH: usize = 64;
-/// Largest number of values in one argument.
+/// Maximum number of values in one argument.
 pub(crate) const MAX_VALUES: usize = 500_000;
-/// Largest number of text bytes in one argument.
+/// Maximum number of text bytes in one argument.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reason why a PHP value has no JSON form. `at` is the path of the value, for example

@@ -1,5 +1,6 @@
-//! The patch of a stored bundle for review. A bundle that may not be approved is allowed, one that
-//! does not verify is not. The displayed bytes match the hash in the verified manifest.
+//! The patch of a stored bundle for review. The functions accept a bundle that may not be approved,
+//! and refuse one that fails verification. The displayed bytes match the hash in the verified
+//! manifest.
 
 use crate::guard::Failure;
 use crate::ini::Settings;

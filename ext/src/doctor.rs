@@ -86,12 +86,12 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
     Ok(answer)
 }
 
-/// Limits of a runner's answer.
+/// Limits on the time and size of a runner's reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Time limit.
+    /// Time limit of the whole call.
     pub(crate) timeout: Duration,
-    /// Size limit in bytes.
+    /// Maximum size of the reply in bytes.
     pub(crate) max_bytes: usize,
 }
 

@@ -12,7 +12,7 @@ use ext_php_rs::zend::ExecutorGlobals;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Longest wait between two calls of [`tick`].
+/// Maximum wait between two calls of [`tick`].
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 unsafe extern "C" {

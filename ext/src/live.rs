@@ -1,4 +1,5 @@
-//! Requests to a held sandbox of any caller, over the control socket of its run.
+//! Requests to a held sandbox (one that is kept open after its setup), started by any caller, over
+//! the control socket of its run.
 //!
 //! The runner first updates the records of dead runs and resolves the run reference; then this
 //! process connects itself, so that no part of a request appears in an argument list. If the caller

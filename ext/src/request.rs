@@ -13,9 +13,9 @@ use wp_codebox_policy::{CheckedBy, check_request, read_task};
 /// Whether mounts and agent are required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// A run is about to start: both are required.
+    /// A run is about to start: mounts and agent are required.
     Start,
-    /// Preview of an incomplete request: both may be missing.
+    /// Preview of an incomplete request: mounts and agent may be missing.
     Preview,
 }
 

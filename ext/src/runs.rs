@@ -14,11 +14,12 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_FRAME_BYTES, Outcome, SiteI
 /// Selects the output format of this extension instead of that of the run registry.
 const VIEW: &str = "--form=view";
 
-/// Largest number of runs in one page.
+/// Maximum number of runs in one page.
 const MOST_RUNS: u64 = 200;
-/// Largest number of events in one page.
+/// Maximum number of events in one page.
 const MOST_EVENTS: i64 = 1000;
-/// A run's result is at most one frame; a page of events may have the same size in addition.
+/// Limits of a reply. A run's result has at most the size of one frame, and a page of events may
+/// add the same size.
 const BOUNDS: Bounds = Bounds {
     timeout: Duration::from_secs(60),
     max_bytes: 2 * MAX_FRAME_BYTES,

@@ -270,7 +270,7 @@ impl Session {
     /// Closes the conversation, which cancels an unfinished attached run.
     pub(crate) fn close(&self) {
         if (self.mode.get(), self.phase.get()) == (RunMode::Detached, Phase::Handshake) {
-            // Otherwise the run would continue without a caller that knows of it.
+            // If the socket stayed open, the run would continue without a caller that knows of it.
             let errno = rustix::io::Errno::AGAIN;
             let _ = self
                 .channel
@@ -325,7 +325,7 @@ impl Drop for Session {
     }
 }
 
-/// Leaves the session on drop, unless disarmed.
+/// Guard that calls `close_if_attached` on drop, unless disarmed.
 #[derive(Debug)]
 pub(crate) struct CloseOnDrop {
     session: Rc<Session>,

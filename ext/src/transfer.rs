@@ -21,7 +21,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Size limit of one file's patch in a result, in bytes.
+/// Maximum size of one file's patch in a result, in bytes.
 const MAX_PATCH: usize = 1024 * 1024;
 /// Size limit of an archive written to a file, in bytes.
 const MAX_FILE: u64 = 1024 * 1024 * 1024;

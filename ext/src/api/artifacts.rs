@@ -26,7 +26,7 @@ use wp_codebox_artifacts::{
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
 
-/// Largest number of audit entries in one result.
+/// Maximum number of audit entries in one result.
 const MAX_AUDIT_ENTRIES: i64 = 10_000;
 
 /// Artifact bundles.

@@ -107,7 +107,7 @@ impl Run {
                 onToolRequest.as_ref(),
                 wait_limit,
             );
-            // Skipped on an exception or a bailout: the guard then cancels an attached run.
+            // Not reached on an exception or a bailout: the guard then cancels an attached run.
             if end.is_ok() {
                 guarded.disarm();
             }

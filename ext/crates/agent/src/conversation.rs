@@ -208,7 +208,7 @@ pub enum TaskEnd {
 /// Result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolAnswer {
-    /// Text for the model, bounded.
+    /// Text for the model, cut to a maximum length.
     pub text: String,
     /// Outcome of the call.
     pub status: ToolStatus,

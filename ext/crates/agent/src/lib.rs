@@ -13,7 +13,7 @@
 //! - Output of the model is untrusted data.
 //! - A call of a tool that is not offered is refused.
 //! - The API key is sent to the model's own address only.
-//! - The transcript contains every call, bounded and redacted.
+//! - The transcript contains every call, redacted and cut to a maximum length.
 //! - Output of the model cannot make a check pass.
 #![forbid(unsafe_code)]
 

@@ -42,9 +42,9 @@ use wp_codebox_contracts::{GuestReply, GuestRequest};
 
 /// Size limit of a packet in bytes, in both directions.
 pub(crate) const PACKET: usize = 256 * 1024;
-/// Largest number of file descriptors accepted with one packet.
+/// Maximum number of file descriptors accepted with one packet.
 const ACCEPTED: usize = 4;
-/// Largest number of file descriptors sent with one packet: those of a launcher and one member file
+/// Maximum number of file descriptors sent with one packet: those of a launcher and one member file
 /// per cgroup hierarchy.
 const SENT: usize = 8;
 
@@ -230,7 +230,7 @@ impl Channel {
         }
     }
 
-    /// Waits until a packet can be received; returns false at `until`.
+    /// Waits until a packet can be received; returns false when none has arrived by `until`.
     pub(crate) fn wait(&self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());

@@ -41,7 +41,7 @@ impl Cause {
     }
 }
 
-/// Returns every cause of what the trial of level `full` lacked.
+/// Returns the causes for each mechanism that the trial of level `full` lacked.
 #[must_use]
 pub fn causes(test: &SelfTest) -> Vec<Cause> {
     let Some(trial) = test.trials.first() else {

@@ -1,8 +1,8 @@
 //! Runs one program in a guest: start, output streams, exit.
 //!
-//! Each output stream has its own pipe; only the exit status comes from pid 1. Both are untrusted:
-//! sizes are limited, unknown ids are ignored, and a guest that does not answer is killed at the
-//! deadline.
+//! Each output stream has its own pipe; only the exit status comes from pid 1. Output and exit
+//! status are untrusted: sizes are limited, unknown ids are ignored, and a guest that does not
+//! answer is killed at the deadline.
 
 use crate::channel::{Received, SendFailure, timespec};
 use crate::execution::{ExecCall, ExecEnd, ExecError, Execution};
@@ -15,7 +15,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecExit, GuestReply, GuestRequest, OutputStream};
 
-/// Longest sleep of the loop; bounds the delay until a deadline or a kill is noticed.
+/// Maximum sleep of the loop, so that it notices a deadline or a kill within this time.
 const TICK: Duration = Duration::from_millis(250);
 /// Size of one read in bytes.
 const CHUNK: usize = 64 * 1024;
@@ -126,7 +126,7 @@ impl Guest {
         })
     }
 
-    /// Returns the result of an execution that ended this way, with empty counters for output.
+    /// Returns the result of an execution that ended as `end` says, with output counters of 0.
     fn ended(&self, end: ExecEnd, exit: Option<&ExecExit>, duration: Duration) -> Execution {
         let max_rss_bytes = exit.map_or(0, |exit| exit.max_rss_bytes);
         self.shared
@@ -247,7 +247,7 @@ impl Streams<'_> {
         let _ = poll(&mut fds, Some(&timespec(timeout)));
     }
 
-    /// Reads once from each stream and writes once.
+    /// Reads once from each output stream and writes once to standard input.
     fn step(&mut self, on_output: Sink<'_>) -> bool {
         if let Some((fd, left)) = &mut self.stdin {
             match rustix::io::write(&*fd, left) {

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecRequest};
 
-/// Largest number of launched programs at once.
+/// Maximum number of launched programs that run at the same time.
 pub const MAX_LAUNCHED: usize = 64;
 
 /// Parameters of one execution.

@@ -57,8 +57,8 @@ pub struct GuestKiller {
 }
 
 impl GuestKiller {
-    /// Kills every process of the guest immediately. The first cause stays; further calls, and
-    /// calls after the guest's death, have no effect.
+    /// Kills every process of the guest immediately. The first recorded cause is kept; further
+    /// calls, and calls after the guest's death, have no effect.
     pub fn kill(&self, cause: KillCause) {
         self.shared.kill(cause);
     }
@@ -171,7 +171,7 @@ impl Guest {
     }
 
     /// Kills every process of the guest, waits until they are gone and reaps the launcher.
-    /// Idempotent; the first cause stays.
+    /// Idempotent; the first recorded cause is kept.
     pub fn kill(&mut self, cause: KillCause) -> GuestEnd {
         if let Some(end) = self.end {
             return end;

@@ -1,12 +1,12 @@
-//! Resources that a process gets from outside: inherited file descriptors, the limit on open files,
-//! the groups of a socket peer.
+//! Resources that a process gets from its parent or a peer: inherited file descriptors, the limit
+//! on open files, the groups of a socket peer.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 
-/// Limit of open files that this process requests: far more than it uses, and more than all guests
-/// of its user may have in flight.
+/// Limit of open files that this process requests: far more than it opens, and more than the number
+/// of descriptors that all guests of its user may have in flight over unix sockets.
 const OPEN_FILES: u64 = 65_536;
 
 /// Raises the soft limit on open files to the hard limit and returns it. When a process sends a

@@ -1,8 +1,8 @@
 //! Programs of a guest that run concurrently.
 //!
 //! All messages of pid 1 arrive on one channel, and the thread that happens to read it may be
-//! waiting for a different program. Such an exit is stored until its owner requests it. A message
-//! about an unknown or ended program is ignored.
+//! waiting for a different program. The exit of another program is therefore stored until a caller
+//! waits for that program. A message about an unknown or ended program is ignored.
 
 use crate::execution::{ExecEnd, ExecError};
 use crate::launching::cut;
@@ -20,7 +20,7 @@ pub enum LaunchEnd {
     NotStarted(ExecError),
 }
 
-/// State of the launched programs.
+/// Programs that were launched in one guest, and the end of that guest.
 #[derive(Debug, Default)]
 pub(crate) struct Launched {
     /// Program names by execution id.
@@ -86,7 +86,7 @@ impl Launched {
         }
     }
 
-    /// Marks all programs as ended, because the guest is dead.
+    /// Marks all programs as ended by `how`, because the guest is dead.
     pub(crate) fn all_ended(&mut self, how: ExecEnd) {
         self.closed = true;
         self.tickets.fail_all();

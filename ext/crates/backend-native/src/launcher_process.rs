@@ -41,8 +41,8 @@ impl LauncherProcess {
         })
     }
 
-    /// Returns how the launcher's spawner ended; `None` without a spawner or when it lives beyond
-    /// `until`.
+    /// Returns how the launcher's spawner ended; `None` without a spawner, or when the spawner is
+    /// still alive at `until`.
     pub(crate) fn spawners_end(&self, until: Instant) -> Option<ProcessEnd> {
         match self {
             Self::Child(_) => None,

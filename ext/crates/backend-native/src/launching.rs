@@ -43,10 +43,10 @@ pub struct LaunchOptions<'a> {
     pub identity: &'a GuestIdentity,
 }
 
-/// Pid of the guest's first process after that process has ended.
+/// Value used in place of the pid of the guest's first process when that process has already ended.
 const GONE: i32 = 0;
 
-/// Objects that the launcher sends before the guest is ready.
+/// Descriptors and the report that the launcher has sent so far, while the guest is not ready yet.
 #[derive(Default)]
 struct Arrivals {
     spawned: Option<(i32, OwnedFd)>,
@@ -117,7 +117,8 @@ pub(crate) fn start(
     })?;
     drop((plan_read, theirs, lifetime_read));
     let until = Instant::now() + options.ready_timeout;
-    // A spawner of a user joined the cgroup already, while its process still had the user's uid.
+    // A spawner without root has already moved the launcher into the cgroup, while the launcher's
+    // process still had the user's uid.
     let joined = match options.identity.store() {
         Some(_) => Ok(()),
         None => grouping::join(options.cgroup, process.pid()),
@@ -190,7 +191,7 @@ impl Arrivals {
     }
 }
 
-/// Completes the identity row of the report with the ids that `/proc` shows for pid 1 from outside.
+/// Completes the identity row of the report with the ids that the host's `/proc` shows for pid 1.
 fn identified(
     identity: &GuestIdentity,
     pid: i32,

@@ -203,12 +203,12 @@ impl NativeBackend {
     }
 }
 
-/// Location of the guest's own directories.
+/// Where the guest's own directories are.
 #[derive(Debug)]
 enum View {
-    /// In mounts of the guest's own.
+    /// They are mounts in the guest's own mount namespace.
     Private,
-    /// In a directory tree on the host.
+    /// They are a directory tree on the host (level `reduced`).
     Host(Box<GuestTree>),
 }
 
@@ -420,7 +420,8 @@ fn copies<'a>(
 }
 
 impl NativeRuntime {
-    /// Returns an error when the guest has no sockets, so no server in it can be reached.
+    /// Fails when programs in the guest may not use sockets, because then no server in it can be
+    /// reached.
     fn has_sockets(&self) -> Result<(), BackendError> {
         match &self.view {
             View::Private => Ok(()),

@@ -10,7 +10,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecRequest, ExecutionId, GuestRequest};
 
-/// Largest number of messages read in a row, so that a flood of messages cannot starve the waiting
+/// Maximum number of messages read in a row, so that a flood of messages cannot starve the waiting
 /// caller.
 const ROUND: usize = 64;
 

@@ -12,7 +12,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestRequest};
 
 /// Deadline for a connection; longer than pid 1's own deadline.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Largest number of pending requests.
+/// Maximum number of pending requests.
 const MAX_PENDING: usize = 64;
 
 /// Reason why a connection failed.

@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use std::fs;
 use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
-/// Divisor of a run's share: one run may use a quarter, because several run at once.
+/// Divisor of a run's share: one run may use a quarter of each limit, because several run at once.
 const SHARE: u64 = 4;
 /// Kernel memory of one epoll watch in bytes: 206 on Linux 6.18.
 const WATCH: u64 = 200;
@@ -31,9 +31,9 @@ pub struct UserBudgets {
 /// Limit on the kernel memory of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelMemory {
-    /// The memory limit of the run's cgroup counts it.
+    /// The memory limit of the run's cgroup includes kernel memory.
     Counted,
-    /// No limit counts it.
+    /// No limit includes kernel memory.
     Uncounted,
 }
 

@@ -1,4 +1,4 @@
-//! Polls a guest from outside: total memory and scratch use; kills it above a limit.
+//! Polls the memory and scratch use of a guest from the host, and kills the guest above a limit.
 //!
 //! A thread polls every 100 ms and records the peaks. It kills the guest when the memory of its
 //! processes plus the kernel memory charged to them exceeds the limit, or after the kernel has
@@ -27,9 +27,9 @@ const RECLAIM: Duration = Duration::from_secs(1);
 /// Kernel memory of a tmpfs inode and its name in bytes: 958 on Linux 6.18, 1,100 with an extended
 /// attribute.
 const INODE: u64 = 1024;
-/// Free bytes on the scratch below which the disk limit counts as reached.
+/// Number of free bytes on the scratch below which the disk limit counts as reached.
 const DISK_FLOOR: u64 = 64 * 1024;
-/// Largest number of processes read per poll; more than any `processes` limit.
+/// Maximum number of processes read per poll; more than any `processes` limit.
 const PROCESSES: usize = 8192;
 
 /// Why a guest was killed.
@@ -50,7 +50,7 @@ pub enum KillCause {
     Disk = 5,
 }
 
-/// Resource use of a guest, measured from outside.
+/// Resource use of a guest, measured on the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Largest polled memory of all guest processes together in bytes; with a cgroup including
@@ -98,7 +98,7 @@ impl Shared {
         })
     }
 
-    /// Kills the guest; the first cause stays.
+    /// Kills the guest; the first recorded cause is kept.
     pub(crate) fn kill(&self, cause: KillCause) {
         let _ = self.cause.compare_exchange(
             KillCause::None as u8,

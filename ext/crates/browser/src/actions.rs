@@ -11,9 +11,9 @@ use super::wire::{Failure, timeout};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Time for a click to start a navigation.
+/// Maximum time to wait for a click to start a navigation.
 const BEGIN: Duration = Duration::from_millis(150);
-/// Largest number of a command's steps reported as progress events.
+/// Maximum number of a command's steps reported as progress events.
 const TOLD: usize = 50;
 
 /// Key names with `code` and key code.

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::ArtifactContent;
 
-/// Time for the final captures, granted even after the command's timeout.
+/// Maximum time for the final captures, granted even after the command's timeout.
 const CAPTURING: Duration = Duration::from_secs(10);
-/// Nodes stored of an accessibility tree.
+/// Maximum number of nodes stored of an accessibility tree.
 const NODES: usize = 5000;
-/// Largest height of a full-page screenshot, in CSS pixels.
+/// Maximum height of a full-page screenshot, in CSS pixels.
 const HIGHEST: f64 = 8000.0;
-/// Bytes stored of a page's HTML.
+/// Maximum number of bytes stored of a page's HTML.
 const HTML: usize = 4 * 1024 * 1024;
 
 impl Page<'_> {

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::Instant;
 use wp_codebox_contracts::SITE_ORIGIN;
 
-/// Default locale and time zone, so that pages query_document the same on every host.
+/// Default locale and time zone, so that pages look the same on every host.
 const LOCALE: &str = "en-US";
 const ZONE: &str = "UTC";
 

@@ -1,11 +1,11 @@
-//! Converts browser events to result rows with bounded texts.
+//! Converts browser events to result rows; texts are cut to a maximum length.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Characters stored of a console line or error.
+/// Maximum number of characters stored of a console line or error.
 const TEXT: usize = 2000;
-/// Characters stored of a URL.
+/// Maximum number of characters stored of a URL.
 const URL: usize = 1000;
 
 /// A console line.

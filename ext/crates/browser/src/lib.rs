@@ -1,8 +1,8 @@
 //! Drives a browser in a guest of its own through its debugging pipe.
 //!
 //! All data from the browser is untrusted: a page controls its console, titles and requests, and a
-//! page that has taken over the browser controls every byte. Messages and lists are bounded, every
-//! wait has a timeout, and the caller redacts texts before storing them. Assertions query the
+//! page that has taken over the browser controls every byte. Messages and lists have maximum sizes,
+//! every wait has a timeout, and the caller redacts texts before storing them. Assertions query the
 //! document in an isolated world, where the page's scripts cannot change the result.
 #![forbid(unsafe_code)]
 

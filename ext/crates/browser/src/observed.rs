@@ -1,20 +1,20 @@
 //! Records unsolicited browser events: console, errors, requests, dialogs, page lifecycle.
 //!
-//! Every list is bounded; further entries are counted. Some events block the page until the driver
-//! reacts: it dismisses dialogs and closes windows that the page opens.
+//! Every list has a maximum length; further entries are only counted. Some events block the page
+//! until the driver reacts: it dismisses dialogs and closes windows that the page opens.
 
 use super::events::{self, Console, PageError, Request, cut, text};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Entries of each list.
+/// Maximum number of entries of each list.
 const ENTRIES: usize = 1000;
-/// Document loads remembered.
+/// Maximum number of document loads that are remembered.
 const LOADS: usize = 256;
-/// Dialogs listed.
+/// Maximum number of dialogs listed.
 const DIALOGS: usize = 20;
 
-/// A bounded list.
+/// A list with a maximum length that counts the entries beyond it.
 #[derive(Debug, Clone)]
 pub struct Bounded<T> {
     pub kept: Vec<T>,
@@ -150,7 +150,7 @@ impl Observed {
         None
     }
 
-    /// Any other page target was opened by the page under test.
+    /// Handles a page target other than the page under test, which must have opened it.
     fn window(&mut self, params: &Value) -> Option<Reaction> {
         let (kind, target) = (
             text(params, "/targetInfo/type"),

@@ -15,11 +15,11 @@ const LOOKUP: &str = include_str!("page.js");
 const LOOK: Duration = Duration::from_secs(5);
 /// Interval between two queries while waiting.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
-/// Time for an assertion to become true.
+/// Maximum time to wait for an assertion to become true.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Rows shown of each list in the result.
+/// Maximum number of rows of each list that the result shows.
 const SHOWN: usize = 50;
-/// Bytes stored of a script's value.
+/// Maximum number of bytes stored of a script's value.
 const ANSWER: usize = 64 * 1024;
 
 /// Result of a command so far.
@@ -35,7 +35,7 @@ pub struct Report {
     pub assets: Vec<Asset>,
     /// Rows of the screenshots.
     pub screenshots: Vec<Value>,
-    /// What was truncated or could not be captured.
+    /// Sentences that state what was truncated or could not be captured.
     pub notes: Vec<String>,
     /// Duration of the navigation in milliseconds.
     pub navigation_ms: Option<u64>,

@@ -9,17 +9,17 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Longest response: a screenshot in base64, in bytes.
+/// Maximum length of a response in bytes; the longest one is a screenshot in base64.
 const ANSWER: usize = 32 * 1024 * 1024;
-/// Longest event in bytes; longer ones are dropped without parsing.
+/// Maximum length of an event in bytes; longer ones are dropped without parsing.
 const EVENT: usize = 256 * 1024;
-/// Largest number of JSON values in one response. Each takes many times the memory of its text.
+/// Maximum number of JSON values in one response. Each takes many times the memory of its text.
 const VALUES: usize = 2_000_000;
-/// Queued incoming messages; when the queue is full, the browser's writes block.
+/// Maximum number of queued incoming messages; when the queue is full, the browser's writes block.
 const WAITING: usize = 32;
-/// Queued outgoing messages.
+/// Maximum number of queued outgoing messages.
 const OUTGOING: usize = 64;
-/// Bytes stored of the browser's standard error output: the last ones.
+/// Number of bytes stored of the end of the browser's standard error output.
 const STDERR_BYTES: usize = 16 * 1024;
 /// Prefix of every event; no response starts with it.
 const EVENT_MARK: &[u8] = b"{\"method\"";
@@ -60,7 +60,7 @@ pub(super) struct StderrTail {
 #[derive(Debug, Default)]
 struct StderrState {
     bytes: Vec<u8>,
-    /// Whether the stream has ended.
+    /// Whether standard error has ended, so that the output is complete.
     all: bool,
 }
 
@@ -297,7 +297,7 @@ mod tests {
                 assert!(begun.elapsed() < Duration::from_secs(60), "it stands still");
                 thread::sleep(Duration::from_millis(5));
             }
-            // Time in which a reader without the limit would read too much.
+            // Wait long enough that a reader without the limit would read too much.
             thread::sleep(Duration::from_millis(200));
             let now = read.load(Ordering::SeqCst);
             assert!(now - before <= 2 * length, "{} answers wait", now / length);

@@ -9,7 +9,7 @@ const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 const KNOWN: &[&[u8]] = &[
     b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"sRGB", b"gAMA", b"cHRM", b"pHYs", b"sBIT",
 ];
-/// Largest width and height, in pixels.
+/// Maximum width and height, in pixels.
 const SIDE: u32 = 16_384;
 
 /// Returns width and height; `None` for an invalid image.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wp_codebox_contracts::SITE_ORIGIN;
 
-/// Largest number of cookies, and of origins.
+/// Maximum number of cookies, and of origins.
 const ENTRIES: usize = 200;
 
 /// Cookie of the site. Its value is a secret of the sandbox.
@@ -65,7 +65,7 @@ pub struct Entry {
 }
 
 impl StorageState {
-    /// Parses a document; the error is a sentence.
+    /// Parses a storage state from JSON; the error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let malformed = || {
             "storage-state is not {cookies: [{name, value}], origins: [{origin, localStorage}]}"

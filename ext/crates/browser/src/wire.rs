@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-/// Longest sleep between two cancellation checks.
+/// Maximum sleep between two cancellation checks.
 const TICK: Duration = Duration::from_millis(100);
-/// Longest wait for the standard error output of a browser that has ended: it comes through
+/// Maximum wait for the standard error output of a browser that has ended: it comes through
 /// another pipe, which an orphaned process may hold open.
 const STDERR_WAIT: Duration = Duration::from_secs(5);
-/// Characters of the browser's error output in a message.
+/// Maximum number of characters of the browser's error output in an error message.
 const STDERR_CHARS: usize = 600;
 
 /// Services that the driver needs from its caller.

@@ -18,7 +18,7 @@ use wp_codebox_recipe::blueprint;
 
 /// Schema id of the output.
 const BOOT: &str = "wp-codebox/boot/v1";
-/// Longest hold in milliseconds: a day, like the longest run.
+/// Maximum hold time in milliseconds: a day, which is also the maximum duration of a run.
 const LONGEST: u64 = 24 * 3_600_000;
 /// Time limit for the blueprint before the hold starts, in milliseconds.
 const SETUP: u64 = 10 * 60_000;

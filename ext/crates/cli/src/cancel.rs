@@ -9,8 +9,8 @@ use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
 /// Time limit for all attempts: longer than the supervisor's own time limit for other clients.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time limit of one attempt: also longer than that limit, because the supervisor may serve idle
-/// clients first.
+/// Time limit of one attempt. It is also longer than the supervisor's time limit for other clients,
+/// because the supervisor may serve idle clients first.
 const ATTEMPT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -32,7 +32,7 @@ pub(crate) fn cancel(
     let now = || status(state, run).map_err(|e: RegistryError| e.body());
     let deadline = Instant::now() + TOTAL_TIMEOUT;
     loop {
-        // Reading the status settles the run if its supervisor is dead.
+        // If the supervisor is dead, reading the status also records the end of the run.
         if now()? == RunStatus::Ended {
             // The supervisor may have received the request although its reply came too late.
             let answer = if request.was_sent() {

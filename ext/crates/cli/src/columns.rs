@@ -6,7 +6,7 @@ use wp_codebox_contracts::terminal_text::plain_line;
 
 /// Number of spaces between two columns.
 const GAP: usize = 2;
-/// Smallest width of the last column, which contains free text.
+/// Minimum width of the last column, which contains free text.
 const LAST: usize = 12;
 
 /// A column of a table.

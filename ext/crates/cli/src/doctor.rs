@@ -241,7 +241,8 @@ fn wordpress(settings: &Settings) -> Check {
     }
 }
 
-/// Creates the identity as a run would; only the spawner sees the guest's kernel uid from outside.
+/// Creates the identity as a run would; only the spawner sees the guest's kernel uid from outside
+/// the guest.
 fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, ErrorBody> {
     let wanted = identity::Wanted {
         choice: settings.identity()?,

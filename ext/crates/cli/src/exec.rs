@@ -1,4 +1,4 @@
-//! `wp-codebox exec`: runs a program in a held sandbox.
+//! `wp-codebox exec`: runs a program in a held sandbox, a run that is kept open after its setup.
 
 mod input;
 mod terminal;
@@ -171,7 +171,8 @@ fn follow(
 ) -> Result<u8, ErrorBody> {
     loop {
         let reply = match (client.next(ReplyTimeout::Unlimited)?, input.failure()) {
-            // The input was incomplete, so the exit status of the program does not count.
+            // Standard input was not copied completely, so report that error instead of the
+            // program's exit status.
             (LiveReply::Exited(_), Some(error)) => LiveReply::Error { error },
             (reply, _) => reply,
         };

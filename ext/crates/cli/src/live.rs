@@ -1,4 +1,4 @@
-//! Sends a request to a held sandbox of another process.
+//! Sends a request to a held sandbox: a run in another process that is kept open after its setup.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, LiveRequest};
 use wp_codebox_control::{LiveClient, LiveError, ReplyTimeout};
 use wp_codebox_runtime::FoundRun;
 
-/// Longest reply in bytes; the trace of an episode can be this long.
+/// Maximum length of a reply in bytes; the trace of an episode can be this long.
 const LONGEST_REPLY: usize = 96 * 1024 * 1024;
 /// Time limit for sending the request.
 const SENDING: Duration = Duration::from_secs(20);

@@ -15,7 +15,7 @@ use wp_codebox_policy::{
 const GUEST_PRESET: &str = "model";
 /// Flag that selects a preset's agent.
 const PRESET_FLAG: &str = "--agent";
-/// Largest tool policy file in bytes.
+/// Maximum size of a tool policy file in bytes.
 const TOOL_POLICY_BYTES: u64 = 1024 * 1024;
 
 /// Heading of these options in the help.
@@ -105,7 +105,7 @@ pub(super) struct ModelPart {
     pub key: Option<SecretBinding>,
 }
 
-/// Program that does the work instead of the built-in agent.
+/// What does the work of a task: the built-in agent or a guest program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Worker {
     BuiltIn,

@@ -9,7 +9,8 @@ use wp_codebox_artifacts::{listed_name, unquote_name};
 use wp_codebox_contracts::terminal_text::{is_hidden, plain, plain_json};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
-/// State of standard output; one per process, like the descriptor.
+/// Whether standard output can still be written. It is a static, because a process has one standard
+/// output.
 static FATE: AtomicU8 = AtomicU8::new(WHOLE);
 const WHOLE: u8 = 0;
 /// The reader closed the pipe, as `head` does. This is not an error.
@@ -190,7 +191,7 @@ impl Output {
     }
 
     /// Prints guest output as it arrives. On a terminal, control characters except newlines and
-    /// tabs are escaped: they could rewrite what the user reads, or worse.
+    /// tabs are escaped: they could rewrite what the user reads.
     pub(crate) fn guest(self, stream: Stream, bytes: &[u8]) {
         let terminal = match stream {
             Stream::Data => io::stdout().is_terminal(),

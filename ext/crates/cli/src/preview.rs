@@ -8,9 +8,9 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Hold, LifecycleEvent, PreviewLogin, PreviewRequest, RunRequest,
 };
 
-/// Longest hold in seconds, unless the host allows more.
+/// Maximum hold time in seconds, unless the host allows more.
 const LONGEST: u64 = 3600;
-/// Largest hold that a host can allow, in seconds.
+/// Maximum hold time that a host can allow, in seconds.
 const HOST_LONGEST: u64 = 86_400;
 /// Environment variable with the host's limit.
 const BOUND: &str = "WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS";

@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{MAX_PROFILE_BYTES, Profile, parse_profile};
 
-/// Subdirectory of profiles in the state directory.
+/// Name of the state directory's subdirectory that contains profiles.
 const PROFILES: &str = "profiles";
-/// Largest number of profiles that are read.
+/// Maximum number of profiles that are read.
 const MOST: usize = 500;
 
 /// Subcommands of `profile`.

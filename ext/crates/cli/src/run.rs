@@ -59,7 +59,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
     // A signal cancels the run instead of ending this process, so that the captured work is saved.
     let stop = client.sender().map_err(|e| unreachable(&e))?;
     on_end(move || {
-        // Fails if the supervisor has exited, which needs no cancel.
+        // Ignore a failed send: then the supervisor has exited, and there is nothing to cancel.
         let _ = write_frame(&stop, &Frame::Cancel);
     })
     .map_err(|e| unheard_signals(&e))?;

@@ -126,12 +126,12 @@ pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
     }
 }
 
-/// How far a run was followed.
+/// Why this process stopped following a run.
 #[derive(Debug)]
 pub(crate) enum Followed<T> {
-    /// To its last frame.
+    /// The run sent its last frame.
     Ended(Box<RunResult>),
-    /// Until the caller had its result; the run continues without this process.
+    /// The caller has the value that it waited for; the run continues without this process.
     Left(T),
 }
 

@@ -51,7 +51,7 @@ fn asks_for_json(matches: &ArgMatches) -> bool {
     matches!(at.try_get_one::<bool>("json"), Ok(Some(true)))
 }
 
-/// Returns the same for arguments that cannot be parsed.
+/// Returns whether `--json` was given before any `--`, for arguments that cannot be parsed.
 fn speaks_of_json(args: &[OsString]) -> bool {
     args.iter()
         .take_while(|arg| *arg != "--")

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CancelDetails, RunCancellation};
 
-/// Longest accepted reply, in bytes.
+/// Maximum length of an accepted reply, in bytes.
 const LONGEST_ANSWER: usize = 64 * 1024;
-/// Longest `actor` and longest `reason` of a cancel request, in characters.
+/// Maximum length of `actor` and of `reason` in a cancel request, in characters.
 const TEXT: usize = 250;
 
 /// Cancel request for the run in one directory. It can be sent several times, because a supervisor

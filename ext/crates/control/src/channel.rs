@@ -1,5 +1,5 @@
-//! Caller's end of the frame socket: JSON lines of bounded length; every blocking call has a time
-//! limit.
+//! Caller's end of the frame socket: JSON lines up to a maximum length. Every blocking call has a
+//! time limit.
 //!
 //! Only the process that opened a channel may close it: after `pcntl_fork()` the child holds a copy
 //! of the descriptor, and the child's exit must not cancel the parent's run.
@@ -20,7 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, MAX_FRAME_BYTES};
 
-/// Longest single wait inside a send, after which `idle` is called.
+/// Maximum single wait inside a send, after which `idle` is called.
 const SEND_WAIT: Duration = Duration::from_millis(50);
 
 /// Error of the frame socket.
@@ -33,13 +33,13 @@ pub enum ChannelError {
     RequestTooLarge {
         /// Length of the serialized request in bytes, including the newline.
         bytes: usize,
-        /// Longest line that is accepted, in bytes.
+        /// Maximum length of an accepted line, in bytes.
         longest: usize,
     },
     /// The runner sent a frame that exceeds the line length limit.
     #[error("the runner sent a frame longer than {longest} bytes; install matching versions")]
     FrameTooLarge {
-        /// Longest line that is accepted, in bytes.
+        /// Maximum length of an accepted line, in bytes.
         longest: usize,
     },
     /// The runner sent a line that cannot be parsed as a frame.
@@ -113,7 +113,7 @@ pub struct Channel {
     socket: RefCell<Option<OwnedFd>>,
     lines: RefCell<LineBuffer>,
     ended: Cell<bool>,
-    /// Longest line that may be received, in bytes.
+    /// Maximum length of a received line, in bytes.
     longest: usize,
     owner: Pid,
 }

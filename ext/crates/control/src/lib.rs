@@ -1,8 +1,9 @@
 //! Protocol between a caller and the supervisor of a run, and the client side of it.
 //!
 //! All functions are synchronous: the extension runs in PHP's thread and must not link an async
-//! runtime. Every wait is bounded: the caller passes a time limit or an `idle` function that is
-//! called during the wait. The server side of the control socket is in the crate `supervisor`.
+//! runtime. For every wait, the caller passes a time limit, or an `idle` function that is called
+//! during the wait and can end it. The server side of the control socket is in the crate
+//! `supervisor`.
 #![forbid(unsafe_code)]
 
 mod cancel;

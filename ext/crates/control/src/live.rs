@@ -1,4 +1,5 @@
-//! Client of a held sandbox: one request and its replies over the control socket of the run.
+//! Client of a held sandbox, a run that is kept open after its setup: one request and its replies
+//! over the control socket of the run.
 
 use crate::channel::{Channel, ChannelError, Received, Sent, line_of};
 use crate::socket::ControlSocket;
@@ -81,7 +82,7 @@ impl From<Errno> for LiveError {
 pub enum ReplyTimeout {
     /// No limit: the sandbox may have to finish earlier requests first.
     Unlimited,
-    /// Longest time without a received byte.
+    /// Maximum time without a received byte.
     AtMost(Duration),
 }
 

@@ -16,9 +16,9 @@ use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::GuestReply;
 
-/// Largest packet in bytes; the runner uses the same limit.
+/// Maximum size of a packet in bytes; the runner uses the same limit.
 const PACKET: usize = 256 * 1024;
-/// Largest number of file descriptors attached to one packet, in either direction.
+/// Maximum number of file descriptors attached to one packet, in either direction.
 const DESCRIPTORS: usize = 8;
 /// Deadline for sending file descriptors while ETOOMANYREFS persists; all processes of a uid share
 /// that budget.
@@ -215,7 +215,7 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::sync::mpsc;
 
-    /// The result that this test gives a trapped system call in place of the kernel.
+    /// Result that a test returns for a trapped system call, in place of the kernel's.
     #[derive(Clone, Copy)]
     enum Kernel {
         Fails(i32),
@@ -395,7 +395,7 @@ mod tests {
                 },
                 move |trap| {
                     answer(trap, Kernel::Fails(errno));
-                    // The sleep after ENOMEM.
+                    // Answers the call with which the code under test sleeps after ENOMEM.
                     if goes_on {
                         answer(trap, Kernel::GoesOn);
                     }

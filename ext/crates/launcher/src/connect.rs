@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::GuestReply;
 
-/// Largest number of pending connects.
+/// Maximum number of pending connects.
 const PENDING: usize = 32;
 /// Deadline for one connect: a server with a full accept queue does not answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

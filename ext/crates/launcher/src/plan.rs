@@ -14,9 +14,9 @@ use wp_codebox_contracts::{
 
 /// Size limit of the plan in bytes.
 const SIZE: u64 = 8 * 1024 * 1024;
-/// Largest number of steps; far below the kernel's limit on mounts (fs.mount-max).
+/// Maximum number of steps; far below the kernel's limit on mounts (fs.mount-max).
 const STEPS: usize = 1024;
-/// Largest number of lower directories of one overlay.
+/// Maximum number of lower directories of one overlay.
 const LOWERS: usize = 16;
 
 /// Reads the plan from `fd` and validates it.

@@ -13,7 +13,8 @@ use rustix::thread::{
 };
 use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
-/// Launcher and pid 1: both live in the guest's user namespace and count against its process limit.
+/// Number of processes besides the guest's programs that count against the process limit of the
+/// guest's user namespace: the launcher and pid 1.
 pub(crate) const OWN_PROCESSES: u64 = 2;
 /// inotify limits of this user namespace: sysctl path and value.
 pub(crate) const WATCHES: [(&str, u64); 2] = [
@@ -74,7 +75,7 @@ pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
 }
 
 fn lower(resource: Resource, value: u64) -> Result<(), Errno> {
-    // An unprivileged process cannot raise a hard limit, so a lower limit of the host stays.
+    // An unprivileged process cannot raise a hard limit, so a lower limit of the host is kept.
     let value = getrlimit(resource)
         .maximum
         .map_or(value, |max| max.min(value));
@@ -142,8 +143,8 @@ fn clear_capabilities() -> Result<(), Failure> {
     set_capabilities(None, none).at(Step::Capabilities, "capset")
 }
 
-/// Drops the capabilities that the process holds. The bounding set stays when this process may not
-/// change it: with `no_new_privs`, no child gains a capability from it.
+/// Drops the capabilities that the process holds. The bounding set is kept when this process may
+/// not change it: with `no_new_privs`, no child gains a capability from it.
 pub(crate) fn drop_any_capabilities() -> Result<(), Failure> {
     let held = capabilities(None).at(Step::Capabilities, "capget")?;
     if held.effective.contains(CapabilitySet::SETPCAP) {

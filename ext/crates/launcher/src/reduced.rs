@@ -6,9 +6,9 @@
 //! signal the launcher. The guest's first process enters a nested domain, so it can end its
 //! descendants the same way if the launcher is killed.
 //!
-//! If another process kills both with SIGKILL at the same moment, the programs keep running:
-//! without a pid namespace, no kernel object ties them together. The report therefore rates this
-//! axis as best effort.
+//! If another process kills the launcher and the guest's first process with SIGKILL at the same
+//! moment, the programs keep running: without a pid namespace, no kernel object ties them together.
+//! The report therefore rates this axis as best effort.
 
 use crate::channel::Channel;
 use crate::error::{At, Failure, NOT_STARTED, Step};

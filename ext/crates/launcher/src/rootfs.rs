@@ -30,7 +30,7 @@ const ROOT_SIZE: u64 = 16 * 1024 * 1024;
 const ROOT_INODES: &str = "8192";
 /// Mount point of the scratch while the tree is built.
 const SCRATCH: &str = "/.scratch";
-/// Smallest and largest inode limit of the scratch; each inode uses kernel memory.
+/// Minimum and maximum inode limit of the scratch; each inode uses kernel memory.
 const INODES: (u64, u64) = (16_384, 200_000);
 /// Device nodes bind-mounted from the host. `tty` does not work without a controlling terminal, but
 /// programs expect it to exist.

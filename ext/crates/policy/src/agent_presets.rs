@@ -1,8 +1,8 @@
 //! Presets of command-line agents: turns a preset file into a command for the guest.
 //!
-//! Parsing is strict and bounded: a preset with an unknown member is refused. Templates are
-//! expanded in one pass, so a placeholder inside the goal or the model name is never expanded.
-//! No text is passed to a shell.
+//! Parsing is strict: a preset with an unknown member, or beyond one of the limits below, is
+//! refused. Templates are expanded in one pass, so a placeholder inside the goal or the model name
+//! is never expanded. No text is passed to a shell.
 
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
@@ -116,7 +116,7 @@ impl PresetError {
     }
 }
 
-/// Checks that a name is valid for a preset, which also names its file.
+/// Checks that a text is a valid preset name. The preset's file has the same name.
 pub fn check_preset_name(name: &str) -> Result<(), PresetError> {
     let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(known) && !name.starts_with('-') {
@@ -360,7 +360,7 @@ impl<'a> Values<'a> {
         Ok(out)
     }
 
-    /// Replaces the placeholders in every string and member name of a document.
+    /// Replaces the placeholders in every string and member name of a JSON value.
     fn fill_json(&self, document: &Value) -> Result<Value, String> {
         Ok(match document {
             Value::String(text) => Value::String(self.fill(text, Goal::Unknown)?),

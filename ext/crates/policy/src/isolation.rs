@@ -1,7 +1,7 @@
 //! The two isolation fields of a runtime policy: the minimum level, and minimum enforcement per
 //! axis.
 //!
-//! Both fields can only raise requirements. An absent field requires the default: level `full`.
+//! The two fields can only raise requirements. An absent field requires the default: level `full`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(crate) struct IsolationRequirements {
     pub(crate) floors: BTreeMap<IsolationAxis, Enforcement>,
 }
 
-/// Reads both fields; every fault becomes an issue.
+/// Reads the two isolation fields; every fault in them becomes an issue.
 pub(crate) fn demands(document: &Value) -> Result<IsolationRequirements, Vec<PolicyIssue>> {
     let mut issues = Vec::new();
     let minimum = match document.get("minimum_isolation") {

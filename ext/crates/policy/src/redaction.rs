@@ -66,8 +66,8 @@ impl Redactor {
         Self::with_secrets(values, std::iter::empty())
     }
 
-    /// Same, and also for `secrets`, whose values are known to be secret: for these, pure
-    /// numbers count too.
+    /// Creates a redactor as [`Self::new`] does, and also for the values of `secrets`. These are
+    /// known to be secret, so a value that is a pure number is redacted, too.
     #[must_use]
     pub fn with_secrets<'a>(
         values: &'a [String],

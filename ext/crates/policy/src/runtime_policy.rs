@@ -1,7 +1,7 @@
 //! Validation of the runtime policy.
 //!
-//! Every value of the vocabulary is known. A value that this backend cannot enforce is refused
-//! by name, so every accepted policy is enforced completely.
+//! The parser knows every value that a policy may have. It refuses a value that this backend cannot
+//! enforce by name, so every accepted policy is enforced completely.
 
 use crate::EgressRules;
 use crate::isolation::demands;
@@ -92,8 +92,8 @@ const KEYS: &[&str] = &[
     "metadata",
 ];
 
-/// Parses and checks a policy document. An unknown key is an issue: the misspelled
-/// `isolation_flors` would be a requirement that nothing enforces.
+/// Parses and checks a policy document. An unknown key is an issue, because nothing would enforce
+/// the requirement behind a misspelled key such as `isolation_flors`.
 pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
     let mut issues = Vec::new();
     let mut malformed = |code: &str, field: &str, message: &str| {

@@ -272,7 +272,8 @@ impl SecretEncodings {
     fn escaped_at(&self, escapes: Escapes, bytes: &[u8], at: usize, search: &mut EncodingSearch) {
         let (before, rest) = bytes.split_at(at);
         let Some(step) = escapes.step(rest) else {
-            // The byte may turn out to be the next character of the text that ends before it.
+            // The input ends inside an escape, which may be the next character of a text that has
+            // matched up to here.
             search.open = search.open.min(self.opening(before));
             return;
         };
@@ -336,7 +337,8 @@ impl EncodingSearch {
     fn found_one(&mut self, found: Option<EncodedMatch>) {
         let Some(found) = found else { return };
         match self.found.last_mut() {
-            // Merged at once: a value of one repeated byte matches at every byte.
+            // Merge overlapping matches at once: a value of one repeated byte matches at every
+            // byte.
             Some(last) if (last.start..last.end).contains(&found.start) => {
                 last.end = last.end.max(found.end);
             }

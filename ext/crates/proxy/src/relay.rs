@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::task::AbortHandle;
 
-/// Bytes read from a connection before its task yields to others.
+/// Number of bytes read from a connection before its task yields to other tasks.
 const READ_TURN: u64 = 16 * 1024;
 
 /// Checks and changes the data of one body.

@@ -7,9 +7,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// Task polls after which the runtime polls timers and new connections.
+/// Number of task polls after which the runtime polls timers and new connections.
 const EVENT_INTERVAL: u32 = 8;
-/// Longest wait for running blocking calls, such as name lookups, when a server stops.
+/// Maximum wait for running blocking calls, such as name lookups, when a server stops.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 /// Pause after a failed accept, e.g. when file descriptors are exhausted.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ use wp_codebox_contracts::{CommandCall, OnFailure, Workflow, WorkflowStep};
 
 /// Schema id of the response of `validate-blueprint`.
 pub const BLUEPRINT_VALIDATION: &str = "wp-codebox/blueprint-validation/v1";
-/// Largest number of steps.
+/// Maximum number of steps.
 const MAX_STEPS: usize = 500;
 
 /// Result of one part of a blueprint.

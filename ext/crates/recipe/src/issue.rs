@@ -1,7 +1,7 @@
 //! Issues of a recipe: one stable code, one field path, one message.
 //!
 //! The codes are part of the public contract. `invalid-recipe` means that the document does not
-//! match the grammar; every other code stands for one further rule.
+//! match the grammar; every other code means that the recipe violates one further rule.
 
 use serde::Serialize;
 use wp_codebox_contracts::string_enum;

@@ -1,4 +1,4 @@
-//! Strict JSON parser: bounded size and depth, no duplicate keys, no trailing data.
+//! Strict JSON parser: maximum size and depth, no duplicate keys, no trailing data.
 //!
 //! It reports every duplicate key with its path: two readers must never interpret one document as
 //! two different recipes.
@@ -8,14 +8,14 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 
-/// Largest recipe, in bytes.
+/// Maximum size of a recipe, in bytes.
 pub const MAX_RECIPE_BYTES: usize = 4 * 1024 * 1024;
-/// Largest nesting depth of lists and objects.
+/// Maximum nesting depth of lists and objects.
 pub const MAX_RECIPE_DEPTH: usize = 64;
-/// Largest number of duplicate keys reported individually.
+/// Maximum number of duplicate keys reported individually.
 const MAX_DUPLICATES: usize = 50;
 
-/// Parses a document; reports every problem as an issue `invalid-recipe`.
+/// Parses the JSON text of a recipe; reports every problem as an issue `invalid-recipe`.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
     let whole = |message: String| vec![Issue::new(IssueCode::InvalidRecipe, "$", message)];
     if bytes.len() > MAX_RECIPE_BYTES {

@@ -1,6 +1,6 @@
 //! Guest paths and effective commands of a recipe.
 //!
-//! Validation and plan both use this module, so that what was validated is what is planned.
+//! Validation and plan use this module, so that the plan contains exactly what was validated.
 
 use crate::model::{ExtraPlugin, HealthKind, HealthProbe, LoadAs, ProbeKind, Recipe, SeedKind};
 use crate::model::{StartupProbe, Step, Workspace};
@@ -31,11 +31,11 @@ string_enum! {
 /// A step with its position.
 #[derive(Debug, Clone)]
 pub struct PlacedStep<'a> {
-    /// Phase.
+    /// Phase of the workflow that contains the step.
     pub phase: Phase,
     /// Index within the phase.
     pub index: usize,
-    /// Field path.
+    /// Path of the step's field in the recipe.
     pub path: String,
     /// The step.
     pub step: &'a Step,
@@ -266,7 +266,7 @@ impl PluginSource {
 pub(crate) struct PlacedPlugin<'a> {
     pub source: &'a str,
     pub from: PluginSource,
-    /// Name in the recipe; empty when it cannot be determined.
+    /// Slug of the plugin in the recipe; empty when it cannot be determined.
     pub slug: String,
     /// Name of the plugin's directory.
     pub directory: String,

@@ -59,7 +59,7 @@ macro_rules! words {
         #[allow(missing_docs)]
         pub enum $name { $(#[serde(rename = $text)] $variant,)+ }
         impl $name {
-            /// Returns the value used in documents.
+            /// Returns the value as a recipe contains it.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text,)+ }

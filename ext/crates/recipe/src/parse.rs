@@ -20,8 +20,8 @@ pub fn parse(bytes: &[u8]) -> Result<Recipe, Vec<Issue>> {
     typed(document)
 }
 
-/// Converts a document to the model. The model represents everything that the grammar accepts; a
-/// document for which this fails is refused.
+/// Converts parsed JSON to the typed model. The model represents everything that the grammar
+/// accepts; JSON for which the conversion fails is refused.
 fn typed(document: Value) -> Result<Recipe, Vec<Issue>> {
     serde_json::from_value(document).map_err(|error| {
         vec![Issue::new(

@@ -14,7 +14,7 @@ use wp_codebox_policy::{PolicyError, required_commands};
 pub enum PolicyChoice<'a> {
     /// Derived from the recipe.
     Derived,
-    /// The caller's document, unchanged. It must list every command of the recipe.
+    /// The policy that the caller passed, unchanged. It must list every command of the recipe.
     Given(&'a Value),
 }
 

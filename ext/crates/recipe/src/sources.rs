@@ -23,7 +23,7 @@ pub enum PathKind {
 pub enum SecretStatus {
     /// The caller has the secret; `source` names its origin in one word, such as `environment`.
     Available {
-        /// Origin.
+        /// Origin of the value, in one word.
         source: &'static str,
     },
     /// The secret is not available.
@@ -58,7 +58,7 @@ pub struct ZipUnreadable {
     pub reason: String,
 }
 
-/// Facts about the host.
+/// Facts about the host that runs the guests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFacts {
     /// Version of the WordPress in guests, e.g. `7.1.1`.
@@ -67,7 +67,7 @@ pub struct HostFacts {
     pub php_version: String,
     /// Extensions of the PHP in guests, in lower case.
     pub php_extensions: Vec<String>,
-    /// Whether there is a site to copy content from.
+    /// Whether the run has a parent site, from which content can be copied.
     pub parent_site: ParentSite,
 }
 
@@ -89,7 +89,7 @@ pub trait Sources {
     fn zip(&self, path: &str) -> Result<Vec<ZipEntry>, ZipUnreadable>;
     /// Returns the SHA-256 of a file in lower-case hex; `None` when it cannot be read.
     fn sha256(&self, path: &str) -> Option<String>;
-    /// Returns whether unsafe_archives_are_refused require an expected sha256 in the recipe.
+    /// Returns whether the recipe must state the expected sha256 of every archive.
     fn requires_sha256(&self) -> bool;
     /// Returns the name of the file with the plugin header, relative to the plugin's directory or
     /// archive.
@@ -100,9 +100,9 @@ pub trait Sources {
     fn facts(&self) -> &HostFacts;
 }
 
-/// Largest uncompressed size of an archive, in bytes.
+/// Maximum uncompressed size of an archive, in bytes.
 pub const MAX_UNPACKED_BYTES: u64 = 100 * 1024 * 1024;
-/// Largest number of entries in an archive.
+/// Maximum number of entries in an archive.
 pub const MAX_UNPACKED_FILES: usize = 5000;
 
 /// Reason why an archive must not be unpacked.
@@ -138,8 +138,8 @@ pub enum ArchiveError {
     Bytes,
 }
 
-/// Checks whether an archive may be unpacked. The sizes are claims of the archive; the unpacking
-/// code must count again.
+/// Checks whether an archive may be unpacked. The sizes come from the archive itself and may be
+/// false, so the unpacking code must count the bytes again.
 pub fn check_archive(entries: &[ZipEntry]) -> Result<(), ArchiveError> {
     if entries.len() > MAX_UNPACKED_FILES {
         return Err(ArchiveError::Entries {

@@ -56,7 +56,8 @@ fn every_live_request_is_documented_and_parsed() {
     assert_eq!(shown.len(), 17, "{shown:?}");
 }
 
-/// A new request fails to compile here first, then must be added to the page.
+/// A new kind of request does not compile until it has a name here; the test then requires it on
+/// the page.
 fn name(request: &LiveRequest) -> &'static str {
     match request {
         LiveRequest::Exec(_) => "exec",

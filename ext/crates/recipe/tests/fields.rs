@@ -49,7 +49,7 @@ const REFUSED: &[&str] = &[
     "runtime.overlays",
     "runtime.preview",
     "runtime.stack",
-    // In every list of steps.
+    // This field is refused in every list of steps.
     "*.diagnostics",
 ];
 
@@ -263,7 +263,7 @@ fn removing_an_implemented_field_changes_the_run_request() {
     let mut done = BTreeSet::new();
     for place in &places {
         match lowered(&without(&document, place)) {
-            // Without the field the recipe is invalid or a different one.
+            // Without the field the recipe is invalid, so the field has an effect.
             None => {
                 done.insert(plain(place));
             }

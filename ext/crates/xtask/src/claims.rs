@@ -11,8 +11,9 @@ use crate::tree;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Documents that must exist and hold claims, so that deleting a page or its headings is noticed.
-/// Other pages of [`PAGES`] are checked as soon as they have a heading marked [`CLAIMS`].
+/// Pages that must exist and contain claims, so that the check notices when a page or its headings
+/// are deleted. Other pages of [`PAGES`] are checked as soon as they have a heading marked
+/// [`CLAIMS`].
 const REQUIRED: &[&str] = &[
     "SECURITY.md",
     "docs/apply-adapter.md",
@@ -93,7 +94,8 @@ struct Claim {
     tests: Vec<String>,
 }
 
-/// Bullets and table rows below the marked headings, and a finding when no heading is marked.
+/// Returns the bullets and table rows below the marked headings, and a finding when no heading is
+/// marked.
 fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut marked = false;

@@ -45,7 +45,7 @@ impl TaskError {
     }
 }
 
-/// Returns `Ok` if there are no findings.
+/// Returns `Ok` if there are no findings, otherwise [`TaskError::Findings`].
 pub fn settle(findings: Vec<String>) -> Result<(), TaskError> {
     if findings.is_empty() {
         Ok(())

@@ -6,7 +6,7 @@ pub struct Generated {
     pub text: String,
 }
 
-/// Replaces the lines of `text` between the lines `begin` and `end`; `None` unless both exist
+/// Replaces the lines of `text` between the lines `begin` and `end`; `None` unless both lines exist
 /// in this order.
 pub fn with_block(text: &str, begin: &str, block: &str, end: &str) -> Option<String> {
     let (before, rest) = text.split_once(begin)?;

@@ -45,14 +45,14 @@ const FREE: &[&str] = &[
     "/session",
     "/structured_artifacts/items",
     "/target",
-    // Rows are separate tasks, which are validated one by one.
+    // The rows of this list are separate tasks, which are validated one by one.
     "/tasks/items",
     "/workers/items",
-    // Validated by the extension.
+    // The extension validates this object.
     "/network",
     "/policy",
     "/sandbox_tool_policy",
-    // Validated by the profile reader.
+    // The profile parser validates these items.
     "/network/properties/egress/items",
     "/secret_refs/items",
 ];

@@ -6,7 +6,7 @@ use super::patch::{Body, FilePatch, Hunk, Line, Patch};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Lines of a failing hunk shown in the error.
+/// Maximum number of lines of a failing hunk that the error shows.
 const SHOWN: usize = 6;
 const BOM: &str = "\u{feff}";
 
@@ -172,8 +172,8 @@ fn hunked(
     Ok(out.text)
 }
 
-/// Returns the hunks without the file's byte order mark, and the mark to keep; empty when a hunk
-/// removes it.
+/// Returns the hunks without the file's byte order mark, and the mark to keep in the file. The
+/// returned mark is empty when a hunk removes it.
 fn unmarked<'a>(mark: &'a str, hunks: &[Hunk]) -> (&'a str, Vec<Hunk>) {
     let mut hunks = hunks.to_vec();
     if mark.is_empty() {
@@ -338,7 +338,7 @@ fn missing(have: &[TextLine<'_>], old: &[&str], from: usize) -> String {
 /// Output text under construction.
 struct Output {
     text: String,
-    /// The last line has no line end yet; it gets one before another line follows.
+    /// Whether the last line has no line end yet; it gets one before another line follows.
     open: bool,
 }
 

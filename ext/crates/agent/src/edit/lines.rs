@@ -3,13 +3,9 @@
 /// A line and its line end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TextLine<'a> {
-    /// Text without `
-    ///
-    /// `; a preceding `\r` stays in the text.
+    /// Text without the final `\n`; a `\r` before it stays in the text.
     pub text: &'a str,
-    /// Whether the line ends with `
-    ///
-    /// `; only the last line may lack it.
+    /// Whether the line ends with `\n`; only the last line of a text may lack it.
     pub closed: bool,
 }
 

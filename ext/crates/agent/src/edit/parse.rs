@@ -3,9 +3,9 @@
 use super::patch::{ParseError, Patch};
 use super::{begin, unified};
 
-/// Largest patch, in bytes.
+/// Maximum size of a patch, in bytes.
 const BYTES: usize = 4 * 1024 * 1024;
-/// Largest number of files in one patch.
+/// Maximum number of files in one patch.
 const FILES: usize = 500;
 
 /// Parses a patch.

@@ -1,8 +1,8 @@
 //! Replaces a text that must match exactly.
 
-/// Similar lines shown when the text is missing.
+/// Maximum number of similar lines that the error shows when the text is not found.
 const NEAR: usize = 3;
-/// Longest line shown.
+/// Maximum number of characters shown of one line.
 const SHOWN: usize = 160;
 const BOM: &str = "\u{feff}";
 
@@ -48,12 +48,12 @@ pub(crate) enum ReplaceError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SimilarText {
     Nothing,
-    /// The whole text, with different whitespace.
+    /// The whole searched text, with different whitespace.
     Blanks {
         line: usize,
         text: String,
     },
-    /// Its first line.
+    /// Only the first line of the searched text.
     FirstLine {
         lines: Vec<(usize, String)>,
     },
@@ -162,16 +162,10 @@ fn overlaps(text: &str, wanted: &str) -> bool {
     text[first + step..].contains(wanted)
 }
 
-/// A text with all line ends as `
-///
-/// `, and the mapping to its original byte offsets.
+/// A text with all line ends as `\n`, and the mapping to its original byte offsets.
 struct NormalizedText {
     text: String,
-    /// Offsets in `text` of each `
-    ///
-    /// ` that was `\r
-    ///
-    /// ` in the original.
+    /// Offsets in `text` of each `\n` that was `\r\n` in the original.
     folded: Vec<usize>,
 }
 

@@ -202,7 +202,7 @@ fn names(heading: &Heading, at: usize) -> Result<Names, ParseError> {
     }
 }
 
-/// Returns the name in `a/NAME b/NAME` when both are the same.
+/// Returns the name in `a/NAME b/NAME` when the two names are the same.
 fn git_name(names: &str) -> Option<String> {
     if names.starts_with('"') {
         let (first, _) = unquote_name(names.as_bytes())?;

@@ -9,7 +9,7 @@ use super::limits::ANSWER_BYTES;
 use super::{chat_answer, messages_answer};
 use wp_codebox_contracts::ModelApi;
 
-/// Form of a response.
+/// Whether a response is one JSON text or a stream of events.
 #[derive(Debug)]
 enum Form {
     /// Only whitespace so far.

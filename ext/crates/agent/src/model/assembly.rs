@@ -18,7 +18,7 @@ pub(super) enum AssemblyError {
     Name,
 }
 
-/// Progress of a response.
+/// How much of a response has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Progress {
     /// The response is incomplete.
@@ -51,7 +51,7 @@ pub(super) enum AnswerError {
 }
 
 impl AnswerError {
-    /// Parses one JSON document.
+    /// Parses one JSON text.
     pub(super) fn json(text: &str) -> Result<Value, Self> {
         serde_json::from_str(text).map_err(|error| Self::Json {
             line: error.line(),
@@ -161,7 +161,7 @@ impl Assembly {
         call.add(piece)
     }
 
-    /// Sets the model's name; the first value stays.
+    /// Sets the model's name unless an earlier call has set it.
     pub(super) fn model(&mut self, name: &str) {
         if self.model.is_empty() {
             self.model = name

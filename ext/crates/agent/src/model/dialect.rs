@@ -27,7 +27,7 @@ pub(super) enum UsageOption {
 /// Field name of the output token limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LimitField {
-    /// Tried first, because nearly every endpoint knows it.
+    /// Name that the client tries first, because nearly every endpoint knows it.
     #[default]
     MaxTokens,
     MaxCompletionTokens,

@@ -1,7 +1,7 @@
 //! Parser of server-sent events. Pure: bytes in, events out, independent of packet boundaries.
 //!
 //! Lines may end in LF, CR or CRLF; the blank after the colon is optional; comments and unknown
-//! fields are skipped. Memory is bounded by the longest permitted line and event.
+//! fields are skipped. The maximum length of a line and of an event bounds the memory.
 
 use super::limits::LINE_BYTES;
 

@@ -124,7 +124,7 @@ fn permanent_cause(cause: &(dyn Error + 'static)) -> Option<String> {
     permanent_cause(inside)
 }
 
-/// Longest wait for the body of a refusal.
+/// Maximum wait for the body of a refusal.
 const REFUSAL_WAIT: Duration = Duration::from_secs(10);
 
 /// Returns the failure for a request without response. The innermost cause is the most specific;

@@ -2,40 +2,40 @@
 
 use std::time::Duration;
 
-/// Bytes of one response, all events together.
+/// Maximum size of one response, all events together, in bytes.
 pub(super) const ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes of one line of a stream, and of one event.
+/// Maximum length of one line of a stream, and of one event, in bytes.
 pub(super) const LINE_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes read of a refusal's body.
+/// Maximum number of bytes read of the body of an error response.
 pub(super) const REFUSAL_BYTES: usize = 64 * 1024;
-/// Tool calls in one response.
+/// Maximum number of tool calls in one response.
 pub(super) const CALLS: usize = 64;
-/// Bytes of one call's arguments.
+/// Maximum size of the arguments of one tool call, in bytes.
 pub(super) const ARGUMENT_BYTES: usize = 4 * 1024 * 1024;
-/// Characters of a call's id, of a tool's name and of the model's name.
+/// Maximum length of a call's id, of a tool's name and of the model's name, in characters.
 pub(super) const NAME_CHARS: usize = 256;
-/// Characters of a provider's message in an error.
+/// Maximum number of characters of a provider's message that an error contains.
 pub(super) const SENTENCE_CHARS: usize = 200;
 
 /// Timeouts and retries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Time for name lookup, connect and TLS handshake together.
+    /// Maximum time for name lookup, connect and TLS handshake together.
     pub connect: Duration,
-    /// Time from the request to the first byte of the response; a model on a small machine can
-    /// take minutes to process its prompt.
+    /// Maximum time from the request to the first byte of the response; a model on a small machine
+    /// can take minutes to process its prompt.
     pub first_byte: Duration,
-    /// Time between two pieces of a response.
+    /// Maximum time between two pieces of a response.
     pub idle: Duration,
-    /// Time for token counts after the model has finished.
+    /// Maximum time to wait for token counts after the model has finished.
     pub trailer: Duration,
-    /// Number of tries, not counting repetitions with changed request options.
+    /// Maximum number of tries, not counting repetitions with changed request options.
     pub tries: u32,
     /// First pause before a retry; doubles with each retry.
     pub pause: Duration,
-    /// Longest pause chosen by the client.
+    /// Maximum pause chosen by the client.
     pub longest_pause: Duration,
-    /// Longest pause accepted from the provider's `retry-after`.
+    /// Maximum pause accepted from the provider's `retry-after`.
     pub max_retry_after: Duration,
 }
 

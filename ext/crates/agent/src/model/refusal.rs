@@ -153,8 +153,8 @@ impl Refusal {
     }
 }
 
-/// Returns the first line of a text: secrets replaced before truncation, no control characters,
-/// bounded length.
+/// Returns the first line of a text: secrets replaced before the line is cut to a maximum length,
+/// and no control characters.
 pub(super) fn sentence(text: &str, redactor: &Redactor) -> String {
     let clean = redactor.redact(text);
     let line = clean.lines().map(str::trim).find(|line| !line.is_empty());

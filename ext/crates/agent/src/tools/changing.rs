@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wp_codebox_artifacts::sha256;
 
-/// Bytes of one fetch, including its first line.
+/// Maximum size of one fetch, including its first line, in bytes.
 const FETCH_BYTES: u64 = 6 * 1024 * 1024;
-/// Largest content of one write, in bytes.
+/// Maximum size of the content of one write, in bytes.
 const WRITE_BYTES: usize = 4 * 1024 * 1024;
-/// Replaced lines listed in a result.
+/// Maximum number of replaced lines that a result lists.
 const PLACES: usize = 20;
 
 /// Content of a file in the guest.

@@ -3,7 +3,7 @@
 //! Every call runs one or more programs in the guest, recorded like all others. Their output is
 //! untrusted: it is size-limited before parsing, and output that cannot be parsed fails only this
 //! call. Every call has a timeout, which ends the program but not the guest. Every result for the
-//! model is bounded and redacted.
+//! model is redacted and cut to a maximum length.
 
 mod arguments;
 mod changing;
@@ -25,7 +25,7 @@ use wp_codebox_contracts::{ErrorBody, GuestPath};
 use wp_codebox_policy::{BuiltinTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Step, Stop};
 
-/// Longest result for the model, in bytes.
+/// Maximum length of a result for the model, in bytes.
 const ANSWER_BYTES: usize = 48 * 1024;
 
 /// Environment in which the tools work.
@@ -49,7 +49,7 @@ pub struct Tools<H> {
     context: ToolContext,
 }
 
-/// Result of one call before its size is limited.
+/// Result of one tool call before it is cut to the maximum length.
 #[derive(Debug)]
 struct ToolOutput {
     text: String,

@@ -10,16 +10,16 @@ use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, GuestPath};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, check_program, command_program};
 
-/// Programs installed in the guest.
+/// Paths of the guest programs that call abilities and send requests.
 const ABILITY: &str = "/opt/codebox/guest/call-ability.php";
 const HTTP_REQUEST: &str = "/opt/codebox/guest/http-request.php";
-/// Bytes shown of each output stream of a program.
+/// Maximum number of bytes shown of each output stream of a program.
 const STREAM_BYTES: usize = 20 * 1024;
-/// Bytes shown of each test's output.
+/// Maximum number of bytes shown of each test's output.
 const TEST_BYTES: usize = 12 * 1024;
-/// Longest command line, in bytes.
+/// Maximum length of a command line, in bytes.
 const COMMAND_BYTES: usize = 100_000;
-/// Bytes of an argument in the journal.
+/// Maximum number of bytes of an argument that the journal contains.
 const ARGUMENT_BYTES: usize = 2000;
 
 impl<H: GuestExecutor> Tools<H> {

@@ -12,7 +12,7 @@ use wp_codebox_runtime::Call;
 const WORKSPACE: &str = "/opt/codebox/guest/workspace.php";
 /// Timeout of one read or change.
 pub(super) const QUICK: Duration = Duration::from_secs(60);
-/// Bytes of one page of a diff.
+/// Maximum size of one page of a diff, in bytes.
 const DIFF_BYTES: usize = 28 * 1024;
 
 impl<H: GuestExecutor> Tools<H> {

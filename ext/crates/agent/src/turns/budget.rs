@@ -9,12 +9,12 @@ use serde_json::json;
 use wp_codebox_contracts::{AgentBudget, ErrorBody, ErrorCode, ModelPrices, ModelUsage};
 use wp_codebox_runtime::Stop;
 
-/// Numbers of remaining turns at which the loop warns the model.
+/// The loop warns the model when this many turns remain.
 const TURNS_TOLD: [u32; 2] = [3, 1];
-/// Prices are per this number of tokens.
+/// Number of tokens to which a price applies.
 const PER: u128 = 1_000_000;
 
-/// Limits, usage and warnings sent.
+/// Budget of a run: its limits, what has been used, and which warnings the model has received.
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: AgentBudget,
@@ -35,8 +35,8 @@ pub(super) enum Exhausted {
     OutputTokens,
     #[serde(rename = "cost_microusd")]
     Cost,
-    /// Not part of the budget: the conversation cannot be shortened to fit the model's context
-    /// window.
+    /// The conversation cannot be shortened to fit the model's context window. This is not a part
+    /// of the budget, but ends the loop in the same way.
     #[serde(rename = "context_tokens")]
     Window,
 }

@@ -75,11 +75,11 @@ pub struct Assignment {
 /// Result of the loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
-    /// Outcome of the run when the task is not done; `None` when the model declares it done.
+    /// Outcome of the run when the task is not done; `None` when the model declares the task done.
     pub stop: Option<Stop>,
     /// Way the loop ended.
     pub how: Ending,
-    /// The model's summary of the task, redacted and bounded; may be empty.
+    /// The model's summary of the task, redacted and cut to a maximum length; may be empty.
     pub summary: String,
 }
 
@@ -97,7 +97,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the name used in documents.
+    /// Returns the name of this ending in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -147,9 +147,9 @@ pub fn drive(
     }
 }
 
-/// Calls of one response that are executed.
+/// Maximum number of tool calls of one response that the loop executes.
 const CALLS: usize = 32;
-/// Bytes stored of the model's summary.
+/// Maximum number of bytes stored of the model's summary.
 const SUMMARY_BYTES: usize = 4 * 1024;
 
 struct Turns<'a> {
@@ -164,7 +164,7 @@ struct Turns<'a> {
     budget: Budget,
     window: Window,
     progress: Progress,
-    /// Bytes sent with every request beside the messages.
+    /// Number of bytes that every request contains in addition to the messages.
     fixed: usize,
 }
 
@@ -398,7 +398,8 @@ impl Turns<'_> {
         }
     }
 
-    /// Executes one call; returns the task's end when the call declared it.
+    /// Executes one call; returns the end of the task if the call declared the task finished or
+    /// blocked.
     fn carry_out(&mut self, call: &ToolCall, index: usize) -> Result<Option<TaskEnd>, Halt> {
         let answer = match &call.arguments {
             Err(why) => refused(format!(

@@ -1,8 +1,8 @@
 //! Tools executed by the parent process: one request frame of the run, one response frame.
 //!
-//! Only tools that the host listed can be requested, and the parent checks each call again. Its
-//! response is bounded; an invalid response fails only this call. The loop does not wait for a
-//! parent that has disconnected or has detached the run.
+//! Only tools that the host listed can be requested, and the parent checks each call again. The
+//! response is cut to a maximum size; an invalid response fails only this call. The loop does not
+//! wait for a parent that has disconnected or has detached the run.
 
 use super::window::head;
 use crate::{ToolAnswer, ToolCall, ToolStatus};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorCode, ParentToolStatus, RunId, schema_id};
 use wp_codebox_policy::Redactor;
 
-/// Calls of one run.
+/// Maximum number of calls to the parent process in one run.
 const CALLS: u32 = 100;
-/// Longest wait for a response, unless the bridge configuration sets another.
+/// Maximum wait for a response, unless the bridge configuration sets another.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of an output that the model gets.
+/// Maximum number of bytes of a tool's output that the model gets.
 const OUTPUT: usize = 64 * 1024;
-/// Bytes of an error message.
+/// Maximum length of an error message, in bytes.
 const MESSAGE: usize = 1024;
 
 /// Result of a request to the parent.

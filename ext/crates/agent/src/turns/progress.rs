@@ -10,18 +10,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::Stop;
 
-/// Same call with the same result: counts for the warning and for the end.
+/// Number of times that the model may repeat a call and get the same result, before the warning and
+/// before the end of the loop.
 const SAME: (u32, u32) = (3, 5);
-/// Same call with any result: counts for the warning and for the end.
+/// Number of times that the model may repeat a call with any result, before the warning and before
+/// the end of the loop.
 const AGAIN: (u32, u32) = (8, 12);
-/// Consecutive turns without a successful call.
+/// Number of consecutive turns without a successful call, before the warning and before the end of
+/// the loop.
 const FAILING: (u32, u32) = (5, 8);
-/// Consecutive empty responses.
+/// Number of consecutive empty responses, before the warning and before the end of the loop.
 const EMPTY: (u32, u32) = (1, 3);
-/// Consecutive responses truncated before a tool call.
+/// Number of consecutive responses truncated before a tool call that ends the loop.
 const CUT: u32 = 4;
 
-/// Advice after a turn.
+/// What the loop must do after a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Advice {
     GoOn,

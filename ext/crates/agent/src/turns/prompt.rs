@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use wp_codebox_contracts::{AgentBudget, MountAccess, TaskInput};
 
-/// Longest free-form part of the task, in bytes.
+/// Maximum length of a free-form part of the task, in bytes.
 const PART: usize = 32 * 1024;
 
 /// Mount as described to the model.
@@ -20,7 +20,7 @@ pub struct BriefedMount {
     pub access: MountAccess,
 }
 
-/// Facts for both texts.
+/// Facts from which the system prompt and the first message are built.
 #[derive(Debug, Clone)]
 pub struct Briefing<'a> {
     /// Task of the run.

@@ -1,4 +1,5 @@
-//! Records of turns and calls for the bundle, bounded and redacted on creation.
+//! Records of turns and calls for the bundle. Their texts are redacted and cut to a maximum length
+//! on creation.
 
 use super::window::{bounded, head};
 use crate::{Reply, StopReason, TokenUsage, ToolAnswer, ToolCall, ToolStatus};
@@ -7,19 +8,20 @@ use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::sha256;
 use wp_codebox_policy::Redactor;
 
-/// Bytes of text of one turn.
+/// Maximum length of the recorded text of one turn, in bytes.
 const TEXT: usize = 16 * 1024;
-/// Bytes of one text among a call's arguments.
+/// Maximum length of one recorded text among a call's arguments, in bytes.
 const ARGUMENT: usize = 1024;
-/// Bytes up to which file contents in arguments are recorded; larger ones appear as size and hash.
+/// Maximum size of file contents that are recorded in arguments, in bytes; larger contents appear
+/// as size and hash.
 const CONTENT: usize = 256;
-/// Bytes of all arguments of one call.
+/// Maximum size of all recorded arguments of one call, in bytes.
 const ARGUMENTS: usize = 8 * 1024;
-/// Bytes of one call's result.
+/// Maximum size of one recorded call's result, in bytes.
 const ANSWER: usize = 8 * 1024;
-/// Items of one list or object among the arguments.
+/// Maximum number of recorded items of one list or object among the arguments.
 const ITEMS: usize = 64;
-/// Nesting depth of recorded arguments.
+/// Maximum nesting depth of recorded arguments.
 const DEPTH: usize = 8;
 /// Names of arguments with file contents.
 const CONTENTS: [&str; 10] = [
@@ -110,12 +112,12 @@ pub enum CallStatus {
     Failed,
     /// The call was refused.
     Denied,
-    /// Not executed, because the task or the run had ended before.
+    /// The call was not executed, because the task or the run had ended before.
     Skipped,
 }
 
 impl CallStatus {
-    /// Returns the name used in documents.
+    /// Returns the name of this status in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -136,7 +138,7 @@ impl From<ToolStatus> for CallStatus {
     }
 }
 
-/// Record of one call; its texts are redacted and bounded.
+/// Record of one call; its texts are redacted and cut to a maximum length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
     /// Number of the turn, from 1.

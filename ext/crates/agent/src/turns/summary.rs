@@ -6,7 +6,7 @@ use super::budget::Exhausted;
 use super::window::{self, KEEP};
 use crate::{Halt, Message};
 
-/// Bytes stored of a summary.
+/// Maximum number of bytes stored of a summary.
 const BYTES: usize = 16 * 1024;
 
 const REQUEST: &str = "This conversation must become shorter before you go on. Do not call a tool now. Write down, in at most 600 words, what you need to go on without the earlier turns: what the task asks for, what you found out (files, lines, causes), what you changed and where, what you tried that failed, and what is left to do.";

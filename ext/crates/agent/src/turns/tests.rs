@@ -13,7 +13,7 @@ type Answer = Result<Reply, ModelError>;
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Answer>,
-    /// Response to every request after those that `answers` answer.
+    /// Response to every request after the last prepared response in `answers`.
     then: Option<Reply>,
     asked: Vec<(String, Vec<Message>, u64)>,
 }
@@ -332,7 +332,7 @@ fn exhausted_budget_ends_the_agent_loop_as_partial_and_is_named() {
             panic!("{name}: not partial")
         };
         assert_eq!(error.data.as_ref().unwrap()["budget"], name);
-        // The usage is reported and exceeds the budget only slightly.
+        // The result reports the usage, which exceeds the budget only slightly.
         let usage = played.bench.usage;
         assert!(usage.turns >= 4 && usage.turns <= 10, "{name}: {usage:?}");
         assert!(usage.cost_microusd.unwrap() <= 1_100, "{name}: {usage:?}");

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 /// Number of last turns that stay unshortened if possible.
 pub(super) const KEEP: usize = 4;
-/// Bytes that remain of a shortened result or argument.
+/// Number of bytes that remain of a shortened result or argument.
 const HEAD: usize = 240;
-/// Texts up to this length stay: shortening would save too little.
+/// Texts up to this many bytes are not shortened, because that would save too little.
 const SHORT: usize = 480;
 /// Estimated bytes per message in addition to its text.
 const FRAME: usize = 24;
@@ -41,7 +41,7 @@ impl Window {
         self.limit
     }
 
-    /// Returns the largest request, in tokens.
+    /// Returns the maximum size of a request, in tokens.
     pub(super) fn most(&self) -> u64 {
         (self.context / 10 * 9).max(self.limit)
     }

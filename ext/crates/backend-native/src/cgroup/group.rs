@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_contracts::{Limits, RunId};
 
-/// Allowance for processes and threads in the cgroup that are not the guest's: launcher, pid 1 and
-/// the process wrapper. RLIMIT_NPROC limits the guest's own number exactly.
+/// Number of processes and threads that the cgroup limit permits in addition to the guest's
+/// programs: launcher, pid 1 and the process wrapper. RLIMIT_NPROC limits the programs exactly.
 const OWN_PROCESSES: u64 = 64;
 
 /// Cgroup of one run, in one or several hierarchies.
@@ -30,8 +30,8 @@ pub struct RunCgroup {
     pids: Option<u64>,
 }
 
-/// Smallest and largest limit of TCP buffers in bytes; the limit is an eighth of the processes'
-/// memory.
+/// Minimum and maximum of the TCP buffer limit in bytes; in between, the limit is an eighth of the
+/// memory limit of processes.
 const TCP: (u64, u64) = (4 << 20, 64 << 20);
 
 impl RunCgroup {

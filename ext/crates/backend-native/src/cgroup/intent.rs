@@ -42,8 +42,8 @@ impl Intent {
         let lock = loop {
             let fd =
                 rustix::fs::openat(&directory, run_id.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
-            // A concurrent reaper may hold the lock briefly because it takes the new file for a
-            // dead run's.
+            // A concurrent reaper may hold the lock briefly, because it mistakes the new file for
+            // the record of a dead run.
             rustix::fs::flock(&fd, FlockOperation::LockExclusive)?;
             if fstat(&fd)?.st_nlink > 0 {
                 break fd;

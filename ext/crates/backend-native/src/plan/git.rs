@@ -1,4 +1,4 @@
-//! Git repositories that guests use in place of the sources' own.
+//! Git repositories that guests use in place of the repositories in the mounted source directories.
 //!
 //! The `.git` of a mount is a file that points to `/run/codebox/git/<index>`. Git's writes there go
 //! to the guest's scratch: they count against its disk limit and are neither captured nor
@@ -46,7 +46,8 @@ pub fn git_file(index: usize) -> String {
     format!("gitdir: {REPOSITORIES}/{index}\n")
 }
 
-/// Adds the steps that mount the repositories, each by the index of its mount.
+/// Adds the steps that mount the git repositories; each repository comes with the index of the
+/// mount that it belongs to.
 pub(super) fn shown(
     builder: &mut Builder,
     repositories: &[(u32, &PlannedGit)],

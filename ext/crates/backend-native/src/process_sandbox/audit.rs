@@ -10,7 +10,7 @@ use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
 
 /// Size limit of one argument in an audit record, in bytes.
 const ARGUMENT: usize = 256;
-/// Largest number of arguments in an audit record.
+/// Maximum number of arguments in an audit record.
 const ARGUMENTS: usize = 256;
 /// Placeholder for a host path that the guest does not see.
 const HIDDEN: &str = "[host]";

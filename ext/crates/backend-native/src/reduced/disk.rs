@@ -15,9 +15,10 @@ use std::time::Duration;
 
 /// Polling interval.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Deepest directory level counted; deeper trees count as over the limit.
+/// Maximum number of directory levels counted; deeper trees count as over the limit.
 const DEPTH: usize = 128;
-/// Smallest and largest limit of entries, the same as on the scratch of a guest at level `full`.
+/// Minimum and maximum of the limit on directory entries; the scratch of a guest at level `full`
+/// has the same limits.
 const ENTRIES: (u64, u64) = (16_384, 200_000);
 
 /// Result of one poll.

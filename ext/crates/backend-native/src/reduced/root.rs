@@ -14,7 +14,7 @@ const OWN: [&str; 7] = [
     "/workspace",
 ];
 
-/// Host directory that stands for the guest's `/`.
+/// Host directory that takes the place of the guest's `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestRoot {
     root: GuestPath,

@@ -13,7 +13,7 @@ use wp_codebox_contracts::{GuestIds, SpawnerReply, SpawnerRequest};
 /// Deadline for a spawner to become ready, and to answer a request.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Channel to a spawner, with the exits that arrived while another reply was awaited.
+/// Channel to a spawner, with the launchers' exits that arrived while it waited for another reply.
 #[derive(Debug)]
 pub(super) struct SpawnerChannel {
     channel: Channel,
@@ -108,7 +108,8 @@ impl SpawnerChannel {
         }
     }
 
-    /// Returns the next reply. Stores the exit of a launcher in `ends` and then returns `None`.
+    /// Returns the next reply. If the reply is the exit of a launcher, stores it in `ends` and
+    /// returns `None`.
     fn next(&mut self, until: Instant) -> io::Result<Option<(SpawnerReply, Vec<OwnedFd>)>> {
         let (reply, fds) = self.receive(until)?;
         let SpawnerReply::Ended {

@@ -32,16 +32,16 @@ use wp_codebox_contracts::{
     SandboxAudit, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerView,
 };
 
-/// Lock file of ids in use when started by root, for all state directories of the host.
+/// Lock file of ids in use by spawners that root started, for all state directories of the host.
 const ROOT_LOCK_FILE: &str = "/run/wp-codebox/ids";
-/// Lock file of a user, in the user's runtime directory (XDG_RUNTIME_DIR).
+/// Lock file of ids in use by a user's spawners, in the user's runtime directory (XDG_RUNTIME_DIR).
 const USER_LOCK_FILE: &str = "wp-codebox-ids";
-/// Lock file of a user without a runtime directory, in the state directory.
+/// The same lock file for a user without a runtime directory, in the state directory.
 const STATE_LOCK_FILE: &str = "guest-ids";
-/// Directory that the views cover, in the spawner's mount namespace only.
+/// Directory over which the spawner mounts the views, in its own mount namespace only.
 const VIEW_DIRECTORY: &str = "/run/wp-codebox/views";
-/// Candidates of that directory for a user, who cannot create one; the first that hides no path of
-/// a guest is used.
+/// Candidates for the view directory of a spawner without root, which cannot create one. The first
+/// candidate that hides no path of a guest is used.
 const USER_VIEW_DIRECTORIES: [&str; 4] = ["/media", "/mnt", "/srv", "/run"];
 /// Deadline for the spawner to end its guests and itself.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ impl GuestIdentity {
         }
     }
 
-    /// Returns the store for copies of guests' files, when the views were not made by root.
+    /// Returns the store for copies of guests' files; only a spawner without root has one.
     #[must_use]
     pub fn store(&self) -> Option<&GuestStore> {
         self.spawner()?.store.as_ref()
@@ -159,7 +159,7 @@ impl Spawner {
         Ok((spawner, states))
     }
 
-    /// Returns the kernel uid and gid of its guests.
+    /// Returns the kernel uid and gid of this spawner's guests.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -287,7 +287,7 @@ impl Spawner {
         self.channel().ended(pid)
     }
 
-    /// Returns how the spawner itself ended; `None` if it lives beyond `until`.
+    /// Returns how the spawner itself ended; `None` if the spawner is still alive at `until`.
     pub(crate) fn own_end(&self, until: Instant) -> Option<ProcessEnd> {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let left = until.saturating_duration_since(Instant::now());

@@ -45,7 +45,8 @@ pub struct SpawnerRequestSpec<'a> {
 pub enum ViewState {
     /// Launchers see the directory; the state's owner reads it at its own path.
     Shown,
-    /// Launchers see the directory, and this mount shows it to the state's owner as its own.
+    /// Launchers see the directory. Through this mount, the state's owner sees its files as files
+    /// of its own.
     ShownWith(OwnedFd),
     /// The file system does not support idmapped mounts (errno); the directory must be copied.
     Refused(i32),

@@ -207,7 +207,8 @@ fn mode_is_world_readable(found: &std::fs::Metadata) -> bool {
     found.permissions().mode() & wanted == wanted
 }
 
-/// Returns whether that holds for everything below a directory. Symbolic links have no modes.
+/// Returns whether every user may read everything below a directory and all of it lies on one file
+/// system. Ignores symbolic links, which have no modes.
 fn tree_is_world_readable(directory: &Path) -> io::Result<bool> {
     if !is_world_readable(directory) {
         return Ok(false);

@@ -168,7 +168,8 @@ pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Swept
     }
 }
 
-/// Runs under the lock. A template that stays is checked again by the next sweep.
+/// Sweeps the templates while the caller holds the build lock. The next sweep checks the remaining
+/// templates again.
 fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Swept {
     let mut swept = Swept::default();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {

@@ -79,7 +79,7 @@ impl<'h> AttackGuests<'h> {
         AttackGuest::launch(self.level, &spec(self.host, limits))
     }
 
-    /// Returns the placeholder values of the table for this guest.
+    /// Returns the placeholder values of the attack table for this guest.
     pub fn names(&self, sandbox: &AttackGuest) -> Names {
         let mut names = self.host.names.clone();
         names.extend(
@@ -108,7 +108,7 @@ impl<'h> AttackGuests<'h> {
         names
     }
 
-    /// Returns the placeholder values of the table outside of any guest.
+    /// Returns the placeholder values of the attack table outside of any guest.
     pub fn outside_names(&self) -> Names {
         let mut names = self.host.names.clone();
         let privileged = |name| self.host.privileged.join(name).display().to_string();

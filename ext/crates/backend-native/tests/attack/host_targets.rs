@@ -31,7 +31,8 @@ pub fn fill(text: &str, names: &Names) -> String {
 
 /// Targets on the host, removed on drop.
 pub struct Host {
-    /// Placeholder values for targets outside of every guest, equal inside and outside.
+    /// Placeholder values for targets outside of every guest; guests and the host use the same
+    /// values.
     pub names: Names,
     /// Host directories that no guest may change.
     pub guarded: Vec<PathBuf>,

@@ -1,5 +1,5 @@
-//! Attack suite: runs every vector of `tests/sandbox/attack/vectors.json` inside and outside of
-//! guests.
+//! Attack suite: runs every vector of `tests/sandbox/attack/vectors.json` inside of guests and, as
+//! control, outside.
 //!
 //! Prints one line per vector, level and user with the observation inside, the observation of the
 //! control, and whether both match the table. A denial counts only if the same attempt works in a
@@ -143,8 +143,8 @@ fn suite(arguments: &[String]) -> ExitCode {
 
 type Trees = [std::collections::BTreeMap<String, String>];
 
-/// Returns whether the controls alone explain a difference: they change only files created for
-/// them.
+/// Returns whether the controls alone explain the difference between two listings: controls change
+/// only files created for them.
 fn only_controls(before: &Trees, after: &Trees) -> bool {
     before.iter().zip(after).all(|(before, after)| {
         let keys = before.keys().chain(after.keys());

@@ -133,7 +133,7 @@ impl Outside {
         line.trim_end().to_owned()
     }
 
-    /// Makes an attempt outside and returns the observation; `id` names the vector.
+    /// Makes an attempt outside of any guest and returns the observation; `id` names the vector.
     pub fn observe(
         &mut self,
         id: &str,

@@ -20,9 +20,9 @@ pub enum Bait {
     Directory,
 }
 
-/// Smallest number of swaps in each of the two halves.
+/// Minimum number of swaps in each of the two halves.
 const SWAPS: u64 = 1000;
-/// Smallest and largest number of launches in each half.
+/// Minimum and maximum number of launches in each half.
 const LAUNCHES: (u32, u32) = (12, 400);
 
 #[derive(Default)]

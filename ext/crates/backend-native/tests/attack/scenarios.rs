@@ -1,6 +1,6 @@
 //! Attacks that involve more than one program.
 //!
-//! Each scenario returns the observation inside and that of the control outside.
+//! Each scenario returns the observation inside the guest and that of its control outside.
 
 use crate::fixture::{BusyClock, REUSE, alive, directory, fixture, tree};
 use crate::git;

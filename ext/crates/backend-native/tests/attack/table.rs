@@ -79,7 +79,7 @@ fn ok() -> String {
     "ok".to_owned()
 }
 
-/// Proof that an attempt cannot work on this machine, inside or outside.
+/// Proof that an attempt cannot work on this machine, neither inside nor outside of a guest.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unable {

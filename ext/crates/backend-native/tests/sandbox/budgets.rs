@@ -216,10 +216,11 @@ print(*until_refused(lambda: libc.inotify_init1(0), 500),
     assert_eq!(full, libc::EAGAIN as u64);
 }
 
-/// Stops each process that pid 1 has forked before its `execve`: /proc does not list it, because it
-/// is not dumpable until then. Continues processes that have executed a program in the meantime.
-/// With `again` it stops the others repeatedly. The process makes progress whenever the stopper
-/// misses it; a thread of the stopper reports how far.
+/// Script that sends SIGSTOP to each process that pid 1 has forked, before the process calls
+/// `execve`. It guesses the pids, because /proc does not list a process that is not dumpable. It
+/// continues each stopped process that has executed a program in the meantime, and with the
+/// argument `again` it stops the others again and again. A thread that the script starts from time
+/// to time shows the newest pid.
 const STOPPER: &str = r"
 import contextlib, itertools, os, signal, sys, threading
 again, stopped = sys.argv[1] == 'again', []
@@ -257,7 +258,7 @@ fn stopped(stopper: &mut crate::concurrent_programs::Piped) -> usize {
         .count()
 }
 
-/// Largest number of programs started until one is stopped between fork and `execve`.
+/// Maximum number of programs started until one is stopped between fork and `execve`.
 const STARTS: usize = 5_000;
 
 #[test]

@@ -462,7 +462,7 @@ fn session_cannot_take_over_the_terminal_of_another_session() {
     let mut guest = guest();
     let mut console = launch_in_terminal(&mut guest, &["sh", "-c", "echo up; exec sleep 60"]);
     console.until("up");
-    // The same terminal for a second program; it belongs to the first session.
+    // A second program gets the terminal that already controls the session of the first program.
     let slave = ioctl_tiocgptpeer(
         &console.master,
         OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC,
@@ -516,7 +516,7 @@ fn connect_reaches_a_guest_server_and_a_closed_port_is_refused() {
         (&stream).read_to_string(&mut text).unwrap();
         assert_eq!(text, format!("said hello {round}\n"));
     }
-    // The same port number on the host is not the guest's.
+    // The port with the same number on the host is not the guest's port.
     assert!(TcpStream::connect("127.0.0.1:8123").is_err());
     match guest.connect(8124) {
         Err(ConnectError::Refused { port: 8124, errno }) => assert_eq!(errno, libc::ECONNREFUSED),

@@ -1,4 +1,4 @@
-//! Sends standard input and all other messages of this command to the sandbox.
+//! Sends standard input, and other messages of this command such as signals, to the sandbox.
 //!
 //! After a failed write nothing more is sent, because the sandbox would read it as part of the
 //! incomplete line. A sandbox that grants credit always reads, so a signal never waits behind input
@@ -14,7 +14,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveInput, LiveReply};
 use wp_codebox_control::StdinCredit;
 use wp_codebox_runtime::kernel_error;
 
-/// Largest chunk of input in one line, in bytes before base64 encoding.
+/// Maximum size of the input in one line, in bytes before base64 encoding.
 const PIECE: usize = 48 * 1024;
 
 /// Sending half of the connection.

@@ -1,5 +1,5 @@
-//! Scheduler of a group: starts tasks that are ready, collects results and waits while the host is
-//! full.
+//! Scheduler of a group: starts tasks that are ready, collects results, and waits while the host
+//! has reached its maximum number of runs.
 //!
 //! Each running task has a thread; waiting tasks have none. A result stays in memory only until its
 //! row is on disk, so memory grows with the number of concurrent runs and not with the group.
@@ -22,7 +22,7 @@ use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
 
 /// Poll interval while no run ends.
 const TICK: Duration = Duration::from_millis(100);
-/// Retry interval while the host is full.
+/// Retry interval while the host has reached its maximum number of runs.
 const RETRY: Duration = Duration::from_millis(500);
 /// Time limit of retries while no run of the group is running.
 const RETRY_LIMIT: Duration = Duration::from_secs(120);
@@ -52,7 +52,7 @@ pub(super) trait Group {
     fn head(&self, at: usize) -> Map<String, Value>;
     /// Input of a task.
     fn input(&self, at: usize) -> Result<Map<String, Value>, ErrorBody>;
-    /// Tasks that may start, in order; started and settled ones are ignored.
+    /// Tasks that may start, in order; the caller ignores those that have started or ended.
     fn ready(&self) -> Vec<usize>;
     /// Tasks that can never start, each with its row.
     fn blocked(&self) -> Vec<(usize, Map<String, Value>)>;
@@ -235,8 +235,8 @@ impl Drive<'_, '_> {
         }
     }
 
-    /// Returns whether to retry on a full host: while runs of the group are running, and for a
-    /// limited time otherwise.
+    /// Returns whether to retry while the host has no room for another run: as long as runs of the
+    /// group are running, and for a limited time otherwise.
     fn waits(&mut self) -> bool {
         let now = Instant::now();
         self.retry_at = now + RETRY;

@@ -30,7 +30,7 @@ use supervisors::Supervisors;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_control::new_run_id;
 
-/// Largest input in bytes.
+/// Maximum size of the input in bytes.
 const INPUT: u64 = 32 * 1024 * 1024;
 
 pub(crate) fn single(output: &Output, args: &SingleArgs) -> ExitCode {

@@ -40,7 +40,7 @@ impl Supervisors {
     fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         for stream in self.alive().values() {
-            // Fails if the supervisor has exited, which needs no cancel.
+            // Ignore a failed send: then the supervisor has exited, and there is nothing to cancel.
             let _ = write_frame(stream, &Frame::Cancel);
         }
     }
@@ -58,7 +58,8 @@ impl Supervisors {
         let (client, mut child) = supervisor::open_next(request)?;
         let answer = self.converse(&client, request, accepted);
         self.alive().remove(&request.run_id);
-        // The last frame comes after the run was settled, so the supervisor exits soon.
+        // The supervisor sends the last frame after it has recorded the end of the run, so it exits
+        // soon.
         let _ = child.wait();
         answer
     }
@@ -70,7 +71,7 @@ impl Supervisors {
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
         let alive = client.sender().map_err(|e| unreachable(&e))?;
-        // Either the stop cancels this entry, or the check below sees the stop.
+        // A concurrent stop either cancels this entry, or the check below notices the stop.
         self.alive().insert(request.run_id.clone(), alive);
         if self.stopped() {
             let _ = client.send(&Frame::Cancel);

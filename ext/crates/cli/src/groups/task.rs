@@ -73,7 +73,7 @@ pub(super) fn request(
     request::resolve(task, &beside)
 }
 
-/// Checks fields that require or exclude each other, like the flags of `run`.
+/// Checks fields that require or exclude each other, by the same rules as the flags of `run`.
 fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
     if task.agent.is_some() && task.agent_command.is_some() {
         return Err(invalid("agent and agent_command cannot be given together"));

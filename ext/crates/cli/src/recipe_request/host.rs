@@ -18,7 +18,7 @@ const HEADER_BYTES: u64 = 8 * 1024;
 /// Limit of files that are searched for a plugin header.
 const MAX_NAMES: usize = 500;
 
-/// View of this host for a recipe in a directory.
+/// This host as the planner of one recipe sees it.
 #[derive(Debug)]
 pub(crate) struct Host {
     directory: PathBuf,

@@ -17,7 +17,7 @@ pub(crate) struct RunReport<'a> {
     pub result: Result<&'a RunResult, &'a ErrorBody>,
     /// Path of the bundle for the caller.
     pub bundle: Option<&'a str>,
-    /// Error for which a run counts as failed although it completed.
+    /// Error because of which the recipe counts as failed although its run completed.
     pub verdict: Option<&'a ErrorBody>,
 }
 

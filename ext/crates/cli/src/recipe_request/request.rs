@@ -38,7 +38,7 @@ pub(crate) fn build(
     asked: &Asked,
 ) -> Result<RunRequest, ErrorBody> {
     let mut lowered = lowered;
-    // The only source that does not come from the recipe is already absolute.
+    // The one source that does not come from the recipe is `/dev/null`, which is already absolute.
     for mount in &mut lowered.mounts {
         mount.source = text(&host.resolve(&mount.source))?;
     }

@@ -90,7 +90,7 @@ fn own(directory: &Path) -> io::Result<OwnedFd> {
     Ok(open)
 }
 
-/// Creates a link to the socket and removes dangling links.
+/// Creates a symbolic link to the socket, and removes links of ended runs.
 fn point(directory: &OwnedFd, name: &str, socket: &Path) -> io::Result<()> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;

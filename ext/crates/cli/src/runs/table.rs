@@ -9,7 +9,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::FoundRun;
 
-/// Shortest length of a run id on a terminal, in characters; longer if needed to distinguish runs.
+/// Minimum length of a run id on a terminal, in characters; longer if needed to distinguish runs.
 /// Every command accepts a unique prefix.
 const ID: usize = 12;
 /// Length of a time on a terminal: date, hour and minute, in characters.

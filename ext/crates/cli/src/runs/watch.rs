@@ -14,11 +14,11 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest sleep.
+/// Maximum duration of one sleep while inotify works.
 const LONGEST: Duration = Duration::from_millis(1000);
-/// Longest sleep without inotify.
+/// Maximum duration of one sleep without inotify.
 const BLIND: Duration = Duration::from_millis(200);
-/// Shortest sleep, so that fast output is read in pages and not line by line.
+/// Minimum duration of one sleep, so that fast output is read in pages and not line by line.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// Reason why a sleep ended.

@@ -16,10 +16,10 @@ use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::{FoundRun, StateDir};
 
-/// Time of a run beyond the lifetime of its sandbox, for the start and for writing the bundle, in
-/// milliseconds.
+/// Time that is added to the lifetime of a sandbox to get the time limit of its run, for the start
+/// and for writing the bundle, in milliseconds.
 const AROUND: u64 = 15 * 60 * 1000;
-/// Longest run in milliseconds.
+/// Maximum duration of a run in milliseconds.
 const LONGEST: u64 = 24 * 3600 * 1000;
 /// Commands that every sandbox allows, in addition to those of its setup.
 const COMMANDS: [&str; 7] = [

@@ -11,11 +11,11 @@ use wp_codebox_runtime::{FoundRun, ListFilter, StatusFilter, cost, list};
 
 /// Number of records of finished runs that are searched, newest first.
 const RECORDS: usize = 1000;
-/// Largest number of results that are read.
+/// Maximum number of results that are read.
 const MOST: usize = 100;
-/// Largest result that is read, in bytes.
+/// Maximum size of a result that is read, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
-/// Smallest number of results for an estimate.
+/// Minimum number of results for an estimate.
 const FEWEST: usize = 3;
 
 pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
@@ -72,7 +72,8 @@ enum Basis {
     Limits,
 }
 
-/// Returns the costs of finished runs, newest first: of the profile, else of the site.
+/// Returns the costs of finished runs, newest first: runs of the same profile, or else all runs of
+/// the site.
 fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>) {
     let read = |run: &(FoundRun, RunView)| cost(&run.0, LARGEST);
     let (same, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, view)| {

@@ -1,8 +1,9 @@
 //! `wp-codebox sandbox`: sandboxes that outlive their commands.
 //!
-//! A sandbox is a held, detached run with an identity and no other stored state. Its supervisor
-//! enforces the lifetime, and its journal records all changes with their actors. A seed file in the
-//! site's directory stores the parameters of creation for `recreate`.
+//! A sandbox is a run that is kept open (held) after its setup and continues without its caller
+//! (detached). Apart from its identity, no other state is stored. Its supervisor enforces the
+//! lifetime, and its journal records all changes with their actors. A seed file in the site's
+//! directory stores the parameters of creation for `recreate`.
 
 mod args;
 mod create;

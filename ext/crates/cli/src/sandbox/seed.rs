@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SandboxScope, SiteId};
 use wp_codebox_runtime::{SEEDS, StateDir};
 
-/// Largest seed in bytes.
+/// Maximum size of a seed file in bytes.
 const LARGEST: u64 = 256 * 1024;
 
 /// Parameters of a sandbox's creation.

@@ -97,7 +97,7 @@ fn living(told: StatusReply, document: &mut Value) {
     document["state"] = json!("provisioning");
     if let StatusReply::State(told) = told {
         for (name, value) in told {
-            // The local record of these members is more precise.
+            // For these members this process's own record is more precise than the sandbox's reply.
             let known = name == "schema" || name == "identity";
             if !known && !value.is_null() {
                 document[name] = value;
@@ -124,7 +124,7 @@ fn dead(state: &StateDir, run: &FoundRun, view: &RunView, document: &mut Value) 
     }
 }
 
-/// Returns how, when and why a sandbox ended, and the actor.
+/// Returns how, when and why a sandbox ended, and the actor who ended it.
 fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
     // The first event gives the reason; later events give the course of the end.
     let last = tail

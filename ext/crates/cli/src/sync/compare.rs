@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A file as one side has it.
+/// State of a file in the local directory or in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct File {
     pub sha256: String,
@@ -37,11 +37,11 @@ pub(super) enum Verdict {
     Push,
     /// The sandbox's file is newer.
     Pull,
-    /// Both changed.
+    /// The file has changed locally and in the sandbox.
     Conflict,
 }
 
-/// Returns every path on which the sides differ.
+/// Returns every path whose file differs between the local directory and the sandbox.
 pub(super) fn compare(sides: &Sides) -> BTreeMap<String, Verdict> {
     let paths: BTreeSet<&String> = sides
         .local
@@ -83,7 +83,7 @@ fn judge(sides: &Sides, path: &str) -> Option<Verdict> {
     }
 }
 
-/// Returns whether both sides have the same file, or neither has it.
+/// Returns whether the local directory and the sandbox have the same file, or neither has it.
 pub(super) fn same(one: Option<&File>, other: Option<&File>) -> bool {
     match (one, other) {
         (None, None) => true,

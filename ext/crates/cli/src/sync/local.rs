@@ -13,9 +13,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS);
-/// Largest directory depth.
+/// Maximum directory depth.
 const DEPTH: usize = 64;
-/// Largest number of files.
+/// Maximum number of files.
 const FILES: usize = 50_000;
 
 /// The open local directory.

@@ -1,8 +1,8 @@
 //! `wp-codebox sync`: synchronizes a local directory with one in a held sandbox.
 //!
-//! Both are compared with their state at the last sync. Before the sandbox writes a file, it checks
-//! that the file still has the digest that was compared; so does the local side. Local changes are
-//! never overwritten unless requested.
+//! Each sync compares the two directories with their state at the last sync. Before the sandbox
+//! writes a file, it checks that the file still has the digest that was compared; This command does
+//! the same before it writes a local file. Local changes are never overwritten unless requested.
 
 mod args;
 mod client;
@@ -30,7 +30,7 @@ use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, LiveRequest, SyncIn, SyncOut};
 use wp_codebox_runtime::{StateDir, find};
 
-/// Largest file that is synced, in bytes.
+/// Maximum size of a synced file, in bytes.
 const MOST: usize = wp_codebox_supervisor::SYNC_FILE_BYTES;
 
 pub(crate) fn main(output: &Output, args: &SyncArgs) -> ExitCode {
@@ -362,7 +362,8 @@ impl Sync<'_> {
         Ok(Carried::Written)
     }
 
-    /// Returns the common state of both sides, and the last synced one where they differ.
+    /// Returns for each path the state on which the local directory and the sandbox agree, or the
+    /// last synced state where they differ.
     fn agreed(&self) -> compare::Files {
         let seen = &self.seen;
         let mut agreed: compare::Files = seen

@@ -9,7 +9,7 @@ use std::path::Path;
 use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Largest record in bytes.
+/// Maximum size of the record in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Record for one local directory and one directory in the sandbox.

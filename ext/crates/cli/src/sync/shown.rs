@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, schema_id};
 
-/// Largest number of rows in a table for people.
+/// Maximum number of rows in a table for people.
 const SHOWN: usize = 200;
 
 /// Action on a file.

@@ -15,7 +15,8 @@ use std::fs;
 
 /// Tolerance in bytes above a size limit: the kernel counts whole pages.
 pub(super) const PAGES: u64 = 65_536;
-/// Largest limits that a probe will exhaust; larger ones fail the self-test.
+/// Maximum limits that a probe exhausts, for children and for bytes; a self-test with larger limits
+/// fails.
 const MOST_CHILDREN: u64 = 512;
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes per mapping; the memory is never touched.

@@ -11,7 +11,7 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Observation of a probe on its axis.
+/// Observation that a probe made about its isolation axis.
 pub(crate) struct Observation {
     pub(crate) enforced: Enforcement,
     /// Mechanisms that enforce the axis.

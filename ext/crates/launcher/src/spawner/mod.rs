@@ -30,7 +30,7 @@ use wp_codebox_contracts::{
     GuestReply, KernelIds, PLAN_VERSION, SpawnerPlan, SpawnerReply, SpawnerRequest,
 };
 
-/// Largest number of views.
+/// Maximum number of views.
 const VIEWS: usize = 256;
 
 /// Serves requests until the runner ends.

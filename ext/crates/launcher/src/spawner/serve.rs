@@ -16,7 +16,7 @@ use std::ffi::CString;
 use std::mem::MaybeUninit;
 use wp_codebox_contracts::{LauncherFd, SpawnerReply, SpawnerRequest};
 
-/// Largest number of launchers alive at once: a working guest, its replacement, a browser guest and
+/// Maximum number of launchers alive at once: a working guest, its replacement, a browser guest and
 /// checks.
 const LAUNCHERS: usize = 16;
 

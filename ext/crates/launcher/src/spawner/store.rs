@@ -23,8 +23,8 @@ pub(super) struct ViewDirectory {
     directory: OwnedFd,
 }
 
-/// Mounts a private tmpfs over `path` and the store below it; returns the runner's mount of the
-/// store, too.
+/// Mounts a private tmpfs over `path` and the store below it; also returns a mount of the store for
+/// the runner.
 pub(super) fn make(path: &str) -> Result<(ViewDirectory, OwnedFd), Failure> {
     let directory = views::cover_place(path)?;
     let guest = GUEST.to_string();

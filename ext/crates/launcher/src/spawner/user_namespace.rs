@@ -127,7 +127,8 @@ pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure>
         return Err(std::io::Error::last_os_error()).at(Step::Fork, "map writer");
     };
     drop(entered);
-    // Unshare both in one call: the mount namespace must belong to the new user namespace.
+    // Create both namespaces in one call: the mount namespace must belong to the new user
+    // namespace.
     let inside = unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS, "spawner");
     if inside.is_ok() {
         let _ = rustix::io::write(&enter, b"1");

@@ -11,10 +11,11 @@ use wp_codebox_contracts::{ChangedFile, schema_id};
 /// Maximum number of listed file conflicts; further ones are only counted.
 const LISTED: usize = 200;
 
-/// Changed host files: identity of the file to its path in the bundle.
+/// Host files that a worker changed. The key identifies the host file, the value is its path in the
+/// bundle.
 pub type TouchedFiles = BTreeMap<String, String>;
 
-/// Result of a settled worker.
+/// Result of a worker that has ended, or that will never start.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WorkerResult {
     /// Status of the worker's row.

@@ -76,7 +76,7 @@ impl Batch {
         merge_task(&self.shared, task, &format!("{}:{at}", self.session))
     }
 
-    /// Returns the members of a task's row that are known before its result.
+    /// Returns the members of a task's result row that are known before the task ends.
     #[must_use]
     pub fn head(&self, at: usize) -> Map<String, Value> {
         let goal = self.tasks.get(at).map_or("", goal);

@@ -76,7 +76,7 @@ impl Fanout {
             None => Some(Map::new()),
             Some(limits) => object(limits),
         };
-        // Malformed limits are left unchanged; the reader of the task refuses them.
+        // Malformed limits are left unchanged; `read_task` refuses them later.
         if let Some(mut limits) = limits {
             // Saturates at the largest integer that PHP can represent.
             let time = worker.timeout_seconds.saturating_mul(1000);
@@ -87,7 +87,7 @@ impl Fanout {
         Ok(input)
     }
 
-    /// Returns the members of a worker's row that are known before its result.
+    /// Returns the members of a worker's result row that are known before the worker ends.
     #[must_use]
     pub fn head(&self, at: usize) -> Map<String, Value> {
         let Some(worker) = self.plan.workers.get(at) else {

@@ -12,7 +12,7 @@ const TOGETHER: &[&[&str]] = &[
     &["policy", "network"],
     &["limits", "task_timeout_seconds"],
 ];
-/// Fields of the whole call.
+/// Fields of the call as a whole, which a single task cannot override.
 const WHOLE: &[&str] = &["sandbox_session_id", "orchestrator", "wait"];
 /// Fields of a group that are not fields of a task.
 pub(super) const GROUP: &[&str] = &[

@@ -62,11 +62,12 @@ pub struct FanoutWorker {
     pub depends_on: Vec<String>,
     /// Whether the fan-out fails if this worker does not complete.
     pub required: bool,
-    /// Wall clock limit of the worker's run in seconds; 0: the limits of its task apply.
+    /// Wall clock limit of the worker's run in seconds; with 0, the limits of the worker's task
+    /// apply.
     pub timeout_seconds: u64,
 }
 
-/// Whether a settled worker completed.
+/// Whether a worker that has ended completed its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// The worker completed.
@@ -90,7 +91,7 @@ fn refuse(code: ErrorCode, message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(code, message)
 }
 
-/// Returns a member if it is present; `null` counts as absent.
+/// Returns a member of a JSON object if it is present; `null` counts as absent.
 pub(super) fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null())
 }

@@ -179,7 +179,7 @@ fn is_something(given: &Value) -> bool {
     }
 }
 
-/// Returns the caller's session id of the call, or one from `new`.
+/// Returns the session id that the caller passed, or else a new one from `new`.
 pub fn session_id(
     input: &Map<String, Value>,
     new: impl FnOnce() -> Result<String, ErrorBody>,

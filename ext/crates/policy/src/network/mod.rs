@@ -289,7 +289,7 @@ impl Rule {
     }
 }
 
-/// Returns the refusal of the rule that matched more parts of the request.
+/// Returns that one of two refusals whose rule matched more parts of the request.
 fn deeper(a: Refusal, b: Refusal) -> Refusal {
     const fn depth(refusal: Refusal) -> u8 {
         match refusal {

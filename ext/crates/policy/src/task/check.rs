@@ -14,7 +14,7 @@ const MAX_GOAL: usize = 64 * 1024;
 const MAX_INSTRUCTIONS: usize = 64 * 1024;
 /// Maximum number of staged files.
 const MAX_STAGED: usize = 256;
-/// Rule for host paths.
+/// Rule that host paths must satisfy, as text for an error message.
 const ABSOLUTE: &str = "an absolute path without `.` and `..` segments";
 
 /// Process that checks a request.

@@ -53,7 +53,8 @@ pub fn read_task(
     reader.issues.into_result()?;
     complete(&mut fields);
     serde_json::from_value(Value::Object(fields)).map_err(|_| {
-        // A shape in the table does not match the type in the struct.
+        // Happens only if a shape in the table of fields does not match the field's type in
+        // `TaskSpec`.
         ErrorBody::new(ErrorCode::Internal, "the task cannot be read")
     })
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{PolicyIssue, SandboxToolPolicy, schema_id};
 
-/// Members of a document, of a tool and of its runtime.
+/// Permitted members of a tool policy, of a tool and of the tool's runtime.
 const POLICY: &[&str] = &["schema", "version", "tools", "metadata"];
 const TOOL: &[&str] = &[
     "id",
@@ -21,9 +21,9 @@ const TOOL: &[&str] = &[
 ];
 const RUNTIME: &[&str] = &["environment", "capability_scope"];
 
-/// Returns all issues of a document, in document order. Codes: `invalid-policy`,
-/// `invalid-tool`, `duplicate-tool`, `unknown-field`. An empty list of tools is valid and
-/// allows nothing.
+/// Returns all issues of a tool policy, in the order of the policy. Codes: `invalid-policy`,
+/// `invalid-tool`, `duplicate-tool`, `unknown-field`. An empty list of tools is valid and allows
+/// nothing.
 #[must_use]
 pub fn check_tool_policy(document: &Value) -> Vec<PolicyIssue> {
     let mut found = Found(Vec::new());
@@ -63,7 +63,7 @@ pub fn check_tool_policy(document: &Value) -> Vec<PolicyIssue> {
     found.0
 }
 
-/// Parses and checks a document.
+/// Parses and checks a tool policy.
 pub fn parse_tool_policy(document: &Value) -> Result<SandboxToolPolicy, ToolPolicyError> {
     let mut issues = check_tool_policy(document);
     if issues.is_empty() {

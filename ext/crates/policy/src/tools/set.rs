@@ -277,7 +277,8 @@ fn ends_task(tool: &OfferedTool) -> bool {
     descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::EndsTask)
 }
 
-/// Returns issues of the parent's list: ids that are invalid or that name another tool.
+/// Returns issues of the list of tools that the parent process serves: invalid ids, and ids of
+/// another tool.
 fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
     let mut issues = Vec::new();
     let mut issue = |code: &str, index: usize, message: String| {

@@ -1,8 +1,8 @@
 //! The certificate authority of one run and the host certificates it signs.
 //!
 //! The private key exists only in this process's memory. Only the run's guest trusts the
-//! authority's certificate. The bridge signs certificates only for hosts the policy names, so the
-//! number of certificates is bounded.
+//! authority's certificate. The bridge signs certificates only for hosts the policy names, so a run
+//! has at most one certificate per host of its policy.
 
 use super::error::EgressError;
 use rcgen::{

@@ -75,7 +75,7 @@ impl BodyFilter for ResponseFilter {
         self.scrubber.as_ref().is_some_and(Scrubber::holds_back)
     }
 
-    /// Scrubbing changes the length.
+    /// Returns true only without a scrubber, because scrubbing changes the length.
     fn keeps_length(&self) -> bool {
         self.scrubber.is_none()
     }

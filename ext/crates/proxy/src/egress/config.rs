@@ -95,29 +95,30 @@ impl Network {
 /// Limits of one bridge.
 #[derive(Debug, Clone, Copy)]
 pub struct BridgeLimits {
-    /// Open guest connections at a time.
+    /// Maximum number of guest connections open at the same time.
     pub connections: usize,
-    /// Requests and tunnels started per minute.
+    /// Maximum number of requests and tunnels started per minute.
     pub requests_per_minute: u32,
-    /// Bytes of one request head or one response head.
+    /// Maximum size of one request head or one response head, in bytes.
     pub head_bytes: usize,
-    /// Bytes of one request body, or sent through one tunnel.
+    /// Maximum size of one request body, or of the data sent through one tunnel, in bytes.
     pub request_bytes: u64,
-    /// Bytes of one response body, or received through one tunnel.
+    /// Maximum size of one response body, or of the data received through one tunnel, in bytes.
     pub response_bytes: u64,
-    /// Bytes sent by all requests and tunnels of the run.
+    /// Maximum number of bytes that all requests and tunnels of the run send together.
     pub run_request_bytes: u64,
-    /// Bytes received by all requests and tunnels of the run.
+    /// Maximum number of bytes that all requests and tunnels of the run receive together.
     pub run_response_bytes: u64,
-    /// Time from accepting the guest's connection to its complete request head or ClientHello.
+    /// Maximum time from accepting the guest's connection to its complete request head or
+    /// ClientHello.
     pub head_timeout: Duration,
-    /// Time for name lookup, connect and TLS handshake together.
+    /// Maximum time for name lookup, connect and TLS handshake together.
     pub connect_timeout: Duration,
-    /// Time without a byte in either direction, also before the first byte of a response.
+    /// Maximum time without a byte in either direction, also before the first byte of a response.
     pub idle_timeout: Duration,
-    /// Time of one request or tunnel from start to end.
+    /// Maximum duration of one request or tunnel from start to end.
     pub total_timeout: Duration,
-    /// Rows of the log; the bridge only counts later requests.
+    /// Maximum number of log rows; the bridge only counts later requests.
     pub log_rows: usize,
 }
 

@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// Body of a request or response.
 pub(super) type StreamedBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Smallest buffer size that the HTTP library accepts, in bytes.
+/// Minimum buffer size that the HTTP library accepts, in bytes.
 const MIN_BUFFER: usize = 8192;
 
 /// Hop-by-hop headers, in addition to those that `Connection` names.
@@ -98,8 +98,8 @@ impl Exchange {
         let connection = Connection::spawn(connection);
         let response = tokio::select! {
             answer = sender.send_request(outgoing) => {
-                // The request's own body filter may have aborted the request; its reason then
-                // stands.
+                // The filter of the request body may have aborted the request; then the filter's
+                // reason is kept.
                 answer.map_err(|_| self.trace.stopped(Reason::UpstreamFailed))?
             }
             () = self.trace.idle(limits.idle_timeout) => return Err(Reason::IdleTimeout),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use wp_codebox_policy::is_method;
 
-/// Largest number of headers in one request.
+/// Maximum number of headers in one request.
 const MAX_HEADERS: usize = 100;
 
 /// Headers that may appear only once: the server behind the bridge could use the second one.

@@ -1,16 +1,17 @@
 //! Reads the server name from the TLS ClientHello of a tunnel.
 //!
-//! The parser reads only the fields that decide; the bridge forwards all bytes unchanged. It
-//! refuses an encrypted ClientHello (ECH), which would hide the server name that the host acts on.
+//! The parser reads only the fields needed to find the name; the bridge forwards all bytes
+//! unchanged. It refuses an encrypted ClientHello (ECH), which would hide the server name that the
+//! host acts on.
 
 use super::denial::Reason;
 use bytes::BytesMut;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Largest ClientHello in bytes, including record headers.
+/// Maximum size of a ClientHello in bytes, including record headers.
 const MOST: usize = 16 * 1024;
-/// Largest TLS record in bytes.
+/// Maximum size of a TLS record in bytes.
 const MAX_RECORD: usize = 16 * 1024;
 
 const HANDSHAKE: u8 = 22;

@@ -149,8 +149,8 @@ impl Ledger {
         self.lock().counts
     }
 
-    /// Marks the bridge as stopping: requests that end from now on were aborted by the bridge, not
-    /// by the guest.
+    /// Marks the bridge as stopping: the log blames the bridge, not the guest, for requests that
+    /// end from now on.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }

@@ -23,7 +23,7 @@
 //!   again.
 //! - The bridge sends a secret's value only to the secret's own hosts and removes it from every
 //!   response.
-//! - Memory per connection is bounded.
+//! - Size limits bound the memory of each connection.
 //! - Every request has a row in the log.
 
 mod authority;

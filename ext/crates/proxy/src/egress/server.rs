@@ -19,8 +19,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use wp_codebox_contracts::TlsMode;
 
-/// Connections beyond the limit that get an error response at a time; the bridge closes further
-/// ones without a response.
+/// Maximum number of connections beyond the limit that get an error response at the same time; the
+/// bridge closes further ones without a response.
 const TURNED_AWAY: usize = 16;
 
 /// A prepared bridge that does not serve yet; its certificate authority exists.

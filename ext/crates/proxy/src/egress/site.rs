@@ -1,8 +1,8 @@
 //! Requests to the site of the run's working guest: `http://localhost/…`, no other port.
 //!
-//! Only the bridge of a browser's guest has a site. The owner of the working guest makes the
-//! connection and the bridge only passes on the origin, so no other port of the working guest or
-//! of the host is reachable.
+//! Only the bridge of a browser's guest has a site. The code that owns the working guest opens the
+//! connection, and the bridge only asks for one without naming a port, so no other port of the
+//! working guest or of the host is reachable.
 
 use super::denial::Reason;
 use super::head::Head;

@@ -1,6 +1,6 @@
 //! State of one running request: log fields, time of the last byte, and outcome.
 //!
-//! The first outcome that is set stays. Dropping the last handle writes the log row, so aborted
+//! The first outcome that is set is kept. Dropping the last handle writes the log row, so aborted
 //! requests have a row too.
 
 use super::denial::{Reason, RequestedTarget};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_runtime::now_rfc3339;
 
-/// Longest text field of a row, in bytes.
+/// Maximum length of a text field in a log row, in bytes.
 const MAX_TEXT: usize = 1024;
 
 /// A running request.

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use wp_codebox_policy::{Host, ModelBase, Transport, check_address};
 
-/// Largest number of addresses tried for one name.
+/// Maximum number of addresses tried for one name.
 const ATTEMPTS: usize = 4;
 
 /// Addresses to which a name may resolve.

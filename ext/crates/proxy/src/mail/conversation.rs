@@ -3,9 +3,9 @@
 /// Size limits of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Bytes of a message that are read; a longer message ends the conversation.
+    /// Maximum number of bytes read of a message; a longer message ends the conversation.
     pub message: u64,
-    /// Bytes of a message that are stored.
+    /// Maximum number of bytes stored of a message.
     pub stored: usize,
 }
 
@@ -18,13 +18,13 @@ impl Default for Bounds {
     }
 }
 
-/// Longest command line in bytes; RFC 5321 requires 512, extensions more.
+/// Maximum length of a command line in bytes; RFC 5321 requires 512, extensions more.
 const LINE: usize = 4096;
-/// Longest address in bytes, the limit of RFC 5321 for a path.
+/// Maximum length of an address in bytes, the limit of RFC 5321 for a path.
 const ADDRESS: usize = 256;
-/// Recipients of one message; RFC 5321 requires at least 100.
+/// Maximum number of recipients of one message; RFC 5321 requires servers to accept at least 100.
 const RECIPIENTS: usize = 100;
-/// Commands of one conversation.
+/// Maximum number of commands in one conversation.
 const COMMANDS: u32 = 1000;
 
 /// First line of every conversation.
@@ -50,11 +50,8 @@ pub(super) enum Next {
     Close,
 }
 
-/// Position within DATA; `\r
-///
-/// .\r
-///
-/// ` ends the message (RFC 5321, 4.1.1.4).
+/// Position within the message that follows DATA; `\r\n.\r\n` ends the message (RFC 5321,
+/// 4.1.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DataPosition {
     LineStart,

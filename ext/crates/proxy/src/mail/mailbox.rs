@@ -6,11 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::GuestPhase;
 use wp_codebox_runtime::now_rfc3339;
 
-/// Largest number of listed mails; further ones are only counted.
+/// Maximum number of listed mails; further ones are only counted.
 const LISTED: usize = 200;
-/// Bytes stored for all mails together.
+/// Maximum number of bytes stored for all mails of a run together.
 const STORED: usize = 16 * 1024 * 1024;
-/// Bytes that the guests of a run may send; beyond it the mail servers close their listeners.
+/// Maximum number of bytes that the guests of a run may send; beyond it the mail servers close
+/// their listening sockets.
 const RECEIVED: u64 = 256 * 1024 * 1024;
 
 /// One captured mail.
@@ -60,7 +61,8 @@ pub struct Mailbox(Mutex<Inner>);
 
 impl Mailbox {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // A panic under the lock can leave only a counter one too high, which is harmless.
+        // A panic while the lock is held can at most leave a counter one too high, which is
+        // harmless.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -101,7 +103,7 @@ impl Mailbox {
         self.inner().counts
     }
 
-    /// Returns what `row` makes of each listed mail.
+    /// Calls `row` for each listed mail and returns the results.
     pub fn map<T>(&self, row: impl FnMut(&Mail) -> T) -> Vec<T> {
         self.inner().mails.iter().map(row).collect()
     }

@@ -2,14 +2,15 @@
 
 use base64::Engine;
 
-/// Bytes of the header block searched for the subject.
+/// Number of bytes of the header block that are searched for the subject.
 const HEADERS: usize = 64 * 1024;
-/// Characters stored of a subject. More than a list shows, so that the redactor can recognise a
-/// secret at the point where the list cuts the subject.
+/// Maximum number of characters stored of a subject. It is larger than the number that a list
+/// shows, so that the redactor can recognise a secret at the point where the list cuts the subject.
 const SUBJECT: usize = 1000;
-/// Nesting depth of MIME parts that the parser reads; MIME itself sets no limit.
+/// Maximum nesting depth of MIME parts that the parser reads; MIME itself sets no limit.
 const DEPTH: u32 = 4;
-/// Longest link in bytes. Longer links are omitted, as a truncated link would lead elsewhere.
+/// Maximum length of a link in bytes. Longer links are omitted, as a truncated link would lead
+/// elsewhere.
 const LINK: usize = 2048;
 
 /// Returns the decoded subject; empty when the message has none.

@@ -4,8 +4,8 @@
 //! guest can send further messages, but cannot change or remove an accepted one. The guest chooses
 //! sender and content of a message freely.
 //!
-//! Invariants: the server never forwards a message; its memory is bounded whatever the guest
-//! sends; no reply repeats bytes of the guest.
+//! Invariants: the server never forwards a message; limits on messages, bytes and connections bound
+//! its memory whatever the guest sends; no reply repeats bytes of the guest.
 
 mod conversation;
 mod mailbox;

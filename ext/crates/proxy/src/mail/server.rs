@@ -13,11 +13,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use wp_codebox_contracts::GuestPhase;
 
-/// Concurrent conversations; further clients wait in the kernel's accept backlog.
+/// Maximum number of concurrent conversations; further clients wait in the kernel's accept backlog.
 const CONVERSATIONS: usize = 8;
-/// Longest wait for a client to send or to receive.
+/// Maximum wait for a client to send or to receive.
 const IDLE: Duration = Duration::from_secs(30);
-/// Bytes of one read.
+/// Maximum number of bytes of one read.
 const PIECE: usize = 16 * 1024;
 
 /// A running mail server. Dropping it stops the server and discards incomplete messages.

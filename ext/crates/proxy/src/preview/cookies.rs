@@ -11,9 +11,9 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Largest number of remembered cookies of one guest; the oldest are forgotten.
+/// Maximum number of remembered cookies of one guest; the oldest are forgotten.
 const MAX_COOKIES: usize = 1024;
-/// Largest sum of name and value in bytes; browsers accept no longer cookies.
+/// Maximum sum of name and value in bytes; browsers accept no longer cookies.
 const MAX_COOKIE_BYTES: usize = 4096;
 /// Prefix of the token cookies' names, in every preview of this host.
 const TOKEN_COOKIE_PREFIX: &str = "codebox_preview_";

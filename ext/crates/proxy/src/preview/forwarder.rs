@@ -120,7 +120,8 @@ impl Forwarder {
     }
 }
 
-/// Completes at the closing time, which may change while this function waits.
+/// Completes when the forwarder must close by itself; that time may change while this function
+/// waits.
 async fn lapse(mut until: watch::Receiver<Instant>) {
     loop {
         let now = *until.borrow_and_update();

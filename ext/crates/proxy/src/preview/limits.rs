@@ -5,25 +5,25 @@ use std::time::Duration;
 /// Bounds of a preview.
 #[derive(Debug, Clone, Copy)]
 pub struct ForwarderLimits {
-    /// Concurrent connections of visitors.
+    /// Maximum number of concurrent connections of visitors.
     pub connections: usize,
-    /// Concurrent requests in the guest.
+    /// Maximum number of concurrent requests in the guest.
     pub requests: usize,
-    /// Longest request or response head, in bytes.
+    /// Maximum length of a request or response head, in bytes.
     pub head_bytes: usize,
-    /// Longest request body, in bytes.
+    /// Maximum length of a request body, in bytes.
     pub request_bytes: u64,
-    /// Longest response body, in bytes.
+    /// Maximum length of a response body, in bytes.
     pub response_bytes: u64,
-    /// Time for a request head, also the keep-alive time between two requests.
+    /// Maximum time for a request head, also the keep-alive time between two requests.
     pub head_timeout: Duration,
-    /// Time to connect to the guest.
+    /// Maximum time to connect to the guest.
     pub connect_timeout: Duration,
-    /// Time until the guest sends its response head.
+    /// Maximum time until the guest sends its response head.
     pub answer_timeout: Duration,
-    /// Time without a body byte received, or without a byte accepted by the visitor.
+    /// Maximum time without a received body byte, or without a byte that the visitor accepts.
     pub idle_timeout: Duration,
-    /// Longest time of one connection.
+    /// Maximum time of one connection.
     pub connection_time: Duration,
 }
 

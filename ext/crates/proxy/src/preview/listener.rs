@@ -180,7 +180,8 @@ mod unit {
                 command.args(id).args(["flock", "--nonblock"]).arg(&lock);
                 command.arg("true").output().unwrap().status.success()
             };
-            // The test ran as root; in a run the state directory's owner creates both.
+            // This test runs as root; in a run the owner of the state directory creates the lock
+            // directory and the lock file.
             for path in [lock.parent().unwrap(), &lock] {
                 std::os::unix::fs::chown(path, Some(12_345), Some(12_345)).unwrap();
             }

@@ -12,7 +12,7 @@
 //! - A preview with a token shows nothing of the guest without the token.
 //! - The guest sees neither the token nor cookies of other programs on the same host.
 //! - Every response has the forced [`headers`], which the guest can neither remove nor change.
-//! - Connections, sizes and times are bounded.
+//! - [`ForwarderLimits`] bounds connections, sizes and times.
 //! - The port is free after the preview has closed.
 
 mod body;

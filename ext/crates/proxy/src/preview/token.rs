@@ -8,9 +8,9 @@ use zeroize::Zeroizing;
 
 /// Query parameter that carries the token.
 pub const PARAMETER: &str = "preview_token";
-/// Fewest characters of a token chosen by the caller.
+/// Minimum number of characters of a token that the caller chose.
 const SHORTEST: usize = 16;
-/// Most characters of a token chosen by the caller.
+/// Maximum number of characters of a token that the caller chose.
 const LONGEST: usize = 256;
 
 /// Access token. Only [`Token::reveal`] exposes the text.

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::hex;
 
-/// Longest JSON included; longer JSON is replaced by its size and digest.
+/// Maximum length of a JSON text in the evidence, in bytes; a longer one is replaced by its size
+/// and digest.
 pub(super) const PREVIEW_BYTES: usize = 4096;
 
 /// Result of one execution of the step.

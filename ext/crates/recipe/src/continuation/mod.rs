@@ -1,5 +1,6 @@
-//! Bounded repetition of a step: while a value in the result equals the predicate's value, values
-//! of the result are copied into the step's arguments and the step runs again.
+//! Repetition of a step up to a maximum number of executions: while a value in the result equals
+//! the predicate's value, values of the result are copied into the step's arguments and the step
+//! runs again.
 //!
 //! Pure: the caller runs the step, passes each result to the loop, and gets the next action. A
 //! mapping that fails changes no argument.
@@ -33,7 +34,7 @@ pub const SELF_EXECUTING: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Continuation {
-    /// Largest number of executions, from 2 to 1,000.
+    /// Maximum number of executions, from 2 to 1,000.
     pub max_iterations: u32,
     /// Condition on the result; the step runs again while it holds.
     #[serde(rename = "while")]
@@ -140,7 +141,7 @@ pub enum Failure {
     /// The step ran as often as permitted and the predicate still holds.
     #[error("the step ran {most} times and its predicate still holds")]
     MaxIterationsExhausted {
-        /// Largest number of executions.
+        /// Maximum number of executions.
         most: u32,
     },
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Longest pointer, in bytes.
+/// Maximum length of a pointer, in bytes.
 const MAX_BYTES: usize = 1024;
 /// Property names with a special meaning in JavaScript, where a reader may process the document.
 const REFUSED: &[&str] = &["__proto__", "constructor", "prototype"];

@@ -1,10 +1,11 @@
-//! Checks a document against a shape and collects all deviations.
+//! Checks parsed JSON against a shape and collects all deviations.
 
 use super::{Field, Items, List, Need, Shape};
 use crate::issue::{Issue, IssueCode, member};
 use serde_json::Value;
 
-/// Largest number of issues for one document; bounds the response to a hostile document.
+/// Maximum number of issues reported for one recipe, so that a hostile recipe cannot cause a huge
+/// response.
 const MAX_ISSUES: usize = 500;
 
 /// Returns all deviations of `value` from `shape`.

@@ -14,8 +14,8 @@ use wp_codebox_contracts::{
     MountRequest, StagedFile,
 };
 
-/// Source of inputs without a host file: the run validates it like any other source, and never
-/// reads it.
+/// Source path of inputs without a host file: the run validates this path like that of any other
+/// source, but never reads the file.
 const NOTHING: &str = "/dev/null";
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
@@ -207,7 +207,7 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
     }
 }
 
-/// Adds a file that is loaded as a must-use plugin.
+/// Adds a service fake: a PHP file that the guest's WordPress loads as a must-use plugin.
 fn fake_service(all: &mut Lowered, index: usize, name: &str, source: &str) {
     let staged = format!("{STAGED}/fakes/{index}.php");
     let slug = format!("fake-{index}-{name}");

@@ -1,9 +1,9 @@
 //! Sandbox profiles `wp-codebox/sandbox-profile/v1`, in YAML or JSON.
 //!
 //! A profile defines the content, lifetime and permissions of a sandbox. The parser is strict: it
-//! refuses unknown and duplicate keys, anchors, tags and multiple documents, bounds size and
-//! depth, and reports every problem with its path. It refuses unsupported features by name. A
-//! profile contains only names of secrets. Its instructions are text and are never executed.
+//! refuses unknown and duplicate keys, anchors, tags and multiple documents, limits size and depth,
+//! and reports every problem with its path. It refuses unsupported features by name. A profile
+//! contains only names of secrets. Its instructions are text and are never executed.
 
 mod model;
 mod read;
@@ -21,9 +21,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::Sha256Hex;
 
-/// Largest profile, in bytes.
+/// Maximum size of a profile, in bytes.
 pub const MAX_PROFILE_BYTES: usize = 64 * 1024;
-/// Largest number of reported problems.
+/// Maximum number of reported problems.
 const MOST_ISSUES: usize = 100;
 
 /// Parses a profile: as JSON when the text begins with `{`, otherwise as YAML.

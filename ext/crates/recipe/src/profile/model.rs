@@ -51,9 +51,9 @@ pub struct Workspace {
 pub struct Ttl {
     /// Default lifetime from the time the sandbox is ready.
     pub default_ms: u64,
-    /// Longest lifetime including extensions.
+    /// Maximum lifetime including extensions.
     pub max_ms: u64,
-    /// Longest time without use; `None` for no limit.
+    /// Maximum time without use; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
 }

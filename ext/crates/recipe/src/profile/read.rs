@@ -10,11 +10,11 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::EgressRules;
 
 const HOUR: u64 = 3_600_000;
-/// Longest lifetime of a run, in milliseconds.
+/// Maximum lifetime of a run, in milliseconds.
 const LONGEST: u64 = 24 * HOUR;
-/// Longest text, in bytes.
+/// Maximum length of a text, in bytes.
 const TEXT: usize = 32 * 1024;
-/// Largest number of list entries.
+/// Maximum number of list entries.
 const ENTRIES: usize = 64;
 
 #[derive(Default)]

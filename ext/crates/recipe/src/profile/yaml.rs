@@ -7,10 +7,10 @@ use super::ProfileIssue;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
-/// Largest nesting depth.
+/// Maximum nesting depth.
 const DEPTH: usize = 16;
 
-/// Parses one document.
+/// Parses a text that contains one YAML document.
 pub(super) fn read(text: &str) -> Result<Value, Vec<ProfileIssue>> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use wp_codebox_contracts::{NetworkPolicy, NetworkPosture, NetworkRules, SecretsPolicy};
 use wp_codebox_policy::{EgressRules, check_env_name, check_secret_name, is_exposed};
 
-/// Largest number of secrets in a recipe.
+/// Maximum number of secrets in a recipe.
 const MAX_SECRETS: usize = 32;
-/// Longest value of an environment variable, in bytes.
+/// Maximum length of the value of an environment variable, in bytes.
 const MAX_VALUE: usize = 64 * 1024;
 
 pub(super) fn check_secret_env(validator: &mut Validator<'_>) {

@@ -1,4 +1,5 @@
-//! Validates site seeds: bounded, named, and without personal data in the clear.
+//! Validates site seeds: each has a name and limits, and copies no personal data without
+//! anonymisation.
 
 use super::{Validator, paths, secrets};
 use crate::issue::IssueCode;
@@ -7,7 +8,7 @@ use crate::sources::ParentSite;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Longest text of a list in a scope.
+/// Maximum length of one text in a list of a scope, in bytes.
 const MAX_TEXT: usize = 200;
 
 pub(super) fn check(validator: &mut Validator<'_>) {

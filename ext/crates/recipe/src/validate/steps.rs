@@ -13,7 +13,7 @@ use wp_codebox_policy::{
     check_browser_steps, defaults, descriptor, required_commands,
 };
 
-/// Longest step timeout: one day, the same as the longest run.
+/// Maximum step timeout: one day, which is also the maximum duration of a run.
 const MAX_TIMEOUT_MS: u64 = 24 * 3600 * 1000;
 
 pub(super) fn check_workflow(validator: &mut Validator<'_>) {

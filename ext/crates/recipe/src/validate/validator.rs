@@ -5,7 +5,7 @@ use crate::model::Recipe;
 use crate::sources::Sources;
 use wp_codebox_contracts::RuntimePolicy;
 
-/// Largest number of issues in one response.
+/// Maximum number of issues in one response.
 const MAX_ISSUES: usize = 1000;
 
 /// Inputs and issues of a validation.
@@ -24,7 +24,8 @@ impl Validator<'_> {
         path: impl Into<String>,
         message: impl Into<String>,
     ) {
-        // Bounds the response to a hostile recipe; the first issues suffice to refuse it.
+        // Limits the size of the response to a hostile recipe; the first issues suffice to refuse
+        // the recipe.
         if self.issues.len() < MAX_ISSUES {
             self.issues.push(Issue::new(code, path, message));
         }

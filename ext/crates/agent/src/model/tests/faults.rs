@@ -58,7 +58,7 @@ fn model_request_retries_back_off_and_honour_retry_after() {
     ]);
     own.ask().unwrap();
     let at: Vec<Instant> = own.asked().iter().map(|asked| asked.at).collect();
-    // At least half of 20, 40 and 80 milliseconds.
+    // The pauses before retries are at least half of 20, 40 and 80 milliseconds.
     for (pair, least) in at.windows(2).zip([10, 20, 40]) {
         assert!(pair[1] - pair[0] >= Duration::from_millis(least));
     }
@@ -69,7 +69,7 @@ fn model_request_retries_back_off_and_honour_retry_after() {
         let waited = asked[1].at - asked[0].at;
         assert!(waited >= Duration::from_millis(400), "{waited:?}");
     }
-    // Longer than the client accepts to wait.
+    // The server asks for a longer pause than the client accepts.
     let mut told = talk(vec![error(429, "retry-after: 3600\r\n"), hello()]);
     told.ask().unwrap();
     let waited = told.asked()[1].at - told.asked()[0].at;

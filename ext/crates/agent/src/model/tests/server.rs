@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait of a test server.
+/// Maximum wait of a test server.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Piece of a response.

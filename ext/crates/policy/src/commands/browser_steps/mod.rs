@@ -377,8 +377,8 @@ mod tests {
                                 "{said}"
                             );
                         }
-                        // Checked together with its alternative, or without the member that it
-                        // requires.
+                        // A valid value may still be refused, because the member excludes another
+                        // member or requires one.
                         Some(_) => assert!(
                             said.is_empty()
                                 || said.contains("leave one of them out")

@@ -1,5 +1,4 @@
-//! Tests the bridge with real clients: curl_works_in_every_bridge_mode, PHP, OpenSSL, and a client that supports only
-//! CONNECT.
+//! Tests the bridge with real clients: curl, PHP, OpenSSL, and a client that supports only CONNECT.
 //!
 //! A missing program fails its test, because the documentation promises that these clients work.
 
@@ -113,7 +112,7 @@ fn curl_works_in_every_bridge_mode() {
         };
         assert!(base("/https/tls.example/c", &[]).contains("tls says GET /c"));
         assert!(base("/http/plain.example/d", &["-d", "field=1"]).contains("field=1"));
-        // curl_works_in_every_bridge_mode sends `Expect: 100-continue` before a large body.
+        // curl sends `Expect: 100-continue` before a large body.
         let large = format!("big={}", "x".repeat(100_000));
         let posted = base(
             "/http/plain.example/e",

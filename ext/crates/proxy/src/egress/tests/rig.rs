@@ -17,7 +17,7 @@ use wp_codebox_policy::EgressRules;
 pub(super) const PUBLIC: &str = "203.0.113.10";
 pub(super) const OTHER_PUBLIC: &str = "203.0.113.20";
 
-/// Largest number of bytes that a test client reads.
+/// Maximum number of bytes that a test client reads.
 const MOST_READ: u64 = 16 * 1024 * 1024;
 
 /// Fake resolver: each name has a list of answers, given one per lookup; the last one repeats.
@@ -55,7 +55,7 @@ impl Resolve for FakeResolver {
     }
 }
 
-/// Longest wait of a test for an expected condition.
+/// Maximum wait of a test for an expected condition.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Fake connector: maps public addresses to loopback servers.

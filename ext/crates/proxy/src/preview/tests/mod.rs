@@ -259,13 +259,14 @@ fn preview_requests_for_other_hosts_never_reach_the_guest() {
         assert_eq!(status(&answer), expected, "{bytes:?}: {answer}");
         assert_forced(&answer);
     }
-    // Both body lengths: the HTTP library refuses before the guest is contacted.
+    // A request with two Content-Length headers: the HTTP library refuses it before the guest is
+    // contacted.
     let smuggled = format!(
         "POST / HTTP/1.1\r\nHost: {here}\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcdGET /x HTTP/1.1\r\n\r\n"
     );
     assert_eq!(status(&say(&preview, smuggled.as_bytes())), "400");
     assert_eq!(guest.count(), 0);
-    // Control.
+    // Control: the preview still serves an ordinary request.
     assert_eq!(status(&get(&preview, "/", "")), "200");
     assert_eq!(guest.count(), 1);
     assert_eq!(preview.close().refused, 12);
