@@ -150,8 +150,8 @@ impl AuditLog {
         Ok(Appended { entry, anchor })
     }
 
-    /// Reads and verifies the whole chain and returns the entries of a window. `stored_anchors`
-    /// holds anchors that earlier appends returned, by key id.
+    /// Reads and verifies the whole chain and returns the selected entries. `stored_anchors` holds
+    /// anchors that earlier appends returned, by key id.
     pub fn read(
         &self,
         window: AuditWindow,
