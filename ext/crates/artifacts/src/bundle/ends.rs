@@ -10,7 +10,8 @@ pub fn text_ends(text: &str, most: usize, cost: impl Fn(char) -> usize) -> Optio
     }
     let tail_room = most / 3;
     let head = fitting(text.chars(), most - tail_room, &cost);
-    // The text costs more than both limits together, so beginning and end do not overlap.
+    // The text costs more than the limits for its beginning and its end together, so these two
+    // parts do not overlap.
     let tail = text.len() - fitting(text.chars().rev(), tail_room, &cost);
     let mark = left_out((tail - head) as u64);
     Some(format!("{}{mark}{}", &text[..head], &text[tail..]))

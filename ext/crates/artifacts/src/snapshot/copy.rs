@@ -191,7 +191,8 @@ impl Copy<'_> {
                 };
                 self.enter(sides, to, name, &path, shape, depth)
             }
-            // The entry was listed and has disappeared since, so the guest is not quiet.
+            // The entry was listed and has disappeared since, so a program is still writing in the
+            // guest.
             _ => Err(LayerSnapshotError::Moving),
         }
     }

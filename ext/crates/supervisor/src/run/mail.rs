@@ -327,7 +327,7 @@ mod tests {
     fn non_utf8_mail_is_stored_only_if_it_contains_no_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let of = |bytes: &[u8]| content(&mail(Some(bytes), bytes.len() as u64), &redactor);
-        // The bundle redacts text when it is written.
+        // The message is redacted when the bundle is written.
         let text = format!("x {SECRET}");
         assert_eq!(of(text.as_bytes()), Ok(ArtifactContent::Text(text.clone())));
         let latin = [b"\xe4 ", text.as_bytes()].concat();
@@ -403,7 +403,7 @@ mod tests {
         let filler = "ä".repeat(SUBJECT - 3);
         assert_eq!(shown(format!("{filler}{SECRET} and more")), filler);
         assert_eq!(shown(format!("{filler}and more")), format!("{filler}and"));
-        // The bundle redacts it when it is written.
+        // The message is redacted when the bundle is written.
         let short = format!("x {SECRET}");
         assert_eq!(shown(short.clone()), short);
     }

@@ -51,7 +51,7 @@ pub(crate) struct Prepared {
     pub group: RunGroup,
     /// Kernel uid of the guests.
     pub identity: GuestIdentity,
-    /// Reserved address of the requested preview.
+    /// Address reserved for the preview, if the request asks for one.
     pub preview: Option<Reservation>,
 }
 

@@ -64,7 +64,7 @@ pub(crate) enum QueuedRequest {
     Drained { id: ExecutionId },
 }
 
-/// A running program, for the client that requested it.
+/// What the control thread needs to serve the client of a program that has started.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub id: ExecutionId,

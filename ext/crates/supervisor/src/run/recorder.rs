@@ -116,7 +116,8 @@ impl<'a> Recorder<'a> {
         self.redactor
     }
 
-    /// Returns the output limit of one execution, both streams together, in bytes.
+    /// Returns the maximum output of one execution, standard output and standard error together, in
+    /// bytes.
     pub(super) fn output_bytes(&self) -> u64 {
         self.output_bytes
     }

@@ -38,8 +38,9 @@ pub(super) struct Work {
     pub usage: Usage,
 }
 
-/// Runs commands, steps and agent in one guest, holds it if requested, then captures its changes.
-/// An error means that nothing ran, so there is nothing to capture.
+/// Runs the commands, steps and agent of a run in one guest, holds the guest for clients if the
+/// request asks for that, then captures its changes. An error means that nothing ran, so there is
+/// nothing to capture.
 pub(super) fn run(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,

@@ -47,7 +47,7 @@ pub(super) fn wanted(mount: &MountRequest, source: &Path) -> Result<GitView, Err
     }
 }
 
-/// Returns the error for a requested repository that is not available.
+/// Returns the error for a repository that the mount requests and that is not available.
 pub(super) fn unavailable(mount: &MountRequest, why: &str) -> ErrorBody {
     let target = mount.target.as_str();
     let message = format!("mount {target} cannot have the requested git repository: {why}");

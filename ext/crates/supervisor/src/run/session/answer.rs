@@ -50,7 +50,8 @@ pub(super) fn result(
     result
 }
 
-/// Returns the result document of an agent program, with its output if JSON was requested.
+/// Returns the result document of an agent program. It contains the program's parsed output if the
+/// command asks for JSON.
 fn agent_run(call: &Call, step: &Step, output: Option<Value>) -> Value {
     let given = |name: &str| {
         let mut values = call.args.iter().filter_map(|a| a.split_once('='));

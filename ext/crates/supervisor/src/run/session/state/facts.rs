@@ -1,5 +1,5 @@
 //! Facts about what a snapshot is based on (site, WordPress, PHP and mounts), and the check that
-//! the present sandbox is based on the same.
+//! the present sandbox matches these facts.
 
 use crate::run::context::RunContext;
 use crate::run::materialise::Materialised;
