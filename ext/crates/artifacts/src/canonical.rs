@@ -1,10 +1,11 @@
 //! Canonical JSON, the input of every digest of a bundle.
 //!
-//! Rules (seed contract §1.1): no white space, object keys in UTF-16 code unit order, ECMAScript
-//! escapes and shortest number form. The public system drops object keys beyond 300, list items
-//! beyond 2,000 and levels deeper than 30. [`OverLimit::Drop`] does the same, so that digests of
-//! its bundles match. [`OverLimit::Refuse`] is for documents written here, from which nothing is
-//! dropped silently.
+//! Rules: no white space, object keys in UTF-16 code unit order, ECMAScript escapes and shortest
+//! number form. The rules equal those of the public system whose bundles this crate can verify
+//! (docs/decisions/05-bundle-with-canonical-digests.md). That system drops object keys beyond 300,
+//! list items beyond 2,000 and levels deeper than 30. [`OverLimit::Drop`] does the same, so that
+//! digests of its bundles match. [`OverLimit::Refuse`] is for documents written here, from which
+//! nothing is dropped silently.
 
 use crate::json::{JsText, Json};
 use wp_codebox_contracts::ErrorCode;

@@ -1,7 +1,8 @@
 //! The digests of a bundle and their fixed preimages.
 //!
-//! Source: seed contract §1.2. Every digest is SHA-256 over a prefix line and the given bytes.
-//! The caller chooses the [`OverLimit`] mode of canonical JSON.
+//! Every digest is SHA-256 over a prefix line and the given bytes, as in the public system
+//! (docs/decisions/05-bundle-with-canonical-digests.md). The caller chooses the [`OverLimit`] mode
+//! of canonical JSON.
 
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
 use crate::dirfd::read_pieces;
@@ -81,8 +82,9 @@ pub fn content_digest(inputs: &[(&str, &[u8])]) -> ContentDigest {
     }
 }
 
-/// Returns the digest over the file list of a manifest without the files' hashes. The public
-/// system identifies bundles by this digest; here it is verified but never written as identity.
+/// Returns the digest over the file list of a manifest without the files' hashes. The public system
+/// identifies bundles by this digest. This crate only verifies it: bundles written here are
+/// identified by the content digest.
 pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     const KEPT: [&str; 6] = [
         "path",
@@ -201,7 +203,7 @@ pub(crate) fn episode_digest(payload: &Json, over: OverLimit) -> Result<Sha256He
     prefixed(EPISODE_PREFIX, payload, over)
 }
 
-/// Returns an object with those of the named members that exist.
+/// Returns a copy of the object that contains only the named members, as far as they exist.
 pub(crate) fn pick(object: &Json, keys: &[&str]) -> Json {
     Json::Object(
         keys.iter()

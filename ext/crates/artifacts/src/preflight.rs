@@ -224,8 +224,8 @@ fn approved_entries<'c>(
     Ok(approved)
 }
 
-/// Fails if only one of two dependent entries is approved: a file or link, and an entry below its
-/// path that takes its place or the reverse.
+/// Fails if only one of two dependent entries is approved. A file or link and an entry below its
+/// path depend on each other, because they cannot exist at the same time: one replaces the other.
 fn check_torn(changed: &[ChangedFile], wanted: &BTreeSet<&str>) -> Result<(), PreflightError> {
     let carried: BTreeMap<(usize, Vec<u8>), &ChangedFile> = changed
         .iter()

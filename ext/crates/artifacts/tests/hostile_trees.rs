@@ -1,5 +1,5 @@
-//! Hostile trees without concurrent changes: bounded time and memory, a clear report, no access
-//! outside.
+//! Hostile trees without concurrent changes: every operation stays within its limits of time and
+//! memory, reports what it left out, and touches nothing outside the tree.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;

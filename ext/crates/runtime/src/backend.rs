@@ -37,8 +37,8 @@ pub struct Execution {
     pub cwd: GuestPath,
     /// Standard input; `None` means empty.
     pub stdin: Option<Vec<u8>>,
-    /// Maximum number of output bytes passed to the sink, both streams together. Further output
-    /// is read and dropped.
+    /// Maximum number of output bytes passed to the caller's sink, counted over standard output and
+    /// standard error together. Further output is read and dropped.
     pub output_bytes: u64,
     /// Time at which the program and its child processes are killed; the guest stays alive.
     pub stop_at: Instant,
@@ -81,7 +81,7 @@ pub enum ExecutionEnd {
 }
 
 impl ExecutionEnd {
-    /// Returns the end for a guest that died for an unknown reason.
+    /// Returns the end of an execution whose guest died for an unknown reason.
     #[must_use]
     pub fn unknown_death() -> Self {
         Self::GuestDied {
@@ -89,8 +89,9 @@ impl ExecutionEnd {
         }
     }
 
-    /// Returns the limit that was reached, or the process of the guest that ended and its exit
-    /// status; otherwise empty.
+    /// Returns a sentence for an execution that a limit or the death of the guest ended: the limit,
+    /// or the guest process that ended and its exit status. Returns an empty text for every other
+    /// end.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -108,7 +109,7 @@ impl ExecutionEnd {
 /// Result of an execution.
 #[derive(Debug, Clone)]
 pub struct ExecutionResult {
-    /// End of the program.
+    /// How the program ended.
     pub end: ExecutionEnd,
     /// Whether the program was killed at `stop_at` while the guest stayed alive.
     pub stopped: bool,
@@ -150,7 +151,7 @@ pub enum Terminal {
 pub struct LaunchedEnd {
     /// Id of the program.
     pub id: ExecutionId,
-    /// End of the program.
+    /// How the program ended.
     pub end: ExecutionEnd,
 }
 
@@ -163,7 +164,7 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
 }
 
-/// Contents of the captured mounts, by mount index.
+/// Contents that the captured mounts have after the run, by mount index.
 #[derive(Debug)]
 pub enum CapturedMounts {
     /// Upper directories of overlays, with the differences from the mount's source.
@@ -225,17 +226,18 @@ pub trait Connector: Send + Sync {
 pub trait Runtime {
     /// Returns what the probes observed in this guest before untrusted code ran.
     fn isolation(&self) -> &IsolationReport;
-    /// Returns the sockets for the egress bridge if the guest has some. Only the first call
-    /// returns them.
+    /// Returns the sockets on which the egress bridge accepts the guest's outgoing connections, if
+    /// the guest has such sockets. Only the first call returns them.
     fn take_egress(&mut self) -> Option<EgressListeners>;
     /// Returns the socket that receives the guest's mail if the guest has one. Only the first
     /// call returns it.
     fn take_mail(&mut self) -> Option<OwnedFd>;
-    /// Returns the restrictions that the process wrapper placed around the builder process.
+    /// Returns the restrictions that the host's process wrapper placed on the process that built
+    /// the guest.
     fn outer_sandbox(&self) -> &SandboxAudit;
-    /// Executes one program and passes output to the sink as it arrives. A limit, the deadline or
-    /// a cancellation kills the whole guest. While the program prints nothing, the sink is called
-    /// with no bytes several times a second.
+    /// Executes one program and passes its output to the sink as it arrives. If a limit or the
+    /// deadline is reached, or the run is cancelled, the whole guest is killed. While the program
+    /// prints nothing, the sink is called with no bytes several times a second.
     fn execute(
         &mut self,
         execution: &Execution,
@@ -259,10 +261,11 @@ pub trait Runtime {
     /// Opens a connection to a port on the guest's own 127.0.0.1. The returned descriptor is
     /// non-blocking.
     fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError>;
-    /// Returns an object that opens such connections from other threads while this thread blocks.
+    /// Returns an object that opens connections like [`Runtime::connect`], but from other threads
+    /// and while this thread blocks.
     fn connector(&self) -> Result<Arc<dyn Connector>, BackendError>;
-    /// Processes pending messages of the guest without blocking, for an owner that is waiting for
-    /// something else.
+    /// Processes pending messages of the guest without blocking, for a thread that owns the guest
+    /// and is waiting for something else.
     fn listen(&mut self);
     /// Returns the current contents of the captured mounts. The guest is alive, so contents can
     /// change during a read, and file names are chosen by the guest.

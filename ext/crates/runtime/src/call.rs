@@ -13,7 +13,7 @@ pub const COMPONENTS: &str = "components";
 pub struct Call {
     /// Registry command id, or `check`.
     pub command: String,
-    /// Arguments as the bundle shows them.
+    /// Arguments as the artifact bundle records them.
     pub args: Vec<String>,
     /// [`COMPONENTS`], `workflow`, `agent` or `check`.
     pub phase: &'static str,
@@ -27,7 +27,7 @@ pub struct Call {
     pub stdin: Option<Vec<u8>>,
 }
 
-/// Time limits of a call.
+/// Time limits of one program.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Time at which the whole guest is killed.
@@ -36,10 +36,10 @@ pub struct Bounds {
     pub timeout: Duration,
 }
 
-/// Result of a call.
+/// Result of one program.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// End of the program.
+    /// How the program ended.
     pub result: ExecutionResult,
     /// Redacted standard output.
     pub stdout: String,

@@ -11,7 +11,8 @@ use wp_codebox_contracts::LifecycleEvent;
 
 /// Maximum length of an event line in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
-/// Size in bytes below which a span is read sequentially instead of halved.
+/// Size in bytes at which the binary search stops: a smaller part of the journal is read line by
+/// line.
 const SPAN: u64 = 64 * 1024;
 
 /// Events after a cursor.
@@ -30,7 +31,7 @@ pub struct EventPage {
 pub struct PageLimits {
     /// Maximum number of events.
     pub count: usize,
-    /// Maximum total length of their lines in bytes.
+    /// Maximum total length of the events' journal lines, in bytes.
     pub bytes: u64,
 }
 
@@ -94,8 +95,8 @@ pub fn last_event(run_dir: &Path) -> io::Result<u64> {
     }
 }
 
-/// Returns the events in the last span of the journal: at least the last event, unless its line
-/// exceeds the maximum length.
+/// Returns the events in the last [`SPAN`] bytes of the journal: at least the last event, unless
+/// its line exceeds the maximum length.
 pub(crate) fn last_events(run_dir: &Path) -> io::Result<Vec<LifecycleEvent>> {
     let Some(mut log) = Log::open(run_dir)? else {
         return Ok(Vec::new());
@@ -116,7 +117,7 @@ pub(crate) fn last_events(run_dir: &Path) -> io::Result<Vec<LifecycleEvent>> {
     }
 }
 
-/// A complete line.
+/// A complete line of the journal.
 struct Line {
     bytes: Vec<u8>,
     /// Offset of the next line.
@@ -131,7 +132,7 @@ impl Line {
     }
 }
 
-/// The journal with the length it had when it was opened.
+/// The journal, up to the length that the file had when it was opened.
 struct Log {
     file: BufReader<File>,
     length: u64,
@@ -196,13 +197,13 @@ impl Log {
         Ok(None)
     }
 
-    /// Returns an offset from which a sequential read meets every event after `after` and only
-    /// few earlier ones.
+    /// Returns an offset for a sequential read: from this offset on, the journal contains every
+    /// event after the cursor `after` and only few earlier events.
     fn first_after(&mut self, after: u64) -> io::Result<u64> {
         if after == 0 {
             return Ok(0);
         }
-        // Loop invariant: every event that starts before `low` is at or before the cursor.
+        // Loop invariant: every event that starts before `low` has a sequence number up to `after`.
         let (mut low, mut high) = (0, self.length);
         while high.saturating_sub(low) > SPAN {
             let middle = low + (high - low) / 2;

@@ -1,14 +1,15 @@
-//! Garbage collection of data left by runs: settled run directories by age and size, scratch
-//! directories of dead runs, unfinished bundles and snapshots, and seeds of removed sandboxes.
-//! Finished bundles and snapshots are removed only if the rules of the host say so.
+//! Garbage collection of data left by runs: directories of settled runs (runs with a final record)
+//! by age and size, scratch directories of dead runs, unfinished bundles and snapshots, and seeds
+//! (data to create a sandbox again) of removed sandboxes. Finished bundles and snapshots are
+//! removed only if the [`GcRules`] say so.
 //!
 //! A run directory is removed only if its run is proven dead: its marker is missing or can be
 //! locked, its lease can be locked and is held during the removal, and its record is terminal.
-//! One rename takes a run directory off the list, so an interrupted collection leaves a hidden
-//! name that the next collection removes. Collections may run concurrently with runs. Collections
-//! of the same site wait for each other: if two removed the same tree, each would report entries
-//! that vanish, and one could mistake a run directory that the other has just removed for a run
-//! without a record.
+//! One rename removes a run directory from the list of runs, so an interrupted collection leaves a
+//! directory with a hidden name, which the next collection removes. Collections may run
+//! concurrently with runs. Collections of the same site wait for each other: if two removed the
+//! same tree, each would report entries that vanish, and one could mistake a run directory that the
+//! other has just removed for a run without a record.
 
 mod removal;
 mod report;
@@ -50,7 +51,7 @@ pub fn sites(state: &StateDir) -> Result<Vec<SiteId>, RunDirError> {
     Ok(sites)
 }
 
-/// A settled run.
+/// A run whose final record is written.
 struct Settling {
     run_id: RunId,
     age: Duration,
@@ -88,14 +89,15 @@ pub fn collect(
         let Ok(run_id) = RunId::new(name) else {
             continue;
         };
-        // A marker means that the run is alive or that another call may settle it.
+        // A marker means that the run is alive, or that another call may be writing its final
+        // record.
         if active.join(run_id.as_str()).exists() {
             continue;
         }
         let path = root.join(run_id.as_str());
         if !RunRecord::read(&path).is_some_and(|record| record.is_terminal()) {
-            // A directory from a version that created no marker first; only the lease shows
-            // whether its run is alive.
+            // The run has no marker, so a version that created no markers started it. Only the lock
+            // on its lease shows whether the run is alive.
             match rules.mode {
                 GcMode::DryRun => continue,
                 GcMode::Remove => match settle_dead(state, site, &path, &run_id, None) {
@@ -146,7 +148,8 @@ fn age(runs: &Dir, run_id: &RunId) -> Duration {
         .unwrap_or_default()
 }
 
-/// Takes a settled run off the list while holding its lease, then removes it.
+/// Hides the directory of a settled run from the list of runs while holding the run's lease, then
+/// removes the directory.
 fn remove_run(runs: &Dir, root: &Path, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     let path: PathBuf = root.join(&item.id);
     if rules.mode == GcMode::DryRun {
@@ -197,8 +200,9 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
         report.stays(GcKind::Artifact, count, GcRetainReason::OnlyOnRequest);
         return;
     };
-    // Both are RFC 3339 in UTC in the same format, so the texts compare like times. A bundle without
-    // a date is not removed. Ages are whole seconds: age 0 includes bundles of the current second.
+    // Both dates are RFC 3339 in UTC in the same format, so comparing the texts compares the times.
+    // A bundle without a date is not removed. Ages are whole seconds: age 0 includes bundles of the
+    // current second.
     let before = rfc3339(seconds_ago(age), 999);
     for row in store.list().unwrap_or_default() {
         if row.created_at.is_empty() || row.created_at > before {

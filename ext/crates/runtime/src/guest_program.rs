@@ -11,7 +11,7 @@ use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor, is_true};
 /// Guest program that runs PHP code with WordPress.
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
-/// Directory of the programs of individual commands.
+/// Guest directory of the programs that execute individual registry commands.
 const PROGRAMS: &str = "/opt/codebox/guest/commands";
 /// File to which run-php writes recorded diagnostics.
 pub const DIAGNOSTICS: &str = "/tmp/codebox-artifacts/wpdb-queries.json";
@@ -113,8 +113,9 @@ pub fn command_program(
 
 type Variables = Vec<(String, String)>;
 
-/// Returns the environment variables that tell an agent's program about the requesting user and
-/// session. They grant nothing: names are not verified here.
+/// Returns the environment variables that tell an agent's program which user and session requested
+/// the run. The variables are only information: nothing verifies the names, and they give the
+/// program no rights.
 fn requester_variables(
     call: &CommandCall,
     invalid: &dyn Fn(String) -> ErrorBody,
@@ -251,8 +252,8 @@ pub fn agent_program(agent: &AgentCommand, cwd: &GuestPath) -> Call {
     }
 }
 
-/// Returns the program of a check. Request validation has already split its command line once
-/// without error.
+/// Returns the program of a check. Splitting the command line `line` cannot fail here, because
+/// request validation has already split it once without error.
 pub fn check_program(line: &str, cwd: &GuestPath) -> Result<Call, ErrorBody> {
     let argv = shell_words::split(line)
         .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("check {line:?}: {e}")))?;

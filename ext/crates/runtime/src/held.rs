@@ -1,4 +1,5 @@
-//! Recovery bundle of a held sandbox whose supervisor died.
+//! Recovery bundle of a held sandbox (one kept open for clients after the commands of its run)
+//! whose supervisor died.
 //!
 //! While a sandbox is held, `held.json` in its run directory contains the facts for its bundle,
 //! and `episode.jsonl` each part of its episode. Together with the journal, these files contain
@@ -32,7 +33,7 @@ use wp_codebox_policy::Redactor;
 /// Maximum number of bytes of the journal, and of the episode, that are read for a recovery
 /// bundle.
 const MOST: u64 = 64 * 1024 * 1024;
-/// Summary in the recovery bundle and in the record of its run.
+/// Summary in the recovery bundle and in the run's record.
 pub(crate) const SUMMARY: &str = SummaryCode::InterruptedHeld.text();
 
 /// One mount of a held sandbox.
@@ -42,7 +43,7 @@ pub struct HeldMount {
     pub target: GuestPath,
     /// Access of the guest to the mount.
     pub access: MountAccess,
-    /// Kind of materialisation of the mount.
+    /// How the guest saw the mount.
     pub view: MountView,
     /// Git repository of the mount that the guest could see.
     pub git: GitView,
@@ -75,8 +76,8 @@ pub struct HeldFacts {
 }
 
 impl RunDir {
-    /// Writes `held.json`, the facts for the bundle of a held sandbox. The facts must be
-    /// redacted.
+    /// Writes `held.json`, the facts for the bundle of a held sandbox. The caller must have
+    /// redacted the facts.
     pub fn write_held(&self, facts: &Value) -> Result<(), RunDirError> {
         let failed = io("write the facts of the held sandbox");
         let bytes = serde_json::to_vec(facts).map_err(|e| failed(e.into()))?;
@@ -121,7 +122,8 @@ pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
         &inputs,
         &Redactor::new(&[]),
         BundleSigner::Unsigned,
-        // The bundle is synced when it is moved to its final place.
+        // Not synced here: [`crate::recovery`] syncs the bundle before it moves the bundle to its
+        // final place.
         Durability::Unsynced,
     )
     .ok()
@@ -196,7 +198,7 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
     })
 }
 
-/// Returns the mount without changes, because nothing was captured.
+/// Returns the bundle's entry for a mount. The entry has no changes, because nothing was captured.
 fn mount((index, mount): (usize, HeldMount)) -> BundleMount {
     BundleMount {
         index,
@@ -247,7 +249,7 @@ fn completion(
     }
 }
 
-/// Returns the executions in a journal, and the ids of those that did not end.
+/// Returns the executions in a journal, and the ids of the executions that have no end event.
 fn executions(events: &[LifecycleEvent]) -> (Vec<ExecutionRecord>, Vec<String>) {
     let mut rows: Vec<ExecutionRecord> = Vec::new();
     let mut open: BTreeMap<String, usize> = BTreeMap::new();
@@ -311,7 +313,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
-/// Whether the last parts of the episode file are unreadable.
+/// Whether the last lines of the episode file could not be read.
 #[derive(Clone, Copy)]
 enum MissingParts {
     No,

@@ -7,9 +7,9 @@
 use std::io;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Creates an error body: with code `busy` if a kernel resource is exhausted, otherwise `code`.
-/// Only for callers that watch descriptors and start threads, because for file operations ENOSPC
-/// means a full disk.
+/// Creates an error body: with code `busy` if a kernel resource is exhausted, otherwise with the
+/// given `code`. Call it only for errors of watching descriptors and starting threads: for file
+/// operations, ENOSPC means a full disk.
 pub fn kernel_error(code: ErrorCode, sentence: impl Into<String>, error: &io::Error) -> ErrorBody {
     let sentence = sentence.into();
     match scarce(error) {

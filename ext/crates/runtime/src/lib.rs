@@ -29,7 +29,7 @@ mod state_dir;
 mod supervisor_death;
 mod timestamp;
 
-/// Directory of a site with the seeds of its sandboxes.
+/// Name of a site's directory with the seeds of its sandboxes (the data to create each again).
 pub const SEEDS: &str = "sandboxes";
 
 pub use backend::{

@@ -1,4 +1,4 @@
-//! `sites/<site>/active/<run_id>`: marker files of runs that are not settled.
+//! `sites/<site>/active/<run_id>`: marker files of runs without a final record.
 //!
 //! The supervisor of a run holds an exclusive lock on its marker as long as it lives. Other
 //! processes take a shared lock, briefly to check the marker or while they settle the run. Hence
@@ -21,9 +21,10 @@ pub(crate) const NEW_MARKER: &str = ".new-";
 pub(crate) enum MarkerState {
     /// The supervisor is alive, or its state is unknown.
     Alive,
-    /// The supervisor is dead and the run is not settled. Holds the shared lock on the marker.
+    /// The supervisor is dead and the final record is not written. Holds the shared lock on the
+    /// marker.
     Dead(OwnedFd),
-    /// The marker does not exist: the run is settled or never started.
+    /// The marker does not exist: the run has its final record or never started.
     Settled,
 }
 
@@ -76,8 +77,9 @@ pub(crate) fn lock_site(active: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Creates and locks the marker. It gets its final name after the lock: a reaper would take an
-/// unlocked marker for that of a dead run and write a terminal record.
+/// Creates and locks the marker under a temporary name, then renames it. A marker with its final
+/// name but without a lock would look like that of a dead run, and a reaper would write the run's
+/// terminal record.
 pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (new, marker) = (

@@ -24,7 +24,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Outcome, RunId, RunSummary, SiteId, SummaryCode,
 };
 
-/// Result of reaping.
+/// Result of reaping: the number of runs that were settled, and of those that were left unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reaped {
     /// Number of runs settled because their supervisor was dead.
@@ -95,7 +95,8 @@ pub(crate) fn settle_dead(
         return Settled::NotNow;
     };
     if mark.is_some_and(is_removed) {
-        // The run was settled since the marker was read, and perhaps also removed.
+        // Since the marker was read, another process has settled the run and perhaps also removed
+        // its directory.
         if made {
             let _ = fs::remove_file(path.join("lease"));
             let _ = fs::remove_dir(path);
@@ -117,20 +118,20 @@ pub(crate) fn settle_dead(
         if record.write(path).is_err() {
             return Settled::NotNow;
         }
-        // The unfinished bundle. A terminal record is written only after the bundle was moved to
-        // its final place.
+        // Removes the unfinished bundle. A finished one is already at its final place: the terminal
+        // record is written only after that move.
         let _ = remove_staging(state, site, run_id);
         remove_scratch(path);
     } else if record.outcome != Some(Outcome::Failed) {
-        // The supervisor died during its cleanup. After a failure, scratch may be retained on
-        // purpose.
+        // The run has a terminal record but its scratch directory remains, so the supervisor died
+        // during its cleanup. The scratch directory of a failed run may be retained on purpose.
         remove_scratch(path);
     }
     remove_leftovers(path);
     Settled::Yes
 }
 
-/// Request to end the run that preceded the death of its supervisor.
+/// Cancellation or timeout that the supervisor was handling when it died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndRequest {
     Nothing,
@@ -138,7 +139,7 @@ enum EndRequest {
     Deadline,
 }
 
-/// Reads the request from the record or the journal.
+/// Reads the end request from the record or the journal.
 fn end_request(record: &RunRecord, path: &Path) -> EndRequest {
     let events = event_log::last_events(path).unwrap_or_default();
     let last = events.iter().rev().find_map(|event| match event.kind {
@@ -153,7 +154,7 @@ fn end_request(record: &RunRecord, path: &Path) -> EndRequest {
     }
 }
 
-/// Returns whether the ending states the death of the supervisor and not a result of the run.
+/// Returns whether the ending reports the death of the supervisor instead of a result of the run.
 fn is_supervisor_death(ending: &Ending) -> bool {
     let error = ending.error.as_ref();
     error.is_some_and(|error| error.code == ErrorCode::RunnerUnavailable)
@@ -194,7 +195,7 @@ fn apply_end_request(ending: Ending, request: EndRequest) -> Ending {
     }
 }
 
-/// Returns the ending for the record.
+/// Returns the ending to record for a run that left this data.
 fn ending(found: Recovered) -> Ending {
     let failed = |code: SummaryCode, bundle_id: Option<String>| Ending {
         outcome: Outcome::Failed,

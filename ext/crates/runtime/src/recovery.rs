@@ -85,8 +85,8 @@ pub(crate) fn result_bytes(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the bundle of this run in the artifacts directory. The runner signs its own bundles
-/// and never a recovery bundle.
+/// Returns the bundle in the artifacts directory that carries this run's id. A signed one is the
+/// run's own bundle; an unsigned one is its recovery bundle, which the runner never signs.
 fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
     let bundle = store.resolve(run_id.as_str()).ok()?;
     let bundle_id = bundle.row.artifact_id.clone()?;
@@ -118,8 +118,9 @@ fn is_signed(bundle: &StoredBundle) -> bool {
     files.is_some_and(|files| files.iter().any(|file| file["kind"] == "attestation"))
 }
 
-/// Moves the recovery bundle out of `salvage/` with one rename, so it is never in both places or
-/// in neither. The bundle was not synced when it was written; it is synced before the rename.
+/// Moves the recovery bundle out of `salvage/` with one rename, so the bundle is always in exactly
+/// one of the two directories. The bundle was not synced when it was written; it is synced before
+/// the rename.
 fn adopt(store: &Store, path: &Path, run_id: &RunId) -> Option<()> {
     let directory = Dir::open(&path.join(RECOVERY_BUNDLE)).ok()?;
     let (name, artifacts) = (run_id.as_str(), store.directory());

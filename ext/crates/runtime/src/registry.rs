@@ -1,6 +1,6 @@
-//! The run registry for callers other than the one that started a run. Every query first settles
-//! dead runs, so the status `running` is reported only for a run whose supervisor holds its
-//! locks.
+//! The run registry: queries about runs from processes other than the caller that started a run.
+//! Every query first settles dead runs (writes their final records), so the status `running` is
+//! reported only for a run whose supervisor holds its locks.
 
 use crate::event_log::{self, PageLimits};
 use crate::markers::{MarkerState, marker_state};
@@ -179,7 +179,8 @@ fn entry_of(
     let seen = RunObservations {
         progress: match status {
             RunStatus::Running => progress(found),
-            // The outcome of an ended run is more specific than its progress.
+            // An ended run has no current progress; its outcome, which callers read instead, is
+            // more specific.
             RunStatus::Ended => RunProgress::Collecting,
         },
         scratch: scratch(state, found),
@@ -266,8 +267,8 @@ fn page(
     Ok((total, page.collect()))
 }
 
-/// Returns the run of one of these sites that a run id or a unique prefix of one names. The
-/// prefix may omit the constant part before the digits.
+/// Returns the run of these sites whose id equals the reference or is the only one that starts with
+/// it. The reference may omit the constant text that all run ids start with.
 pub fn find(
     state: &StateDir,
     sites: &[SiteId],
@@ -326,8 +327,7 @@ pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> 
     Ok(view)
 }
 
-/// Returns the resource usage of a run if it has a result of at most `most` bytes. The other
-/// parts of the result are dropped.
+/// Returns the resource usage from a run's result, if the run has a result of at most `most` bytes.
 #[must_use]
 pub fn cost(run: &FoundRun, most: u64) -> Option<Cost> {
     #[derive(serde::Deserialize)]
@@ -454,7 +454,8 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
         let settled = match marked {
             MarkerState::Alive => return Some((record, RunStatus::Running)),
             MarkerState::Dead(mark) => settle(&mark),
-            // A record without a marker may come from a version that had no markers.
+            // No marker exists. A run without a final record may have been started by a version
+            // that created no markers.
             MarkerState::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
         };
         if settled == Settled::NotNow {

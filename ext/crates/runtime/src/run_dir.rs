@@ -2,12 +2,12 @@
 //! `sites/<site>/runs/<run_id>/{run.json,events.jsonl,lease,control.sock,result.json,held.json,
 //! episode.jsonl,crash,salvage/,scratch/}`.
 //!
-//! `sites/<site>/active/<run_id>` is the marker of a run that is not settled, so the cost of
-//! reaping depends on live and broken runs and not on all past runs. The marker is created and
-//! locked before anything else of the run and removed after everything else was settled. The
-//! supervisor holds the locks on marker and `lease` as long as it lives. Hence a marker without
-//! an exclusive lock belongs to a dead run, whatever files the run has; `reap_dead` settles such
-//! a run.
+//! `sites/<site>/active/<run_id>` is the marker of a run that is not settled, i.e. whose final
+//! record is not written. Reaping reads only the markers, so its cost depends on live and broken
+//! runs and not on all past runs. The marker is created and locked before anything else of the run
+//! and removed after everything else was settled. The supervisor holds the locks on marker and
+//! `lease` as long as it lives. Hence a marker without an exclusive lock belongs to a dead run,
+//! whatever files the run has; `reap_dead` settles such a run.
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
@@ -21,11 +21,11 @@ use std::sync::Arc;
 use wp_codebox_artifacts::remove_tree_in;
 use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunResult, SiteId};
 
-/// Result of the run, readable after its caller left.
+/// File with the result of the run, which can be read after the run's caller has disconnected.
 pub const RESULT_FILE: &str = "result.json";
-/// Facts for the bundle of a held sandbox.
+/// File with the facts for the bundle of a held sandbox.
 pub(crate) const HELD_FACTS: &str = "held.json";
-/// Parts of the episode of a held sandbox, one per line.
+/// File with the parts of the episode of a held sandbox, one per line.
 pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
 /// Directory that holds `<run_id>/`, a recovery bundle for the case that the supervisor dies
 /// before it writes the bundle.

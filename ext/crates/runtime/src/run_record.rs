@@ -185,7 +185,8 @@ impl RunRecord {
 }
 
 /// The first lines of a record, which suffice for lists. Members are written in a fixed order, so
-/// the first bytes contain the needed ones; a file in another form is read completely.
+/// the first bytes contain the members that a list shows. A file whose beginning cannot be parsed
+/// is read completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordHead {
     pub created_at: String,
@@ -256,8 +257,8 @@ impl LiveRecord {
         self.lock().created_at.clone()
     }
 
-    /// Records that the caller detached from the run; ignored after the end. Best effort: the run
-    /// is detached already, and the record only informs other processes.
+    /// Records that the caller detached from the run; ignored after the run has ended. A write
+    /// error is ignored: the run is detached already, and the record only informs other processes.
     pub fn detached(&self) {
         let mut record = self.lock();
         if record.is_terminal() || record.mode == RunMode::Detached {
@@ -268,8 +269,8 @@ impl LiveRecord {
         let _ = record.write(&self.path);
     }
 
-    /// Records a cancellation request. Only the first request is recorded, and none after the
-    /// end. Best effort like [`Self::detached`]; the texts are redacted.
+    /// Records a cancellation request. Only the first request is recorded, and none after the run
+    /// has ended. A write error is ignored, as in [`Self::detached`]; the texts are redacted.
     pub fn cancelled(&self, note: CancellationNote) {
         let mut record = self.lock();
         if record.is_terminal() || record.cancellation.is_some() {

@@ -1,8 +1,8 @@
 //! Control thread of the supervisor: reads the caller's frames, signals and the control socket.
 //!
 //! The thread changes the run only through [`Cancellation`], the recorder and the caller
-//! attachment. Number, length and duration of its inputs are bounded, so a client that may connect
-//! can end the run only by a cancel request and cannot delay it.
+//! attachment. Number, length and duration of the thread's inputs are limited, so a client that may
+//! connect can end the run only by a cancel request and cannot delay it.
 
 mod events;
 mod exec;
@@ -70,8 +70,9 @@ pub(crate) fn listen(
         .name("control".to_owned())
         .spawn(move || {
             runtime.block_on(async {
-                // A blocking thread reads the frames: reader and writer share the socket, the
-                // writer must block, and `O_NONBLOCK` would apply to both.
+                // A blocking thread reads the frames. It shares the socket with the writer, which
+                // must block; `O_NONBLOCK` applies to the whole socket and would affect the writer
+                // as well.
                 let caller = handles.clone();
                 tokio::task::spawn_blocking(move || read_caller_frames(stream, buffered, &caller));
                 tokio::join!(
@@ -91,7 +92,7 @@ enum CallerFrame {
     Detach,
     /// Result of a tool request of the run.
     Answer(Value),
-    /// Frame that a caller must not send after `start`.
+    /// Frame that a caller must not send after the `start` frame.
     Invalid,
 }
 

@@ -1,11 +1,11 @@
 //! Queue of frames for the caller, written by a separate thread, so that a caller that reads slowly
 //! or not at all does not delay the run.
 //!
-//! The queue is bounded. When it is full, the caller of an attached run gets a time limit to
-//! continue reading; the caller of a detached run gets none. After that the caller receives no
+//! The queue has a maximum size. When it is full, the caller of an attached run gets a time limit
+//! to continue reading; the caller of a detached run gets none. After that the caller receives no
 //! further events, only the last frame. The journal contains all events, and sequence numbers show
 //! the gap. For the last frame the supervisor waits again for a caller that keeps the socket open;
-//! the run is already settled then.
+//! the run is already settled (its final record is written) at this point.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -24,14 +24,15 @@ const TICK: Duration = Duration::from_millis(200);
 /// Time limits for a caller that does not read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SendTimeouts {
-    /// Longest time without progress while events wait; attached runs only.
+    /// Maximum time for which the caller reads nothing while events wait in the queue; attached
+    /// runs only.
     pub event: Duration,
     /// Time limit for the last frame of an attached run.
     pub last_attached: Duration,
     /// Time limit for the last frame of a detached run.
     pub last_detached: Duration,
-    /// Time limit for the last frame after a termination signal: sufficient for a caller that
-    /// reads.
+    /// Time limit for the last frame after the supervisor received a termination signal. A caller
+    /// that is reading needs less.
     pub last_stopped: Duration,
 }
 
@@ -164,7 +165,8 @@ impl Outbox {
         !queue.broken && !queue.given_up
     }
 
-    /// Returns the notice for the caller when events were not sent to it.
+    /// Returns a notice for the caller if some events were not sent because the caller did not
+    /// read.
     pub(crate) fn notice(&self) -> Option<&'static str> {
         let missing = self.shared.lock().given_up;
         missing.then_some(
@@ -327,8 +329,8 @@ mod tests {
         assert_eq!(reader.join().unwrap(), ((1..=14).collect(), true));
     }
 
-    /// The caller reads the queued events and the last frame later; the events between these are
-    /// missing.
+    /// The caller starts to read late: it gets the queued events and the last frame; the events in
+    /// between are missing.
     #[test]
     fn stalled_caller_does_not_block_the_run() {
         let some_time = Duration::from_secs(2);
@@ -384,7 +386,8 @@ mod tests {
         assert!(took >= 2 * brief, "it was told to stop after {took:?}");
     }
 
-    /// The process exits right after `finish`: frames not yet written to the socket would be lost.
+    /// The process exits right after `finish` returns, so a frame that is not yet written to the
+    /// socket would be lost.
     #[test]
     fn last_frame_is_sent_after_a_termination_signal() {
         for mode in [RunMode::Attached, RunMode::Detached].repeat(50) {

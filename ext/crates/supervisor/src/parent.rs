@@ -1,8 +1,9 @@
-//! Tool requests to the caller of a run, and its results.
+//! Tool requests from the run to its caller, and the caller's results.
 //!
-//! One request is open at a time. The thread that reads the caller's frames delivers results; a
-//! result for another request, a late one or a second one is dropped. A waiting thread returns at
-//! once when the caller disconnects or the run is detached or cancelled.
+//! At most one request waits for its result at a time. The thread that reads the caller's frames
+//! delivers results. A result that belongs to another request, arrives late or is the second one
+//! for a request is dropped. The waiting thread returns at once when the caller disconnects or the
+//! run is detached or cancelled.
 
 use crate::outbox::{CallerAttachment, Outbox};
 use serde_json::Value;
@@ -17,7 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Open {
-    /// Id of the open request.
+    /// Id of the request that waits for its result.
     request_id: Option<String>,
     answer: Option<Value>,
     /// Whether the caller has disconnected.
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn only_the_first_result_for_the_pending_tool_request_is_returned() {
         let rig = rig(RunMode::Attached);
-        // Delivered before the request, so it must be dropped.
+        // Delivered before any request was sent, so it must be dropped.
         rig.answers
             .deliver(json!({"request_id": "r-1", "status": "succeeded"}));
         let answers = Arc::clone(&rig.answers);

@@ -1,4 +1,4 @@
-//! Peer credentials of a unix socket, and the user whose permissions a request is carried out with.
+//! Peer credentials of a unix socket, and the user with whose permissions a request is carried out.
 
 use rustix::fd::AsFd;
 use rustix::net::sockopt::{socket_acceptconn, socket_peercred};
@@ -119,7 +119,8 @@ impl Caller {
         Ok(done)
     }
 
-    /// Returns the ids reserved for guests: from the service, else from the request.
+    /// Returns the range of ids reserved for guests: the service's setting, otherwise the
+    /// request's.
     pub fn guest_ids(&self, request: &RunRequest) -> GuestIds {
         let given = match self {
             Self::Trusted => request.paths.guest_ids,

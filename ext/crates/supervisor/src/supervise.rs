@@ -18,11 +18,12 @@ use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
 
-/// Longest accepted time between the caller's start timestamp and the start of this process.
+/// Maximum time between the caller's start timestamp and the start of this process; an older
+/// timestamp is not believed.
 const LONGEST_ASKING: Duration = Duration::from_secs(3600);
 
-/// Starts a supervisor that inherits descriptor 3, then exits. The caller waits for this
-/// intermediate process only, so the supervisor never becomes the caller's zombie.
+/// Starts a supervisor that inherits descriptor 3, then exits. The caller waits only for this
+/// intermediate process, so it never has to reap the supervisor.
 pub fn spawn_detached() -> ExitCode {
     let Ok(program) = std::env::current_exe() else {
         return ExitCode::from(125);
@@ -66,7 +67,8 @@ pub fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             let status = error.code.exit_status();
-            // Writing fails if the caller has disconnected; there is no other place to report to.
+            // Writing fails if the caller has disconnected. The error is then lost, because only
+            // the caller receives it.
             let _ = write_frame(&stream, &Frame::Error { error });
             ExitCode::from(status)
         }
@@ -152,7 +154,8 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
             outbox.send(&Frame::Event { event });
         },
     );
-    // For a run that failed early: answers waiting requests and ends event streams.
+    // If the run failed early, clients may still wait: closing the queue answers their requests and
+    // ends their event streams.
     queue.close(&ErrorBody::new(
         ErrorCode::SandboxNotHeld,
         "the run has ended",

@@ -1,8 +1,8 @@
 //! Shortening of long texts to their beginning and end with a mark between.
 
-/// Returns beginning (two thirds of `most`) and end of a text whose cost exceeds `most`, or
-/// `None` if the cost does not. The mark between them is not counted. Cuts are at character
-/// boundaries.
+/// Shortens a text whose total cost, the sum of `cost` over its characters, exceeds `most`: returns
+/// its beginning (two thirds of `most`) and its end with a mark between them. Returns `None` if the
+/// text is not that long. The mark itself is not counted. Cuts are at character boundaries.
 #[must_use]
 pub fn text_ends(text: &str, most: usize, cost: impl Fn(char) -> usize) -> Option<String> {
     if text.chars().map(&cost).sum::<usize>() <= most {
@@ -10,7 +10,8 @@ pub fn text_ends(text: &str, most: usize, cost: impl Fn(char) -> usize) -> Optio
     }
     let tail_room = most / 3;
     let head = fitting(text.chars(), most - tail_room, &cost);
-    // The text costs more than both limits together, so beginning and end do not overlap.
+    // The text costs more than the limits for its beginning and its end together, so these two
+    // parts do not overlap.
     let tail = text.len() - fitting(text.chars().rev(), tail_room, &cost);
     let mark = left_out((tail - head) as u64);
     Some(format!("{}{mark}{}", &text[..head], &text[tail..]))

@@ -17,7 +17,7 @@ pub struct BundleMount {
     pub target: GuestPath,
     /// Access of the guest to the mount.
     pub access: MountAccess,
-    /// Kind of materialisation of the mount.
+    /// How the guest saw the mount.
     pub view: MountView,
     /// Git repository of the mount that the guest could see.
     pub git: GitView,

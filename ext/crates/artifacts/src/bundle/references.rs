@@ -1,6 +1,7 @@
 //! The runtime reference manifest and the replay reference index.
 //!
-//! Both omit the attestation, which signs them, and the documents that depend on them.
+//! Neither document lists the attestation, which signs the documents, or the documents that depend
+//! on these two.
 
 use super::BundleError;
 use super::staging::canonical;

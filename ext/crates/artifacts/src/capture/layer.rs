@@ -75,7 +75,7 @@ pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), Lay
 }
 
 /// Applies a layer that [`write_layer`] made to a plain tree. The tree then shows what an overlay
-/// of both would show. No other process may use either directory.
+/// of the layer over the tree would show. No other process may use either directory.
 pub fn apply_layer(layer: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), LayerError> {
     let layer = Dir::reopen(layer).map_err(|e| failed(b"", e))?;
     let to = Dir::reopen(to).map_err(|e| failed(b"", e))?;

@@ -309,7 +309,8 @@ pub struct Omitted {
 pub struct MountChanges {
     /// Changed entries, sorted by path bytes; each path occurs once.
     pub entries: Vec<EntryChange>,
-    /// Omitted paths, sorted by path bytes. The node of the baseline remains in force there.
+    /// Omitted paths, sorted by path bytes. At these paths the result keeps the entries of the
+    /// baseline.
     pub omitted: Vec<Omitted>,
     /// Directories of the baseline that no longer exist, sorted. Their former contents are in
     /// `entries`.

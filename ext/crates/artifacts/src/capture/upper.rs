@@ -30,7 +30,7 @@ pub fn capture(
     read_changes(lower, upper, rules, limits, Merge::Over, u64::MAX)
 }
 
-/// Implements both kinds of capture. `most` limits the number of changes.
+/// Reads the changes for [`capture`] and `capture_difference`. `most` limits their number.
 pub(super) fn read_changes(
     lower: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,

@@ -1,7 +1,8 @@
 //! The payload of each digest in a trace; no other module defines these payloads.
 //!
-//! Source: seed contract §6.4. Members of the wrong type are omitted, as in the public system;
-//! the validator reports missing members.
+//! The payloads equal those of the public system
+//! (docs/decisions/05-bundle-with-canonical-digests.md). Members of the wrong type are omitted, as
+//! in that system; the validator reports missing members.
 
 use crate::canonical::{CanonicalError, OverLimit};
 use crate::digest::episode_digest;

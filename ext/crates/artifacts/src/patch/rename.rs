@@ -1,7 +1,7 @@
 //! Rename detection: only on request, only between regular files.
 //!
-//! Invariants: a path takes part in at most one rename. The result depends only on the changes.
-//! The amount of work is bounded.
+//! Invariants: a path takes part in at most one rename. The result depends only on the changes. The
+//! number of compared pairs has a limit.
 
 use crate::capture::{Change, MountChanges, Node};
 use crate::digest::sha256;

@@ -1,8 +1,8 @@
 //! Line hunks with three lines of context.
 //!
 //! Invariants: only LF ends a line, so CR and mixed line endings are content. A last line without
-//! LF is marked. The cost is bounded, because the algorithm prefers a longer edit script to a
-//! longer search on difficult inputs.
+//! LF is marked. The running time is limited: on difficult inputs the algorithm accepts a longer
+//! edit script instead of searching longer.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 use std::collections::HashMap;

@@ -73,8 +73,8 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
             | FileType::Unknown => Current::Unknown,
         },
         Err(Errno::NOENT | Errno::NOTDIR) => Current::Absent,
-        // The same change replaces the link in the path, and the link is compared as a separate
-        // entry.
+        // A parent of this path is a link that the same change replaces, so nothing can exist at
+        // this path. The link has an entry of its own, which is compared separately.
         Err(Errno::LOOP) if replaces_link_above(&path, entry, changed) => Current::Absent,
         Err(Errno::LOOP | Errno::XDEV) => return Some("reached through a link"),
         Err(_) => return Some("unreadable"),

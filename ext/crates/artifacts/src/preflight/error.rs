@@ -37,7 +37,7 @@ pub enum PreflightError {
     /// The manifest differs from the reviewed one.
     #[error("the bundle changed after it was reviewed; review it again")]
     Changed,
-    /// The signature does not satisfy the requested rule.
+    /// The signature does not satisfy the rule that the caller requested.
     #[error(
         "the bundle is not signed by this host or a key the site names; run it here, or add the key"
     )]

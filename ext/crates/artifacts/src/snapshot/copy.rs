@@ -69,7 +69,7 @@ pub fn snapshot_layer(
     Ok(copy.kept)
 }
 
-/// Source directories for one directory of the result.
+/// Directories that are merged into one directory of the result.
 #[derive(Clone, Copy)]
 struct Sides<'d> {
     upper: Option<&'d Dir>,
@@ -163,7 +163,9 @@ impl Copy<'_> {
                         shape.opaque = opaque(&hidden, &path)?;
                         Some(hidden)
                     }
-                    // The lower entry hid the source, and the upper directory deleted that entry.
+                    // The entry in the guest's snapshot layer hid the source's entry. The guest
+                    // deleted that layer entry and created this directory, which must therefore
+                    // hide the source's entry as well.
                     (Some(_), Some(_)) => {
                         shape.opaque = true;
                         None
@@ -189,7 +191,8 @@ impl Copy<'_> {
                 };
                 self.enter(sides, to, name, &path, shape, depth)
             }
-            // The entry was listed and has disappeared since.
+            // The entry was listed and has disappeared since, so a program is still writing in the
+            // guest.
             _ => Err(LayerSnapshotError::Moving),
         }
     }

@@ -3,9 +3,9 @@
 //!
 //! A snapshot layer is an overlay *lower* directory: it has the files and links of the upper
 //! directory, a whiteout for each deletion, and the opaque attribute on each directory that
-//! replaced another one. If the guest itself started on a snapshot layer, the new snapshot merges
-//! both, so a snapshot layer always lies directly on the mount's source, however many generations
-//! there were.
+//! replaced another one. If the guest itself started on a snapshot layer, the new layer merges that
+//! layer and the guest's upper directory. A snapshot layer therefore always lies directly on the
+//! mount's source, however many generations there were.
 //!
 //! Invariants: all access is by descriptor beneath the two directories. Special files of the
 //! guest are never opened; a whiteout replaces each and the result lists it. Modes are reduced to

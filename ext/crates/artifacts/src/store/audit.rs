@@ -150,8 +150,8 @@ impl AuditLog {
         Ok(Appended { entry, anchor })
     }
 
-    /// Reads and verifies the whole chain and returns the entries of a window. `stored_anchors`
-    /// holds anchors that earlier appends returned, by key id.
+    /// Reads and verifies the whole chain and returns the selected entries. `stored_anchors` holds
+    /// anchors that earlier appends returned, by key id.
     pub fn read(
         &self,
         window: AuditWindow,
@@ -219,8 +219,9 @@ impl AuditLog {
                 lock(file, FlockOperation::LockShared)?;
             }
             let anchors = self.anchor.read(stored_anchors)?;
-            // The first append may have created both files since the open. A removed log is still
-            // missing in the second attempt.
+            // The log was missing, but its anchor exists now: the first append may have created
+            // both after the attempt to open the log. A log that was removed is still missing in
+            // the second attempt.
             if file.is_none() && anchors.has_file() && again {
                 again = false;
                 continue;

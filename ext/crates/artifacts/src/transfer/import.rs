@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 
-/// Treatment of a different stored bundle of the same run.
+/// What an import does if a different bundle of the same run is stored already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Replace {
     /// Refuse the import; the stored bundle remains.
@@ -27,7 +27,7 @@ pub struct ImportRules {
     pub expected_artifact_id: Option<String>,
     /// Required content digest as its hexadecimal value.
     pub expected_content_digest: Option<String>,
-    /// Treatment of a different stored bundle of the same run.
+    /// What the import does if a different bundle of the same run is stored already.
     pub replace: Replace,
     /// Trusted keys, used only for the reported verdict. An import never adds trust.
     pub trusted: TrustedKeys,

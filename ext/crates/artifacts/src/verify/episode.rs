@@ -1,4 +1,4 @@
-//! Step 12: episode traces, checked with the trace validator.
+//! Step 12 of a verification: episode traces, checked with the trace validator.
 
 use super::files::Session;
 use crate::episode::{TraceIssue, validate_episode_trace};

@@ -1,4 +1,4 @@
-//! Steps 10 and 11: statements of metadata and review about the files.
+//! Steps 10 and 11 of a verification: what metadata and review state about the files.
 
 use super::files::Session;
 use super::shape::text;

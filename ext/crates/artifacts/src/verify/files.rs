@@ -106,7 +106,7 @@ impl<'d> Session<'d> {
             .collect()
     }
 
-    /// Runs steps 3 to 7.
+    /// Runs steps 3 to 7 of the verification: checks of the listed files.
     pub(super) fn check_files(&mut self) {
         for row in self.rows() {
             let field = format!("manifest.files[{}].path", row.index);
@@ -295,7 +295,7 @@ impl<'d> Session<'d> {
         }
     }
 
-    /// Runs steps 8 and 9.
+    /// Runs steps 8 and 9 of the verification: checks of the bundle's identity.
     pub(super) fn check_identity(&mut self) {
         let Some(content) = self.manifest.get("contentDigest").cloned() else {
             return;

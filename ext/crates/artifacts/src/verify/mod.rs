@@ -1,9 +1,10 @@
-//! The bundle verifier: every rule of the seed contract §2, and the attestation.
+//! The bundle verifier: every rule of the public system's bundle format
+//! (docs/decisions/05-bundle-with-canonical-digests.md), and the attestation.
 //!
 //! Invariants: all violations are reported, not only the first. Documents are parsed strictly.
 //! Files are opened beneath the bundle without following links and hashed during the read, and
-//! later rules use the same bytes. The amount of data read is limited. Both identities are
-//! accepted: content digest v1, and the file list digest that the public system uses now.
+//! later rules use the same bytes. The amount of data read is limited. A bundle may be identified
+//! by content digest v1, or by the file list digest that the public system uses now.
 
 mod cases;
 mod episode;

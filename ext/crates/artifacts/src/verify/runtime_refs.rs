@@ -1,4 +1,4 @@
-//! Steps 13 and 14: runtime reference manifests and replay reference indexes.
+//! Steps 13 and 14 of a verification: runtime reference manifests and replay reference indexes.
 
 use super::files::Session;
 use super::shape::{digest, file_row, optional_text, text};

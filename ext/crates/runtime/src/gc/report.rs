@@ -9,7 +9,7 @@ use wp_codebox_contracts::SiteId;
 pub enum SizeBudget {
     /// No limit.
     Unlimited,
-    /// Maximum number of bytes on disk.
+    /// Maximum number of bytes on disk, for all settled runs together.
     Bytes(u64),
 }
 
@@ -49,7 +49,7 @@ pub enum GcMode {
 /// Rules of a collection.
 #[derive(Debug, Clone, Copy)]
 pub struct GcRules {
-    /// Maximum age of the record of a settled run.
+    /// Age above which the record of a settled run is removed.
     pub max_age: Duration,
     /// Maximum total size of the remaining settled runs.
     pub budget: SizeBudget,
@@ -146,7 +146,7 @@ pub struct GcRetained {
 /// Report of a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GcReport {
-    /// Number of dead runs that received their terminal record.
+    /// Number of dead runs whose terminal record this collection wrote.
     pub settled: usize,
     /// Number of live runs.
     pub alive: usize,
@@ -158,7 +158,7 @@ pub struct GcReport {
     pub removed: Vec<GcItem>,
     /// Items that could not be removed.
     pub failed: Vec<GcFailure>,
-    /// Items retained for another reason than age and size of settled runs; one row per kind.
+    /// Items retained for a reason other than the age and size of settled runs; one row per kind.
     pub stayed: Vec<GcRetained>,
 }
 

@@ -31,7 +31,7 @@ pub struct SnapshotFacts {
     pub run_id: RunId,
     /// Site of the sandbox.
     pub site: SiteId,
-    /// WordPress template below the layers.
+    /// WordPress template that lies below the snapshot's layers.
     pub template: SnapshotTemplate,
     /// Mounts of the sandbox.
     pub mounts: Vec<SnapshotMount>,
@@ -46,7 +46,7 @@ pub struct LayerSource<'f> {
     pub name: String,
     /// Upper directory of the overlay.
     pub upper: BorrowedFd<'f>,
-    /// Snapshot layer that the guest started on, if any.
+    /// Layer of the snapshot that the guest was started from, if any.
     pub below: Option<BorrowedFd<'f>>,
 }
 

@@ -1,4 +1,5 @@
-//! The document of a snapshot, and the verification of its layers against the digests in it.
+//! `snapshot.json`, the document that describes a snapshot, and the verification of the snapshot's
+//! layers against the digests in it.
 
 use super::error::{SnapshotError, io};
 use rustix::fs::{Mode, OFlags};
@@ -13,7 +14,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{SandboxSnapshot, Sha256Hex, schema_id};
 
-/// File name of the document.
+/// Name of the file that describes a snapshot.
 pub(super) const DOCUMENT: &str = "snapshot.json";
 /// Maximum size of a document in bytes.
 const LARGEST_DOCUMENT: u64 = 1024 * 1024;
@@ -25,7 +26,7 @@ pub(super) fn list_name(layer: &str) -> String {
     format!("{layer}.jsonl")
 }
 
-/// Reads the document of a snapshot and verifies its digest.
+/// Reads `snapshot.json` of a snapshot and verifies its digest.
 pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, SnapshotError> {
     let invalid = |why: &str| SnapshotError::Invalid {
         id: id.to_owned(),
@@ -48,7 +49,7 @@ pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, Snapsho
 
 type Verified = (SandboxSnapshot, BTreeMap<String, OwnedFd>);
 
-/// Verifies everything against the digests.
+/// Verifies the document and all layers of a snapshot against their digests.
 pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
     let snapshot = document(path, id)?;
     let invalid = |why: String| SnapshotError::Invalid {

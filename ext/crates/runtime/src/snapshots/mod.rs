@@ -31,7 +31,8 @@ pub(crate) const SNAPSHOTS: &str = "snapshots";
 pub(crate) const UNFINISHED: &str = ".new-";
 /// Name prefix of a snapshot being removed, before its id.
 pub(crate) const REMOVED: &str = ".old-";
-/// Semantics of the snapshots: stored state, not steps to repeat.
+/// Value of `semantics` in a snapshot's document: the snapshot is stored state, not a list of steps
+/// to repeat.
 pub const SNAPSHOT_SEMANTICS: &str = "runtime-state-artifact";
 /// The snapshots in one directory.
 #[derive(Debug, Clone)]
@@ -183,7 +184,7 @@ pub struct Removal<'s> {
 }
 
 impl Removal<'_> {
-    /// Takes the snapshot off the list with one rename, then deletes its files.
+    /// Hides the snapshot from the list with one rename, then deletes its files.
     pub fn finish(self) -> Result<(), SnapshotError> {
         let root = &self.shelf.root;
         let hidden = root.join(format!("{REMOVED}{}", self.id));

@@ -73,7 +73,8 @@ fn created_snapshot_is_complete_and_found_by_name_or_id() {
     assert_eq!(one.total_bytes, 4);
     assert_eq!(place.names().len(), 2);
     let listed = place.shelf.list(SnapshotScope::Run(&run(1)));
-    // Both may be created in the same millisecond; then their random ids decide the order.
+    // The two snapshots may be created in the same millisecond; then their random ids decide the
+    // order.
     let mut made = [one.clone(), two.clone()];
     made.sort_by_key(|snapshot| (snapshot.created_at.clone(), snapshot.id.clone()));
     assert_eq!(listed, made);
@@ -128,7 +129,7 @@ fn snapshot_being_removed_cannot_be_opened() {
     assert!(place.names().is_empty());
 }
 
-/// Two concurrent removals: both have found the snapshot when the first removes it.
+/// Two removals of one snapshot run concurrently: each has found it before the first removes it.
 #[test]
 fn snapshot_removed_before_lock_is_not_found() {
     let place = Place::new();

@@ -25,14 +25,14 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// Reconnection delay for clients of server-sent events, in milliseconds.
 const RETRY: u32 = 1000;
 
-/// Sends the events as replies, then a final reply with the position reached.
+/// Sends the events as replies, then a final reply with the sequence number of the last sent event.
 pub(super) async fn lines(wanted: &EventsRequest, replies: &mut Replies, handles: &ControlHandles) {
     let cursor = stream(wanted, replies, handles).await;
     let answer = json!({"cursor": cursor});
     replies.send(&LiveReply::Answer { answer }).await;
 }
 
-/// Sends the journal as server-sent events; returns the final state of the reader.
+/// Sends the journal as server-sent events. Returns whether the client still reads.
 pub(super) async fn server_sent(
     wanted: &EventsRequest,
     mut client: SseClient,

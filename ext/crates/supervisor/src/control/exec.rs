@@ -23,16 +23,17 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{ExecutionEnd, kernel_error};
 
-/// Read size in bytes.
+/// Number of bytes of one read.
 const CHUNK: usize = 32 * 1024;
-/// Limit of queued reply bytes; beyond it the program's output is not read.
+/// Maximum number of bytes in the reply queue; while it is reached, the program's output is not
+/// read.
 const QUEUE: usize = 512 * 1024;
 /// Idle time after which an incomplete line is sent to the client.
 const FLUSH_DELAY: Duration = Duration::from_millis(20);
 /// Interval of checks for a disconnected client while nothing is read from its socket.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest output that is read from one stream after the program has ended: the capacity of a pipe.
-/// Any excess comes from a background process and is dropped.
+/// Maximum number of bytes read from one stream after the program has ended: the capacity of a
+/// pipe. Any further output comes from a background process and is dropped.
 const DRAIN_LIMIT: usize = 1024 * 1024;
 /// Time between SIGHUP and SIGKILL for a program on a terminal.
 const GRACE: Duration = Duration::from_secs(2);
@@ -45,7 +46,8 @@ pub(super) async fn converse(
     mut replies: Replies,
     handles: &ControlHandles,
 ) {
-    // The shutdown of the run waits briefly for this follower, so that its final bytes are sent.
+    // This run's shutdown waits briefly for journal followers. Registering here makes it wait until
+    // the final bytes of this conversation are sent.
     let _follower = handles.queue.follow();
     let (answer, answered) = oneshot::channel();
     let (disconnect, flow) = (exec.disconnect, exec.stdin);
@@ -106,7 +108,8 @@ enum Client {
     Gone,
 }
 
-/// Output that waits for a permit of the journal queue. The future keeps its position in the queue.
+/// Output that waits for a permit, i.e. for free space in the journal queue. The future keeps its
+/// position among the waiting producers.
 struct Pending<'a> {
     stream: OutputStream,
     bytes: Vec<u8>,
@@ -182,8 +185,8 @@ impl Conversation<'_> {
             }
         };
         let dropped = self.drain().await;
-        // Queued before the final reply, because journal and status must not depend on a reading
-        // client.
+        // Queued before the final reply is sent: journal and status must be complete even if the
+        // client never reads the reply.
         let _ = self.handles.queue.put(QueuedRequest::Drained {
             id: self.id.clone(),
         });
@@ -242,7 +245,8 @@ impl Conversation<'_> {
         }
     }
 
-    /// Marks the client as gone and ends or releases its program.
+    /// Marks the client as gone. Then kills its program or lets it continue, as the client
+    /// requested when it started the program.
     fn handle_disconnect(&mut self) {
         if self.client == Client::Gone {
             return;
@@ -251,8 +255,8 @@ impl Conversation<'_> {
         self.replies.close();
         match (self.disconnect, &self.terminal) {
             (Disconnect::Leave, _) => self.stdin.end(),
-            // Standard input stays open until the kill is carried out: at end of file the program
-            // would treat truncated input as complete.
+            // Standard input stays open until the kill is carried out: if it were closed, the
+            // program would see end of file and treat truncated input as complete.
             (Disconnect::End, Some(_)) => {
                 self.signal(libc_signal("HUP"));
                 self.kill_at = Some(Instant::now() + GRACE);

@@ -1,4 +1,4 @@
-//! Handles on the run that the control thread uses.
+//! The parts of a run that the control thread may change or read.
 
 use crate::outbox::CallerAttachment;
 use crate::parent::Answers;
@@ -9,7 +9,7 @@ use wp_codebox_contracts::{CancelDetails, CancellationNote, RunId};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, now_rfc3339};
 
-/// Shared state of the run that the control thread may change or read.
+/// The parts of a run that the control thread may change or read.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlHandles {
     pub run_id: RunId,
@@ -25,7 +25,8 @@ pub(crate) struct ControlHandles {
     pub run_dir: PathBuf,
 }
 
-/// Longest recorded actor and reason of a cancel request, in characters.
+/// Maximum length of the recorded actor and of the recorded reason of a cancel request, in
+/// characters.
 const WISH: usize = 500;
 
 impl ControlHandles {

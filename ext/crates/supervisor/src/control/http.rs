@@ -23,9 +23,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wp_codebox_contracts::{EventProjection, EventsRequest, Follow, last_event_id};
 
-/// Largest number of header lines.
+/// Maximum number of header lines.
 const HEADERS: usize = 64;
-/// Longest header line in bytes.
+/// Maximum length of a header line, in bytes.
 const LINE: usize = 8 * 1024;
 /// Time limit for reading the request head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
@@ -79,8 +79,8 @@ pub(super) async fn answer(
     .await;
 }
 
-/// Answers one request. `follow` sends the events, allows the client `reading` for each, and
-/// returns the final state of the reader.
+/// Answers one request. `follow` sends the events, waits at most `reading` for the client to read
+/// each event, and returns whether the client still reads.
 async fn serve<F, R>(head: Vec<u8>, half: OwnedWriteHalf, reading: Duration, follow: F)
 where
     F: FnOnce(EventsRequest, SseClient) -> R,
@@ -113,7 +113,8 @@ where
     let events = async {
         match asking.recv().await {
             Some((wanted, client)) => follow(wanted, client).await,
-            // The request was rejected: hyper closes the connection after the response.
+            // The request was rejected. `Reading` lets hyper send the response before it closes the
+            // connection.
             None => ReaderState::Reading,
         }
     };

@@ -1,5 +1,5 @@
-//! Line reader and reply writer of a control connection. A line is bounded in length; a line that
-//! was cut ends the conversation.
+//! Line reader and reply writer of a control connection. A line has a maximum length. After a line
+//! that was sent only in part, nothing more is sent on the connection.
 
 use bytes::{Buf, BytesMut};
 use std::io;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, MAX_LIVE_LINE};
 
-/// Time limit for a client to read one line; after it the client gets no further line.
+/// Maximum time that a client may take to read one line. A slower client gets no further line.
 pub(super) const READING: Duration = Duration::from_secs(20);
 
 /// Reader of the client's lines.
@@ -72,11 +72,11 @@ pub(super) struct Replies {
     state: ReaderState,
 }
 
-/// State of the client as a reader.
+/// Whether the client still reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReaderState {
     Reading,
-    /// The client did not read in time: a reply was cut.
+    /// The client did not read in time, so it has received only a part of a reply.
     TimedOut,
     Gone,
 }
@@ -99,8 +99,8 @@ impl Replies {
         self.bytes(&line_of(reply)).await;
     }
 
-    /// Converts to a queue for a program's replies, which have no time limit. No line may have been
-    /// cut before.
+    /// Converts the writer to a queue for a program's replies, which has no time limit. No line may
+    /// have been sent only in part before.
     pub(super) fn into_queue(self) -> ReplyQueue {
         ReplyQueue {
             gone: self.state != ReaderState::Reading,
@@ -114,8 +114,8 @@ impl Replies {
         self.half
     }
 
-    /// Writes bytes, unless an earlier line was cut: the client would read them as part of that
-    /// line.
+    /// Writes bytes, unless an earlier line was sent only in part: the client would take the bytes
+    /// for the rest of that line.
     pub(super) async fn bytes(&mut self, bytes: &[u8]) {
         if self.state != ReaderState::Reading {
             return;
@@ -132,9 +132,9 @@ impl Replies {
     }
 }
 
-/// Queue of replies that waits for a slow reader as long as it stays connected. The conversation
-/// queues lines and keeps reading its client; it stops reading the program's output while the queue
-/// is too long.
+/// Queue of replies to one client. It waits for a slow client as long as the client stays
+/// connected. Meanwhile the client's own lines are still read, but the program's output is not read
+/// while the queue is too long.
 pub(super) struct ReplyQueue {
     half: OwnedWriteHalf,
     out: BytesMut,

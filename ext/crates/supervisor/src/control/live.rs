@@ -9,7 +9,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, unknown_member,
 };
 
-/// Longest name of an actor, in characters.
+/// Maximum length of an actor's name, in characters.
 const ACTOR: usize = 200;
 
 /// Parses a first line as a call.
@@ -96,7 +96,7 @@ pub(super) async fn converse(
     }
 }
 
-/// Waits for the answer while the client is connected. A request that has started is carried out
+/// Waits for the answer while the client is connected. A request that has been started is completed
 /// even if the client disconnects.
 async fn wait<T>(
     mut answered: oneshot::Receiver<Result<T, ErrorBody>>,

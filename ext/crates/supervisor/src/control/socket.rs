@@ -28,9 +28,10 @@ use wp_codebox_contracts::{
 use wp_codebox_control::ControlSocket;
 use wp_codebox_runtime::{CancelReason, kernel_error};
 
-/// Limit of connections whose first line is awaited; further clients wait in the listen backlog.
+/// Maximum number of connections whose first line has not arrived yet; further clients wait in the
+/// listen backlog.
 const CONVERSATIONS: usize = 64;
-/// Limit of conversations after the first line; further ones are refused.
+/// Maximum number of conversations after the first line; further ones are refused.
 const LIVE: usize = 128;
 /// Time limit for a client's first line and for the reply to a frame.
 const FIRST_LINE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -129,7 +130,7 @@ fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
     }
 }
 
-/// Kind of a first line.
+/// What the first line of a connection is.
 enum FirstLine {
     Cancelled(RunCancellation),
     Live(Box<LiveCall>),

@@ -1,5 +1,5 @@
-//! Buffer and flow control of a program's standard input: what the client sent and the program did
-//! not read yet.
+//! Buffer and flow control for a program's standard input: the bytes that the client has sent and
+//! the program has not read yet.
 
 use base64::Engine;
 use bytes::{Buf, BytesMut};
@@ -10,11 +10,12 @@ use wp_codebox_contracts::{LiveReply, StdinFlow};
 
 /// Buffer size in bytes, and the credit of a client that uses flow control.
 const INPUT: usize = 1024 * 1024;
-/// Size of one grant: a grant for each small write would double the number of lines.
+/// Number of bytes of one grant. If each small write were granted separately, the number of lines
+/// would double.
 const GRANT: usize = INPUT / 4;
 
-/// Error for input that cannot be passed on. The program must not treat the earlier input as
-/// complete.
+/// Input of the client cannot be passed on to the program. The program must then not treat the
+/// input that it has received as complete.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InvalidInput;
 
@@ -22,7 +23,7 @@ pub(super) struct InvalidInput;
 #[derive(Debug)]
 struct Window {
     open: usize,
-    /// Bytes that the program has read and that are not granted again yet.
+    /// Number of bytes that the program has read and that were not granted to the client again yet.
     owed: usize,
 }
 
@@ -40,9 +41,9 @@ impl Window {
         Ok(())
     }
 
-    /// Counts bytes that the program read and returns the credit to grant now. Grants come in units
-    /// of [`GRANT`]; a client without credit has [`INPUT`] bytes in the buffer, so the program
-    /// reaches the next grant without further input.
+    /// Counts bytes that the program read and returns the credit to grant now, a multiple of
+    /// [`GRANT`]. A client that has used up its credit has [`INPUT`] bytes in the buffer, so the
+    /// program reaches the next grant without further input.
     fn taken(&mut self, bytes: usize) -> Option<usize> {
         self.owed += bytes;
         (self.owed >= GRANT).then(|| {
@@ -59,7 +60,7 @@ pub(super) struct Stdin {
     waiting: BytesMut,
     /// Whether to close standard input once the buffer is written.
     ends: bool,
-    /// Present only for a client that uses flow control.
+    /// Flow control; absent for a client that does not use it.
     window: Option<Window>,
 }
 
@@ -83,13 +84,13 @@ impl Stdin {
         }
     }
 
-    /// Returns the first credit reply.
+    /// Returns the reply that gives the client its first credit; `None` without flow control.
     pub(super) fn opening(&self) -> Option<LiveReply> {
         self.window.as_ref().map(|window| credit(window.open))
     }
 
-    /// Returns whether the buffer has space for a line of the client. With flow control it always
-    /// has, so that a signal queued behind input is still read.
+    /// Returns whether the buffer has space for another line of the client. With flow control it
+    /// always has, so that the supervisor also reads a signal that the client sends after input.
     pub(super) fn has_room(&self) -> bool {
         self.window.is_some() || self.waiting.len() < INPUT
     }
@@ -115,8 +116,8 @@ impl Stdin {
         Ok(())
     }
 
-    /// Marks the input as complete. On a terminal the client types the end-of-file character
-    /// instead.
+    /// Marks the input as complete. Has no effect on a terminal, where the client types the
+    /// end-of-file character instead.
     pub(super) fn end(&mut self) {
         self.ends = true;
         self.settle();

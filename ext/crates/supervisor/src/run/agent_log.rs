@@ -1,18 +1,19 @@
-//! Log of the agent loop for the bundle: turns and tool calls, with a bound on their total size.
+//! Log of the agent loop for the bundle: turns and tool calls, up to a maximum total size.
 //!
-//! Each row arrives redacted and bounded. This module bounds all rows together: beyond the limits
-//! it drops texts first and rows next, and the documents state how many were dropped.
+//! Each row arrives redacted and with a limited length. This module limits the size of all rows
+//! together: beyond the limits it drops texts first and rows next, and the bundle's documents state
+//! how many were dropped.
 
 use serde_json::{Value, json};
 use wp_codebox_agent::{CallRecord, Ended, TurnRecord};
 use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_contracts::{ModelUsage, schema_id};
 
-/// Limit for the text of all turns, in bytes.
+/// Maximum total size of the text of all turns, in bytes.
 const TEXT: usize = 1024 * 1024;
-/// Limit for arguments and results of all calls, in bytes.
+/// Maximum total size of the arguments and results of all calls, in bytes.
 const CALLS: usize = 4 * 1024 * 1024;
-/// Largest number of rows of each kind.
+/// Maximum number of turns, and of calls.
 const ROWS: usize = 4096;
 /// Redaction policy that was applied to texts before they reach this module.
 const REDACTION: &str = "known-secrets-and-token-forms";
@@ -24,7 +25,7 @@ pub(super) enum ToolType {
     Sandbox,
     /// The parent process.
     Parent,
-    /// None: the run has no tool of this name.
+    /// No executor: the run has no tool of this name.
     Unknown,
 }
 
@@ -44,7 +45,7 @@ struct CallRow {
     call_id: String,
     tool: String,
     status: &'static str,
-    /// Row in the form of the tool call transcript.
+    /// Row of the tool call transcript.
     row: Value,
 }
 

@@ -11,7 +11,7 @@ use wp_codebox_agent::{Ended, Ending};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::now_rfc3339;
 
-/// Execution id and command name of the loop.
+/// Execution id and command name of the agent loop.
 const AGENT: &str = "agent";
 
 /// Output stream of the loop's execution.

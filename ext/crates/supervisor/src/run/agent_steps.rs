@@ -1,4 +1,4 @@
-//! Readable steps of an agent whose preset describes its JSON output lines.
+//! Turns the JSON output lines of an agent into readable steps, by rules of the agent's preset.
 //!
 //! The steps are shown in addition to the raw output: journal, transcript and bundle contain every
 //! byte. Output arrives in chunks of any size; a line is parsed when it is complete.
@@ -7,9 +7,10 @@ use wp_codebox_contracts::PresetStep;
 use wp_codebox_contracts::terminal_text::plain_json;
 use wp_codebox_policy::{Redactor, step_text};
 
-/// Longest line that is parsed as JSON; bounds the memory for a line without a newline.
+/// Maximum length of a line that is parsed as JSON; limits the memory that a line without a newline
+/// needs.
 const LINE_BYTES: usize = 256 * 1024;
-/// Number of bytes shown of a longer line.
+/// Number of bytes that are shown of a line longer than [`LINE_BYTES`].
 const HEAD_BYTES: usize = 1_000;
 
 /// Step parser for the standard output of one execution.

@@ -1,6 +1,7 @@
 //! Builds the run attestation: the isolation that the policy requires and that each guest observed.
 //!
-//! A pure function. The bundle's signature covers the document like every other file.
+//! [`document`] is a pure function. The bundle's signature covers the attestation like every other
+//! file.
 
 use serde_json::Value;
 use wp_codebox_artifacts::EvidenceDocument;

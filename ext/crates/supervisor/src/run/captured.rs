@@ -61,7 +61,7 @@ pub(super) fn capture_all(
         .collect()
 }
 
-/// Returns whether the changes of a mount are not part of the result.
+/// Returns whether the recipe excludes the changes of a mount from the result.
 fn unwanted(context: &RunContext<'_>, index: usize) -> bool {
     let target = context.mounts[index].mount.target.as_str();
     let workflow = context.prepared.request.workflow.iter();

@@ -20,7 +20,7 @@ const CHECK_TAIL: usize = 4 * 1024;
 pub(super) struct Checked {
     pub reports: Vec<CheckReport>,
     pub stopped: Option<Stop>,
-    /// Isolation that the guest's probes observed; `None` when no guest ran.
+    /// Isolation that the probes in the checking guest observed; `None` when no guest ran.
     pub isolation: Option<IsolationReport>,
     /// Audit of the process wrapper around the launcher; empty when no guest was needed.
     pub outer: Vec<SandboxAudit>,
@@ -120,7 +120,7 @@ fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result
     let run = guest.run;
     let deadline = match &run.prepared.request.hold {
         None => run.clock.deadline,
-        // The time that a sandbox was held does not count against its checks.
+        // The time for which the sandbox was held for clients does not count against the checks.
         Some(_) => Instant::now() + Duration::from_millis(run.prepared.limits.wall_clock_ms),
     };
     for line in &run.prepared.request.checks {

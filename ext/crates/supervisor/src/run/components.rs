@@ -1,7 +1,8 @@
 //! Checks and opens components and agent bundles on the host and mounts them into a guest.
 //!
-//! A component passes the same checks as a mount. The host finds its entry file through the open
-//! directory and names it to the guest, so the guest does not search.
+//! A component is code of the host that the guest's WordPress loads, such as a plugin. It passes
+//! the same checks as a mount. The host finds the component's entry file through the open directory
+//! and tells the guest its name, so the guest does not search.
 
 use super::generated;
 use super::sources::{OpenMount, OpenStaged, Shown, open_file, open_source};
@@ -17,12 +18,12 @@ use wp_codebox_policy as policy;
 
 /// Guest directory of staged agent bundles.
 const BUNDLES: &str = "/run/codebox/staged/agent-bundles";
-/// Limit of files that are searched for a plugin header.
+/// Maximum number of files that are searched for a plugin header.
 const MAX_NAMES: usize = 500;
 /// Number of bytes in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
 
-/// A component whose directory is open and permitted.
+/// A component whose directory has been opened and may be shown to the guest.
 #[derive(Debug)]
 pub(crate) struct OpenComponent {
     pub component: Component,
@@ -76,7 +77,8 @@ pub(super) fn open(
             error.with("component", component.slug.as_str())
         })?;
         let entry = match made {
-            // The directory is created later and cannot be searched yet.
+            // The component's directory is generated later, so its entry file cannot be searched
+            // yet.
             Some(_) => Ok(String::new()),
             None => entry(source.as_fd(), component),
         };

@@ -16,7 +16,7 @@ use wp_codebox_policy::Redactor;
 use wp_codebox_proxy::mail::Mailbox;
 use wp_codebox_runtime::{Call, Cancellation, GuestMount, RunDir};
 
-/// Start time of the request and deadline of the run.
+/// Time of the caller's request and deadline of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub asked: Instant,
@@ -38,7 +38,7 @@ pub(super) struct RunContext<'a> {
     pub staged: Vec<StagedFile>,
     pub clock: Clock,
     pub cancellation: &'a Arc<Cancellation>,
-    /// Parent that executes tools outside the guest.
+    /// The caller's process, which executes tools outside the guest.
     pub parent: &'a dyn Parent,
     pub redactor: &'a Redactor,
     /// Mails that the guests sent.

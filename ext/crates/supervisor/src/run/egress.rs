@@ -22,7 +22,7 @@ use wp_codebox_proxy::egress::{
 use wp_codebox_proxy::mail::Mailbox;
 use wp_codebox_runtime::Runtime;
 
-/// Limit of distinct refused requests in the journal and in notices, per guest.
+/// Maximum number of distinct refused requests in the journal and in notices, per guest.
 const LISTED: usize = 16;
 
 /// Prepared egress bridge and mail address of one guest.
@@ -68,7 +68,7 @@ pub(super) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Rea
     .map_err(|e| e.body())
 }
 
-/// Returns the route to the model: for working guests only, never for checking guests.
+/// Returns the bridge's route to the model. Only working guests get one, never checking guests.
 fn model(context: &RunContext<'_>, phase: GuestPhase) -> Result<Option<ModelRoute>, ErrorBody> {
     let prepared = context.prepared;
     let endpoint = match (phase, &prepared.guest_model) {
@@ -216,7 +216,8 @@ fn rows(log: EgressLog, phase: GuestPhase) -> Vec<Value> {
         .collect()
 }
 
-/// Builds the egress log of all guests; `None` when no request could leave them.
+/// Builds the egress log of all guests; `None` if the policy has no network rules, because no
+/// request can leave the guests then.
 pub(super) fn evidence(policy: &RuntimePolicy, rows: &[Value]) -> Option<EvidenceDocument> {
     match policy.network {
         NetworkPolicy::Posture(_) => None,

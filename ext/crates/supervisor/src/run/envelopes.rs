@@ -150,22 +150,23 @@ pub(super) fn agent_result(facts: &Facts<'_>, agent_exit: AgentExit) -> Map<Stri
     object(value)
 }
 
-/// Exit of the agent's process.
+/// How the agent's process exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AgentExit {
-    /// Exit with one of its success codes.
+    /// The agent exited with one of its success codes.
     Success,
     /// Any other exit.
     Failure,
 }
 
-/// Builds `agent-transcript/v1`: bounded, redacted output of every execution and the turns of the
-/// built-in loop.
+/// Builds `agent-transcript/v1`: redacted output of every execution, shortened to a limit, and the
+/// turns of the built-in loop.
 pub(super) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) -> Value {
     let streams = entries.iter().flat_map(|t| [&t.stdout, &t.stderr]);
     let sizes = streams.map(|text| shown::json_size(text)).collect();
     let share = shown::equal_share(sizes, OUTPUT_BYTES);
-    // Reserializing can lengthen numbers, so parsed output has a separate limit.
+    // The parsed output has a limit of its own, because writing parsed JSON again can lengthen
+    // numbers.
     let mut parsed_room = OUTPUT_BYTES;
     let mut executions = Vec::new();
     for (index, t) in entries.iter().enumerate() {
@@ -205,7 +206,7 @@ pub(super) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) 
     Value::Object(document)
 }
 
-/// Author of the changes.
+/// Who made the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worker {
     /// An agent.

@@ -1,9 +1,10 @@
-//! Episodes: the trace of actions in a held sandbox, written while the sandbox runs.
+//! Episodes: the trace of actions in a held sandbox (one kept open for clients after the run's
+//! commands), written while the sandbox runs.
 //!
 //! Every held sandbox has one episode. Each command that a client requests over the control socket
 //! is a step, including a plain command; a command that could not be executed is not a step.
-//! Replacing the guest starts a new trace. A part that would not verify is refused, and the error
-//! is reported.
+//! Replacing the guest starts a new trace. A part with which the trace would not verify is refused,
+//! and the error is reported.
 
 use super::observe;
 use super::recorder::Recorder;
@@ -195,7 +196,7 @@ fn execute(
     let done = session.command(call, timeout)?;
     let mut execution = match session.recorder.evidence.executions.get(before) {
         Some(record) => EpisodeExecution::from(record),
-        // The runner executed the command itself, without a guest process.
+        // The supervisor executed the command itself, without a process in the guest.
         None => EpisodeExecution {
             id: format!("command-{}-{before}", call.command),
             command: call.command.clone(),
@@ -210,10 +211,11 @@ fn execute(
             finished_at: now_rfc3339(),
         },
     };
-    // The command as requested, equal to the one in the action.
+    // Uses the command as the client requested it, which is also the command in the step's action.
     execution.command = call.command.clone();
     execution.args = call.args.clone();
-    // A trace does not contain the members of a guest's document; its text is in `stdout`.
+    // A trace does not contain the members of a JSON document that a guest program printed. Their
+    // text is in `stdout`.
     execution.result = Some(json!({
         "schema": done.result.schema,
         "status": done.result.status,
@@ -245,7 +247,7 @@ pub(super) fn trace(session: &mut Session<'_, '_>) -> Result<Value, ErrorBody> {
     builder.trace().map(|trace| json!(trace)).map_err(refused)
 }
 
-/// Updates the trace after a request that replaced the guest or stored a snapshot.
+/// Updates the trace after a client's request that replaced the guest or stored a snapshot.
 pub(super) fn after(
     session: &mut Session<'_, '_>,
     request: &LiveRequest,

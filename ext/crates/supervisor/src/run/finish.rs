@@ -96,7 +96,7 @@ pub(super) fn bundle(
         write_bundle(&directory, run_id, inputs, context.redactor, signer)
     };
     let write = |inputs: &BundleInputs| match attempt(inputs) {
-        // The recovery bundle may occupy the missing disk space.
+        // The disk is full: removing the recovery bundle may free enough space for this bundle.
         Err(BundleError::NoSpace) if recovery_bundle::discard(context.run_dir) > 0 => {
             attempt(inputs)
         }

@@ -9,10 +9,10 @@ use wp_codebox_backend_native::{
 use wp_codebox_contracts::{Limits, RunId};
 use wp_codebox_runtime::StateDir;
 
-/// Process that removes the cgroup.
+/// Which process removes the cgroup.
 #[derive(Debug)]
 enum Remover {
-    /// This process has the permission.
+    /// This process has the permission to remove it.
     Own,
     /// Root created the cgroup, so a helper process that kept root removes it.
     Reaper(CgroupReaper),
@@ -32,8 +32,8 @@ pub struct RunGroup {
     held: Option<Held>,
 }
 
-/// Creates the cgroup with this process's current permissions. A host without cgroups is not an
-/// error here: the policy decides whether the run may continue.
+/// Creates the run's cgroup with this process's current permissions. A host without cgroups is not
+/// an error here: the policy decides whether the run may continue.
 pub fn make(state: &StateDir, named: Option<&Path>, run_id: &RunId, limits: &Limits) -> RunGroup {
     // Remove cgroups of earlier runs first; only root can remove the ones that root created.
     let _ = reap_cgroups(state);

@@ -84,7 +84,8 @@ pub(super) fn spec(
     })
 }
 
-/// Starts a guest; trusts only the guest's own isolation report.
+/// Starts a guest and checks the isolation that the guest's own probes report. No earlier self-test
+/// replaces this check.
 pub(super) fn guest(
     context: &RunContext<'_>,
     spec: &NativeSpec,

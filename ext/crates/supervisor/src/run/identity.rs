@@ -21,10 +21,10 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{Owner, StateDir};
 
-/// Directories of the state directory that no guest's launcher may open.
+/// Directories of the state directory that are hidden from the launchers of all guests.
 const COVERED: [&str; 1] = ["keys"];
 
-/// Request for an identity.
+/// Which kernel ids the guests of a run should get.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// Requested kind of identity.
@@ -87,16 +87,16 @@ fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
         .with("count", ids.count)
 }
 
-/// Reason why a user's guests do not get a separate uid.
+/// Reason why the guests of an unprivileged user do not get a separate uid.
 enum NotOwn {
     /// All ids are in use; a later attempt can succeed.
     Exhausted(Box<ErrorBody>),
-    /// Permanent reason, as a clause.
+    /// The reason is permanent; the text is a clause.
     Because(String),
 }
 
-/// Limits of the copies that `auto` makes: a larger source costs more time and memory than a caller
-/// expects.
+/// Limits for the copies of mount sources that `auto` makes: copying a larger source takes more
+/// time and memory than a caller expects.
 const COPIED: CaptureLimits = CaptureLimits {
     entries: 5000,
     total_bytes: 256 * 1024 * 1024,
@@ -142,7 +142,8 @@ fn of_user(
     Ok(GuestIdentity::Own(Arc::new(spawner)))
 }
 
-/// Counts the files to copy. An unreadable file is reported later, by the copy itself.
+/// Counts the files that must be copied. An unreadable file is ignored here, because copying it
+/// later reports the error.
 fn small_enough(mounts: &[&mut OpenMount]) -> Result<(), NotOwn> {
     let mut left = COPIED;
     for mount in mounts.iter().filter(|mount| is_directory(&mount.source)) {
@@ -169,7 +170,7 @@ fn ids_of(state: &StateDir) -> KernelIds {
     KernelIds { uid, gid }
 }
 
-/// Uses the runner's own uid if the requested kind allows it.
+/// Lets the guests use the runner's own uid if the requested kind of identity allows that.
 fn fallback(choice: IdentityChoice, why: &str) -> Result<GuestIdentity, ErrorBody> {
     match choice {
         IdentityChoice::Auto | IdentityChoice::Shared => Ok(GuestIdentity::shared(why)),
@@ -256,8 +257,8 @@ fn start(
             ViewState::Refused(_) => {}
             ViewState::Shown => mount.shown = Shown::ByView,
             ViewState::ShownWith(own) => {
-                // The owner of the state directory reads the view as its own, including files of
-                // mode 0600.
+                // In this view the files appear as owned by the owner of the state directory, so
+                // the supervisor can read even files of mode 0600.
                 if let Ok(directory) = reopen(&own) {
                     mount.source = directory;
                     mount.shown = Shown::ByView;
@@ -286,7 +287,7 @@ fn owner_of(directory: &OwnedFd) -> Option<KernelIds> {
     })
 }
 
-/// Returns whether the source is a directory. An archive that is unpacked for the run is not.
+/// Returns whether the source is a directory. An archive that is unpacked for the run is a file.
 fn is_directory(source: &OwnedFd) -> bool {
     fstat(source).is_ok_and(|stat| {
         rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory

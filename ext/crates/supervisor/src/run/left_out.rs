@@ -1,16 +1,16 @@
-//! Reports mount entries that a guest does not see, for the run's result and its events.
+//! Reports the entries of a mount that a guest does not see, for the run's result and its events.
 
 use super::materialise::Materialised;
 use wp_codebox_artifacts::{LeftOut, OmitReason, quote_name};
 use wp_codebox_contracts::{LeftOutEntry, LeftOutReport, MountReport};
 
-/// Largest number of entries of a mount in the result.
+/// Maximum number of entries of a mount in the result.
 const REPORTED: usize = 50;
 
-/// Largest number of entries of a mount in its event.
+/// Maximum number of entries of a mount in its event.
 const ANNOUNCED: usize = 5;
 
-/// Largest number of entries of a mount in its notice.
+/// Maximum number of entries of a mount in its notice.
 const NAMED: usize = 3;
 
 /// Builds the mount reports of a result.

@@ -1,9 +1,9 @@
-//! Selects the isolation level of a run and checks the isolation that its guests report against its
-//! policy.
+//! Selects the isolation level of a run, and checks the isolation that the run's guests report
+//! against the run's policy.
 //!
-//! A self-test selects the level only if the policy allows several; the guest's own report decides.
-//! A guest below the policy's demands is rejected before untrusted code runs; the error names the
-//! isolation axis that failed.
+//! A self-test selects the level only if the policy allows several; what the guest itself reports
+//! decides in the end. A guest below the policy's demands is rejected before untrusted code runs;
+//! the error names the isolation axis (the isolated resource, such as the file system) that failed.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) fn choose_level(
         return Ok(level);
     }
     match policy.minimum_isolation {
-        // The guest's own report will show whether the level holds.
+        // No self-test is needed here: the guest's own report will show whether the level holds.
         IsolationLevel::Full | IsolationLevel::None => return Ok(IsolationLevel::Full),
         IsolationLevel::Reduced => {}
     }
@@ -55,7 +55,7 @@ thread_local! {
     static FORCED: std::cell::Cell<Option<IsolationLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Forces the isolation level for runs of this thread, independent of the host.
+/// Forces the isolation level for runs of this test thread, independent of the host.
 #[cfg(test)]
 pub fn force_for_test(level: IsolationLevel) {
     FORCED.set(Some(level));
@@ -82,7 +82,7 @@ fn with_request(
     })
 }
 
-/// Returns the error for a host that supports neither level.
+/// Returns the error for a host that supports neither `full` nor `reduced`.
 fn below(test: &SelfTest) -> ErrorBody {
     let why = test
         .trials
@@ -96,7 +96,7 @@ fn below(test: &SelfTest) -> ErrorBody {
     explained(error, test)
 }
 
-/// Returns the first axis that falls short of its level.
+/// Returns why the first failing axis in the report does not reach its level.
 fn reason(report: &IsolationReport) -> String {
     report
         .axes
@@ -111,8 +111,8 @@ fn reason(report: &IsolationReport) -> String {
         )
 }
 
-/// Extends the error of a launch that failed because of a missing kernel mechanism with the
-/// self-test's explanation.
+/// Adds the self-test's explanation to an error of a launch that failed because the kernel lacks a
+/// mechanism.
 pub(super) fn explain(
     error: ErrorBody,
     request: &RunRequest,
@@ -197,7 +197,7 @@ fn demands(policy: &RuntimePolicy) -> impl Iterator<Item = (IsolationAxis, Enfor
         .map(|(axis, floor)| (*axis, *floor))
 }
 
-/// Isolation floor that was not reached.
+/// Minimum isolation that the policy demands of one axis and that the guest does not reach.
 struct Missed<'a> {
     axis: IsolationAxis,
     demanded: Enforcement,

@@ -37,8 +37,8 @@ pub(super) fn open(
     runtime: &mut dyn Runtime,
     phase: GuestPhase,
 ) -> Result<Open, ErrorBody> {
-    // An earlier guest of the run reached the mail limit: dropping the socket refuses connections
-    // at once.
+    // If an earlier guest of the run has reached the mail limit, the socket is dropped here, so the
+    // guest's connections are refused at once.
     let socket = runtime.take_mail().filter(|_| !mailbox.counts().ended);
     let server = socket
         .map(|socket| MailServer::start(socket, Arc::clone(&mailbox), phase))
@@ -119,7 +119,8 @@ pub(super) fn evidence(
     (files, Some(list))
 }
 
-/// Returns the list while the run continues, and the content of one message if requested.
+/// Returns the list of messages while the run continues, and the content of one message if
+/// requested.
 pub(super) fn look(
     mailbox: &Mailbox,
     redactor: &Redactor,
@@ -150,14 +151,14 @@ pub(super) fn look(
         Some(ArtifactContent::Bytes(bytes)) => Some(bytes),
         Some(ArtifactContent::Document(_)) | None => None,
     };
-    // As JSON text, control characters would take up to six times as much space on the line.
+    // Base64 limits the size: in JSON text, a control character would take six bytes.
     answer["contentBase64"] = json!(bytes.map(|bytes| STANDARD.encode(bytes)));
     Ok(answer)
 }
 
 /// Filter and settings of a mail inspection.
 pub(super) struct Inspection<'a> {
-    /// Largest number of messages; the newest ones are returned.
+    /// Maximum number of messages; the newest ones are returned.
     pub limit: usize,
     /// Recipient address to filter by.
     pub recipient: Option<&'a str>,
@@ -220,9 +221,9 @@ fn inspected(mail: &Mail, redactor: &Redactor, asked: &Inspection<'_>) -> Option
     Some(redactor.redact_value(row))
 }
 
-/// Largest number of links of one message.
+/// Maximum number of links of one message.
 const LINKS: usize = 10;
-/// Limit of message bytes in one inspection; older messages are left out.
+/// Maximum number of message bytes that one inspection reads; older messages are left out.
 const DOCUMENT: usize = 256 * 1024;
 
 /// Returns the path of a message in the bundle.
@@ -239,10 +240,11 @@ fn sums(counts: MailCounts, listed: usize) -> Value {
     })
 }
 
-/// Number of bytes before the end of a truncated message in which a token may have started.
+/// Number of bytes to drop at the end of a truncated message: the truncation may have cut a token
+/// that started within these bytes.
 const MARGIN: usize = 1024;
 
-/// Longest subject in the list, in characters.
+/// Maximum length of a subject in the list, in characters.
 const SUBJECT: usize = 200;
 
 /// Schema id of a row of the list.
@@ -252,7 +254,8 @@ const SCHEMA: &str = "wp-codebox/mail-message/v1";
 fn content(mail: &Mail, redactor: &Redactor) -> Result<ArtifactContent, &'static str> {
     let bytes = mail.content.as_ref().ok_or("too-many-bytes")?;
     let bytes = match is_truncated(mail) {
-        // A secret that was cut in half could not be recognized, so the text ends before it.
+        // A secret that the truncation cut in half could not be recognized, so the text ends before
+        // it.
         true => &bytes[..redactor.safe_cut(bytes, bytes.len().saturating_sub(MARGIN))],
         false => bytes.as_slice(),
     };
@@ -324,7 +327,7 @@ mod tests {
     fn non_utf8_mail_is_stored_only_if_it_contains_no_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let of = |bytes: &[u8]| content(&mail(Some(bytes), bytes.len() as u64), &redactor);
-        // The bundle redacts text when it is written.
+        // The message is redacted when the bundle is written.
         let text = format!("x {SECRET}");
         assert_eq!(of(text.as_bytes()), Ok(ArtifactContent::Text(text.clone())));
         let latin = [b"\xe4 ", text.as_bytes()].concat();
@@ -400,7 +403,7 @@ mod tests {
         let filler = "ä".repeat(SUBJECT - 3);
         assert_eq!(shown(format!("{filler}{SECRET} and more")), filler);
         assert_eq!(shown(format!("{filler}and more")), format!("{filler}and"));
-        // The bundle redacts it when it is written.
+        // The message is redacted when the bundle is written.
         let short = format!("x {SECRET}");
         assert_eq!(shown(short.clone()), short);
     }

@@ -35,8 +35,8 @@ pub(super) fn write(
     if mask.hidden.is_empty() && git_file.is_none() {
         return Ok(Vec::new());
     }
-    // If whiteouts cannot be created, the layer of a copy is written after a failed attempt that
-    // left its directory in the scratch directory; different names avoid a clash.
+    // Without whiteouts, hiding entries fails and leaves a directory in the scratch directory. The
+    // mount is then copied, and the layer of the copy needs a name of its own.
     let kind = match mask.hidden {
         [] => "git-file",
         _ => "mask",

@@ -29,7 +29,7 @@ pub(super) struct Materialised {
     pub lowers: Vec<HostSource>,
     /// Baseline that changes are compared with: the source or its copy.
     pub baseline: OwnedFd,
-    /// Git repository of the mount in the guest.
+    /// Git repository that the guest gets for the mount.
     pub git: Option<PlannedGit>,
     /// Entries that the guest does not see in any view.
     pub left_out: LeftOut,
@@ -42,7 +42,7 @@ fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> Error
     body.with("target", mount.target.as_str())
 }
 
-/// Scans the source and decides between a view and a copy.
+/// Scans the source and decides whether the guest gets a view of it or a copy.
 pub(super) fn materialise(
     index: usize,
     mut mount: OpenMount,
@@ -56,7 +56,8 @@ pub(super) fn materialise(
         .owners
         .iter()
         .all(|&(uid, gid)| (uid, gid) == (owner.uid, owner.gid));
-    // Without mount namespaces every mount is a copy, and changes are compared with a copy.
+    // The guest can see the directory itself only through a mount. Without mount namespaces every
+    // mount is therefore a copy, and changes are found by comparing with a second copy.
     let visible = match mount.shown {
         Shown::ByPath => reachable(&mount),
         Shown::ByView => true,
@@ -123,7 +124,8 @@ pub(super) fn materialise(
     })
 }
 
-/// Returns the entries that are missing from the mount or from the directory it was generated from.
+/// Returns the entries that the guest does not see: those hidden in the mount, and those left out
+/// when the mount's directory was generated.
 fn with_made(mut left_out: LeftOut, mount: &mut OpenMount) -> LeftOut {
     left_out.hidden.append(&mut mount.left_out);
     left_out
@@ -161,7 +163,7 @@ impl Materialised {
         .map_or(true, |now| now.fingerprint != self.fingerprint)
     }
 
-    /// Digest of the source at the start of the run, over names, inodes, sizes and timestamps.
+    /// Digest of names, inodes, sizes and timestamps in the source at the start of the run.
     pub(super) fn fingerprint(&self) -> &Sha256Hex {
         &self.fingerprint
     }
@@ -175,14 +177,14 @@ impl Materialised {
         }
     }
 
-    /// Returns the names to exclude from the capture.
+    /// Returns the names that the capture of changes excludes.
     pub(super) fn rules(&self) -> ExcludeRules {
         ExcludeRules::new(&self.mount.request.exclude)
     }
 }
 
-/// Writes staged files with read-only permissions to the run's scratch directory, from which the
-/// guest bind-mounts them.
+/// Writes staged files with read-only permissions to the run's scratch directory. The guest's
+/// launcher bind-mounts them from there.
 pub(super) fn write_staged(
     files: &[OpenStaged],
     run_dir: &RunDir,

@@ -83,7 +83,7 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead};
 
-/// A run that has its directory and its journal, so that queries by run id find it.
+/// A run that has its directory and its journal, so that queries by run id can find it.
 #[derive(Debug)]
 pub(crate) struct StartedRun {
     prepared: Prepared,
@@ -92,8 +92,9 @@ pub(crate) struct StartedRun {
     clock: Clock,
 }
 
-/// Creates the directory of a prepared run after settling dead runs; fails if too many runs of the
-/// site are alive. `asked` is when the caller made its request.
+/// Creates the directory of a prepared run after settling dead runs, i.e. writing their final
+/// records. Fails if too many runs of the site are alive. `asked` is the time at which the caller
+/// made its request.
 pub(crate) fn begin(
     prepared: Prepared,
     redactor: &Redactor,
@@ -140,7 +141,8 @@ impl StartedRun {
         self.prepared.request.mode
     }
 
-    /// Creates the queue of requests to the held sandbox; closed if the run holds none.
+    /// Creates the queue of requests to the held sandbox. If the run holds no sandbox, the queue is
+    /// closed.
     pub(crate) fn queue(&self) -> std::io::Result<RequestQueue> {
         let request = &self.prepared.request;
         let queue = RequestQueue::new(match request.hold {
@@ -155,14 +157,14 @@ impl StartedRun {
         &self.run_dir
     }
 
-    /// Settles the run as failed before it could execute.
+    /// Writes a final record that says that the run failed before it could execute.
     pub(crate) fn abandon(self, error: ErrorBody) -> ErrorBody {
         failed(self.run_dir, error, Scratch::Remove)
     }
 }
 
-/// Settles a run without an outcome. If the record cannot be written, the original error is
-/// returned all the same, and a later call settles the run.
+/// Writes the final record of a run that has an error and no outcome. If the record cannot be
+/// written, the given error is returned all the same, and a later call writes the record.
 fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
     let ending = Ending {
         outcome: Outcome::Failed,
@@ -220,7 +222,7 @@ pub(crate) fn execute(
     }
 }
 
-/// Redacts the parts of a result that no other module has redacted.
+/// Redacts those parts of a result that no other module has redacted.
 fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     let text = |text: &mut String| *text = redactor.redact(text).into_owned();
     result.error = result.error.map(|error| redactor.redact_error(error));

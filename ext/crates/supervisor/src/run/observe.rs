@@ -1,8 +1,8 @@
-//! Observations of a held sandbox, which do not change it.
+//! Observations of a held sandbox. Making an observation does not change the sandbox.
 //!
-//! A guest program reports the guest's part, which is untrusted data; the supervisor adds the facts
-//! that it knows itself. Observations contain no host path, and the episode builder removes secrets
-//! before it computes digests.
+//! A guest program reports what only the guest can see, which is untrusted data; the supervisor
+//! adds the facts that it knows itself. Observations contain no host path, and the episode builder
+//! removes secrets before it computes digests.
 
 use super::session::Session;
 use serde_json::{Map, Value, json};
@@ -17,11 +17,11 @@ use wp_codebox_runtime::{Bounds, Call, now_rfc3339};
 
 /// Guest program that observes files and WordPress.
 const PROGRAM: &str = "/opt/codebox/guest/commands/observe.php";
-/// Time limit of one observation.
+/// Time limit for making one observation.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Number of latest events and log lines to return.
+/// Maximum number of events and of log lines to return; the newest ones are returned.
 const EVENTS: usize = 200;
-/// Longest body in bytes.
+/// Maximum size of a response body, in bytes.
 const BODY: usize = 64 * 1024;
 /// Response headers that identify a visitor.
 const PERSONAL: &[&str] = &["set-cookie", "authorization", "www-authenticate"];
@@ -211,7 +211,8 @@ fn browser_result(
     commanded(session, "wordpress.browser-probe", args, left)
 }
 
-/// Returns the document of a registry command, which the policy checks like any other command.
+/// Returns the result document of a registry command that makes the observation. The policy checks
+/// the command like any other.
 fn commanded(
     session: &mut Session<'_, '_>,
     command: &str,

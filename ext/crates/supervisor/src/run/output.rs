@@ -1,15 +1,17 @@
-//! Redacts the output of an execution on its way to the journal, in bounded, whole lines.
+//! Redacts the output of an execution on its way to the journal, in whole lines of limited length.
 //!
-//! A secret must be found even if two reads split it, so text after the last newline is held back;
-//! a line without a newline is released in pieces that never cut through a match.
+//! A secret must be found even if it is split over two reads. Text after the last newline is
+//! therefore held back until more output arrives. A line without a newline is released in pieces
+//! that never cut through a match.
 
 use super::retained_output::border;
 use wp_codebox_policy::Redactor;
 
-/// A longer line is released in pieces.
+/// Length in bytes above which a line is released in pieces.
 const HOLD_BYTES: usize = 64 * 1024;
-/// Number of bytes to hold back when a piece is released: longer than any token that is recognized
-/// by its form. A possible beginning of a configured value is held back at any length.
+/// Number of bytes to hold back when a piece is released. It exceeds the length of every token that
+/// is recognized by its form. Bytes that may be the beginning of a configured secret value are held
+/// back at any length.
 const OVERLAP_BYTES: usize = 8 * 1024;
 
 /// Redactor for one stream of one execution.
@@ -52,14 +54,14 @@ impl<'a> StreamRedactor<'a> {
     }
 }
 
-/// Number of bytes of a possible beginning of a configured value that are shown while no further
-/// output arrives: a prompt must not wait for the next key press.
+/// Number of bytes that are shown even if a configured secret value begins with them, when no
+/// further output arrives. A prompt must appear without another key press.
 const GLIMPSE: usize = 3;
 
-/// Redactor for one stream that a person follows live. Lines are shown at once, and an incomplete
-/// line after a short pause. It finds configured values except for their first [`GLIMPSE`] bytes;
-/// it misses a token recognized only by its form that arrives in pieces with pauses. The journal
-/// uses [`StreamRedactor`].
+/// Redactor for one stream that a person follows live. It shows lines at once, and an incomplete
+/// line after a short pause. It finds configured secret values except for their first [`GLIMPSE`]
+/// bytes. It misses a token that is recognized only by its form if the token arrives in pieces with
+/// pauses in between. The journal uses [`StreamRedactor`].
 #[derive(Debug)]
 pub(crate) struct PromptRedactor<'a> {
     redactor: &'a Redactor,
@@ -128,7 +130,8 @@ impl<'a> PromptRedactor<'a> {
         let clean = self.redactor.redact_bytes(bytes);
         match clean.strip_prefix(&bytes[..shown]) {
             Some(rest) => rest.to_vec(),
-            // The bytes already shown turned out to be the beginning of a match.
+            // The bytes already shown were the beginning of a secret, so the redacted text no
+            // longer starts with them.
             None => clean.into_owned(),
         }
     }

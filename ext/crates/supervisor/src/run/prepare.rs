@@ -1,5 +1,5 @@
 //! Validates a request and prepares the run. All steps that may need root happen here: mount
-//! sources and staged files are opened, then root is given up permanently.
+//! sources and staged files are opened, then the process gives up root permanently.
 
 use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
@@ -31,7 +31,7 @@ pub(crate) struct PresetIo {
     pub steps: Vec<PresetStep>,
 }
 
-/// A run that may start. Root is given up.
+/// A run that may start. The process has given up root.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub request: RunRequest,
@@ -51,7 +51,7 @@ pub(crate) struct Prepared {
     pub group: RunGroup,
     /// Kernel uid of the guests.
     pub identity: GuestIdentity,
-    /// Reserved address of the requested preview.
+    /// Address reserved for the preview, if the request asks for one.
     pub preview: Option<Reservation>,
 }
 
@@ -73,7 +73,8 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     let mut rows: Vec<_> = rows.chain(opened.components.mounts_mut()).collect();
     let identity = identity::make(state, &Wanted::of(request, caller), caller, &mut rows)?;
     state.become_owner().map_err(|e| e.body())?;
-    // Reserved as the owner of the state directory, who opens the address later.
+    // The address is reserved as the owner of the state directory, because that user opens it
+    // later.
     let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
     let preview = preview
         .map(|preview| preview_request::reserve(state, preview))
@@ -96,7 +97,7 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     })
 }
 
-/// A validated request and the opened files it names.
+/// A validated request and the files that it names, already opened.
 struct Opened {
     request: RunRequest,
     policy: RuntimePolicy,
@@ -162,7 +163,8 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
             Some(preset::equip(preset, &mut request, stock)?)
         }
     };
-    // Resolved before opening: opening creates a user's missing state directory.
+    // Resolved before the state directory is opened: opening creates a user's missing state
+    // directory.
     let wordpress = real_path(&request.paths.wordpress);
     policy::check_state_location(&real_path(&request.paths.state_dir), &wordpress)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
@@ -200,8 +202,8 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     })
 }
 
-/// Returns the path without symbolic links. For a missing path the parent is resolved: opening
-/// creates a user's state directory there.
+/// Returns the path without symbolic links. If the path is missing, only its parent is resolved:
+/// opening a user's state directory creates it there.
 fn real_path(path: &str) -> String {
     let path = Path::new(path);
     let missing = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
@@ -210,7 +212,8 @@ fn real_path(path: &str) -> String {
     real.to_string_lossy().into_owned()
 }
 
-/// Returns the given policy, else the default policy with the preset's needs.
+/// Returns the policy that the request gives, otherwise the default policy extended by what the
+/// preset needs.
 fn effective_policy(
     request: &RunRequest,
     preset: Option<&AgentPreset>,
@@ -280,7 +283,7 @@ pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
     }
     let steps = request.workflow.iter().flat_map(|w| &w.steps);
     commands.extend(steps.map(|step| step.call.command.clone()));
-    // A held sandbox may later get any command that a run request could contain.
+    // A client of a held sandbox may later request any command that a run request could contain.
     if request.hold.is_some() {
         let held = policy::registry().filter(|c| match c.handler {
             Handler::Program(_)
@@ -355,7 +358,7 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         }
     }
     if let Some(Agent::Ability(_)) = &request.agent {
-        // The guest's PHP runs the code like any program.
+        // The guest's PHP runs this code, so the policy must allow `php` as a program.
         assert_agent(policy, "php")?;
     }
     if let Some(Agent::Model(_)) = request.agent {

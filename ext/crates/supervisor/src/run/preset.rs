@@ -1,4 +1,5 @@
-//! Presets of command-line agents: loads them from the installation and fills in their values.
+//! Presets of command-line agents: loads them from the installation and replaces their
+//! placeholders.
 //!
 //! A preset expands to an ordinary guest program: a host directory that the guest may read, files,
 //! arguments and environment variables. The author of the task chooses only the name of the preset.
@@ -31,7 +32,7 @@ const FILES: &str = "/run/codebox/staged/.agent";
 /// Placeholder key for programs that require a key when the model needs none.
 const NO_KEY: &str = "codebox-no-key-needed";
 
-/// Additions of a preset to a run besides the program itself.
+/// What a preset adds to a run besides the program itself.
 #[derive(Debug)]
 pub struct Equipped {
     /// Standard input of the program.
@@ -85,7 +86,7 @@ pub fn names(share_dir: &Path) -> Vec<String> {
     names
 }
 
-/// Loads the preset that a request names, if any.
+/// Loads the preset that the request names, if it names one.
 pub fn of(request: &RunRequest) -> Result<Option<AgentPreset>, ErrorBody> {
     match &request.agent {
         Some(Agent::Preset(agent)) => {
@@ -95,7 +96,7 @@ pub fn of(request: &RunRequest) -> Result<Option<AgentPreset>, ErrorBody> {
     }
 }
 
-/// Adds the preset's network access to a default policy.
+/// Adds the network access that the preset needs to a default policy.
 pub fn open_network(preset: &AgentPreset, policy: &mut RuntimePolicy) {
     let mut rules = match &policy.network {
         NetworkPolicy::Rules(rules) => rules.clone(),
@@ -127,7 +128,7 @@ pub fn check_network(preset: &AgentPreset, policy: &RuntimePolicy) -> Result<(),
     }
 }
 
-/// Returns the error for a preset without a model.
+/// Returns the error for a preset in a request without a model.
 pub fn no_model(preset: &AgentPreset) -> ErrorBody {
     let name = preset.name.clone();
     PresetError::NoModel { name }.body().hint(
@@ -146,7 +147,8 @@ pub struct PresetFacts<'a> {
     pub workspace: &'a GuestPath,
 }
 
-/// Replaces the preset's name by its program and finds the required files on the host.
+/// Replaces the preset's name in the request by the preset's program, and finds on the host the
+/// files that the program needs.
 pub fn equip(
     preset: &AgentPreset,
     request: &mut RunRequest,

@@ -24,8 +24,8 @@ impl Wanted {
         let token = match &request.token {
             Some(given) => Some(Token::given(given)?),
             None if local => None,
-            // The preview does not identify visitors in another way, so an address beyond this
-            // machine needs a token.
+            // A token is the only way to identify visitors, so a preview on an address beyond this
+            // machine needs one.
             None => Some(Token::random()?),
         };
         let login = match &request.login {

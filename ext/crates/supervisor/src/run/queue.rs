@@ -1,8 +1,8 @@
 //! Queue between the control thread, which receives requests, and the thread that owns the guest.
 //!
 //! Requests are handled in the order of arrival. Program output waits in the same queue on its way
-//! to the journal. Its size is bounded: a producer waits for a permit, so that no client can
-//! exhaust the supervisor's memory or delay the owner thread.
+//! to the journal. The queue has a maximum size: a producer of output waits for a permit, i.e. for
+//! free space, so that no client can exhaust the supervisor's memory or delay the owner thread.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,15 +17,15 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::ExecutionEnd;
 
-/// Largest number of waiting requests.
+/// Maximum number of waiting requests.
 const WAITING: usize = 256;
-/// Limit of waiting output bytes.
+/// Maximum number of waiting output bytes.
 const OUTPUT: usize = 4 * 1024 * 1024;
-/// Accounting overhead of one chunk of output, in bytes, so that many small chunks are bounded as
-/// well.
+/// Number of bytes that each chunk of output counts in addition to its length, so that the number
+/// of small chunks is limited as well.
 const PIECE: usize = 256;
 
-/// Whether the run holds its guest for further requests.
+/// Whether the run holds its guest, i.e. keeps it open for requests of clients after its commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HoldMode {
     Guest,
@@ -60,11 +60,11 @@ pub(crate) enum QueuedRequest {
         #[allow(dead_code, reason = "it is held, and dropped with the bytes")]
         permit: OwnedSemaphorePermit,
     },
-    /// Mark that all output of the program has been queued.
+    /// No more output of the program will be queued.
     Drained { id: ExecutionId },
 }
 
-/// A running program, for the client that requested it.
+/// What the control thread needs to serve the client of a program that has started.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub id: ExecutionId,
@@ -88,7 +88,7 @@ pub(crate) enum Streams {
 #[derive(Debug)]
 struct Inner {
     requests: VecDeque<QueuedRequest>,
-    /// Reason why the queue accepts no more items.
+    /// Error for further items once the queue accepts none.
     over: Option<ErrorBody>,
     status: Value,
 }
@@ -152,7 +152,7 @@ impl RequestQueue {
         if let Some(over) = &inner.over {
             return Err(over.clone());
         }
-        // Permits bound the output, and each program ends once, so only requests are counted.
+        // Permits limit the output, and each program ends only once, so only requests are counted.
         let waiting = match queued {
             QueuedRequest::Call { .. } | QueuedRequest::Launch { .. } => inner.requests.len(),
             QueuedRequest::Signal { .. } => inner.signals(),
@@ -173,7 +173,7 @@ impl RequestQueue {
     }
 
     fn ring(&self) {
-        // A full event counter (EAGAIN) is readable, too.
+        // Writing fails with EAGAIN if the event counter is full. A full counter is readable, too.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
@@ -193,7 +193,8 @@ impl RequestQueue {
         queued
     }
 
-    /// Removes and returns a waiting extension request from any position in the queue.
+    /// Removes and returns a waiting request to extend the sandbox's lifetime, from any position in
+    /// the queue.
     pub(super) fn take_extension(&self) -> Option<QueuedRequest> {
         let mut inner = self.lock();
         let at = inner.requests.iter().position(|queued| {
@@ -202,8 +203,8 @@ impl RequestQueue {
         inner.requests.remove(at)
     }
 
-    /// Removes and returns all waiting output from any position; output is independent of other
-    /// items.
+    /// Removes and returns all waiting output, from any position in the queue. The order of output
+    /// relative to other items does not matter.
     pub(crate) fn take_output(&self) -> Vec<(ExecutionId, OutputStream, Vec<u8>)> {
         let mut inner = self.lock();
         if !inner
@@ -260,7 +261,8 @@ impl RequestQueue {
         self.ring();
     }
 
-    /// Returns the status of the sandbox without waiting for the owner thread, which may be busy.
+    /// Returns the status of the sandbox without waiting for the thread that owns the guest, which
+    /// may be busy.
     pub(crate) fn status(&self) -> Result<Value, ErrorBody> {
         let inner = self.lock();
         match &inner.over {
@@ -307,7 +309,8 @@ pub(crate) struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Waits for an event after `seen`; returns false when no more will come.
+    /// Waits until the journal has an event after `seen`; returns false if no more events will
+    /// come.
     pub(crate) async fn more_than(&mut self, seen: u64) -> bool {
         if *self.tail.borrow() > seen {
             return true;

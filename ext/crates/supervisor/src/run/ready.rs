@@ -18,11 +18,11 @@ use wp_codebox_contracts::{ErrorBody, GuestPath, IsolationLevel};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, working_directory};
 
-/// Connections of a run to its process.
+/// What a run shares with the process that executes it.
 #[derive(Clone, Copy)]
 pub(super) struct Outside<'a> {
     pub cancellation: &'a Arc<Cancellation>,
-    /// Parent that executes tools outside the guest.
+    /// The caller's process, which executes tools outside the guest.
     pub parent: &'a dyn Parent,
     pub redactor: &'a Redactor,
 }
@@ -129,8 +129,9 @@ fn backend(
             GuestIdentity::shared("at level reduced there are no mounts to show files through")
         }
     };
-    // Programs of the product build the template in the state directory. Root's spawner can mount
-    // that directory into their guest; a user's spawner cannot.
+    // A guest that runs only the product's own programs builds the template in the state directory.
+    // A spawner that root started can mount that directory into this guest; one that an
+    // unprivileged user started cannot, so this guest then gets no uid of its own.
     let own = match identity.store() {
         Some(_) => GuestIdentity::shared("a template is built by our own programs"),
         None => identity.clone(),

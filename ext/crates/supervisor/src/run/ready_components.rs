@@ -1,4 +1,4 @@
-//! Components in the form in which guests of a run mount them.
+//! Components in the form in which a run's guests mount them.
 
 use super::components::{OpenComponents, entry, unavailable};
 use super::generated;
@@ -37,7 +37,8 @@ pub(super) fn make(
     Ok(())
 }
 
-/// Decides the view of each component. `first` is the index after the last mount.
+/// Decides for each component whether guests get a view of its directory or a copy. `first` is the
+/// index after the last mount.
 pub(super) fn ready(
     open: OpenComponents,
     first: usize,

@@ -38,7 +38,7 @@ enum Keep {
     Size(u64),
 }
 
-/// A command that the supervisor executes itself and that has started.
+/// A command that the supervisor executes itself. The command has started and not ended.
 pub(super) struct Carried {
     pub id: ExecutionId,
     pub args: Vec<String>,
@@ -49,7 +49,7 @@ pub(super) struct Carried {
 #[derive(Debug, Default)]
 struct Beside {
     open: BTreeMap<ExecutionId, RetainedOutput>,
-    /// Number of bytes in memory, including ended programs.
+    /// Number of bytes in memory, including the output of ended programs.
     total: usize,
 }
 
@@ -74,15 +74,15 @@ pub(super) struct Recorder<'a> {
     redactor: &'a Redactor,
     output_bytes: u64,
     count: u32,
-    /// Whether the guest may contain work.
+    /// Whether a program or a client may have changed the guest.
     worked: bool,
-    /// Concurrent programs of a held sandbox.
+    /// Programs that clients run concurrently in a held sandbox.
     beside: Beside,
-    /// Queue that contains their output.
+    /// Queue through which the output of the concurrent programs arrives.
     pub aside: Option<Arc<RequestQueue>>,
-    /// Actor of the current request, if it is not the run's own request.
+    /// Actor of the current request of a client; `None` for actions of the run itself.
     pub actor: Option<String>,
-    /// Step parser for the next program's standard output.
+    /// Parser that turns the next program's standard output into readable steps.
     pub steps: Option<AgentSteps>,
     /// Running episode of a held sandbox.
     pub episode: Option<EpisodeBuilder<'a>>,
@@ -116,7 +116,8 @@ impl<'a> Recorder<'a> {
         self.redactor
     }
 
-    /// Returns the output limit of one execution, both streams together, in bytes.
+    /// Returns the maximum output of one execution, standard output and standard error together, in
+    /// bytes.
     pub(super) fn output_bytes(&self) -> u64 {
         self.output_bytes
     }
@@ -128,7 +129,7 @@ impl<'a> Recorder<'a> {
         id: Option<&ExecutionId>,
         data: Value,
     ) -> Result<(), ErrorBody> {
-        // Output events were redacted as a stream before.
+        // Output was already redacted as a stream, so output events are not redacted again.
         let data = match kind {
             EventType::CommandOutput => data,
             _ => self.redactor.redact_value(data),
@@ -191,13 +192,13 @@ impl<'a> Recorder<'a> {
         self.run_within(runtime, call, Bounds { deadline, timeout })
     }
 
-    /// Records a command that the runner executed itself; its output is already redacted.
+    /// Records a command that the supervisor executed itself. The output must already be redacted.
     pub(super) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
         let begun = self.begin(call)?;
         self.conclude(begun, call, step)
     }
 
-    /// Records the start of a command that the runner executes itself.
+    /// Records the start of a command that the supervisor executes itself.
     pub(super) fn begin(&mut self, call: &Call) -> Result<Carried, ErrorBody> {
         let id = self.next_id()?;
         let args: Vec<String> = call.args.iter().map(|arg| self.clean(arg)).collect();
@@ -214,7 +215,8 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Records the end of such a command; its output is already redacted.
+    /// Records the end of a command that the supervisor executed itself. The output must already be
+    /// redacted.
     pub(super) fn conclude(
         &mut self,
         begun: Carried,
@@ -232,7 +234,7 @@ impl<'a> Recorder<'a> {
         self.finished(&begun.id, call, begun.args, begun.started_at, step)
     }
 
-    /// Runs one call with a deadline of its own.
+    /// Runs one call with its own deadline.
     pub(super) fn run_within(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -280,7 +282,8 @@ impl<'a> Recorder<'a> {
             cwd: call.cwd.clone(),
             stdin: call.stdin.clone(),
             output_bytes: match keep {
-                // `RetainedOutput` also contains the end of the stream.
+                // No limit here: `RetainedOutput` shortens the output and needs the end of the
+                // stream for that.
                 Keep::Text => u64::MAX,
                 Keep::Size(most) => most,
             },
@@ -378,24 +381,26 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// Returns whether the guest may contain work: a program of the run ran in it, or clients could
-    /// reach it.
+    /// Returns whether the guest may contain work to capture: a program of the run ran in it, or
+    /// clients could reach it.
     pub(super) fn worked(&self) -> bool {
         self.worked
     }
 
-    /// Marks the guest as reachable for clients, who can change it without a recorded program.
+    /// Records that clients can reach the guest from now on. They can change it without a recorded
+    /// program.
     pub(super) fn opened(&mut self) {
         self.worked = true;
     }
 
-    /// Set before anything is recorded, so that a recording error does not lose the work.
+    /// Records that a program ran. This must come before other recording, so that a recording error
+    /// does not lose the work.
     fn ran(&mut self, call: &Call, end: &ExecutionEnd) {
         let began = !matches!(end, ExecutionEnd::NotStarted { .. });
         self.worked |= began && call.phase != COMPONENTS;
     }
 
-    /// Adds the result document of a program to its call.
+    /// Adds a program's result document to the record of its execution.
     pub(super) fn answered(&mut self, answer: Value) {
         let answer = self.redactor.redact_value(answer);
         if let Some(entry) = self.evidence.transcript.last_mut() {

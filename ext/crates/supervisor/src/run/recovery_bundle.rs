@@ -1,10 +1,10 @@
-//! Recovery bundle: a bundle of the captured change, written before the checks and the final bundle
-//! in case this process dies in between. The call that settles a dead run moves the recovery bundle
-//! to the final place; a run that completes removes it.
+//! Recovery bundle: a bundle of the captured change. It is written before the checks run and the
+//! final bundle is written, in case this process dies in between. The call that later settles the
+//! dead run moves the recovery bundle to the final place; a run that completes removes it.
 //!
-//! The bundle is complete, redacted and free of secrets like any other, but unsigned; its checks
-//! did not run, and it cannot be approved. It is not synced when written: it protects against the
-//! death of a process. It is synced when it moves to its final place.
+//! The bundle is complete, redacted and free of secrets like any other, but it is unsigned,
+//! contains no check results, and cannot be approved. It is not synced when written, because it
+//! only needs to survive the death of this process. It is synced when it moves to its final place.
 
 use super::checks::Checked;
 use super::context::RunContext;
@@ -19,8 +19,8 @@ use wp_codebox_artifacts::{
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
 use wp_codebox_runtime::{RECOVERY_BUNDLE, RunDir, Stop};
 
-/// Writes the recovery bundle. An error is ignored: the final bundle reports the same error if it
-/// persists.
+/// Writes the recovery bundle. An error is ignored: if its cause persists, writing the final bundle
+/// reports the same error.
 pub(super) fn write(context: &RunContext<'_>, recorder: &Recorder<'_>, work: &Work) {
     if matches!(work.stopped, Some(Stop::Uncaptured(_))) {
         return;
@@ -85,7 +85,7 @@ fn attempt(
     .map_err(|e| e.body())
 }
 
-/// Returns a verdict without counted changes that cannot be approved.
+/// Returns a verdict that counts no changes and does not let the bundle be approved.
 fn verdict(outcome: Outcome, error: ErrorBody) -> Verdict {
     Verdict {
         outcome,

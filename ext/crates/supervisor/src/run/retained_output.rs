@@ -1,8 +1,9 @@
-//! Bounded output of one execution: complete up to the run's output limit; beyond it, beginning and
-//! end with a truncation mark in between.
+//! Output of one execution as the run stores it: complete up to the run's output limit; beyond it,
+//! the beginning and the end with a truncation mark in between.
 //!
-//! Input is already redacted. The journal receives output at once up to the limit and the end of
-//! the output later. Memory is bounded by twice the limit for any amount of output.
+//! The input is already redacted. The journal receives output at once up to the limit, and the end
+//! of the output when the execution has ended. Memory use is at most twice the limit for any amount
+//! of output.
 
 use super::shown::equal_share;
 use std::collections::VecDeque;
@@ -24,7 +25,7 @@ pub(super) enum Memory {
 #[derive(Debug)]
 pub(super) struct RetainedOutput {
     limit: usize,
-    /// Number of bytes that the journal still accepts before the end part.
+    /// Number of bytes of the beginning that the journal still accepts.
     left: usize,
     tail_room: usize,
     stdout: Stream,
@@ -45,7 +46,7 @@ pub(super) struct Ended {
     pub stdout: String,
     pub stderr: String,
     pub cut: Cut,
-    /// Output that the journal has not received: truncation mark and end of each stream.
+    /// Output that the journal has not received yet: truncation mark and end of each stream.
     pub rest: Vec<(OutputStream, Option<String>, Vec<u8>)>,
 }
 
@@ -75,7 +76,7 @@ impl RetainedOutput {
         };
         let at = border(bytes, self.left.min(bytes.len()));
         let (now, later) = bytes.split_at(at);
-        // Output after the first dropped byte is not part of the beginning.
+        // Once a byte has been dropped, later output can no longer belong to the beginning.
         self.left = if later.is_empty() { self.left - at } else { 0 };
         own.total += bytes.len() as u64;
         own.journalled += at as u64;

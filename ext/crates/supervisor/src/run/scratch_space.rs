@@ -1,4 +1,4 @@
-//! Location of the directories of a run's mounts.
+//! Where a run creates the directories of its mounts.
 
 use super::pinned::open_dir;
 use std::os::fd::OwnedFd;
@@ -13,12 +13,14 @@ pub(super) struct ScratchSpace<'a> {
     pub owner: Owner,
     pub level: IsolationLevel,
     pub run_dir: &'a RunDir,
-    /// Guests' store that replaces the run's scratch directory for copies.
+    /// Store of the guests' user. If there is one, copies are created in it instead of the run's
+    /// scratch directory.
     pub store: Option<&'a GuestStore>,
 }
 
 impl ScratchSpace<'_> {
-    /// Creates a directory for a copy; returns its descriptor and its path for launchers.
+    /// Creates a directory for a copy. Returns the directory's descriptor and the path by which
+    /// launchers reach it.
     pub(super) fn directory(&self, name: &str) -> Result<(OwnedFd, PathBuf), std::io::Error> {
         if let Some(store) = self.store {
             let (directory, path) = store.directory(name)?;

@@ -1,10 +1,10 @@
 //! Secrets of a run and the placeholders that the guest gets instead.
 //!
-//! A value is only in this process's memory: here, in the redactor and in the egress bridge. No
-//! file, argument list or plan contains one. The guest gets a random placeholder per secret and
-//! run, which only this run's bridge accepts; the value itself enters the guest's environment only
-//! if the policy exposes it by name. The guest gets no placeholder for the model's key unless guest
-//! programs may call the model, and then only the working guest does.
+//! A secret's value is only in this process's memory: here, in the redactor and in the egress
+//! bridge. No file, argument list or plan contains one. The guest gets a random placeholder per
+//! secret and run, which only this run's bridge accepts. The value itself enters the guest's
+//! environment only if the policy exposes it by name. A placeholder for the model's key exists only
+//! if guest programs may call the model, and then only in the working guest.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ struct Secret {
     guest: GuestHolds,
 }
 
-/// Value of the secret's environment variable in the guest.
+/// What the guest has in the secret's environment variable.
 enum GuestHolds {
     /// A random placeholder.
     Placeholder(String),
@@ -38,7 +38,7 @@ enum GuestHolds {
     Nothing,
 }
 
-/// Use of the secret that authenticates to the run's model.
+/// How the run uses the secret that authenticates to its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKey<'a> {
     /// The model needs no key.
@@ -95,7 +95,7 @@ impl Secrets {
         }
     }
 
-    /// Returns the replacement that the bridge makes for this secret.
+    /// Returns the replacement of placeholder by value that the bridge makes for this secret.
     pub fn swap(&self, name: &str) -> Option<SecretSwap> {
         swap(self.get(name)?)
     }
@@ -109,7 +109,8 @@ impl Secrets {
         self.0.iter().filter_map(swap).collect()
     }
 
-    /// Returns a secret's value for requests of this process; overwritten on drop.
+    /// Returns a secret's value for requests that this process sends; the returned memory is
+    /// overwritten on drop.
     pub fn value(&self, name: &str) -> Option<Zeroizing<String>> {
         self.get(name).map(|secret| secret.value.clone())
     }
@@ -167,7 +168,7 @@ fn issue(
         ModelKey::InGuest(name) if name == binding.env => {
             GuestHolds::ModelPlaceholder(placeholder()?)
         }
-        // A secret with hosts is also a secret of the guest.
+        // A secret for which the request lists hosts is one that guest programs use as well.
         ModelKey::Outside(name) if name == binding.env && binding.hosts.is_empty() => {
             GuestHolds::Nothing
         }
@@ -188,8 +189,8 @@ fn issue(
     })
 }
 
-/// Returns a random placeholder that looks like a token and identifies itself; independent of the
-/// value.
+/// Returns a random placeholder. It looks like a token and is recognizable as a placeholder; it
+/// does not depend on the value.
 fn placeholder() -> Result<String, ErrorBody> {
     let mut bytes = [0_u8; RANDOM_BYTES];
     getrandom::fill(&mut bytes).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -262,7 +263,7 @@ mod tests {
         assert!(!secrets.environment(GuestPhase::Check).contains_key("M_KEY"));
         let swap = secrets.swap("M_KEY").unwrap();
         assert!(swap.hosts.is_empty() && swap.value.as_str() == "value-of-M_KEY");
-        // A secret with hosts is also a secret of the guest.
+        // A secret for which the request lists hosts is one that guest programs use as well.
         let secrets = Secrets::issue(vec![binding("M_KEY")], &policy, ModelKey::Outside("M_KEY"));
         assert!(
             secrets

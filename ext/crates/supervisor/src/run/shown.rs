@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::text_ends;
 
-/// Limit for the output in all rows of one document, in bytes of JSON text. A reply with two such
-/// documents stays well below the longest frame.
+/// Maximum size of the output in all rows of one document, in bytes of JSON text. A reply with two
+/// such documents stays well below the maximum length of a frame.
 pub(super) const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Length of a character in JSON text as serde_json writes it, in bytes.
@@ -22,8 +22,8 @@ pub(super) fn json_size(text: &str) -> usize {
     text.chars().map(json_bytes).sum()
 }
 
-/// Returns the per-text limit at which all texts together fit; short texts leave their unused share
-/// to long ones.
+/// Returns a limit per text such that all texts together fit into `room`. Short texts leave their
+/// unused share to long ones.
 pub(super) fn equal_share(mut sizes: Vec<usize>, room: usize) -> usize {
     sizes.sort_unstable();
     let mut left = room;
@@ -37,8 +37,9 @@ pub(super) fn equal_share(mut sizes: Vec<usize>, room: usize) -> usize {
     room
 }
 
-/// Inserts a stream into a row, at most this number of bytes; returns the number used. `printed` is
-/// the size of the whole stream if the text is truncated.
+/// Inserts the text of a stream into a row, shortened to this number of bytes, and returns the
+/// number of bytes used. `printed` is the size of the whole stream if the given text is already
+/// truncated.
 pub(super) fn insert(
     row: &mut Map<String, Value>,
     name: &str,

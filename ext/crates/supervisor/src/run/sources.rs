@@ -1,7 +1,7 @@
 //! Opens host directories and files that a request names, with the permissions of its caller.
 //!
-//! Each is opened first; checks use the path that the kernel returns for the open descriptor, so no
-//! second lookup can lead to another file.
+//! Each directory or file is opened before it is checked. The checks use the path that the kernel
+//! returns for the open descriptor, so no second lookup of the path can lead to another file.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
@@ -13,10 +13,10 @@ use wp_codebox_policy as policy;
 
 /// Guest directory of the PHP settings of a recipe.
 pub(super) const PHP_SETTINGS: &str = "/run/codebox/staged/recipe/php.d";
-/// Largest staged file in bytes.
+/// Maximum size of a staged file, in bytes.
 const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A mount whose source is open and permitted.
+/// A mount whose source has been opened and may be shown to the guest.
 #[derive(Debug)]
 pub struct OpenMount {
     pub request: MountRequest,
@@ -26,9 +26,9 @@ pub struct OpenMount {
     pub path: PathBuf,
     /// How launchers access the directory.
     pub shown: Shown,
-    /// Requested git repository.
+    /// Git repository that the request wants for the mount.
     pub git: GitView,
-    /// Copied parts of the source's own repository.
+    /// Files copied from the source's own repository.
     pub history: Option<History>,
     /// Entries that were left out when the directory was generated.
     pub left_out: Vec<Omitted>,
@@ -50,8 +50,8 @@ pub enum Shown {
     ByView,
     /// No access: the directory must be copied.
     Never,
-    /// No access, and none to a copy in the state directory either: the directory must be copied
-    /// into the guests' store.
+    /// No access to the directory, and none to a copy in the state directory either: the directory
+    /// must be copied into the guests' store.
     Stored,
 }
 

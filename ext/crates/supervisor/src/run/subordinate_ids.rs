@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use wp_codebox_contracts::{GuestIds, NEWGIDMAP, NEWUIDMAP};
 
-/// Largest number of a user's ids for guests, taken from the end of a range: the user's containers
-/// take ids from its start.
+/// Maximum number of a user's subordinate ids that guests get. They come from the end of a range,
+/// because the user's containers take ids from its start.
 const MOST: u32 = 4096;
 
-/// Returns the ids that this user may map both as uid and as gid. A configured range other than the
-/// default narrows them. The error is one clause.
+/// Returns the ids that this user may map both as uid and as gid, reduced to the configured range
+/// if that is not the default. The error text is one clause.
 pub(super) fn find(uid: u32, wanted: GuestIds) -> Result<GuestIds, String> {
     if let Some(missing) = [NEWUIDMAP, NEWGIDMAP]
         .iter()
@@ -46,7 +46,7 @@ fn last_of(ids: GuestIds) -> GuestIds {
     }
 }
 
-/// Returns how the files may name a user: by name or by number.
+/// Returns the two ways in which subuid(5) and subgid(5) may name a user: by name and by number.
 fn names_of(passwd: &str, uid: u32) -> Vec<String> {
     let number = uid.to_string();
     let named = passwd.lines().filter_map(|line| {
@@ -59,7 +59,7 @@ fn names_of(passwd: &str, uid: u32) -> Vec<String> {
     names
 }
 
-/// Returns the ranges of a file that are usable for guests.
+/// Returns those ranges of a subuid or subgid file that are usable for guests.
 fn ranges(text: &str, names: &[String]) -> Vec<GuestIds> {
     let range = |line: &str| {
         let mut fields = line.trim().split(':');

@@ -2,13 +2,13 @@
 //! read.
 //!
 //! An agent can make a check pass by changing the check. A person must judge such a change, so the
-//! bundle must report it.
+//! bundle lists the changed files that could have this effect.
 
 use wp_codebox_artifacts::{Change, MountChanges, Node};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::GuestMount;
 
-/// Largest number of names in the note.
+/// Maximum number of names in the note.
 const LISTED: usize = 10;
 /// Directories whose files are tests.
 const DIRECTORIES: [&str; 5] = ["tests", "test", "__tests__", "spec", "specs"];

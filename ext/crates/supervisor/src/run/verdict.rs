@@ -110,8 +110,7 @@ fn outcome(
     match work.agent {
         AgentEnd::Success if counts.total() == 0 => (Outcome::NoOp, None),
         AgentEnd::Success | AgentEnd::None => (Outcome::Succeeded, None),
-        // The error that is reported states the reason; without one the failure is still no
-        // success.
+        // A run without its own error fails as well if the agent failed.
         AgentEnd::Failure => {
             let error = ErrorBody::new(ErrorCode::RunFailed, "the agent did not succeed");
             (Outcome::Failed, Some(error))

@@ -17,10 +17,10 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{RuntimeState, Stop, Usage};
 
-/// Result of the working guest.
+/// What the working guest left when it ended.
 #[derive(Debug)]
 pub(super) struct Work {
-    /// Reason for an early stop; absent if every step ran and succeeded.
+    /// Why the work stopped early; absent if every step ran and succeeded.
     pub stopped: Option<Stop>,
     /// How the agent ended.
     pub agent: AgentEnd,
@@ -29,7 +29,7 @@ pub(super) struct Work {
     /// Changes as overlay layers in the run's scratch directory, by mount index. The checking guest
     /// mounts them, and they preserve the work if no bundle can be written.
     pub layers: Result<Vec<Option<HostSource>>, ErrorBody>,
-    /// Mounts whose source changed during the run.
+    /// Indexes of the mounts whose source changed on the host during the run.
     pub moved: Vec<usize>,
     /// Isolation that the guest's probes observed.
     pub isolation: IsolationReport,
@@ -38,8 +38,9 @@ pub(super) struct Work {
     pub usage: Usage,
 }
 
-/// Runs commands, steps and agent in one guest, holds it if requested, then captures its changes.
-/// An error means that nothing ran, so there is nothing to capture.
+/// Runs the commands, steps and agent of a run in one guest, holds the guest for clients if the
+/// request asks for that, then captures its changes. An error means that nothing ran, so there is
+/// nothing to capture.
 pub(super) fn run(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
@@ -130,7 +131,8 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
         let done = session.command(call, Duration::MAX)?;
         let stop = match (stop_of(&done.call, &done.step, &[0])?, done.result.error) {
             (None, None) => continue,
-            // The command's own error says more than the exit status of its program.
+            // The error in the command's result is more specific than the exit status of its
+            // program.
             (None | Some(Stop::Failed(_)), Some(error)) => Stop::Failed(error),
             (Some(stop), _) => stop,
         };
@@ -147,7 +149,8 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     }
 }
 
-/// Holds the guest for clients if requested and if the work did not stop already.
+/// Holds the guest, i.e. keeps it open for clients, if the request asks for that and the work did
+/// not stop early.
 fn held(
     session: &mut Session<'_, '_>,
     (queue, states): (&RequestQueue, &mut States),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest accepted output of git, in bytes.
+/// Maximum size of git's output, in bytes.
 const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// Time limit for one git command.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -232,7 +232,8 @@ mod tests {
         assert!(mark.exists(), "the control starts it");
         std::fs::remove_file(&mark).unwrap();
 
-        // Remote helper of a partial clone: detecting a rename needs the old content.
+        // Partial clone with a remote helper: git needs the old content to detect a rename and
+        // would start the helper to fetch it.
         let root = temp.path().join("partial");
         repository(&root);
         git(&root, &["mv", "f", "g"]);

@@ -1,8 +1,8 @@
-//! Rules on which paths of a workspace may be changed, checked against a whole tree or against a
-//! list of changes.
+//! Rules that say which paths of a workspace may be changed. They are checked against a whole
+//! directory tree or against a list of changes.
 //!
-//! A root such as `docs/` means the directory `docs` and everything below it. A directory is
-//! checked only through its content: a directory that contains a writable root violates no rule.
+//! A writable root such as `docs/` means the directory `docs` and everything below it. A directory
+//! is checked only through its content: a directory that contains a writable root violates no rule.
 
 mod git;
 mod rules;

@@ -18,7 +18,7 @@ pub enum Code {
     PathOutsideWorkspace,
     /// A changed path is below no writable root.
     PathOutsideWritableRoots,
-    /// A changed path is hidden by the policy.
+    /// A changed path is one that the policy hides.
     HiddenPath,
     /// The path is a symbolic link.
     Symlink,

@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Largest number of entries in a tree.
+/// Maximum number of entries in a tree.
 const MAX_ENTRIES: usize = 200_000;
-/// Largest directory depth.
+/// Maximum directory depth.
 const MAX_DEPTH: usize = 200;
 
 /// Returns all violations. Fails when the tree cannot be read.

@@ -1,8 +1,9 @@
-//! Result file of one of the product's own programs in the guest, separate from its printed output.
+//! Result file that one of the product's own programs writes in the guest, separate from the
+//! program's printed output.
 //!
 //! WordPress and its plugins may print anything, so the program writes its result to a file in the
 //! guest's `/tmp`, which the supervisor reads after the program has ended. The file is as untrusted
-//! as any output: it is bounded, parsed and treated as a claim of the guest.
+//! as any output: it is read up to a maximum size, parsed, and treated as a claim of the guest.
 
 use super::super::guest::GuestContext;
 use serde_json::{Map, Value, json};
@@ -10,9 +11,9 @@ use std::time::Instant;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, OutputStream, hex};
 use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step, Stop};
 
-/// Largest result file, in bytes.
+/// Maximum size of a result file, in bytes.
 const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
-/// Longest sentence that is copied from the guest, in bytes.
+/// Maximum length of a sentence that is copied from the guest, in bytes.
 const SENTENCE: usize = 500;
 
 /// A program of the product to run in the guest.

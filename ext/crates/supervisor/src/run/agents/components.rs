@@ -1,4 +1,5 @@
-//! Activates and probes components in a guest before any other program runs there.
+//! Activates and probes components (host code that WordPress loads, such as plugins) in a guest
+//! before any other program runs there.
 //!
 //! Each activation is a separate process, so that a plugin that ends PHP is identified and does not
 //! affect others. A last program probes all components and the ability that does the work, before
@@ -66,7 +67,7 @@ pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<
     }
 }
 
-/// Optional components that are not available.
+/// Optional components that turned out not to be available.
 #[derive(Default)]
 struct MissingComponents {
     slugs: Vec<String>,

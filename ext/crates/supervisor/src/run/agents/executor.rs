@@ -1,4 +1,4 @@
-//! Executes an agent's tool calls in the working guest and records them.
+//! Executes the agent's tool calls in the working guest and records the calls.
 
 use super::super::captured::look;
 use super::super::guest::GuestContext;

@@ -19,9 +19,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, Mode
 use wp_codebox_policy::{self as policy, OfferedTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Cancellation, Stop};
 
-/// Default context window in tokens, unless the model's entry sets one.
+/// Context window in tokens if the request's model entry sets none.
 const CONTEXT_TOKENS: u64 = 128_000;
-/// Default limit of output tokens for one response, unless the model's entry sets one.
+/// Maximum number of output tokens for one response if the request's model entry sets none.
 const OUTPUT_TOKENS: u64 = 8_192;
 
 pub(super) fn run(
@@ -151,7 +151,7 @@ fn parent<'a>(context: &'a RunContext<'a>, set: &ToolSet) -> ParentTools<'a> {
     )
 }
 
-/// Workbench of the agent loop: guest tools, parent tools and recorder.
+/// What the agent loop may use: guest tools, tools of the caller's process, and the recorder.
 struct Workbench<'a, 'r> {
     tools: Tools<RunExecutor<'a, 'r>>,
     parent: ParentTools<'a>,
@@ -211,7 +211,8 @@ impl LoopObserver for Workbench<'_, '_> {
                     ToolKind::Parent(_) => ToolType::Parent,
                 }
             }
-            // A built-in tool that exists but that this run does not allow.
+            // The run does not offer this tool. It may still be a built-in tool that other runs
+            // offer.
             Err(_) => match policy::builtin_tool(&call.tool) {
                 Some(row) => {
                     row.id.clone_into(&mut call.tool);
@@ -267,7 +268,7 @@ impl LoopObserver for Workbench<'_, '_> {
     }
 }
 
-/// Longest failure reason in the agent's output, in characters.
+/// Maximum length of a failure reason in the agent's output, in characters.
 const REASON: usize = 300;
 
 /// Returns why a call failed, in one line: the beginning of the result that the model received.

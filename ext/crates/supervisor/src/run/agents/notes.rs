@@ -8,7 +8,7 @@ use wp_codebox_contracts::{ErrorBody, MountAccess};
 use wp_codebox_policy::ToolSet;
 use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Stop};
 
-/// Limit of bytes read from the notes.
+/// Maximum number of bytes that are read from the notes.
 const NOTES: &str = "16384";
 /// Tool that the run must allow for the notes to be read.
 const READ: &str = "workspace.read";

@@ -14,7 +14,7 @@ use wp_codebox_recipe::{
     ArchiveError, MAX_UNPACKED_BYTES, ZipEntry, ZipKind, ZipUnreadable, check_archive,
 };
 
-/// Largest archive in bytes; it is listed in memory.
+/// Maximum size of an archive, in bytes. The archive is in memory while it is listed.
 const PACKED_BYTES: u64 = 64 * 1024 * 1024;
 /// Number of bytes in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
@@ -79,7 +79,8 @@ pub fn list(file: File) -> Result<Listed, ZipUnreadable> {
     let sha256 = hex(&Sha256::digest(&bytes));
     let declared = declared(&bytes);
     let mut archive = Archive::new(Cursor::new(bytes)).map_err(unreadable)?;
-    // The zip reader keeps only one of several entries with the same name.
+    // The zip reader keeps only one of several entries with the same name, so a different count
+    // reveals duplicate names.
     if declared.is_some_and(|count| count != archive.len()) {
         return Err(unreadable(
             "its entries differ from its central directory: a name occurs twice",
@@ -125,7 +126,7 @@ fn declared(bytes: &[u8]) -> Option<usize> {
 }
 
 impl Listed {
-    /// Returns the only top-level directory with a trailing slash, or an empty text.
+    /// Returns the name of the only top-level directory with a trailing slash, or an empty text.
     pub fn top(&self) -> String {
         let first = self.entries.first().and_then(|e| e.name.split_once('/'));
         match first {
@@ -202,7 +203,7 @@ fn unpack_within(
         Some(subdir) => {
             let below = format!("{subdir}/");
             let top = listed.top();
-            // The path counts from the archive's root or from its only top-level directory.
+            // The path may start at the archive's root or at its only top-level directory.
             [below.clone(), format!("{top}{below}")]
                 .into_iter()
                 .find(|p| listed.entries.iter().any(|e| e.name.starts_with(p)))
@@ -224,8 +225,8 @@ fn unpack_within(
             continue;
         }
         let mut bytes = Vec::new();
-        // Reading one byte more than allowed distinguishes a zip bomb from an archive of the
-        // largest size.
+        // Reads one byte more than allowed: a zip bomb then differs from an archive of exactly the
+        // maximum size.
         entry
             .take(left + 1)
             .read_to_end(&mut bytes)

@@ -20,7 +20,8 @@ use wp_codebox_policy as policy;
 use wp_codebox_runtime::RunDir;
 use write::write;
 
-/// Returns how the directory of a mount or component is generated; `None` if it is not.
+/// Returns how the directory of this mount or component is generated; `None` if it is an existing
+/// directory.
 pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a GeneratedDirectory> {
     let workflow = request.workflow.as_ref()?;
     workflow.made.iter().find(|row| row.of == name)

@@ -36,11 +36,12 @@ const FILES: [&str; 6] = [
     "info/exclude",
     "info/sparse-checkout",
 ];
-/// Largest number of loose references.
+/// Maximum number of loose references.
 const REFERENCES: usize = 100_000;
-/// Limit of all copied files together, in bytes; an index of 500,000 files is a tenth of it.
+/// Maximum size of all copied files together, in bytes. An index of 500,000 files takes a tenth of
+/// it.
 const BYTES: u64 = 512 * 1024 * 1024;
-/// Largest depth of the reference directories.
+/// Maximum depth of the reference directories.
 const DEPTH: usize = 32;
 /// Settings that are copied when their value is a single word.
 const TAKEN: [&str; 8] = [
@@ -59,8 +60,8 @@ pub(in crate::run) fn objects(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> 
     directory(source, ".git/objects")
 }
 
-/// Reads the files to copy. The error text states why a guest cannot have this history and
-/// completes a sentence.
+/// Reads the files to copy. The error text says why a guest cannot have this history; it is a
+/// clause.
 pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     let unreadable = |what: &str, e: Errno| format!("its {what} cannot be read: {e}");
     let git = directory(source, ".git").map_err(|e| match e {

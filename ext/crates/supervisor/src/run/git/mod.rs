@@ -1,5 +1,5 @@
-//! Git repository that a guest gets for a mount: one without commits until git is first used, or
-//! the real history.
+//! Git repository that a guest gets for a mount: either one that has no commits until the guest
+//! first uses git, or one with the source's real history.
 //!
 //! The repository is written as plain files without running a program on the host. It contains
 //! nothing of the source's repository except the files that `history` reads.
@@ -47,14 +47,15 @@ pub(super) fn wanted(mount: &MountRequest, source: &Path) -> Result<GitView, Err
     }
 }
 
-/// Returns the error for a requested repository that is not available.
+/// Returns the error for a repository that the mount requests and that is not available.
 pub(super) fn unavailable(mount: &MountRequest, why: &str) -> ErrorBody {
     let target = mount.target.as_str();
     let message = format!("mount {target} cannot have the requested git repository: {why}");
     ErrorBody::new(ErrorCode::GitUnavailable, message).with("target", target)
 }
 
-/// Reads the permitted parts of the source's repository with the permissions of its caller.
+/// Reads those files of the source's repository that a guest may have, with the permissions of the
+/// caller.
 pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<History, ErrorBody> {
     history::read(source).map_err(|why| {
         unavailable(mount, &why).hint("--git baseline gives it one commit of what is mounted")
@@ -86,7 +87,7 @@ fn objects(
     pinned(&path, &to).map_err(failed)
 }
 
-/// Returns the repository that a mount gets at this isolation level.
+/// Returns the repository that the mount gets in a guest at this isolation level.
 pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitView, ErrorBody> {
     match (mount.git, level) {
         (git, IsolationLevel::Full) => Ok(git),

@@ -1,4 +1,4 @@
-//! Dispatches the requests to a held sandbox that have a single reply.
+//! Carries out those requests to a held sandbox that have a single reply.
 
 use crate::run::session::Session;
 use crate::run::{episode, mail};
@@ -11,7 +11,7 @@ use wp_codebox_policy::{Handler, descriptor};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     Yes,
-    /// It stores the state that programs change, or replaces the guest they run in.
+    /// The request stores the state that programs change, or replaces the guest that they run in.
     No,
 }
 

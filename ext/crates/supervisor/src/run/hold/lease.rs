@@ -1,4 +1,4 @@
-//! Lifetime of a held sandbox. Pure functions: the caller passes the times.
+//! Lifetime of a held sandbox. Pure functions: the caller passes the current time.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Hold, HoldEnd};
@@ -7,7 +7,7 @@ use wp_codebox_runtime::rfc3339;
 /// Deadlines of one sandbox.
 #[derive(Debug, Clone)]
 pub(super) struct Lease {
-    /// The same moment on the monotonic and the system clock.
+    /// The time at which the lifetime began, on the monotonic clock and on the system clock.
     anchor: (Instant, SystemTime),
     pub(super) expires: Instant,
     max: Instant,
@@ -16,7 +16,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Starts the lifetime now.
+    /// Starts the lifetime at the time `anchor`.
     pub(super) fn begin(hold: &Hold, anchor: (Instant, SystemTime)) -> Self {
         let now = anchor.0;
         let max = later(now, hold.max_ttl_ms);
@@ -34,7 +34,8 @@ impl Lease {
         self.used = now;
     }
 
-    /// Returns why the lifetime is over, if it is. A sandbox in use is not idle.
+    /// Returns the reason why the lifetime is over, if it is over. A sandbox in which a client's
+    /// program runs is not idle.
     pub(super) fn over(&self, now: Instant, in_use: Use) -> Option<HoldEnd> {
         if now >= self.expires {
             return Some(HoldEnd::Expired);
@@ -45,7 +46,7 @@ impl Lease {
         }
     }
 
-    /// Returns the latest time of the next check.
+    /// Returns the time at which the lifetime must be checked again at the latest.
     pub(super) fn next(&self, in_use: Use) -> Instant {
         match (self.idle, in_use) {
             (Some(idle), Use::Nobody) => self.expires.min(self.used + idle),
@@ -53,7 +54,7 @@ impl Lease {
         }
     }
 
-    /// Sets the deadline to `ttl_ms` from now, limited by the longest lifetime.
+    /// Sets the deadline to `ttl_ms` from now, but at most to the maximum lifetime.
     pub(super) fn extend(&mut self, now: Instant, ttl_ms: u64) -> Result<(), ErrorBody> {
         let wanted = later(now, ttl_ms);
         if ttl_ms == 0 || wanted > self.max {
@@ -101,7 +102,7 @@ pub(super) enum Use {
 }
 
 fn later(from: Instant, ms: u64) -> Instant {
-    // A century counts as unlimited and fits every clock.
+    // A limit of about a hundred years counts as unlimited and does not overflow any clock.
     from + Duration::from_millis(ms).min(Duration::from_secs(3_000_000_000))
 }
 

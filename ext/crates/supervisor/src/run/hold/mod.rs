@@ -1,9 +1,10 @@
-//! A held sandbox: serves requests from the control socket until it is closed, idle or expired.
+//! A held sandbox: a guest kept open after the commands of its run. It serves requests from the
+//! control socket until a client closes it, it is idle for too long, or its lifetime ends.
 //!
 //! One thread owns the guest and handles the requests of the [`RequestQueue`] in order. Programs of
 //! clients run concurrently: the control thread copies their streams (see `control::exec`), and
-//! this thread starts, ends and records them. This loop enforces the lifetime; no external process
-//! has to end the sandbox.
+//! this thread starts, ends and records them. The loop in this module enforces the lifetime; no
+//! external process has to end the sandbox.
 
 mod dispatch;
 mod lease;
@@ -28,7 +29,8 @@ use wp_codebox_runtime::{ExecutionEnd, RuntimeState, Stop};
 /// Time limit for programs and their connections to finish when the sandbox ends.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(3);
 
-/// Serves requests until the sandbox ends. A sandbox that was closed or expired ended successfully.
+/// Serves requests until the sandbox ends. The run succeeds if a client closed the sandbox or its
+/// lifetime ended.
 pub(super) fn serve(
     session: &mut Session<'_, '_>,
     hold: &Hold,
@@ -36,7 +38,8 @@ pub(super) fn serve(
     states: &mut States,
 ) -> Result<Option<Stop>, ErrorBody> {
     let mut held = HeldSandbox::open(session, hold, queue, states)?;
-    // Opened first: a client that waits for the ready state also expects the preview.
+    // Opened before the sandbox is reported as ready: a client that waits for that state also
+    // expects the preview.
     let unable = held.open_preview(session, hold)?;
     let end = match &unable {
         Some(_) => Ok((HoldEnd::Closed, None)),
@@ -50,7 +53,7 @@ pub(super) fn serve(
     Ok(unable.or_else(|| stop_of(end, death)))
 }
 
-/// Why the hold ended, and how the guest ended if it ended first.
+/// The reason why the hold ended, and, if the guest ended first, how it ended.
 type End = (HoldEnd, Option<ExecutionEnd>);
 
 fn stop_of(end: HoldEnd, death: Option<ExecutionEnd>) -> Option<Stop> {
@@ -122,7 +125,8 @@ impl<'d> HeldSandbox<'d> {
         self.states.change(session.recorder, self.queue, change)
     }
 
-    /// Opens the preview that the run request asks for. If that fails, the sandbox is not held.
+    /// Opens the preview that the run request asks for. If that fails, the sandbox is not held for
+    /// clients.
     fn open_preview(
         &mut self,
         session: &mut Session<'_, '_>,
@@ -145,7 +149,7 @@ impl<'d> HeldSandbox<'d> {
         Ok(stop)
     }
 
-    /// Updates the preview and status documents.
+    /// Brings the preview and status documents up to date.
     fn look(&mut self, session: &Session<'_, '_>) {
         let idle = match self.used() {
             Use::Nobody => json!(self.lease.used_at()),

@@ -1,4 +1,5 @@
-//! Programs that clients started in a held sandbox, as the thread that owns its guest sees them.
+//! Programs that clients started in a held sandbox, from the point of view of the thread that owns
+//! the guest.
 
 use super::streams;
 use crate::run::queue::Started;
@@ -16,10 +17,10 @@ use wp_codebox_runtime::{Call, ExecutionEnd, Launch, LaunchedEnd, Runtime, Termi
 
 /// Command id that the policy must allow for starting a program.
 const COMMAND: &str = "command-agent-run";
-/// Largest number of columns and of rows of a terminal.
+/// Maximum number of columns, and of rows, of a terminal.
 const LARGEST: u16 = 4096;
 
-/// A program that was started and is not recorded as ended yet.
+/// A program that was started and whose end is not recorded yet.
 struct Row {
     call: Call,
     actor: String,
@@ -114,7 +115,7 @@ impl Programs {
             (_, end) => end,
         };
         row.end = Some(end.clone());
-        // Without a waiting connection no further output arrives.
+        // If no client connection waits for the program, no further output of it will arrive.
         if let Some(notify) = row.notify.take() {
             let _ = notify.send(end);
         }
@@ -147,7 +148,7 @@ impl Programs {
                 && row.stop_at.is_some_and(|at| now >= at)
             {
                 row.stopped = Stopped::ByTime;
-                // Fails if the guest is dead, and then the program is dead, too.
+                // Stopping fails if the guest is dead; the program is then dead, too.
                 let _ = runtime.stop(id);
             }
         }
@@ -185,7 +186,7 @@ impl Programs {
         self.rows.is_empty()
     }
 
-    /// Returns the earliest deadline.
+    /// Returns the earliest deadline of a program.
     pub(super) fn next_stop(&self) -> Option<Instant> {
         let waiting = self.rows.values().filter(|row| row.stopped == Stopped::No);
         waiting.filter_map(|row| row.stop_at).min()

@@ -1,4 +1,4 @@
-//! States of a held sandbox. Each transition is an event with its actor and its reason.
+//! States of a held sandbox. Each transition is recorded as an event with its actor and its reason.
 
 use crate::run::queue::RequestQueue;
 use crate::run::recorder::Recorder;
@@ -18,7 +18,7 @@ pub(crate) struct States {
     kept: Kept,
 }
 
-/// Whether the run holds its sandbox: a run without a hold has no states.
+/// Whether the run holds its sandbox for clients. A run that does not has no sandbox states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Yes,
@@ -67,8 +67,8 @@ impl States {
         }
     }
 
-    /// Changes the state, records an event and updates the status document. The same state again
-    /// records no event.
+    /// Changes the state, records an event and updates the status document. If the state is already
+    /// the current one, no event is recorded.
     pub(crate) fn change(
         &mut self,
         recorder: &mut Recorder<'_>,
@@ -92,7 +92,7 @@ impl States {
         recorder.event(EventType::StateChanged, None, data)
     }
 
-    /// Records a change of the deadlines in the current state.
+    /// Records new deadlines; the state stays the same.
     pub(super) fn times(
         &self,
         recorder: &mut Recorder<'_>,
@@ -104,7 +104,7 @@ impl States {
         recorder.event(EventType::StateChanged, None, data)
     }
 
-    /// Sets a further member of the status document.
+    /// Sets an additional member of the status document.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         self.shown.insert(name.to_owned(), value);
     }

@@ -13,7 +13,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use std::os::fd::AsFd;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, TerminalSize};
 
-/// The guest's ends and the host's ends of the streams.
+/// Both ends of a program's streams: those for the guest and those for the host.
 pub(super) struct Pair {
     pub guest: [OwnedFd; 3],
     pub ours: Streams,

@@ -1,7 +1,8 @@
-//! Records concurrent programs of a held sandbox.
+//! Records the programs that clients run concurrently in a held sandbox.
 //!
-//! Their output arrives in redacted chunks through the queue, also while another program runs in
-//! the foreground. The stored output is bounded for each execution and for all together.
+//! Their output arrives in redacted chunks through the request queue, also while another program
+//! runs in the foreground. The stored output has a limit per execution and one for all executions
+//! together.
 
 use super::{Executed, Recorder, end_word};
 use crate::run::retained_output::{Memory, RetainedOutput};
@@ -10,10 +11,11 @@ use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::{Call, ExecutionEnd, Terminal, now_rfc3339};
 
-/// Limit of stored output bytes of all concurrent programs together; the journal contains more.
+/// Maximum number of stored output bytes of all concurrent programs together; the journal contains
+/// more.
 const MEMORY: usize = 32 * 1024 * 1024;
 
-/// End of a concurrent program.
+/// How a concurrent program ended.
 pub(crate) struct BesideEnd<'a> {
     pub end: &'a ExecutionEnd,
     pub duration: Duration,

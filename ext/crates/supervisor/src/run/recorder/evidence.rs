@@ -1,4 +1,4 @@
-//! Evidence that a run leaves for its bundle in addition to its events.
+//! What a run collects for its bundle in addition to its events.
 
 use super::TranscriptEntry;
 use crate::run::agent_log::AgentLog;
@@ -30,6 +30,7 @@ pub(in crate::run) struct RunEvidence {
     pub preview: Option<Value>,
     /// Files that commands added to the bundle.
     pub files: Vec<ArtifactFile>,
-    /// Content of files that a recipe declares, one row each; none was detected as a secret.
+    /// Content of the files that a recipe declares, one row per file. Content in which a secret was
+    /// detected is left out.
     pub collected: Vec<Value>,
 }

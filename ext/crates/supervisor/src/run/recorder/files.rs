@@ -1,15 +1,16 @@
-//! Files that commands add to the bundle: bounded in size and number, each path at most once.
+//! Files that commands add to the bundle. Their size and number are limited, and each path occurs
+//! at most once.
 
 use super::Recorder;
 use serde_json::{Value, json};
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Largest file in bytes.
+/// Maximum size of a file, in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// Limit of all files together, in bytes.
+/// Maximum size of all files together, in bytes.
 const MOST_TOTAL: usize = 64 * 1024 * 1024;
-/// Largest number of files of one run.
+/// Maximum number of files of one run.
 const MOST_FILES: usize = 512;
 
 impl Recorder<'_> {
@@ -55,7 +56,7 @@ fn size(file: &ArtifactFile) -> usize {
     match &file.content {
         ArtifactContent::Text(text) => text.len(),
         ArtifactContent::Bytes(bytes) => bytes.len(),
-        // Size in the form that is written.
+        // The size is that of the JSON text which the bundle will contain.
         ArtifactContent::Document(value) => {
             serde_json::to_vec_pretty(value).map_or(usize::MAX, |bytes| bytes.len() + 1)
         }

@@ -1,4 +1,5 @@
-//! Writes the output of programs to the journal, including its end beyond the run's limit.
+//! Writes the output of programs to the journal. Output beyond the run's limit is shortened; its
+//! end is still written.
 
 use super::Recorder;
 use crate::run::agent_steps::AgentSteps;
@@ -8,8 +9,8 @@ use serde_json::{Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::Cut;
 
-/// Largest chunk of one event in bytes; stays below the longest frame even if all bytes are
-/// escaped.
+/// Maximum size of the chunk in one event, in bytes. An event stays below the maximum length of a
+/// frame even if JSON escapes all bytes of its chunk.
 const PIECE: usize = 256 * 1024;
 
 impl Recorder<'_> {
@@ -23,7 +24,8 @@ impl Recorder<'_> {
         self.agent_output(id, stream, bytes, None)
     }
 
-    /// Writes redacted output and adds readable steps to standard output.
+    /// Writes redacted output of a program; standard output of an agent gets its readable steps in
+    /// addition.
     pub(super) fn agent_output(
         &mut self,
         id: &ExecutionId,

@@ -14,14 +14,14 @@ pub(crate) struct TranscriptEntry {
     pub exit_code: Option<i32>,
     /// `agent`, `command` or `check`.
     pub phase: &'static str,
-    /// Captured stdout.
+    /// Standard output, as far as it is stored.
     pub stdout: String,
-    /// Captured stderr.
+    /// Standard error, as far as it is stored.
     pub stderr: String,
     /// Whether the output exceeded the run's output limit.
     pub output_truncated: bool,
     /// Streams whose text is truncated.
     pub cut: Cut,
-    /// Result document of the program, redacted.
+    /// JSON document that the program printed or wrote as its result, redacted.
     pub parsed: Option<Value>,
 }

@@ -1,4 +1,5 @@
-//! Maps the end of a program and its printed document to the result of its command.
+//! Derives the result of a command from how its program ended and from the JSON document that the
+//! program printed.
 //!
 //! The document comes from the guest and is untrusted: a command with a known schema must name that
 //! schema, and a failure's code and message are stored only as data.
@@ -10,9 +11,9 @@ use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode, s
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 
-/// Longest message of a program, in characters.
+/// Maximum length of a program's message, in characters.
 const SENTENCE: usize = 1000;
-/// Longest failure code of a program, in characters.
+/// Maximum length of a program's failure code, in characters.
 const WORD: usize = 64;
 
 /// Returns the result of a program that ended.
@@ -49,7 +50,8 @@ pub(super) fn result(
     result
 }
 
-/// Returns the result document of an agent program, with its output if JSON was requested.
+/// Returns the result document of an agent program. It contains the program's parsed output if the
+/// command asks for JSON.
 fn agent_run(call: &Call, step: &Step, output: Option<Value>) -> Value {
     let given = |name: &str| {
         let mut values = call.args.iter().filter_map(|a| a.split_once('='));
@@ -83,7 +85,7 @@ fn wants_json(call: &Call) -> bool {
     values.any(|(name, value)| name == "parse-json" && wp_codebox_policy::is_true(value))
 }
 
-/// Returns the error of a program that did not exit by itself.
+/// Returns the error for a program that was killed or never ran.
 fn broken(call: &Call, step: &Step, timeout: Duration) -> Option<ErrorBody> {
     if step.result.stopped {
         let message = format!(
@@ -150,7 +152,8 @@ fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> O
 }
 
 /// Returns the failure that a program reports. A program may use only two of the product's error
-/// codes, because these state nothing that the caller could not know; any other code becomes data.
+/// codes, because these two state nothing that the caller could not know anyway. Any other code is
+/// returned only as data.
 fn refused(command: &str, error: &Value) -> ErrorBody {
     let text = |name: &str, most: usize| {
         let text = error.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -11,17 +11,18 @@ use wp_codebox_runtime::{Bounds, Call, Cut, ExecutionEnd, ExecutionResult, Step,
 /// A command that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Commanded {
-    /// Call that ran in the guest; for a command that the runner executes, an equivalent call.
+    /// Call that ran in the guest. If the supervisor executed the command itself, a call that
+    /// stands for it.
     pub call: Call,
     /// How the call ended.
     pub step: Step,
-    /// Result of the command for every audience.
+    /// Result of the command, in the form that every kind of requester gets.
     pub result: CommandResult,
 }
 
 impl Session<'_, '_> {
-    /// Runs one command to its end, at most for `timeout`. The policy is checked first; an error
-    /// means that the command did not run, or that the run's own record could not be written.
+    /// Runs one command to its end, at most for `timeout`. The policy is checked first. An error
+    /// means that the command did not run, or that an event of the run could not be recorded.
     pub(crate) fn command(
         &mut self,
         call: &CommandCall,
@@ -42,7 +43,7 @@ impl Session<'_, '_> {
                 self.carried_out(call, started, &done.document, done.error)
             }
             Handler::Mail(operation) => self.mail_command(call, operation),
-            // The policy check above has rejected these.
+            // The policy check above has rejected such commands.
             Handler::Right { .. } => {
                 let message = format!("{} is not a command", call.command);
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))
@@ -66,7 +67,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Records a command that the runner executed itself, in the form of any other command.
+    /// Records a command that the supervisor executed itself, in the same form as a command that
+    /// ran in the guest.
     pub(super) fn carried_out(
         &mut self,
         call: &CommandCall,

@@ -1,5 +1,6 @@
-//! Files that a guest program produced for the bundle: listed in its result document, read from the
-//! guest within limits and stored below `files/commands/<execution>/`.
+//! Files that a guest program produced for the bundle. The program's result document lists them;
+//! they are read from the guest up to a maximum size and stored below
+//! `files/commands/<execution>/`.
 
 use super::Session;
 use serde_json::{Value, json};
@@ -10,11 +11,11 @@ use wp_codebox_contracts::{CommandResult, ErrorBody, ErrorCode};
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
 use wp_codebox_runtime::{Bounds, Call, DIAGNOSTICS};
 
-/// Guest directory for such files.
+/// Guest directory in which programs leave such files.
 const DIRECTORY: &str = "/tmp/codebox-artifacts/";
-/// Largest number of files of one command.
+/// Maximum number of files of one command.
 const MOST_FILES: usize = 16;
-/// Largest file in bytes; a larger file is not stored.
+/// Maximum size of a file, in bytes; a larger file is not stored.
 const FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// Time limit for reading one file.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
@@ -43,7 +44,8 @@ impl Session<'_, '_> {
                 let rows = result.json.as_ref().and_then(|d| d.get("artifacts"));
                 rows.and_then(Value::as_array).cloned().unwrap_or_default()
             }
-            // PHP uses standard output itself, so the recorded diagnostics are in a file.
+            // PHP code of the caller prints to standard output, so the diagnostics are recorded in
+            // a file.
             Handler::Program(GuestProgram::Direct)
                 if call.env.contains_key("CODEBOX_DIAGNOSTICS") =>
             {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode};
 use wp_codebox_policy::{MailOperation, arg_value};
 
-/// Default limit of messages.
+/// Number of messages to return if the command sets no limit.
 const MESSAGES: usize = 20;
 
 impl Session<'_, '_> {

@@ -35,7 +35,7 @@ use wp_codebox_runtime::{CapturedMounts, Runtime, Usage};
 pub(super) struct WorkingGuest {
     pub runtime: Box<dyn Runtime>,
     egress: egress::Open,
-    /// Snapshot that the guest started from; `None`: only its mounts' sources.
+    /// Snapshot that the guest started from; `None` if it started from its mounts' sources only.
     pub base: Option<Arc<Base>>,
     /// Upper directories of the guest.
     pub uppers: Uppers,
@@ -64,8 +64,8 @@ pub(super) struct Session<'s, 'r> {
     spent: Usage,
     /// Number of earlier guests.
     replaced: u32,
-    /// Snapshot that the first guest started from. Held until the session ends, because a later
-    /// reset starts from it again.
+    /// Snapshot that the first guest started from. Kept until the session ends, because a later
+    /// reset starts from this snapshot again.
     _begun_on: Option<Arc<Base>>,
     /// Deadline of the guest.
     until: Instant,
@@ -107,7 +107,7 @@ impl<'s, 'r> Session<'s, 'r> {
     }
 
     /// Starts another guest, then ends the current one. If the start fails, the current guest
-    /// continues. A guest without a snapshot gets its components activated again.
+    /// continues. If the new guest starts without a snapshot, its components are activated again.
     pub(super) fn replace(&mut self, base: Option<Arc<Base>>) -> Result<(), ErrorBody> {
         let fresh = base.is_none();
         let number = self.replaced + 1;
@@ -153,13 +153,15 @@ impl<'s, 'r> Session<'s, 'r> {
         }
     }
 
-    /// Keeps the guest for at most this time, which replaces the run's deadline.
+    /// Keeps the guest for at most this time from now on, instead of until the run's deadline.
     pub(super) fn stay(&mut self, at_most: Duration) {
-        // The margin lets the holder end the guest in an orderly way first.
+        // The margin of 30 seconds lets the code that holds the guest end it in an orderly way
+        // first.
         self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
-    /// Ends the guest, then its bridge. Returns recording errors next to the evidence of the guest.
+    /// Ends the guest, then its bridge. Returns the evidence of the guest and, separately, an error
+    /// from recording it.
     pub(super) fn end(mut self) -> (Ended, Result<(), ErrorBody>) {
         // The preview must be closed before the guest is captured.
         let closed = self.close_preview(PreviewEnd::Closed);

@@ -1,5 +1,5 @@
-//! Collects the files that a recipe declares: read from the guest within limits and checked before
-//! they are stored.
+//! Collects the files that a recipe declares: they are read from the guest up to a maximum size and
+//! checked before they are stored.
 //!
 //! The content is untrusted. A file that seems to contain a secret is not stored; a required file
 //! that is missing or of the wrong kind fails the run.
@@ -14,11 +14,11 @@ use std::time::Duration;
 use wp_codebox_contracts::{CollectedFile, ErrorBody, ErrorCode, hex};
 use wp_codebox_runtime::{Bounds, Call};
 
-/// Largest stored file in bytes.
+/// Maximum size of a stored file, in bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
-/// Limit of all files together, in bytes.
+/// Maximum size of all files together, in bytes.
 const ALL_BYTES: usize = 8 * 1024 * 1024;
-/// Largest JSON content that the result itself contains, in bytes.
+/// Maximum size of JSON content that the result itself contains, in bytes.
 const SHOWN_BYTES: usize = 64 * 1024;
 /// Time limit for reading one file.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
@@ -27,12 +27,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(20);
 enum Found {
     Missing,
     TooLarge,
-    /// The reading program failed, so its output is ignored.
+    /// The program that reads the file failed, so its output is ignored.
     Unreadable,
     Content(Vec<u8>),
 }
 
-/// Collects the files; returns why the run fails because of them, if it does.
+/// Collects the files. Returns the error with which the run fails because of them, if any.
 pub(super) fn run(
     session: &mut Session<'_, '_>,
     files: &[CollectedFile],
@@ -72,7 +72,8 @@ pub(super) fn run(
         row["status"] = json!(why.as_ref().map_or("collected", |(status, _)| status));
         if let Some((status, what)) = why {
             row["message"] = json!(what);
-            // A withheld file exists, so the requirement is met.
+            // A file that is withheld because it seems to contain a secret exists, so the
+            // requirement is met.
             if file.required && status != "sensitive" {
                 lacking.push(format!("{} {what}", file.name));
             }
@@ -120,7 +121,7 @@ fn read(session: &mut Session<'_, '_>, file: &CollectedFile) -> Result<Found, Er
 
 type Flaw = (&'static str, String);
 
-/// Checks the content; permitted content goes to `content`.
+/// Checks the content. Content that may be stored is added to `content`.
 fn check_content(
     session: &Session<'_, '_>,
     file: &CollectedFile,
@@ -131,7 +132,8 @@ fn check_content(
     let text = String::from_utf8_lossy(bytes);
     if session.recorder.clean(&text) != text {
         if let Some(row) = row.as_object_mut() {
-            // A digest would reveal a guessable secret.
+            // A reader could find a short secret from its digest by trying values, so the row has
+            // no digest.
             row.remove("sha256");
         }
         let what = "appears to contain a secret and was not stored".to_owned();

@@ -1,7 +1,7 @@
 //! Evidence of a recipe's steps: executions, failures, phases, probes and files.
 //!
 //! Output arrives redacted; everything else is redacted when the document is written. The document
-//! is bounded; the bundle's logs contain the complete output.
+//! has a maximum size; the bundle's logs contain the complete output.
 
 use crate::run::recorder::Recorder;
 use crate::run::session::Commanded;
@@ -14,9 +14,10 @@ use wp_codebox_runtime::now_rfc3339;
 
 /// Phase name of probes.
 pub(super) const PROBE: &str = "probe";
-/// Largest JSON result of a probe, in bytes.
+/// Maximum size of a probe's JSON result, in bytes.
 const RESULT_BYTES: usize = 64 * 1024;
-/// Number of bytes that every stream may use, even if earlier ones used up the limit.
+/// Number of bytes that every stream may use, even if earlier streams have used up the limit for
+/// all streams.
 const MIN_BYTES: usize = 1024;
 
 /// Kind of a step's failure.
@@ -137,7 +138,7 @@ impl Evidence {
         }
     }
 
-    /// Adds a stream, complete while the total limit permits.
+    /// Adds the text of an output stream, complete while the limit for all streams permits that.
     fn stream(&mut self, row: &mut Map<String, Value>, name: &str, text: (&str, Option<u64>)) {
         let room = OUTPUT_BYTES.saturating_sub(self.bytes).max(MIN_BYTES);
         self.bytes += shown::insert(row, name, text, room);
@@ -147,7 +148,8 @@ impl Evidence {
     pub(super) fn ran(&mut self, ran: &Ran<'_>) {
         let (step, ended) = (ran.step, &ran.commanded.step);
         let mut row = Map::new();
-        // The commands that read its files ran later, so the search starts from the end.
+        // A step's command may be followed by commands of the supervisor that read the files it
+        // left. The search therefore starts from the end and looks for the step's own command.
         let mut records = ran.executions.iter().rev();
         let own = records.find(|record| record.command == step.call.command);
         if let Some(record) = own.or(ran.executions.last()) {
@@ -200,7 +202,7 @@ impl Evidence {
         self.executions.push(Value::Object(row));
     }
 
-    /// Records the loop document of the last execution.
+    /// Adds the document about a step's loop to the row of its last execution.
     pub(super) fn continued(&mut self, document: &Value) {
         if let Some(row) = self.executions.last_mut() {
             row["continuationEvidence"] = document.clone();

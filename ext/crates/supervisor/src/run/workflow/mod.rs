@@ -44,7 +44,7 @@ pub(super) fn run(
         evidence.enter(&step.phase);
         let done = match step::run(session, step, &mut evidence) {
             Ok(done) => done,
-            // The results of earlier steps are evidence all the same.
+            // This error ends the steps, but the results of earlier steps are still evidence.
             Err(error) => {
                 evidence.leave();
                 evidence.write(session.recorder);

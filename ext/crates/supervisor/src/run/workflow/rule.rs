@@ -1,7 +1,7 @@
 //! Checks the changes of a guest against the workspace policy of a recipe.
 //!
-//! Only changes are checked, not existing files: a workspace is often larger than its writable
-//! part.
+//! Only the guest's changes are checked, not files that existed before: a workspace usually
+//! contains more than its writable part.
 
 use crate::run::context::RunContext;
 use crate::run::recorder::Recorder;
@@ -9,10 +9,10 @@ use crate::workspace::{self, Code, GitBacking, Rules, Violation};
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, OnFailure};
 
-/// Largest number of listed violations.
+/// Maximum number of violations in the result.
 const LISTED: usize = 1000;
 
-/// Records the result; returns the error with which the run fails, if any.
+/// Records the result of the check. Returns the error with which the run fails, if any.
 pub(in crate::run) fn check_changes(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
@@ -45,7 +45,7 @@ pub(in crate::run) fn check_changes(
     let count = found.len();
     found.truncate(LISTED);
     let first = found.first().map(|v| v.path.clone());
-    // The digest covers the rules only; the guest path of the workspace is one of them.
+    // The digest covers only the rules, one of which is the guest path of the workspace.
     let document = workspace::document(
         &rules.sha256(&rule.workspaces.join(","), GitBacking::None),
         found,
@@ -68,7 +68,8 @@ pub(in crate::run) fn check_changes(
     }
 }
 
-/// Returns whether a path is a parent directory of a writable root, created for its content.
+/// Returns whether the change only adds a parent directory of a writable root, created to hold that
+/// root.
 fn is_holder(rules: &Rules, entry: &wp_codebox_artifacts::EntryChange, path: &str) -> bool {
     use wp_codebox_artifacts::{Change, Node};
     matches!(&entry.change, Change::Added(Node::Directory)) && rules.leads_to_a_root(path)

@@ -1,4 +1,5 @@
-//! Runs one step of a recipe: its executions, its bounded loop and its result.
+//! Runs one step of a recipe: its executions, the loop that repeats them within limits, and its
+//! result.
 
 use super::evidence::{Evidence, Failure, Kind, PROBE, Ran};
 use crate::run::session::{Commanded, Session};
@@ -18,7 +19,7 @@ pub(super) enum Done {
     Over(Stop),
 }
 
-/// One execution.
+/// One execution of the step's command.
 struct Attempt {
     /// The command that ran; `None` when it could not be started.
     commanded: Option<Commanded>,
@@ -31,7 +32,7 @@ enum End {
     Over(Stop, String),
 }
 
-/// Runs a step to its end. An error means that the run's own record could not be written.
+/// Runs a step to its end. An error means that an event of the run could not be recorded.
 pub(super) fn run(
     session: &mut Session<'_, '_>,
     step: &WorkflowStep,
@@ -110,7 +111,7 @@ fn continuation(step: &WorkflowStep) -> Result<Option<Continuation>, ErrorBody> 
         })
 }
 
-/// Returns the execution in the form of the loop's input.
+/// Returns the execution in the form that the loop takes as input.
 fn executed(attempt: &Attempt) -> Executed<'_> {
     let Some(commanded) = &attempt.commanded else {
         return Executed::Error;
@@ -152,7 +153,7 @@ fn execute(
             end: ended(step, &commanded),
             commanded: Some(commanded),
         }),
-        // The guest or the run's own record is broken, so the run cannot continue.
+        // The guest is broken or the run cannot record events, so the run cannot continue.
         Err(error) if matches!(error.code, ErrorCode::RunFailed | ErrorCode::Internal) => {
             Err(error)
         }
@@ -185,7 +186,7 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
     match &result.end {
         ExecutionEnd::Exited { code: 0 } => answered(step, commanded),
-        // An error that the program itself reports takes precedence.
+        // An error that the program itself reports takes precedence over its exit status.
         ExecutionEnd::Exited { .. } if reported_error(commanded).is_some() => {
             answered(step, commanded)
         }
@@ -237,7 +238,7 @@ fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
 }
 
-/// Returns the run's error for a failed step.
+/// Returns the error with which the run fails because of this step.
 pub(super) fn failed(step: &WorkflowStep, what: &str) -> ErrorBody {
     let (reason, subject) = if step.phase == PROBE {
         let name = step.name.as_deref().unwrap_or("without a name");

@@ -1,4 +1,4 @@
-//! Egress bridge of a browser's guest.
+//! Egress bridge of the guest in which a browser runs.
 
 use crate::run::context::RunContext;
 use crate::run::egress::sentence;
@@ -23,15 +23,16 @@ use wp_codebox_runtime::Runtime;
 
 /// Retry delay while the driver is busy with other messages.
 const BUSY: Duration = Duration::from_millis(5);
-/// Largest number of distinct refused requests in a notice.
+/// Maximum number of distinct refused requests in a notice.
 const NAMED: usize = 16;
-/// Largest number of requests to other hosts in a result.
+/// Maximum number of requests to other hosts in a result.
 const LISTED: usize = 100;
 
 /// Running bridge of a browser's guest.
 pub(super) struct Gateway(Bridge);
 
-/// Connector that asks the driver, which owns the working guest, for connections to the site.
+/// Opens connections to the site for the bridge. Only the driver can open them, because its thread
+/// owns the working guest, so each request goes to the driver.
 struct Door(SyncSender<Wake>);
 
 impl SiteConnector for Door {
@@ -56,8 +57,8 @@ impl SiteConnector for Door {
     }
 }
 
-/// Returns the rules for pages: at most the run's policy, often less. TLS is tunnelled without
-/// interception, and the bridge adds no secret to a page's requests.
+/// Returns the rules for pages: at most what the run's policy allows, often less. TLS is tunnelled
+/// without interception, and the bridge adds no secret to a page's requests.
 fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
     let rules = match (&context.prepared.policy.network, task.external) {
         (NetworkPolicy::Posture(_), _) | (_, wp_codebox_browser::External::Deny) => {

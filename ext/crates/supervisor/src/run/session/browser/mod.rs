@@ -29,7 +29,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{Bounds, ExecutionEnd, Launch, Runtime, Terminal};
 
-/// Time limit for learning how a guest ended after its browser has gone.
+/// Maximum time to wait for the report of how a guest ended after its browser has gone.
 const DYING: Duration = Duration::from_secs(3);
 
 impl Session<'_, '_> {
@@ -132,7 +132,8 @@ impl Session<'_, '_> {
     }
 }
 
-/// Returns how the guest died; a lost browser may be noticed before the guest's death.
+/// Returns how the guest died. The end of the browser may be noticed before the guest's death, so
+/// this waits a moment.
 fn death(runtime: &mut dyn Runtime) -> Option<ExecutionEnd> {
     let until = Instant::now() + DYING;
     loop {

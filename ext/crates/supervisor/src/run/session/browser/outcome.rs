@@ -11,7 +11,7 @@ use wp_codebox_runtime::{Bounds, Cut, ExecutionEnd, ExecutionResult, Step};
 /// Schema id of the result of a page load.
 const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";
 
-/// All facts about one visit.
+/// Everything that is known about one visit of a browser.
 pub(super) struct Visit {
     pub failure: Option<Failure>,
     /// Limit that ended the browser's guest.
@@ -145,7 +145,8 @@ fn error(command: &str, visit: &Visit) -> Option<ErrorBody> {
     made(ErrorCode::CommandFailed, "assertion-failed", why)
 }
 
-/// Returns whether the caller's deadline for the step was before the command's.
+/// Returns whether the visit ended because the caller's time limit for the step was over, not the
+/// command's own.
 fn is_stopped(visit: &Visit, end: End<'_>) -> bool {
     matches!(visit.failure, Some(Failure::Timeout { .. })) && end.elapsed >= end.bounds.timeout
 }

@@ -9,12 +9,12 @@ use wp_codebox_runtime::{Bounds, Call};
 
 /// Guest program that creates a session or reads one.
 const PROGRAM: &str = "/opt/codebox/guest/commands/browser-state.php";
-/// Largest storage state in bytes.
+/// Maximum size of a storage state, in bytes.
 const MOST: u64 = 1024 * 1024;
 
 impl Session<'_, '_> {
-    /// Returns the initial state of the browser. Cookie values pass from guest to guest and appear
-    /// in no record.
+    /// Returns the login state with which the browser starts. Cookie values pass from the working
+    /// guest to the browser's guest and are not recorded.
     pub(super) fn browser_state(
         &mut self,
         task: &Task,

@@ -94,7 +94,8 @@ impl Open {
         record
     }
 
-    /// Adds a link that signs a visitor in; only the reply to this request contains it.
+    /// Adds a link that signs a visitor in. Only the reply to the request for this link contains
+    /// it, the stored record does not.
     fn offer_login(&self, login: Option<(Token, String)>) -> Value {
         let mut answer = self.answer();
         if let Some((key, user)) = login {

@@ -13,7 +13,7 @@ use wp_codebox_proxy::preview::{
 };
 use wp_codebox_runtime::{Stop, now_rfc3339, rfc3339};
 
-/// Largest number of connections opened before the owner thread does other work.
+/// Maximum number of connections to open before the thread that owns the guest does other work.
 const ROUND: usize = 32;
 
 impl Session<'_, '_> {
@@ -22,8 +22,8 @@ impl Session<'_, '_> {
         self.previews.visitors.ring_with(bell);
     }
 
-    /// Opens the preview of the run request, until `until` at the latest. If that fails, the run
-    /// fails and its evidence is preserved.
+    /// Opens the preview that the run request asks for; it stays open until `until` at the latest.
+    /// If opening fails, the run fails and its evidence is preserved.
     pub(in crate::run) fn open_requested_preview(
         &mut self,
         request: &PreviewRequest,
@@ -64,7 +64,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Returns the open preview, else the last one, else a record that there was none.
+    /// Returns the record of the open preview, otherwise of the last one, otherwise a record that
+    /// says that there was none.
     pub(in crate::run) fn preview_status(&self) -> Value {
         match (&self.previews.open, self.previews.records.last()) {
             (Some(open), _) => open.answer(),
@@ -73,7 +74,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Returns the public record without the token; null when there was no preview.
+    /// Returns the preview's record without its token; null if there was no preview.
     pub(in crate::run) fn preview_shown(&self) -> Value {
         match (&self.previews.open, self.previews.records.last()) {
             (Some(open), _) => Value::Object(open.record("open", open.forwarder.counts())),
@@ -174,7 +175,7 @@ impl Session<'_, '_> {
                     "it is closed",
                 ))
             };
-            // Fails if the visitor has disconnected.
+            // Sending fails if the visitor has disconnected.
             let _ = reply.send(answer);
         }
         self.settle_preview()?;

@@ -80,7 +80,7 @@ impl SiteServer {
         }
     }
 
-    /// Waits until the server answers with its nonce, which only it knows.
+    /// Waits until the server answers with its nonce, which no other program in the guest knows.
     fn wait(&self, runtime: &mut dyn Runtime) -> Result<(), String> {
         let until = Instant::now() + READY;
         loop {
@@ -159,7 +159,7 @@ fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
     Ok(([null, write, other], printed))
 }
 
-/// Reads until the last writer has closed the pipe, at the latest when the guest ends.
+/// Reads until the last writer closes the pipe, which happens at the latest when the guest ends.
 fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
     let mut from = std::fs::File::from(from);
     let mut piece = [0_u8; 4096];

@@ -44,7 +44,7 @@ impl Session<'_, '_> {
     fn end_site_server(&mut self) {
         self.previews.visitors.shut();
         if let Some(server) = self.guest.site.take() {
-            // Fails if the guest is dead, and then the server is dead, too.
+            // Stopping fails if the guest is dead; the server is then dead, too.
             let _ = self.guest.runtime.stop(&server.id);
         }
     }

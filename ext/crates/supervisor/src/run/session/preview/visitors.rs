@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wp_codebox_proxy::preview::{ConnectReply, GuestConnector};
 use wp_codebox_runtime::Connector;
 
-/// Largest number of waiting visitors; equals the forwarder's own limit.
+/// Maximum number of waiting visitors; equals the limit of the forwarder, which accepts their
+/// connections.
 const MOST: usize = 64;
 
 /// Connector to the guest's server.
@@ -91,7 +92,8 @@ impl Inner {
 
     fn ring(&self) {
         if let Some(bell) = held(&self.bell).as_ref() {
-            // A full event counter (EAGAIN) wakes the thread as well.
+            // Writing fails with EAGAIN if the event counter is full; a full counter wakes the
+            // thread as well.
             let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
         }
     }
@@ -111,7 +113,7 @@ impl GuestConnector for Visitors {
             SITE_PORT,
             Box::new(move |made| match made {
                 Ok(connection) => {
-                    // Fails if the visitor has disconnected.
+                    // Sending fails if the visitor has disconnected.
                     let _ = reply.send(Ok(connection));
                 }
                 Err(_) => inner.wait(reply),

@@ -9,16 +9,17 @@ use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, SandboxSnapshot};
 use wp_codebox_runtime::{OpenSnapshot, SnapshotScope, SnapshotStore};
 
-/// A verified snapshot, locked while a guest uses it as lower layers.
+/// A verified snapshot. It is locked against removal while a guest uses its layers as lower
+/// directories.
 #[derive(Debug)]
 pub(in crate::run) struct Base {
     open: OpenSnapshot,
-    /// Directories of its layers, by layer index.
+    /// Directories of the snapshot's layers, by layer index.
     places: BTreeMap<u32, HostSource>,
 }
 
 impl Base {
-    /// Verifies a snapshot and that it matches this run's WordPress and mounts.
+    /// Opens and verifies a snapshot, and checks that it matches this run's WordPress and mounts.
     pub(in crate::run) fn open(
         context: &RunContext<'_>,
         shelf: &SnapshotStore,

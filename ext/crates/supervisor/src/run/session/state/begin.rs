@@ -1,4 +1,4 @@
-//! Selects the snapshot that a session starts from, and checks that it can.
+//! Selects the snapshot that a session starts from, and checks that the session can start from it.
 
 use super::base::Base;
 use crate::run::context::RunContext;
@@ -39,7 +39,8 @@ pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
     }
 }
 
-/// Fails at an isolation level without overlay layers, which cannot be stored.
+/// Fails at an isolation level at which the guest has no overlay layers, because only layers can be
+/// stored in a snapshot.
 pub(super) fn require_layers(level: IsolationLevel) -> Result<(), ErrorBody> {
     match level {
         IsolationLevel::Full => Ok(()),

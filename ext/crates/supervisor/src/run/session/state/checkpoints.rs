@@ -13,7 +13,8 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::arg_value;
 use wp_codebox_runtime::{SnapshotError, SnapshotScope, SnapshotStore};
 
-/// Largest number of checkpoints of a run: each is a copy of the written files.
+/// Maximum number of checkpoints of a run. Each checkpoint is a copy of all files that the guest
+/// has written.
 const MOST: usize = 16;
 /// Actor in the documents of checkpoints.
 const ACTOR: &str = "run";
@@ -54,7 +55,7 @@ impl Operation {
 }
 
 impl Session<'_, '_> {
-    /// Runs a checkpoint command. An error means that the run's own record could not be written, or
+    /// Runs a checkpoint command. An error means that an event of the run could not be recorded, or
     /// that the command is not a checkpoint command.
     pub(in crate::run) fn checkpoint(
         &mut self,

@@ -1,7 +1,9 @@
-//! Capture of a guest that started from a snapshot, relative to its mounts' sources.
+//! Captures the changes of a guest that started from a snapshot, relative to the sources of its
+//! mounts.
 //!
-//! The guest's upper directories contain only later changes. For inspection and capture, snapshot
-//! layers and upper directories are merged into a directory of the run's scratch.
+//! The guest's upper directories contain only the changes since the snapshot. For inspection and
+//! capture, the snapshot's layers and the upper directories are merged into a directory of the
+//! run's scratch directory.
 
 use super::base::Base;
 use super::facts::layer_name;
@@ -127,7 +129,7 @@ fn merged(scratch: &Path, base: &Base, layers: &Uppers) -> Result<Uppers, ErrorB
     let failed = |what: String| ErrorBody::new(ErrorCode::RunFailed, what);
     let unable = |e: std::io::Error| failed(format!("layers cannot be merged: {e}"));
     for old in std::fs::read_dir(scratch).map_err(unable)?.flatten() {
-        // A reader of the old directory has it open, so removing it is safe.
+        // A reader of the old directory has it open and is not affected by the removal of its name.
         let _ = remove_tree(&old.path());
     }
     let place = scratch.join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());

@@ -1,4 +1,5 @@
-//! Facts about the base of a snapshot, and the check that the present sandbox has the same base.
+//! Facts about what a snapshot is based on (site, WordPress, PHP and mounts), and the check that
+//! the present sandbox matches these facts.
 
 use crate::run::context::RunContext;
 use crate::run::materialise::Materialised;
@@ -17,7 +18,7 @@ pub(super) fn is_kept(mount: &Materialised) -> bool {
     }
 }
 
-/// Returns the base facts of a snapshot of this run.
+/// Returns the facts about the base of a snapshot of this run.
 pub(super) fn of(
     context: &RunContext<'_>,
     request: &SnapshotRequest,
@@ -90,7 +91,7 @@ struct Here<'h> {
     mounts: &'h [SnapshotMount],
 }
 
-/// Returns the first difference as a clause.
+/// Returns the first difference between the sandbox and the snapshot, as a clause.
 fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
     if snapshot.site.as_str() != here.site {
         return Some("it belongs to another site".to_owned());

@@ -1,4 +1,4 @@
-//! Snapshots of the working guest: create, restore, reset.
+//! Snapshots of the working guest: creating and restoring them, and resetting the guest.
 //!
 //! A snapshot contains the captured mounts and `wp-content` (with the database); `/tmp` and the
 //! home directory are not part of it. A guest from a snapshot has the snapshot layers directly

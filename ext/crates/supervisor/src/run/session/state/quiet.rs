@@ -1,7 +1,7 @@
-//! Checkpoints the database before it is copied.
+//! Makes the database file in the guest complete before it is copied.
 //!
-//! A guest program writes the write-ahead log into the database and checks the database. Its report
-//! is untrusted: it can only prevent a snapshot.
+//! A guest program writes the write-ahead log into the database file and checks the database. The
+//! program's report is untrusted: it can only prevent a snapshot.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ const PROGRAM: &str = "/opt/codebox/guest/settle-database.php";
 const PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER: u64 = 64 * 1024;
 
-/// Checkpoints and checks the database of the guest.
+/// Writes the write-ahead log into the database file of the guest and checks the database.
 pub(super) fn settle(runtime: &mut dyn Runtime, deadline: Instant) -> Result<(), ErrorBody> {
     let internal = |e: String| ErrorBody::new(ErrorCode::Internal, e);
     let now = Instant::now();

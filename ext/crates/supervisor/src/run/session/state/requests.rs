@@ -16,11 +16,11 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{LayerSource, SnapshotScope, SnapshotStore};
 
-/// Largest number of snapshots of one sandbox.
+/// Maximum number of snapshots of one sandbox.
 const MOST: usize = 64;
-/// Longest name in bytes.
+/// Maximum length of a name, in bytes.
 const NAME: usize = 128;
-/// Largest metadata in bytes of JSON.
+/// Maximum size of the metadata, in bytes of JSON.
 const METADATA: usize = 64 * 1024;
 
 impl Session<'_, '_> {
@@ -80,8 +80,8 @@ impl Session<'_, '_> {
         Ok(self.shelf()?.list(SnapshotScope::Run(run_id)))
     }
 
-    /// Replaces the guest by one with the state of a snapshot: one of this sandbox by name, or any
-    /// of the site by id.
+    /// Replaces the guest by one with the state of a snapshot. The snapshot is one of this sandbox,
+    /// given by name, or any of the site, given by id.
     pub(in crate::run) fn restore(
         &mut self,
         reference: &str,
@@ -195,7 +195,7 @@ fn check_room(made: &[SandboxSnapshot], name: &str) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Fails if a program runs.
+/// Fails if a program of a client runs in the guest.
 fn free(running: &[String]) -> Result<(), ErrorBody> {
     if running.is_empty() {
         return Ok(());
@@ -213,7 +213,8 @@ pub(super) fn check_request(request: &SnapshotRequest) -> Result<(), ErrorBody> 
     if name.is_empty() || name.len() > NAME || name.chars().any(char::is_control) {
         return refused("the name of a snapshot is 1 to 128 bytes without control characters");
     }
-    // A reference with the prefix of ids is an id, even if that snapshot no longer exists.
+    // A reference that starts like an id is treated as an id, even if no such snapshot exists any
+    // more.
     if name.starts_with("snap_") {
         return refused(
             "a snapshot name must not begin with snap_, the prefix of snapshot ids; use another name",

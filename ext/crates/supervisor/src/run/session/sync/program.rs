@@ -1,7 +1,8 @@
-//! Client of the guest program that transfers files: started once, used for many requests.
+//! Client of the guest program that transfers files. The program is started once and handles many
+//! requests.
 //!
-//! Its replies are untrusted: sizes and times are bounded, and a program that sends an invalid
-//! reply is killed.
+//! The program's replies are untrusted: their sizes and times are limited, and a program that sends
+//! an invalid reply is killed.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -18,7 +19,7 @@ use wp_codebox_runtime::{GuestMount, Launch, Runtime, Terminal};
 const PROGRAM: &str = "/opt/codebox/guest/sync.php";
 /// Time limit for one reply.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest line of a reply, in bytes.
+/// Maximum length of the JSON line of a reply, in bytes.
 const LINE: usize = 8 * 1024 * 1024;
 
 /// A running sync program.

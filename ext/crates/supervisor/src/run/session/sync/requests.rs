@@ -19,11 +19,11 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Largest file in bytes: base64-encoded and with its frame it fits a line.
+/// Maximum size of a file, in bytes: base64-encoded and with its frame it still fits one line.
 pub const FILE_BYTES: usize = 1_408 * 1024;
-/// Largest number of files in a tree.
+/// Maximum number of files in a tree.
 const TREE_FILES: u64 = 50_000;
-/// Longest reply in bytes.
+/// Maximum length of a reply, in bytes.
 const ANSWER_BYTES: usize = MAX_LIVE_LINE - 4096;
 
 impl Session<'_, '_> {
@@ -81,7 +81,7 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// Returns files of the sandbox within the same time limit.
+    /// Returns files of the sandbox within `left`, the remaining lifetime of the sandbox.
     pub(in crate::run) fn sync_out(
         &mut self,
         request: &SyncOut,
@@ -138,7 +138,8 @@ impl Session<'_, '_> {
             .collect()
     }
 
-    /// Returns the path below its mount's reported path.
+    /// Checks that the path lies in a writable mount, and returns it in the form in which files of
+    /// that mount are reported.
     fn writable(&self, path: &GuestPath) -> Result<GuestPath, ErrorBody> {
         for mount in &self.context.guest_mounts {
             if mount.access != MountAccess::Readwrite {
@@ -287,7 +288,8 @@ fn tree_row(top: &GuestPath, file: &Value) -> Option<Value> {
     })
 }
 
-/// Validates a row about an entry that cannot be transferred. Its name may be invalid as a path.
+/// Validates a row about an entry that cannot be transferred. The entry's name may be invalid as a
+/// path.
 fn left_row(top: &GuestPath, row: &Value) -> Option<Value> {
     let path = row.get(0)?.as_str()?;
     let below = path.strip_prefix(top.as_str())?;
@@ -334,7 +336,7 @@ fn change_row(path: &GuestPath, entry: &EntryChange) -> Option<Value> {
     (files > 0).then_some(Value::Object(row))
 }
 
-/// Returns the reply unless it is a refusal.
+/// Returns the reply, or an error if the guest program refused the request.
 fn accepted(answer: Answer, path: &GuestPath, expected: Option<&str>) -> Result<Answer, ErrorBody> {
     if answer.members.get("ok") == Some(&Value::Bool(true)) {
         return Ok(answer);
