@@ -69,7 +69,13 @@ fn launcher_in_bubblewrap_sees_only_host_paths_of_the_launch_plan() {
     }
     let state = fixture().state.join("templates/.lock");
     let me = format!("/proc/{}/stat", std::process::id());
-    for path in [state.to_str().unwrap(), "/etc/passwd", "/var/log", "/root", &me] {
+    for path in [
+        state.to_str().unwrap(),
+        "/etc/passwd",
+        "/var/log",
+        "/root",
+        &me,
+    ] {
         assert!(fs::exists(path).unwrap(), "control: {path}");
         assert!(!sees(path), "{path}");
     }
