@@ -99,7 +99,7 @@ DATABASE = [
     db({"operation": "delete", "table": "surfaces_items", "where": {"id": 3}}, has(affectedRows=1), name="delete removes a row"),
     db({"operation": "explain", "sql": "SELECT * FROM wp_posts WHERE ID = 1"}, lambda d: must("wp_posts" in json.dumps(d["rows"]), f"plan: {d}"), name="explain returns the query plan"),
     db({"operation": "select", "table": "users", "columns": ["user_login", "user_pass"]}, has(rows__0__user_pass="[redacted]"), name="a password hash in a row is redacted"),
-    db({"operation": "select", "table": "no_such"}, fails=INVALID, says="there are wp_commentmeta", name="a select from an unknown table is refused"),
+    db({"operation": "select", "table": "no_such"}, fails=INVALID, says="available: wp_commentmeta", name="a select from an unknown table is refused"),
     db({"operation": "select", "sql": "SELECT a.ID FROM wp_posts a, wp_options b, wp_options c", "limit": 20}, has(rowCount=20, truncated={"rows": True, "bytes": False}), name="limit caps the number of rows"),
     db({"operation": "select", "sql": "SELECT '" + "y" * 4000 + "' AS big FROM wp_options LIMIT 40", "maxBytes": 20000}, bytes_bound, name="maxBytes caps the size of the result"),
     db({"operation": "select", "table": "surfaces_items", "order": ITEMS}, fails=INVALID, says='no member "order"', name="an unknown member of a select is refused"),
@@ -322,7 +322,7 @@ TESTS = [
     Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "boom", "code": "throw new Exception('boom');"}]}, fails=FAILED, says="boom", name="a bench workload that throws fails the command"),
     Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "one", "code": "1;", "iterations": 3}]}, fails=INVALID, says='no member "iterations"', name="an unknown member of a bench workload is refused"),
     Step("wordpress.bench", {"plugin-slug": SLUG, "lifecycle-json": {"setup": {"code": "1;", "once": True}}}, fails=INVALID, says='lifecycle-json.setup has no member "once"', name="an unknown member of a bench setup is refused"),
-    Step("wordpress.bench", {"plugin-slug": SLUG, "scenario-ids-json": ["none"]}, fails=INVALID, says="there are sum", name="an unknown bench scenario is refused"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "scenario-ids-json": ["none"]}, fails=INVALID, says="the workloads are sum", name="an unknown bench scenario is refused"),
 ]
 
 # Neither checker is available here. The steps test the error for a missing checker, and use stand-ins to test the call and its output.
