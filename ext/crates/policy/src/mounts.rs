@@ -435,6 +435,9 @@ mod tests {
             "/var/lib/wp-codebox/sites/x",
             "/proc/1",
             "/run/x",
+            "/boot",
+            "/dev/shm/x",
+            "/sys/kernel",
         ] {
             assert_eq!(
                 check(bad, &operator).unwrap_err().body().code,
@@ -491,6 +494,13 @@ mod tests {
     #[test]
     fn staged_file_targets_outside_allowed_directories_are_refused() {
         assert!(check_staged_target("/run/codebox/staged/a.php").is_ok());
-        assert!(check_staged_target("/run/codebox/task.json").is_err());
+        for bad in [
+            "/run/codebox/task.json",
+            "/run/codebox/stagedx/a",
+            "/workspace",
+            "/workspacex/a",
+        ] {
+            assert!(check_staged_target(bad).is_err(), "{bad}");
+        }
     }
 }

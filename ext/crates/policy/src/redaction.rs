@@ -208,6 +208,9 @@ mod tests {
             ("github_pat_abcdefghijklmnopqrst", "github-token"),
             ("xoxb-123456789012345678901", "slack-token"),
             ("AKIAABCDEFGHIJKLMNOP", "aws-access-key"),
+            ("ASIAABCDEFGHIJKLMNOP", "aws-access-key"),
+            ("-----BEGIN RSA PRIVATE KEY-----", "private-key"),
+            ("-----BEGIN PRIVATE KEY-----", "private-key"),
             ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2Q", "jwt"),
         ] {
             assert_eq!(

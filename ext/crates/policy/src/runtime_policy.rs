@@ -323,6 +323,17 @@ mod tests {
         assert_eq!(codes, ["invalid-network", "invalid-command"]);
     }
 
+    /// A rule whose `path` was dropped would allow every path of its host.
+    #[test]
+    fn network_rule_with_an_unknown_member_is_refused() {
+        let mut doc = good();
+        doc["network"] = json!({"rules": [{"host": "a.example", "paths": ["/x"]}]});
+        assert!(validate(&doc).is_empty(), "control: {:?}", validate(&doc));
+        doc["network"] = json!({"rules": [{"host": "a.example", "path": ["/x"]}]});
+        let codes: Vec<_> = validate(&doc).into_iter().map(|i| i.code).collect();
+        assert_eq!(codes, ["invalid-network"]);
+    }
+
     #[test]
     fn expose_secrets_requires_names_and_a_secrets_policy() {
         for (secrets, names) in [
