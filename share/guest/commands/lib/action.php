@@ -79,7 +79,7 @@ function action_terms( Arguments $arguments ): array {
 	}
 	$granted = '' === $wanted || current_user_can( $wanted );
 	if ( ! $granted ) {
-		throw new Refusal( 'capability', sprintf( '%s does not have the capability %s', null === $user ? 'nobody' : $user->user_login, Arguments::shown( $wanted ) ) );
+		throw new Refusal( 'capability', sprintf( '%s does not have the capability %s', null === $user ? 'a visitor' : $user->user_login, Arguments::shown( $wanted ) ) );
 	}
 	return array(
 		'mutates'             => $mutates,
