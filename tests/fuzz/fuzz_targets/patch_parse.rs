@@ -3,6 +3,7 @@
 //! Parses any bytes as a patch and filters the result by approvals. Asserts that blocks are in
 //! order with only blank lines between them, that the filtered patch parses to the approved blocks
 //! unchanged, that a filter without approvals leaves nothing, and that no path leaves the tree.
+#![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
