@@ -81,7 +81,7 @@ deny:
 	cargo deny check licenses bans sources
 
 check: lint
-	@cargo test --quiet --workspace --lib --bins
+	@cargo test --quiet --lib --bins
 
 bench: install
 	@eval "$$(tests/env)"; tests/bench/run

@@ -63,5 +63,8 @@ fuzz_target!(|data: &[u8]| {
         SendFlags::DONTWAIT,
     )
     .expect("room");
-    assert!(matches!(ours.receive::<GuestReply>(), Received::Message(..)));
+    assert!(matches!(
+        ours.receive::<GuestReply>(),
+        Received::Message(..)
+    ));
 });

@@ -30,7 +30,8 @@ fn shape(block: &Block) -> Shape {
 
 /// An entry that says of a name what its blocks say.
 fn entry(name: &[u8], blocks: &[&Block]) -> ChangedFile {
-    let mode = |side: fn(&Block) -> (&Option<Vec<u8>>, &Option<String>)| {
+    type Side = fn(&Block) -> (&Option<Vec<u8>>, &Option<String>);
+    let mode = |side: Side| {
         blocks
             .iter()
             .map(|block| side(block))

@@ -4,6 +4,7 @@ use super::args::SchemaArgs;
 use super::output::Output;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_policy::{TOOLS, builtin_tool};
 
@@ -28,19 +29,22 @@ impl Known {
 }
 
 /// Returns every schema of the contract.
-fn known() -> Vec<Known> {
-    let embedded = EMBEDDED
-        .iter()
-        .filter_map(|text| serde_json::from_str::<Value>(text).ok());
-    embedded
-        .filter_map(|schema| {
-            let id = schema.get("$id").or_else(|| schema.get("id"))?.as_str()?;
-            Some(Known {
-                id: id.to_owned(),
-                schema,
+fn known() -> &'static [Known] {
+    static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+        let embedded = EMBEDDED
+            .iter()
+            .filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        embedded
+            .filter_map(|schema| {
+                let id = schema.get("$id").or_else(|| schema.get("id"))?.as_str()?;
+                Some(Known {
+                    id: id.to_owned(),
+                    schema,
+                })
             })
-        })
-        .collect()
+            .collect()
+    });
+    &KNOWN
 }
 
 /// Prints the requested schema, tool or list.
@@ -80,7 +84,7 @@ fn list(output: &Output) {
         );
         return;
     }
-    for one in &known {
+    for one in known {
         let title = one.schema.get("title").and_then(Value::as_str);
         output.line(&format!("{:<44} {}", one.name(), title.unwrap_or_default()));
     }
@@ -92,7 +96,7 @@ fn list(output: &Output) {
 /// Returns `wp-codebox/json-schema/v1` for a schema by id or short name.
 fn schema(name: &str) -> Result<Value, ErrorBody> {
     known()
-        .into_iter()
+        .iter()
         .find(|k| k.id == name || k.name() == name || name == "recipe" && k.id == RECIPE)
         .map(|k| json!({"schema": schema_id::JSON_SCHEMA, "id": k.id, "jsonSchema": k.schema}))
         .ok_or_else(|| {
@@ -127,7 +131,7 @@ mod tests {
         assert_eq!(known.len(), EMBEDDED.len());
         let names: BTreeSet<_> = known.iter().map(Known::name).collect();
         assert_eq!(names.len(), known.len());
-        for one in &known {
+        for one in known {
             assert_eq!(schema(&one.id).unwrap()["jsonSchema"], one.schema);
             assert_eq!(schema(one.name()).unwrap()["id"], one.id);
         }

@@ -57,12 +57,20 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     section("links", links::check(root)?);
     section("schemas", schemas::check(root)?);
     section("generated files", generate::check(root)?);
-    section("php", php::check(root)?);
-    if extent == Extent::Full {
-        section(
-            "clippy",
-            tool(root, &cargo, CLIPPY, "see the warnings above")?,
-        );
+    // Each of the two uses one processor most of the time.
+    let (php, clippy) = std::thread::scope(|scope| {
+        let php = scope.spawn(|| php::check(root));
+        let clippy = (extent == Extent::Full)
+            .then(|| tool(root, &cargo, CLIPPY, "see the warnings above"))
+            .transpose();
+        let php = php
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (php, clippy)
+    });
+    section("php", php?);
+    if let Some(clippy) = clippy? {
+        section("clippy", clippy);
         section("stub", stub(root)?);
     }
     settle(findings)

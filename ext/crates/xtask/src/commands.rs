@@ -16,10 +16,7 @@ pub struct Answer {
 
 /// Runs a tool and captures its output.
 pub fn quiet(root: &Path, program: &str, arguments: &[&str]) -> Result<Answer, TaskError> {
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(root)
-        .stdin(Stdio::null())
+    let output = command(root, program, arguments)
         .output()
         .map_err(|source| TaskError::Start {
             program: program.to_owned(),
@@ -36,16 +33,30 @@ pub fn quiet(root: &Path, program: &str, arguments: &[&str]) -> Result<Answer, T
 
 /// Runs a tool with the caller's terminal; returns whether it exited with status 0.
 pub fn shown(root: &Path, program: &str, arguments: &[&str]) -> Result<bool, TaskError> {
-    Command::new(program)
-        .args(arguments)
-        .current_dir(root)
-        .stdin(Stdio::null())
+    command(root, program, arguments)
         .status()
         .map(|status| status.success())
         .map_err(|source| TaskError::Start {
             program: program.to_owned(),
             source,
         })
+}
+
+/// Prepares a tool without the variables that `cargo run` sets for this program. Some build scripts
+/// depend on them, so a cargo started here would rebuild these crates, and the next cargo once more.
+fn command(root: &Path, program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(root)
+        .stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_") {
+            command.env_remove(&*name);
+        }
+    }
+    command
 }
 
 /// Returns the cargo that runs this task.

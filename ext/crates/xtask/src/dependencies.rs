@@ -69,6 +69,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["contracts", "control", "policy", "recipe", "artifacts"],
     ),
     ("xtask", &["contracts"]),
+    ("fuzz", &["contracts", "control", "policy", "artifacts"]),
 ];
 
 /// External crates that only some crates may use, because they grant a capability.

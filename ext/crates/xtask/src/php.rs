@@ -41,7 +41,16 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
         let answer = commands::quiet(
             root,
             php,
-            &["-l", "-d", "display_errors=0", "-d", "log_errors=1", &shown],
+            // Without php.ini, PHP loads no extension and starts four times as fast.
+            &[
+                "-n",
+                "-l",
+                "-d",
+                "display_errors=0",
+                "-d",
+                "log_errors=1",
+                &shown,
+            ],
         )?;
         if !answer.success {
             findings.push(format!("{shown}: {}", answer.said.trim()));
@@ -56,6 +65,8 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
                 "--no-colors",
                 "--report=emacs",
                 "--standard=phpcs.xml.dist",
+                "--parallel=2",
+                "--cache=target/phpcs.cache",
             ],
         )?;
         if !answer.success {

@@ -129,10 +129,16 @@ fn unavailable(why: &str) -> ErrorBody {
 mod unit {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicU16, Ordering};
 
+    /// Returns a free port below those that the kernel gives to other tests by itself.
     fn free_port() -> u16 {
-        let probe = TcpListener::bind("127.0.0.1:0").unwrap();
-        probe.local_addr().unwrap().port()
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let first = 10_000 + (std::process::id() % 1000) as u16 * 20;
+        (0..20)
+            .map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed) % 20)
+            .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+            .unwrap()
     }
 
     fn state(temp: &tempfile::TempDir) -> StateDir {

@@ -191,7 +191,7 @@ fn model_request_is_retried_after_a_truncated_stream() {
 fn model_stream_without_data_times_out() {
     let stalled = vec![stream_head(), raw(format!("{TEXT}\n\n")), Step::Hang];
     let mut pace = quick();
-    pace.idle = Duration::from_secs(6);
+    pace.idle = Duration::from_secs(3);
     let paced = |answers, pace| TestClient::paced(ModelApi::OpenaiChat, answers, pace);
     let mut once = paced(vec![stalled.clone(), hello()], pace);
     assert_eq!(once.ask().unwrap().text, "Hello.");

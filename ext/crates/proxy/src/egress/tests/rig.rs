@@ -6,9 +6,10 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wp_codebox_policy::EgressRules;
@@ -137,7 +138,7 @@ pub(super) fn rig(options: Options) -> Rig {
     let scratch = tempfile::tempdir().unwrap();
     let unix = scratch.path().join("egress.sock");
     let unix_socket = UnixListener::bind(&unix).unwrap();
-    let tcp_socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tcp_socket = TcpListener::bind((own_address(), 0)).unwrap();
     let tcp = tcp_socket.local_addr().unwrap();
     let prepared = Bridge::prepare(config).unwrap();
     let authority = prepared.authority_pem().map(str::to_owned);
@@ -154,6 +155,14 @@ pub(super) fn rig(options: Options) -> Rig {
         servers,
         _scratch: scratch,
     }
+}
+
+/// Returns a loopback address that no other rig has, so that no other listener of a test takes over
+/// the port of a bridge that has stopped.
+fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, high | 1, low, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Rig {

@@ -234,7 +234,7 @@ fn preview_requests_for_other_hosts_never_reach_the_guest() {
         ),
         (
             format!(
-                "GET / HTTP/1.1\r\nHost: {here}\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
+                "GET / HTTP/1.1\r\nHost: {here}\r\nUpgrade: websocket\r\nConnection: upgrade, close\r\n\r\n"
             ),
             "501",
         ),
