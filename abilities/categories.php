@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability categories.
+ * Categories of this plugin's abilities, by slug, as `wp_register_ability_category()` takes them.
  *
  * @package WPCodebox
  */

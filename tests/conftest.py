@@ -23,13 +23,13 @@ def pytest_sessionstart():
 
 @pytest.fixture(scope="session")
 def environment():
-    """The environment variables of `make env` only."""
+    """The variables CODEBOX…, which `make env` exports, without the rest of the environment."""
     return {name: value for name, value in os.environ.items() if name.startswith("CODEBOX")}
 
 
 @pytest.fixture(scope="session")
 def bench(environment):
-    """Temporary directory, site and sample plugin of this process."""
+    """Runs `wp-codebox` for the cases; owns the temporary directory, site and sample plugin of this process."""
     bench = Bench(environment)
     yield bench
     bench.close()

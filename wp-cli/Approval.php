@@ -28,10 +28,10 @@ final class Approval {
 	public function __construct( private readonly Services $services ) {}
 
 	/**
-	 * Builds the input of the equivalent ability.
+	 * Converts the flags of apply, preflight-apply, review or stage-apply to the input of the ability that the command calls.
 	 *
 	 * @param list<string>         $args  Positional arguments: the bundle id.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -53,8 +53,8 @@ final class Approval {
 	}
 
 	/**
-	 * Replaces a path relative to the mount by the full path when exactly one changed file matches. Other
-	 * paths stay unchanged; the ability validates them.
+	 * Replaces each path relative to a mount by the full path in the sandbox, when exactly one changed file has that
+	 * relative path. Other paths stay unchanged; the ability validates them.
 	 *
 	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @param list<string>         $paths Paths as the user typed them.

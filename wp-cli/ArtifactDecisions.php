@@ -70,7 +70,7 @@ final class ArtifactDecisions extends Command {
 	 *     $ wp codebox artifacts preflight-apply run_0123 --approved-files=sample.php
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function preflight_apply( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -141,7 +141,7 @@ final class ArtifactDecisions extends Command {
 	 *     $ wp codebox artifacts apply run_0123 --approved-files=sample.php --approver=jo
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function apply( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -198,7 +198,7 @@ final class ArtifactDecisions extends Command {
 	 *     $ wp codebox artifacts discard run_0123 --yes
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function discard( array $args, array $flags ): void {
 		$this->boundary->enter(

@@ -57,7 +57,7 @@ final class ArtifactsCommand extends Command {
 	 *     $ wp codebox artifacts list --format=json --fields=run_id,outcome
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function list( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -116,7 +116,7 @@ final class ArtifactsCommand extends Command {
 	 *     $ wp codebox artifacts get run_0123 --format=json
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function get( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -164,7 +164,7 @@ final class ArtifactsCommand extends Command {
 	 *     $ wp codebox artifacts inspect run_0123
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function inspect( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -209,7 +209,7 @@ final class ArtifactsCommand extends Command {
 	 *     $ wp codebox artifacts diff run_0123 | git apply
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function diff( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -229,10 +229,10 @@ final class ArtifactsCommand extends Command {
 	}
 
 	/**
-	 * Prints a bundle.
+	 * Prints one bundle: as a document, or as one row per changed file; with `--porcelain` only its artifact id.
 	 *
 	 * @param array<string, mixed> $answer Result of the ability.
-	 * @param array<string, mixed> $flags  Flags.
+	 * @param array<string, mixed> $flags  Flags of the command line, by name.
 	 */
 	private function show( array $answer, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {

@@ -58,7 +58,7 @@ final class AuditCommand extends Command {
 	 *     $ wp codebox audit list --per-page=50
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function list( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -107,7 +107,7 @@ final class AuditCommand extends Command {
 	 *     $ wp codebox audit verify
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function verify( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -132,9 +132,9 @@ final class AuditCommand extends Command {
 	}
 
 	/**
-	 * Prints a warning when the hash chain is broken.
+	 * Prints a warning when the hash chain of the audit log is broken. Returns the exit status: 1 when broken, else 0.
 	 *
-	 * @param array<string, mixed> $page A page of records.
+	 * @param array<string, mixed> $page Page of audit records, with `chain`, the result of the verification.
 	 */
 	private function judge( array $page ): int {
 		$problem = AuditLog::problem( $page['chain'] );
@@ -146,7 +146,7 @@ final class AuditCommand extends Command {
 	}
 
 	/**
-	 * Adds the requester to a record as one string.
+	 * Returns the audit record as a table row: with the requester in `who` as one string, and '' for absent columns.
 	 *
 	 * @param array<string, mixed> $record Audit record as stored.
 	 * @return array<string, mixed>
@@ -167,7 +167,7 @@ final class AuditCommand extends Command {
 	}
 
 	/**
-	 * Returns the approver, with a note when only the caller's input named that person.
+	 * Returns the approver's name, followed by "(claimed)" when the name comes from the caller's input and not from a login.
 	 *
 	 * @param array<string, mixed> $record Audit record as stored.
 	 */

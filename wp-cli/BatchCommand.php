@@ -143,7 +143,7 @@ final class BatchCommand extends Command {
 	 *     $ wp codebox run-agent-task-batch --input-file=batch.json --format=json
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function __invoke( array $args, array $flags ): void {
 		$this->boundary->enter(

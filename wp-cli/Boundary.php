@@ -21,8 +21,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Without `--user` the command runs with the rights of the operator, who has shell access. With `--user` the
- * command may do what the equivalent ability would let that user do. A failure ends the process with the exit
+ * Without `--user` the command runs with the rights of the operator, who has shell access. With `--user` it
+ * needs the same permission as the WordPress ability with the same effect. A failure ends the process with the exit
  * status of its error code.
  */
 final class Boundary {
@@ -43,7 +43,7 @@ final class Boundary {
 	 *
 	 * @param string                    $command    Command line without `wp`.
 	 * @param string|list<string>       $capability Required capability; of a list, one is enough.
-	 * @param string|null               $ability    Name of the equivalent ability; null when there is none.
+	 * @param string|null               $ability    Name of the ability with the same effect; null when there is none.
 	 * @param array<string, mixed>      $flags      Flags as WP-CLI passes them.
 	 * @param callable(Authority): int  $body       Runs the command and returns its exit status.
 	 */
@@ -78,10 +78,10 @@ final class Boundary {
 	}
 
 	/**
-	 * Determines the authority of the command and refuses a user without permission.
+	 * Returns whether the command acts as the operator or as the user of `--user`; refuses a user without permission.
 	 *
 	 * @param list<string> $any     Capabilities, one of which is enough.
-	 * @param string|null  $ability Name of the equivalent ability.
+	 * @param string|null  $ability Name of the ability with the same effect; null when there is none.
 	 * @throws Failure `wp_codebox_forbidden`.
 	 */
 	private function authority( array $any, ?string $ability ): Authority {

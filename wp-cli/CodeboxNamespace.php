@@ -1,6 +1,6 @@
 <?php
 /**
- * The namespace of all commands.
+ * The WP-CLI namespace `wp codebox`, which contains all commands of this plugin.
  *
  * @package WPCodebox
  */

@@ -34,13 +34,13 @@ abstract class Command {
 	) {}
 
 	/**
-	 * Prints rows. JSON and YAML print the whole document, unless `--fields` names columns.
+	 * Prints rows in the format of `--format`. JSON and YAML print the whole document, unless `--fields` names columns.
 	 *
 	 * @param array<string, mixed>       $document Whole document.
 	 * @param list<array<string, mixed>> $rows     Rows of the document.
 	 * @param list<string>               $columns  Default columns, used without `--fields`.
 	 * @param string                     $id       Column printed by `--format=ids`.
-	 * @param array<string, mixed>       $flags    Flags.
+	 * @param array<string, mixed>       $flags    Flags of the command line, by name.
 	 */
 	protected function rows( array $document, array $rows, array $columns, string $id, array $flags ): void {
 		if ( isset( $flags['fields'] ) ) {
@@ -57,7 +57,7 @@ abstract class Command {
 	 * @param list<array<string, mixed>> $rows     Rows of the document.
 	 * @param list<string>               $columns  Default columns, used without `--fields`.
 	 * @param string                     $id       Column printed by `--format=ids`.
-	 * @param array<string, mixed>       $flags    Flags.
+	 * @param array<string, mixed>       $flags    Flags of the command line, by name.
 	 */
 	protected function document( array $document, array $rows, array $columns, string $id, array $flags ): void {
 		if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
@@ -72,7 +72,7 @@ abstract class Command {
 	 *
 	 * @param array<string, mixed>       $document Document to print.
 	 * @param list<array<string, mixed>> $files    Changed files, or only their paths.
-	 * @param array<string, mixed>       $flags    Flags.
+	 * @param array<string, mixed>       $flags    Flags of the command line, by name.
 	 */
 	protected function files( array $document, array $files, array $flags ): void {
 		$columns = isset( $files[0]['status'] ) ? [ 'status', 'path', 'insertions', 'deletions' ] : [ 'path' ];
@@ -85,7 +85,7 @@ abstract class Command {
 	 * @param array<string, mixed> $answer    Result to print.
 	 * @param list<string>         $columns   Default columns, used without `--fields`.
 	 * @param string               $porcelain Line printed with `--porcelain`.
-	 * @param array<string, mixed> $flags     Flags.
+	 * @param array<string, mixed> $flags     Flags of the command line, by name.
 	 */
 	protected function row( array $answer, array $columns, string $porcelain, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) ) {

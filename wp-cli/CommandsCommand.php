@@ -50,7 +50,7 @@ final class CommandsCommand extends Command {
 	 *     $ wp codebox commands --fields=id,acceptedArgs --format=json
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function __invoke( array $args, array $flags ): void {
 		$this->boundary->enter(

@@ -1,6 +1,7 @@
 <?php
 /**
- * Flags for components and their runtime task.
+ * Flags that name components (plugins that the sandbox loads beside the mounted code) and the runtime task (an
+ * ability of a component that does the work).
  *
  * @package WPCodebox
  */
@@ -22,7 +23,7 @@ final class ComponentFlags {
 	/**
 	 * Returns the task fields of the flags that were given.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -68,8 +69,8 @@ final class ComponentFlags {
 	}
 
 	/**
-	 * Parses one component: a contract object, or an installed plugin or directory to load as an active
-	 * plugin.
+	 * Returns the contract of one component: the given object unchanged, or for a slug or a directory the contract of a
+	 * required plugin that the sandbox activates.
 	 *
 	 * @param string|array<string, mixed> $row Component as the user typed it.
 	 * @return array<string, mixed>

@@ -1,6 +1,6 @@
 <?php
 /**
- * Terminal output of commands, except rows.
+ * Writes messages and documents of commands to the terminal. `Table` prints rows.
  *
  * @package WPCodebox
  */
@@ -119,7 +119,7 @@ final class Console {
 		ob_start();
 		$output();
 		$text = (string) ob_get_clean();
-		// phpcs:ignore WordPress.Security.EscapeOutput -- a terminal.
+		// phpcs:ignore WordPress.Security.EscapeOutput -- the output is a terminal, not HTML.
 		echo 'json' === $format ? self::escaped( $text ) : self::plain( $text );
 	}
 

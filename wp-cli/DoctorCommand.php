@@ -56,7 +56,7 @@ final class DoctorCommand extends Command {
 	 *     $ wp codebox doctor
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function __invoke( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -69,9 +69,9 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * Runs the checks and prints the result.
+	 * Checks WordPress, the extension and the host, prints the results and returns the exit status.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	private function examine( array $flags ): int {
 		$checks = [ $this->wordpress() ];
@@ -98,14 +98,14 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * Prints the result.
+	 * Prints the results of all checks.
 	 *
-	 * @param string                      $status Overall status.
-	 * @param string                      $level  Isolation level.
+	 * @param string                      $status Worst status of all checks: `ok`, `warning` or `error`.
+	 * @param string                      $level  Isolation level that this host can enforce: `full`, `reduced` or `unknown`.
 	 * @param array<string, mixed>        $report `wp-codebox/isolation-report/v1`; empty when no report
 	 *   exists.
 	 * @param list<array<string, string>> $checks Rows of the checks.
-	 * @param array<string, mixed>        $flags  Flags.
+	 * @param array<string, mixed>        $flags  Flags of the command line, by name.
 	 */
 	private function print( string $status, string $level, array $report, array $checks, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) ) {
@@ -135,7 +135,7 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * Returns the row of a failed check.
+	 * Returns the table row of a check that ended with a failure.
 	 *
 	 * @param string  $id      Id of the check.
 	 * @param Failure $failure Failure to report.
@@ -146,7 +146,7 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * Returns the row of a check that the runner reported.
+	 * Returns the table row of a check that the native extension reported.
 	 *
 	 * @param mixed $check `{id, status, message, fix?}`.
 	 * @return array<string, string>
@@ -157,7 +157,7 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * Returns one row.
+	 * Returns the table row of one check.
 	 *
 	 * @param string $id      Id of the check.
 	 * @param string $status  `ok`, `warning` or `error`.

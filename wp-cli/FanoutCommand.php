@@ -152,7 +152,7 @@ final class FanoutCommand extends Command {
 	 *     $ wp codebox run-agent-task-fanout --concurrency=2 --agent=fixer --workers='[{"id":"one","goal":"Fix it","plugin":"one"},{"id":"two","goal":"Fix it","plugin":"two"},{"id":"docs","goal":"Describe it","plugin":"docs","dependsOn":["one","two"]}]'
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function __invoke( array $args, array $flags ): void {
 		$this->boundary->enter(

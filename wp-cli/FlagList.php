@@ -35,9 +35,9 @@ final class FlagList {
 	}
 
 	/**
-	 * Returns the given flags out of a set as input fields: `--session-id` becomes `session_id`.
+	 * Returns those of the named flags that the user gave, as input fields: `--session-id` becomes `session_id`.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @param list<string>         $names Names of the flags with string values.
 	 * @return array<string, string>
 	 */

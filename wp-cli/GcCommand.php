@@ -63,7 +63,7 @@ final class GcCommand extends Command {
 	 *     $ wp codebox gc --max-age=24h --dry-run
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function __invoke( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -78,7 +78,7 @@ final class GcCommand extends Command {
 	/**
 	 * Runs the garbage collection and prints the result.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	private function collect( array $flags ): int {
 		$this->services->gate->check();
@@ -110,9 +110,9 @@ final class GcCommand extends Command {
 	}
 
 	/**
-	 * Converts the flags to options of the extension.
+	 * Converts the flags to the options of `Extension::gc()`.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, int|bool>
 	 */
 	private static function options( array $flags ): array {

@@ -23,7 +23,7 @@ defined( 'ABSPATH' ) || exit;
 final class GroupReport {
 
 	/**
-	 * Output streams of the started runs.
+	 * Printers of the runs' output, by name of the task or worker.
 	 *
 	 * @var array<string, RunStream>
 	 */
@@ -67,11 +67,11 @@ final class GroupReport {
 	}
 
 	/**
-	 * Prints the result and returns the exit status.
+	 * Prints the result of the batch or fan-out and returns the exit status.
 	 *
 	 * @param array<string, mixed> $answer Result of the ability.
 	 * @param string               $name   Column that names a row.
-	 * @param array<string, mixed> $flags  Flags.
+	 * @param array<string, mixed> $flags  Flags of the command line, by name.
 	 */
 	public function print( array $answer, string $name, array $flags ): int {
 		$format = (string) $flags['format'];
@@ -98,7 +98,8 @@ final class GroupReport {
 	}
 
 	/**
-	 * Mounts the operator's programs into the guest of one run.
+	 * Rewrites one task so that host programs in its command lines are mounted into the sandbox. Returns the task and
+	 * the files to mount.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array{array<string, mixed>, list<array{source: string, target: string}>}
@@ -110,9 +111,9 @@ final class GroupReport {
 	}
 
 	/**
-	 * Returns a short summary of a row.
+	 * Returns status and reason of one task or worker as a sentence.
 	 *
-	 * @param array<string, mixed> $row Row to read.
+	 * @param array<string, mixed> $row Result row of the task or worker.
 	 */
 	private function verdict( array $row ): string {
 		$why = $row['error']['message'] ?? $row['summary'] ?? '';

@@ -1,6 +1,6 @@
 <?php
 /**
- * Handling of Ctrl-C.
+ * Reacts to Ctrl-C: SIGINT, and SIGTERM.
  *
  * @package WPCodebox
  */

@@ -14,7 +14,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Common flags take plain values; a field that is an object in the ability input is a JSON object here.
+ * Converts flags to task fields. `--model` and other simple flags take plain values; a flag for a field that is an
+ * object in the ability input, e.g. `--budget`, takes a JSON object.
  */
 final class ModelFlags {
 
@@ -23,7 +24,7 @@ final class ModelFlags {
 	/**
 	 * Returns the task fields of the flags that were given.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */

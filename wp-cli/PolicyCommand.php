@@ -56,7 +56,7 @@ final class PolicyCommand extends Command {
 	 *     $ wp codebox policy show --format=json > policy.json
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function show( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -121,7 +121,7 @@ final class PolicyCommand extends Command {
 	 *     $ wp codebox policy validate policy.json
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function validate( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -149,7 +149,7 @@ final class PolicyCommand extends Command {
 	 * Reads the policy to check.
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 */
 	private function given( array $args, array $flags ): array {
@@ -159,7 +159,7 @@ final class PolicyCommand extends Command {
 		if ( isset( $flags['input-json'] ) ) {
 			return FlagList::json_object( '--input-json', (string) $flags['input-json'] );
 		}
-		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a file of this host, no address.
+		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a local file, not a URL.
 		$text = '-' === $args[0] ? stream_get_contents( STDIN ) : ( is_file( $args[0] ) ? file_get_contents( $args[0] ) : false );
 		if ( false === $text ) {
 			/* translators: %s: path. */

@@ -61,7 +61,7 @@ final class ReplayCommand extends Command {
 	 *     $ wp codebox artifacts replay run_0123
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function __invoke( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -86,7 +86,7 @@ final class ReplayCommand extends Command {
 	 * Prints the differences.
 	 *
 	 * @param array<string, mixed> $answer Result `wp-codebox/artifact-replay/v1`.
-	 * @param array<string, mixed> $flags  Flags.
+	 * @param array<string, mixed> $flags  Flags of the command line, by name.
 	 */
 	private function show( array $answer, array $flags ): void {
 		foreach ( $answer['notes'] ?? [] as $note ) {

@@ -84,7 +84,7 @@ final class ReviewCommands extends Command {
 	 *     $ wp codebox artifacts review run_0123 --action=approve --approved-files=sample.php --manifest-sha256=$(wp codebox artifacts inspect run_0123 --porcelain)
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function review( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -168,7 +168,7 @@ final class ReviewCommands extends Command {
 	 *     $ wp codebox artifacts stage-apply run_0123 --all --summary='Fix the greeting'
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function stage_apply( array $args, array $flags ): void {
 		$this->boundary->enter(

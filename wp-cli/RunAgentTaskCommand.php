@@ -213,7 +213,7 @@ final class RunAgentTaskCommand extends Command {
 	 *     $ wp codebox run-agent-task "Translate the readme" --plugin=sample --agent=writer --network=api.example.com --secret-env=API_KEY=api.example.com
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function __invoke( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -229,7 +229,7 @@ final class RunAgentTaskCommand extends Command {
 	 * Runs the task and prints the result.
 	 *
 	 * @param list<string>         $args      Positional arguments.
-	 * @param array<string, mixed> $flags     Flags.
+	 * @param array<string, mixed> $flags     Flags of the command line, by name.
 	 * @param Authority            $authority User or operator the call runs as.
 	 */
 	private function run( array $args, array $flags, Authority $authority ): int {
@@ -253,10 +253,10 @@ final class RunAgentTaskCommand extends Command {
 	}
 
 	/**
-	 * Prints the result.
+	 * Prints the result of the ended run.
 	 *
 	 * @param array<string, mixed> $run   `wp-codebox/agent-task-run/v1`.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	private function print( array $run, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
@@ -276,10 +276,10 @@ final class RunAgentTaskCommand extends Command {
 	}
 
 	/**
-	 * Prints the commands to follow a run in the background.
+	 * Prints the handle of a detached run: its id, and the command that follows it.
 	 *
 	 * @param array<string, mixed> $handle Run handle `wp-codebox/run-handle/v1`.
-	 * @param array<string, mixed> $flags  Flags.
+	 * @param array<string, mixed> $flags  Flags of the command line, by name.
 	 */
 	private function handle( array $handle, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {

@@ -89,7 +89,7 @@ final class RunEventsCommand extends Command {
 	 *     $ wp codebox runs events run_0123 --after=40 --format=json
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function __invoke( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -130,7 +130,7 @@ final class RunEventsCommand extends Command {
 	 *
 	 * @param string               $reference Run id or prefix.
 	 * @param int                  $cursor    Cursor; only later events are printed.
-	 * @param array<string, mixed> $flags     Flags.
+	 * @param array<string, mixed> $flags     Flags of the command line, by name.
 	 * @param Authority            $authority User or operator the call runs as.
 	 */
 	private function follow( string $reference, int $cursor, array $flags, Authority $authority ): int {

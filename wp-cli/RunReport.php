@@ -147,7 +147,7 @@ final class RunReport {
 	}
 
 	/**
-	 * Returns the model and its usage.
+	 * Returns the report line with the model and its usage; empty for a run without a model.
 	 *
 	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
@@ -163,7 +163,7 @@ final class RunReport {
 	}
 
 	/**
-	 * Returns the cost row.
+	 * Returns the report line with wall-clock time, CPU time and peak memory of the run; empty without data.
 	 *
 	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
@@ -187,7 +187,7 @@ final class RunReport {
 	}
 
 	/**
-	 * Returns the ids of bundle and run.
+	 * Returns the report lines with the artifact id of the bundle and the run id.
 	 *
 	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>

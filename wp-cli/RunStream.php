@@ -1,6 +1,6 @@
 <?php
 /**
- * Live output of a run.
+ * Prints the output of a run while it is active.
  *
  * @package WPCodebox
  */
@@ -20,14 +20,14 @@ defined( 'ABSPATH' ) || exit;
 final class RunStream {
 
 	/**
-	 * Label of each execution: `agent`, `check 1`, or a command.
+	 * Label of each started guest program, by execution id: `agent`, `check 1`, or the command name.
 	 *
 	 * @var array<string, string>
 	 */
 	private array $names = [];
 
 	/**
-	 * Incomplete lines by execution and stream.
+	 * Received text after the last newline, by execution id followed by `|` (stdout) or `!` (stderr).
 	 *
 	 * @var array<string, string>
 	 */
@@ -49,7 +49,7 @@ final class RunStream {
 	) {}
 
 	/**
-	 * Called as soon as the run exists.
+	 * Prints the start message and makes Ctrl-C cancel the run. Called as soon as the run exists.
 	 *
 	 * @param Run $run Run handle.
 	 */
@@ -64,7 +64,7 @@ final class RunStream {
 	}
 
 	/**
-	 * Called for each lifecycle event.
+	 * Prints one lifecycle event of the run. Returns true, because false would cancel the run.
 	 *
 	 * @param array<string, mixed> $event Lifecycle event.
 	 */
@@ -95,7 +95,7 @@ final class RunStream {
 	}
 
 	/**
-	 * Handles the start of an execution.
+	 * Prints that a guest program started, and chooses its label.
 	 *
 	 * @param string               $id   Execution id.
 	 * @param array<string, mixed> $data Event data.
@@ -113,7 +113,7 @@ final class RunStream {
 	}
 
 	/**
-	 * Handles output of an execution.
+	 * Prints the complete lines of a guest program's output, and stores an incomplete last line.
 	 *
 	 * @param string               $id   Execution id.
 	 * @param array<string, mixed> $data Event data.
@@ -139,7 +139,7 @@ final class RunStream {
 	}
 
 	/**
-	 * Handles the end of an execution.
+	 * Prints the stored incomplete lines of an ended guest program, then its exit status and duration.
 	 *
 	 * @param string               $id   Execution id.
 	 * @param array<string, mixed> $data Event data.
@@ -157,7 +157,7 @@ final class RunStream {
 	}
 
 	/**
-	 * Prints one line of output.
+	 * Prints one output line of a guest program, prefixed with the program's label.
 	 *
 	 * @param string $id     Execution id.
 	 * @param string $stream `|` for stdout, `!` for stderr.
@@ -168,7 +168,7 @@ final class RunStream {
 	}
 
 	/**
-	 * Prints one message line.
+	 * Prints one message line, prefixed with the label of the run.
 	 *
 	 * @param string $line Line without its line end.
 	 */

@@ -75,7 +75,7 @@ final class RunsCommand extends Command {
 	 *     $ for run in $(wp codebox runs list --status=running --porcelain); do wp codebox runs cancel $run; done
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function list( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -139,7 +139,7 @@ final class RunsCommand extends Command {
 	 *     $ wp codebox runs get run_0123 --format=json
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function get( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -196,7 +196,7 @@ final class RunsCommand extends Command {
 	 *     $ wp codebox runs cancel run_0123
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function cancel( array $args, array $flags ): void {
 		$this->boundary->enter(

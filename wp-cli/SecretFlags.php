@@ -1,6 +1,6 @@
 <?php
 /**
- * Secrets that the operator passes to a run.
+ * Parses `--secret-env`, the secrets that the operator passes to a run.
  *
  * @package WPCodebox
  */
@@ -24,7 +24,7 @@ final class SecretFlags {
 	/**
 	 * Returns the secrets in the form the extension takes.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return list<array{env: string, value: string, hosts: list<string>}>
 	 * @throws Failure `wp_codebox_secret_invalid`.
 	 */

@@ -25,20 +25,20 @@ final class StagedPrograms {
 
 	private const TARGET = '/run/codebox/staged/';
 
-	/** Paths that exist inside the guest, or that cannot be a program of the operator. */
+	/** Paths that are not mounted from the host: the guest has its own, or they are no place for an operator's program. */
 	private const OWN = '#^/(usr|bin|sbin|lib|lib32|lib64|libx32|dev|proc|sys|workspace|wordpress|run/codebox|opt/codebox)(/|$)#';
 
 	private const SECRET = '#(^|/)(\.[^/]*|id_[^/]*|wp-config[^/]*\.php|[^/]*\.(pem|key|p12|pfx|kdbx))$|/\.(ssh|gnupg|aws|kube|docker)/#i';
 
 	/**
-	 * Guest path by host file.
+	 * Guest path of each file to mount, by host path.
 	 *
 	 * @var array<string, string>
 	 */
 	private array $staged = [];
 
 	/**
-	 * Rewrites the command lines of a task.
+	 * Replaces host files in the command lines of a task (agent and checks) by the guest paths of their mounts.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed> Task input with guest paths.
@@ -55,7 +55,7 @@ final class StagedPrograms {
 	}
 
 	/**
-	 * Returns the files in the form the extension takes.
+	 * Returns the files to mount, in the form that the extension takes.
 	 *
 	 * @return list<array{source: string, target: string}>
 	 */
@@ -82,7 +82,7 @@ final class StagedPrograms {
 	}
 
 	/**
-	 * Rewrites one token of a command line.
+	 * Returns the guest path of a token that names a host file, and other tokens unchanged.
 	 *
 	 * @param string $token Token of a command line.
 	 */

@@ -20,7 +20,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class Table {
 
-	/** Columns that hold file names. */
+	/** Columns whose values are file names, which are quoted when they contain hidden characters. */
 	private const NAMES = [ 'path', 'relativePath', 'target' ];
 
 	/**
@@ -42,7 +42,7 @@ final class Table {
 			throw Failure::invalid_input( Sentence::of( __( 'There is no field "%1$s"; available: %2$s.', 'codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
 		}
 		if ( 'ids' === $format ) {
-			// phpcs:ignore WordPress.Security.EscapeOutput -- a terminal.
+			// phpcs:ignore WordPress.Security.EscapeOutput -- the output is a terminal, not HTML.
 			echo implode( ' ', array_map( static fn( array $row ): string => self::text( $id, (string) ( $row[ $id ] ?? '' ) ), $rows ) );
 			return;
 		}
@@ -52,13 +52,13 @@ final class Table {
 		if ( in_array( $format, [ 'json', 'yaml' ], true ) ) {
 			Console::echoed( $format, $print );
 		} else {
-			// The cells are already plain text; WP-CLI writes CSV past output buffers.
+			// Not captured: WP-CLI writes CSV to STDOUT directly, past output buffers. The cells are already plain text.
 			$print();
 		}
 	}
 
 	/**
-	 * Returns one row with every requested column; formats for people get nested values as text.
+	 * Returns a row with every requested column. In formats other than json and yaml, nested values become text.
 	 *
 	 * @param array<string, mixed> $row    Row to read.
 	 * @param list<string>         $wanted Requested columns.

@@ -38,7 +38,7 @@ final class TaskFlags {
 	 * Returns the input of one task.
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -50,7 +50,7 @@ final class TaskFlags {
 	 * Returns the input of several tasks: the list, and the fields that all tasks share.
 	 *
 	 * @param string               $list   Field of the list; also the name of its flag.
-	 * @param array<string, mixed> $flags  Flags.
+	 * @param array<string, mixed> $flags  Flags of the command line, by name.
 	 * @param string               $schema Schema of the complete input.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
@@ -81,7 +81,7 @@ final class TaskFlags {
 	 * Returns the fields of a task without validation.
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -123,7 +123,7 @@ final class TaskFlags {
 	/**
 	 * Reads the input of `--input-file`; `-` is STDIN.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 */
 	private function file( array $flags ): array {
@@ -131,7 +131,7 @@ final class TaskFlags {
 			return [];
 		}
 		$path = (string) $flags['input-file'];
-		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a file of this host, no address.
+		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a local file, not a URL.
 		$text = '-' === $path ? stream_get_contents( STDIN ) : ( is_file( $path ) ? file_get_contents( $path ) : false );
 		if ( false === $text ) {
 			/* translators: %s: path. */
@@ -198,7 +198,7 @@ final class TaskFlags {
 	/**
 	 * Returns the limits given as flags.
 	 *
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, int>
 	 */
 	private function limits( array $flags ): array {

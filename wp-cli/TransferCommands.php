@@ -60,7 +60,7 @@ final class TransferCommands extends Command {
 	 *     $ wp codebox artifacts export run_0123 --output=- | ssh other 'wp codebox artifacts import -'
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function export( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -129,7 +129,7 @@ final class TransferCommands extends Command {
 	 *     $ wp codebox artifacts import /srv/bundles/run_0123.tar
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function import( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -178,7 +178,7 @@ final class TransferCommands extends Command {
 	 *     $ wp codebox artifacts reimport artifact-bundle-sha256-0123 /srv/bundles/run_0123.tar
 	 *
 	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 */
 	public function reimport( array $args, array $flags ): void {
 		$this->boundary->enter(
@@ -196,7 +196,7 @@ final class TransferCommands extends Command {
 	 * Prints the result of an import.
 	 *
 	 * @param array<string, mixed> $answer Result of the ability.
-	 * @param array<string, mixed> $flags  Flags.
+	 * @param array<string, mixed> $flags  Flags of the command line, by name.
 	 */
 	private function show( array $answer, array $flags ): int {
 		$this->console->say(
@@ -216,15 +216,15 @@ final class TransferCommands extends Command {
 	}
 
 	/**
-	 * Builds the input of the equivalent ability.
+	 * Converts path and flags to the input of the import ability. `-` reads an archive from STDIN.
 	 *
 	 * @param string               $path  Path, or - for STDIN.
-	 * @param array<string, mixed> $flags Flags.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 */
 	private function input( string $path, array $flags ): array {
 		if ( '-' === $path ) {
-			// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes in JSON, not obfuscation.
+			// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- base64 carries bytes in JSON; it hides nothing.
 			$input = [ 'archive' => base64_encode( (string) stream_get_contents( STDIN, ImportSource::MAX_BYTES + 1 ) ) ];
 		} else {
 			$input = [ 'source_bundle_path' => $this->absolute( $path ) ];

@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/apply-approved-artifact.
+ * Definition of the WordPress ability `wp-codebox/apply-approved-artifact`.
  *
  * @package WPCodebox
  */

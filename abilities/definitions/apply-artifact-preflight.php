@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/apply-artifact-preflight.
+ * Definition of the WordPress ability `wp-codebox/apply-artifact-preflight`.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/browser-connector-request.
+ * Definition of the WordPress ability `wp-codebox/browser-connector-request`.
  *
  * @package WPCodebox
  */

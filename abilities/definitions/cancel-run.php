@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/cancel-run.
+ * Definition of the WordPress ability `wp-codebox/cancel-run`.
  *
  * @package WPCodebox
  */
@@ -23,7 +23,7 @@ return [
 	'annotations'   => [
 		'readonly'    => false,
 		'destructive' => true,
-		// If destructive and idempotent are both true, core requires DELETE and reads the query string.
+		// False, because with destructive and idempotent both true core accepts only DELETE, with the input in the query string.
 		'idempotent'  => false,
 	],
 ];

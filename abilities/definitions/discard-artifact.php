@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/discard-artifact.
+ * Definition of the WordPress ability `wp-codebox/discard-artifact`.
  *
  * @package WPCodebox
  */

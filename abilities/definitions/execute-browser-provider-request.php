@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/execute-browser-provider-request.
+ * Definition of the WordPress ability `wp-codebox/execute-browser-provider-request`.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/export-artifact-bundle.
+ * Definition of the WordPress ability `wp-codebox/export-artifact-bundle`.
  *
  * @package WPCodebox
  */

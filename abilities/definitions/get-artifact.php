@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/get-artifact.
+ * Definition of the WordPress ability `wp-codebox/get-artifact`.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/get-run.
+ * Definition of the WordPress ability `wp-codebox/get-run`.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/inspect-artifact.
+ * Definition of the WordPress ability `wp-codebox/inspect-artifact`.
  *
  * @package WPCodebox
  */

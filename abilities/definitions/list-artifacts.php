@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/list-artifacts.
+ * Definition of the WordPress ability `wp-codebox/list-artifacts`.
  *
  * @package WPCodebox
  */

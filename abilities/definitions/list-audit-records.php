@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/list-audit-records.
+ * Definition of the WordPress ability `wp-codebox/list-audit-records`.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/list-run-events.
+ * Definition of the WordPress ability `wp-codebox/list-run-events`.
  *
  * @package WPCodebox
  */

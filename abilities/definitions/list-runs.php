@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/list-runs.
+ * Definition of the WordPress ability `wp-codebox/list-runs`.
  *
  * @package WPCodebox
  */

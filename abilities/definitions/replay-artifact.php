@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/replay-artifact.
+ * Definition of the WordPress ability `wp-codebox/replay-artifact`.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/review-artifact.
+ * Definition of the WordPress ability `wp-codebox/review-artifact`.
  *
  * @package WPCodebox
  */

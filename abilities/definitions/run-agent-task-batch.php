@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/run-agent-task-batch.
+ * Definition of the WordPress ability `wp-codebox/run-agent-task-batch`.
  *
  * @package WPCodebox
  */

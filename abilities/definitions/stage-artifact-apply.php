@@ -1,6 +1,6 @@
 <?php
 /**
- * Ability wp-codebox/stage-artifact-apply.
+ * Definition of the WordPress ability `wp-codebox/stage-artifact-apply`.
  *
  * @package WPCodebox
  */

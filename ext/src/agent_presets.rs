@@ -1,4 +1,5 @@
-//! Lists the agent presets of the installation for user interfaces that offer a choice.
+//! Lists the agent presets (files that describe how to install and start a coding agent) of the
+//! installation, so that a user interface can offer them.
 
 use crate::ini::Settings;
 use serde_json::{Value, json};

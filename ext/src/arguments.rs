@@ -11,7 +11,7 @@ use ext_php_rs::zend::ExecutorGlobals;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, InvalidId, SiteId};
 
-/// A string argument whose encoding is validated later, with an error code.
+/// A string argument from PHP. Its UTF-8 is checked when it is used, so that the error has a code.
 pub(crate) struct Text<'a>(&'a ZendStr);
 
 impl<'a> Text<'a> {
@@ -22,7 +22,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Returns the text as id of a site.
+    /// Returns the text as the id of a site; fails if it is not a valid id.
     pub(crate) fn site(&self) -> Result<SiteId, Failure> {
         let refused = |error: InvalidId| ErrorBody::new(ErrorCode::InputInvalid, error.to_string());
         Ok(SiteId::new(self.utf8("site")?).map_err(refused)?)
@@ -41,7 +41,8 @@ impl<'a> FromZval<'a> for Text<'a> {
     }
 }
 
-/// An array argument, converted only when it is used; or the default, a list of strings.
+/// An array argument from PHP, converted when it is used. If it was omitted, its value is
+/// `default`, a list of strings.
 pub(crate) struct Array<'a> {
     zval: Option<&'a Zval>,
     default: &'static [&'static str],
@@ -56,7 +57,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Returns the array as a JSON value.
+    /// Returns the array as a JSON value. `name` is the parameter, for the error message.
     pub(crate) fn value(&self, name: &str) -> Result<Value, ConvertError> {
         match self.zval {
             Some(zval) => from_zval(zval, name),
@@ -64,7 +65,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Returns an array with string keys; `[]` counts as an empty object.
+    /// Returns the array as a JSON object; fails unless all keys are strings. `[]` counts as empty.
     pub(crate) fn object(&self, name: &str) -> Result<Map<String, Value>, ConvertError> {
         match self.value(name)? {
             Value::Object(map) => Ok(map),
@@ -75,7 +76,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Returns a list of strings.
+    /// Returns the array as a list of strings; fails if it has any other value.
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, ConvertError> {
         let refused = || ConvertError::NotTexts {
             at: name.to_owned(),

@@ -31,11 +31,11 @@ const HIGHEST: RawFd = 256;
 
 #[derive(Debug, Clone, Copy)]
 enum Client {
-    /// Not searched yet in this request.
+    /// The connection was not searched for yet in this request.
     Unknown,
-    /// Not found, or no longer checked.
+    /// The connection was not found, or needs no further check.
     None,
-    /// Descriptor of the connection, valid while it refers to this socket inode.
+    /// The connection: a descriptor, valid only while it still refers to this socket inode.
     Connected { fd: RawFd, inode: u64 },
 }
 
@@ -72,7 +72,8 @@ pub(crate) fn end_if_disconnected() {
     }
 }
 
-/// Returns whether the script continues after a disconnect, or has been aborted already.
+/// Returns whether a disconnect has no further effect: `ignore_user_abort` is on, or PHP has
+/// already aborted the script.
 fn ignored() -> bool {
     // SAFETY: this is the PHP thread during a request, so the globals are set up.
     unsafe {
@@ -143,7 +144,8 @@ fn speaks_fastcgi() -> bool {
     matches!(name.to_bytes(), b"fpm-fcgi" | b"cgi-fcgi")
 }
 
-/// Address part that a listening socket shares with its accepted connections.
+/// Address of a socket, reduced to what a listening socket shares with its accepted connections:
+/// the unix path or the TCP port.
 #[derive(Debug, PartialEq, Eq)]
 enum SocketName {
     Path(Vec<u8>),

@@ -9,12 +9,12 @@ use serde_json::{Map, Number, Value};
 use std::fmt::Write as _;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum nesting depth of one argument. The receiver's parser allows 128 levels, including those
-/// of the frame around a request.
+/// Maximum nesting depth of one PHP argument. The JSON parser of the runner allows 128 levels,
+/// including those of the message around a request.
 pub(crate) const MAX_DEPTH: usize = 64;
-/// Maximum number of values in one argument.
+/// Maximum number of values in one PHP argument, nested ones included.
 pub(crate) const MAX_VALUES: usize = 500_000;
-/// Maximum number of text bytes in one argument.
+/// Maximum number of bytes of all strings in one PHP argument together.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reason why a PHP value has no JSON form. `at` is the path of the value, for example
@@ -30,7 +30,7 @@ pub(crate) enum ConvertError {
     /// The number is NAN or infinite.
     #[error("{at} is not a finite number")]
     NotFinite { at: String },
-    /// The value is an object or a resource.
+    /// The value is an object or a resource, which have no JSON form.
     #[error("{at} must be null, a bool, a number, a string or an array")]
     Kind { at: String },
     /// The nesting is too deep, or the value contains itself.
@@ -67,13 +67,13 @@ impl From<ConvertError> for ErrorBody {
     }
 }
 
-/// One step of the path into a value; formatted only for an error.
+/// One step of the path into a nested value; the path is formatted only for an error message.
 enum Step {
     Index(usize),
     Key(String),
 }
 
-/// Remaining limits and current path of a conversion.
+/// A conversion in progress: its remaining limits and its current position.
 struct Reader<'a> {
     name: &'a str,
     path: Vec<Step>,

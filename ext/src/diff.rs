@@ -11,7 +11,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{ChangedFile, ErrorBody};
 
-/// Returns the whole patch, or the blocks of some changed paths.
+/// Returns the whole patch of a bundle, or only its blocks for the given paths.
 pub(crate) fn patch(
     settings: &Settings,
     bundle: &StoredBundle,
@@ -50,7 +50,7 @@ pub(crate) fn by_file(
     Ok(changed.into_iter().zip(parts).collect())
 }
 
-/// Returns changed files and patch of a bundle that verifies.
+/// Verifies a bundle and returns its list of changed files and its patch.
 fn verified(
     settings: &Settings,
     bundle: &StoredBundle,
@@ -75,7 +75,8 @@ fn verified(
     Ok((changed.files, patch))
 }
 
-/// Returns a member's bytes if they still match the verified hash.
+/// Returns the bytes of one file of a bundle. Fails unless they still have the hash that the
+/// manifest states for it and that was verified.
 fn member(
     bundle: &StoredBundle,
     verification: &Verification,

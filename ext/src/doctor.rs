@@ -19,7 +19,7 @@ use wp_codebox_control::wait_for;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-/// The runner gave no usable document.
+/// Reason why a call of the runner gave no usable JSON document.
 #[derive(Debug, thiserror::Error)]
 enum DoctorError {
     #[error("a pipe for the runner could not be created: {errno}")]
@@ -53,7 +53,7 @@ impl From<DoctorError> for ErrorBody {
     }
 }
 
-/// Returns `wp-codebox/doctor/v1`.
+/// Runs the host self-test and returns its report, a document `wp-codebox/doctor/v1`.
 pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
     let arguments = [
         "doctor",
@@ -104,8 +104,8 @@ impl Default for Bounds {
     }
 }
 
-/// Returns the document if it has this schema, or the runner's error. `command` is named in the
-/// error for any other document.
+/// Returns the runner's reply if it has this schema. If the reply is an error document, returns
+/// that error. For any other reply, returns an error that names `command`.
 pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value, Failure> {
     if answer["schema"] == schema {
         return Ok(answer);
@@ -121,8 +121,8 @@ pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value
     Err(error.into())
 }
 
-/// Runs the runner with these arguments and returns its document. Returns a document at any exit
-/// status; the caller evaluates it.
+/// Runs the runner with these arguments and returns the JSON document that it prints, whatever its
+/// exit status; the caller tells a result from an error.
 pub(crate) fn ask(
     settings: &Settings,
     arguments: &[&str],

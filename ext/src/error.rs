@@ -1,8 +1,8 @@
 //! Converts errors of the extension to PHP exceptions.
 //!
 //! The classes are registered with `ClassBuilder` and use the engine's own object handlers, so
-//! file, line, trace, `previous` and subclassing work as in PHP classes. The error kind selects the
-//! class, the code sets the properties; there is no other rule.
+//! file, line, trace, `previous` and subclassing work as in PHP classes. The kind of an error
+//! selects the exception class; its code and message become properties.
 
 use crate::convert;
 use ext_php_rs::builders::ClassBuilder;

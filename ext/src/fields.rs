@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// A JSON object and its path.
+/// A JSON object whose members are taken one by one, and its path for error messages.
 #[derive(Debug)]
 pub(crate) struct Fields {
     map: Map<String, Value>,
@@ -43,7 +43,7 @@ impl Fields {
         Ok(Self { map, place, code })
     }
 
-    /// Returns an error for one member.
+    /// Returns the error for a member that violates `rule`.
     pub(crate) fn refuse(&self, name: &str, rule: &str) -> ErrorBody {
         let field = format!("{}{name}", self.place);
         ErrorBody::new(self.code, format!("{field} must be {rule}")).with("field", field)
@@ -59,7 +59,7 @@ impl Fields {
         self.map.shift_remove(name).filter(|value| !value.is_null())
     }
 
-    /// Takes a string.
+    /// Takes a member that must be a string.
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, ErrorBody> {
         match self.take(name) {
             None => Ok(None),
@@ -68,7 +68,7 @@ impl Fields {
         }
     }
 
-    /// Takes a bool; absent means false.
+    /// Takes a member that must be a bool; absent means false.
     pub(crate) fn flag(&mut self, name: &str) -> Result<bool, ErrorBody> {
         match self.take(name) {
             None => Ok(false),
@@ -77,7 +77,7 @@ impl Fields {
         }
     }
 
-    /// Takes a whole number from 0.
+    /// Takes a member that must be a whole number from 0.
     pub(crate) fn count(&mut self, name: &str) -> Result<Option<u64>, ErrorBody> {
         match self.take(name) {
             None => Ok(None),
@@ -88,7 +88,7 @@ impl Fields {
         }
     }
 
-    /// Takes an object.
+    /// Takes a member that must be an object.
     pub(crate) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ErrorBody> {
         match self.take(name) {
             None => Ok(None),
@@ -99,7 +99,7 @@ impl Fields {
         }
     }
 
-    /// Takes a list.
+    /// Takes a member that must be a list.
     pub(crate) fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, ErrorBody> {
         match self.take(name) {
             None => Ok(None),
@@ -108,7 +108,7 @@ impl Fields {
         }
     }
 
-    /// Takes a list of strings; absent means empty.
+    /// Takes a member that must be a list of strings; absent means empty.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, ErrorBody> {
         let list = self.list(name)?.unwrap_or_default();
         let mut texts = Vec::with_capacity(list.len());

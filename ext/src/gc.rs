@@ -11,7 +11,7 @@ use wp_codebox_contracts::{ErrorCode, SiteId, schema_id};
 /// Deadline of the garbage collection, which may have many files to delete.
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Returns `wp-codebox/gc/v1`, or the runner's error.
+/// Returns the report of the runner, `wp-codebox/gc/v1`, or its error.
 pub(crate) fn run(
     settings: &Settings,
     site: &SiteId,

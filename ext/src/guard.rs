@@ -1,6 +1,6 @@
-//! Runs the body of every PHP-callable method and converts each outcome for PHP: a value, an
-//! exception with a stable code, an already pending exception, or an `InternalException` for a
-//! panic.
+//! Every PHP-callable method runs its body here. Its outcome reaches PHP as a value, as an
+//! exception with a stable code, as the exception that PHP code threw meanwhile, or, for a panic,
+//! as an `InternalException`.
 
 use crate::error;
 use ext_php_rs::exception::{PhpException, PhpResult};
@@ -12,7 +12,7 @@ thread_local! {
     static PANIC_PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Reason why a body returned no value.
+/// Reason why the body of a PHP method returned no value.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An error of the extension.
@@ -21,14 +21,14 @@ pub(crate) enum Failure {
     Pending,
 }
 
-/// Converts every error that has a stable code.
+/// Converts every error type that has a stable error code.
 impl<E: Into<ErrorBody>> From<E> for Failure {
     fn from(error: E) -> Self {
         Failure::Error(Box::new(error.into()))
     }
 }
 
-/// Runs `body`; a panic does not leave this function.
+/// Runs the body of a PHP method; converts errors and panics to PHP exceptions.
 pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T, Failure>) -> PhpResult<T> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => Ok(value),

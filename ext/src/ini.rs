@@ -35,9 +35,10 @@ const RUNNER_SOCKET: &CStr = c"wp_codebox.runner_socket";
 const PROVIDER_KEYS: &CStr = c"wp_codebox.provider_keys";
 const PRIVATE_MODELS: &CStr = c"wp_codebox.private_models";
 
-/// Upper bound of the setting for concurrent runs of a site.
+/// Highest accepted value of `wp_codebox.max_runs`, the limit of concurrent runs of a site.
 const MOST_RUNS: u32 = 256;
-/// Upper bound of the setting for concurrent groups of a user.
+/// Highest accepted value of `wp_codebox.max_groups`, the limit of concurrent batches and fan-outs
+/// of a user.
 const MOST_GROUPS: u32 = 64;
 
 static ENTRIES: IniEntryDefs<18> = IniEntryDefs::new([
@@ -66,22 +67,22 @@ const fn setting(name: &'static CStr, default: &'static CStr) -> IniEntryDef {
     IniEntryDef::new(name, default, IniEntryPermission::System)
 }
 
-/// Error of an invalid setting.
+/// Reason why a setting is invalid. `name` is the setting.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// The value is not UTF-8.
+    /// The value is not UTF-8 text.
     #[error("{name} is not valid UTF-8; set it in php.ini to a path")]
     NotUtf8 { name: String },
     /// The value is not an absolute path.
     #[error("{name} must be an absolute path without `.` and `..` segments; set it in php.ini")]
     NotAbsolute { name: String },
-    /// The value is not a known kind of process wrapper.
+    /// The value is not a kind of process wrapper (`none`, `bubblewrap`, `gvisor`).
     #[error("{name} must be none, bubblewrap or gvisor; set it in php.ini")]
     NotAKind { name: String },
-    /// The value is not a known identity.
+    /// The value is not one of the words for the guests' kernel uid (`auto`, `own`, `shared`).
     #[error("{name} must be auto, own or shared; set it in php.ini")]
     NotAnIdentity { name: String },
-    /// The value is not a range of ids.
+    /// The value is not a range of user and group ids (FIRST:COUNT).
     #[error("{name}: {source}; set it in php.ini")]
     NotIds {
         name: String,
@@ -115,30 +116,32 @@ pub(crate) fn register(module_number: i32) {
     IniEntryDef::register(ENTRIES.as_slice(), module_number);
 }
 
-/// The settings as unvalidated text.
+/// Values of the settings, as text that is not validated yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Directory of runs, keys, bundles and the template cache.
+    /// Directory in which the runs, keys, bundles and WordPress templates are stored.
     pub(crate) state_dir: String,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub(crate) share_dir: String,
-    /// Path of the runner.
+    /// Path of the runner, the program that PHP starts for each run.
     pub(crate) runner: String,
-    /// Path of the launcher.
+    /// Path of the launcher, the program that isolates the guest's processes.
     pub(crate) launcher: String,
     /// Path of the PHP for guests.
     pub(crate) php_binary: String,
-    /// Parent directory of the runs' cgroups; if empty, the runner's own cgroup.
+    /// Cgroup directory below which each run gets its cgroups; if empty, the runner's own cgroup.
     pub(crate) cgroup: String,
-    /// Kernel uid of guests: `auto`, `own` or `shared`.
+    /// Kernel uid of guests: `own` (a separate uid for each), `shared` (that of the owner of the
+    /// state directory) or `auto` (own if possible).
     pub(crate) identity: String,
-    /// `FIRST:COUNT`; if empty, the service's range or the default.
+    /// Range of uids and gids for guests, `FIRST:COUNT`; if empty, the range of the service that
+    /// starts the runner, or else the default.
     pub(crate) guest_ids: String,
     /// Directories below which abilities and admin screens may mount.
     pub(crate) mount_roots: Vec<String>,
     /// Directory with the programs of agent presets; if empty, none is installed.
     pub(crate) agents_dir: String,
-    /// Kind of process wrapper around the launcher.
+    /// Kind of process wrapper around the launcher, an additional layer of isolation.
     pub(crate) outer_sandbox: String,
     /// Program of the process wrapper; if empty, it is searched in the system directories.
     pub(crate) outer_sandbox_program: String,
@@ -156,7 +159,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads all settings.
+    /// Reads all settings; fails only if one is not UTF-8.
     pub(crate) fn read() -> Result<Self, ConfigError> {
         Ok(Self {
             state_dir: read(STATE_DIR)?,
@@ -244,7 +247,7 @@ impl Settings {
         count(MAX_GROUPS, &self.max_groups, MOST_GROUPS)
     }
 
-    /// Returns the kernel uid setting of guests.
+    /// Returns the parsed setting for the kernel uid of guests.
     pub(crate) fn identity(&self) -> Result<IdentityChoice, ConfigError> {
         match self.identity.as_str() {
             "auto" | "" => Ok(IdentityChoice::Auto),
@@ -256,7 +259,7 @@ impl Settings {
         }
     }
 
-    /// Returns the id range for guests.
+    /// Returns the parsed uid and gid range for guests; `None` if the setting is empty.
     pub(crate) fn guest_ids(&self) -> Result<Option<GuestIds>, ConfigError> {
         match self.guest_ids.as_str() {
             "" => Ok(None),

@@ -24,8 +24,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::{LiveClient, LiveError, StdinCredit};
 
-/// Size limit of each output stream in a response, in bytes; a caller that needs more follows the
-/// output.
+/// Size limit of each output stream in a reply, in bytes. A caller that needs more output reads the
+/// events of the run.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 /// Size of one chunk of standard input, in bytes.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -112,7 +112,7 @@ pub(crate) fn ask(
     }
 }
 
-/// Unsent standard input of a program.
+/// Standard input of a program that was not sent yet, in lines of the control socket's protocol.
 #[derive(Default)]
 struct Input<'a> {
     /// Line being sent, and how much of it was sent.
@@ -128,7 +128,8 @@ impl Input<'_> {
         &self.line[self.at..]
     }
 
-    /// Prepares the next line when the previous one was sent and the program has granted credit.
+    /// Prepares the next line when the previous one was sent and the sandbox has granted credit,
+    /// the number of bytes that it accepts at present.
     fn prepare(&mut self) {
         let (true, Some(rest)) = (self.pending().is_empty(), self.rest) else {
             return;
@@ -213,7 +214,7 @@ fn connect(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveCl
     })
 }
 
-/// Output received so far.
+/// Output of a program that was received so far.
 #[derive(Debug, Default)]
 struct ProgramOutput {
     id: Option<String>,
@@ -261,7 +262,7 @@ impl ProgramOutput {
     }
 }
 
-/// Converts a failed conversation to an error of the PHP API.
+/// Converts a failed exchange with a sandbox to an error of the PHP API.
 fn failed(reference: &str, error: LiveError) -> ErrorBody {
     match error {
         LiveError::Ended => gone(reference),

@@ -1,8 +1,9 @@
-//! Tool requests of the built-in agent to its parent, answered by a PHP function.
+//! Tool requests of the built-in agent (the agent loop on the host) to its parent, the PHP program
+//! that started the run. A PHP function answers them.
 //!
-//! The function decides about each call; this module only handles the envelope: it sets the ids of
-//! the request in the result, whatever the function returned there, and turns an invalid result
-//! into a failure, never into a success.
+//! The function decides about each call. This module only completes its result: it sets the ids of
+//! the request, whatever the function returned there, and turns an invalid result into a failure,
+//! never into a success.
 
 use crate::arguments;
 use crate::convert::from_zval;
@@ -11,7 +12,7 @@ use ext_php_rs::types::ZendCallable;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ParentToolStatus, schema_id};
 
-/// Calls the function. An exception of the function ends the wait.
+/// Calls the function with a tool request. An exception of the function ends the wait.
 pub(crate) fn call(callable: &ZendCallable<'_>, request: Value) -> Result<Value, Failure> {
     let asked = request.clone();
     let answer = arguments::call(callable, "onToolRequest", request)?;
@@ -28,7 +29,7 @@ pub(crate) fn call(callable: &ZendCallable<'_>, request: Value) -> Result<Value,
     })
 }
 
-/// Returns the result for a caller without a function.
+/// Returns the failure with which a request is answered when the caller gave no function.
 pub(crate) fn unavailable(request: &Value) -> Value {
     let why = "the parent of this run offers no tools";
     refused(request, "unavailable", "unavailable", why)
@@ -48,7 +49,7 @@ fn is_result(map: &Map<String, Value>) -> bool {
     serde_json::from_value::<ParentToolStatus>(status).is_ok()
 }
 
-/// Returns the result with the ids of its request.
+/// Returns the result with the ids of the request that it answers.
 fn addressed(mut result: Map<String, Value>, request: &Value) -> Value {
     result.insert("schema".to_owned(), json!(schema_id::PARENT_TOOL_RESULT));
     result.insert("version".to_owned(), json!(1));

@@ -10,7 +10,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, T
 use wp_codebox_control::new_run_id;
 use wp_codebox_policy::{CheckedBy, check_request, read_task};
 
-/// Whether mounts and agent are required.
+/// Why a request is validated, which decides whether mounts and agent are required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// A run is about to start: mounts and agent are required.

@@ -1,9 +1,9 @@
 //! Connects to a runner: spawns one, or connects to a service that starts one per connection if the
 //! host set `wp_codebox.runner_socket`.
 //!
-//! The service exists for hosts whose service manager ends every process that php-fpm started
-//! together with php-fpm. Neither way falls back to the other: the host decides which user, limits
-//! and cgroup a run gets.
+//! The service exists for hosts whose service manager, when it stops php-fpm, also ends every
+//! process that php-fpm started. Neither way falls back to the other: the choice decides which
+//! user, limits and cgroup a run gets, and it belongs to the host.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -20,7 +20,7 @@ use wp_codebox_control::{Channel, wait_for};
 /// Deadline for the runner to start and to accept the request.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
-/// Opens a conversation with a new runner for this run.
+/// Starts a runner for this run and opens the frame socket to it.
 pub(crate) fn connect_runner(
     settings: &Settings,
     run_id: &RunId,
@@ -49,7 +49,7 @@ fn spawned(
     Ok(channel)
 }
 
-/// Waits for the process that forks the runner; that process must exit with 0.
+/// Waits for the intermediate process, which forks the runner and must then exit with 0.
 fn forked(child: &mut Child, run_id: &RunId, deadline: Deadline) -> Result<(), Failure> {
     loop {
         let what = match child.try_wait() {
@@ -72,7 +72,7 @@ fn forked(child: &mut Child, run_id: &RunId, deadline: Deadline) -> Result<(), F
     }
 }
 
-/// Returns the error of a missing runner; `what` completes the sentence.
+/// Returns the error for a runner that cannot be reached; `what` completes the sentence.
 pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
@@ -81,7 +81,7 @@ pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     .with("run_id", run_id.as_str())
 }
 
-/// Time at which a runner must have accepted.
+/// Time by which a runner must have accepted the request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Instant);
 

@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_FRAME_BYTES, Outcome, SiteId, schema_id};
 
-/// Selects the output format of this extension instead of that of the run registry.
+/// Flag that selects the JSON form of the PHP API instead of that of the run registry.
 const VIEW: &str = "--form=view";
 
-/// Maximum number of runs in one page.
+/// Maximum number of runs in one page of a list.
 const MOST_RUNS: u64 = 200;
-/// Maximum number of events in one page.
+/// Maximum number of events in one page of a run's events.
 const MOST_EVENTS: i64 = 1000;
 /// Limits of a reply. A run's result has at most the size of one frame, and a page of events may
 /// add the same size.
@@ -25,7 +25,7 @@ const BOUNDS: Bounds = Bounds {
     max_bytes: 2 * MAX_FRAME_BYTES,
 };
 
-/// Returns `wp-codebox/run-list/v1`.
+/// Returns the runs of a site as `wp-codebox/run-list/v1`.
 pub(crate) fn list(
     settings: &Settings,
     site: &SiteId,
@@ -52,7 +52,8 @@ pub(crate) fn list(
     runs(settings, "list", site, &arguments, schema_id::RUN_LIST)
 }
 
-/// Returns `wp-codebox/run/v1`; for an ended run with the values of the outcome table.
+/// Returns one run as `wp-codebox/run/v1`; for an ended run with the status, success and exit
+/// status that belong to its outcome.
 pub(crate) fn get(settings: &Settings, site: &SiteId, reference: &str) -> Result<Value, Failure> {
     let arguments = [named(reference)?];
     let mut run = runs(settings, "get", site, &arguments, schema_id::RUN)?;
@@ -85,7 +86,7 @@ pub(crate) fn get(settings: &Settings, site: &SiteId, reference: &str) -> Result
     Ok(run)
 }
 
-/// Returns `wp-codebox/run-events/v1`.
+/// Returns one page of a run's events as `wp-codebox/run-events/v1`.
 pub(crate) fn events(
     settings: &Settings,
     site: &SiteId,
@@ -113,7 +114,7 @@ pub(crate) fn events(
     runs(settings, "events", site, &arguments, schema_id::RUN_EVENTS)
 }
 
-/// Returns `wp-codebox/run-cancellation/v1`.
+/// Cancels a run and returns the effect as `wp-codebox/run-cancellation/v1`.
 pub(crate) fn cancel(
     settings: &Settings,
     site: &SiteId,
@@ -149,8 +150,8 @@ fn runs(
     expect(ask(settings, &arguments, BOUNDS)?, schema, "runs")
 }
 
-/// Returns a reference as an argument. Refuses text that cannot be a run id, so that it can be
-/// neither an option nor a path.
+/// Returns a run reference as an argument of the runner. Refuses text that cannot be a run id, so
+/// that it can be neither an option nor a path.
 fn named(reference: &str) -> Result<String, ErrorBody> {
     let fits = !reference.is_empty()
         && reference.len() <= 64

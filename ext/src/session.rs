@@ -26,9 +26,9 @@ use wp_codebox_control::{
 pub(crate) enum End {
     /// `wp-codebox/run-result/v1` as the runner wrote it, and its parsed form.
     Result {
-        /// Result for PHP; members unknown to this version stay included.
+        /// The result document as received; contains also members that this version does not know.
         raw: Value,
-        /// Result for the outcome table.
+        /// The parsed result, from which status and exit status are derived.
         parsed: Box<RunResult>,
     },
     /// The run failed without a result.
@@ -60,7 +60,7 @@ pub(crate) enum WaitLimit {
 }
 
 impl WaitLimit {
-    /// Returns whether the time is up, after an event or a tick without one.
+    /// Returns whether a caller must stop waiting; asked after each event and each tick.
     pub(crate) fn is_over(self) -> bool {
         match self {
             Self::Endless | Self::None => false,
@@ -77,7 +77,7 @@ impl WaitLimit {
     }
 }
 
-/// State of the conversation.
+/// How far the handshake with the runner has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Before the runner's acceptance: the run is not registered yet.
@@ -86,7 +86,7 @@ enum Phase {
     Accepted,
 }
 
-/// A conversation about a running or finished run.
+/// The exchange with the runner of one running or finished run, over the frame socket.
 #[derive(Debug)]
 pub(crate) struct Session {
     run_id: RunId,
@@ -97,7 +97,7 @@ pub(crate) struct Session {
 }
 
 thread_local! {
-    /// Sessions of this request, which the request end closes.
+    /// Sessions that this PHP request has opened and that are closed at its end.
     static OPEN: RefCell<Vec<Weak<Session>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -179,7 +179,8 @@ impl Session {
         self.end.borrow().clone()
     }
 
-    /// Reads the frames that have arrived without waiting, for [`WaitLimit::None`].
+    /// Reads the frames that have already arrived, without waiting, so that [`WaitLimit::None`] can
+    /// return them.
     pub(crate) fn gather(&self) -> Result<(), ErrorBody> {
         self.channel.assert_ours()?;
         match self.end() {
@@ -258,8 +259,8 @@ impl Session {
         Ok(())
     }
 
-    /// Closes the conversation of an attached run, which cancels it; leaves a detached run and its
-    /// handle unchanged.
+    /// Closes the frame socket of an attached run, which cancels the run. Leaves a detached run and
+    /// its socket unchanged.
     fn close_if_attached(&self) {
         match (self.mode.get(), self.phase.get()) {
             (RunMode::Detached, Phase::Accepted) => {}
@@ -267,7 +268,7 @@ impl Session {
         }
     }
 
-    /// Closes the conversation, which cancels an unfinished attached run.
+    /// Closes the frame socket, which cancels an unfinished attached run.
     pub(crate) fn close(&self) {
         if (self.mode.get(), self.phase.get()) == (RunMode::Detached, Phase::Handshake) {
             // If the socket stayed open, the run would continue without a caller that knows of it.
@@ -303,7 +304,7 @@ impl Session {
         }
     }
 
-    /// Returns the error of a runner that closed the socket without a final frame.
+    /// Returns the error for a runner that closed the socket without sending how the run ended.
     fn died(&self) -> ErrorBody {
         match self.mode.get() {
             RunMode::Attached => unavailable(&self.run_id, "died before the run ended"),

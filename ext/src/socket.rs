@@ -24,10 +24,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Error of connecting to the socket.
+/// Reason why the connection to the service's socket failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SocketError {
-    /// The name does not fit a socket address.
+    /// The path is longer than the 107 bytes of a unix socket address.
     #[error(
         "wp_codebox.runner_socket is too long for a socket ({bytes} bytes, at most 107); set a shorter path in php.ini"
     )]
@@ -47,7 +47,7 @@ pub(crate) enum SocketError {
         "user {us} may not use {path}; give the socket that group or user (SocketGroup=, SocketUser=, SocketMode=)"
     )]
     Forbidden { path: String, us: u32 },
-    /// The listener's queue stayed full.
+    /// The listener's queue of connections stayed full until the deadline.
     #[error("{path} did not accept the connection within {} seconds; check the service behind it", CONNECT_TIMEOUT.as_secs())]
     Slow { path: String },
     /// An untrusted user owns the socket.
@@ -75,7 +75,7 @@ impl From<SocketError> for ErrorBody {
     }
 }
 
-/// Connects, and checks the user that listens.
+/// Connects to the service, and checks that the user who listens is trusted.
 pub(crate) fn connect(settings: &Settings) -> Result<OwnedFd, Failure> {
     let path = || settings.runner_socket.clone();
     let deadline = Instant::now() + CONNECT_TIMEOUT;

@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Descriptor that the child gets in addition to `/dev/null`.
+/// The one descriptor that a child gets besides `/dev/null` on 0, 1 and 2.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wiring<'fd> {
     /// A frame socket as descriptor 3.
@@ -25,7 +25,7 @@ pub(crate) enum Wiring<'fd> {
     Stdout(BorrowedFd<'fd>),
 }
 
-/// The program could not be started.
+/// Reason why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpawnError {
     /// `posix_spawn` failed.
@@ -56,9 +56,9 @@ impl From<SpawnError> for ErrorBody {
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Exit status.
+    /// The child exited with this status.
     Exit(i32),
-    /// Killed by this signal.
+    /// This signal killed the child.
     Killed(i32),
     /// Another waiter reaped the child: PHP code ignores SIGCHLD or waits for any child.
     Reaped,

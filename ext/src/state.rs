@@ -46,7 +46,7 @@ impl From<StateError> for ErrorBody {
 /// The opened state directory.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Handle for the artifacts crate.
+    /// Directory handle, through which the artifacts crate reads and writes.
     pub(crate) directory: Dir,
     owner: (u32, u32),
 }
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// Guard of [`State::as_owner`].
+/// Guard of [`State::as_owner`]; its drop restores the filesystem uid and gid.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OwnerScope {

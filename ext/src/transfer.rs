@@ -1,4 +1,4 @@
-//! Export and import of bundles, and the patch file by file.
+//! Export of a bundle to an archive, import of one, and the patch of a bundle file by file.
 //!
 //! Files to read are opened with the caller's rights; stored files belong to the owner of the state
 //! directory.
@@ -21,7 +21,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum size of one file's patch in a result, in bytes.
+/// Maximum size of one changed file's patch in a result for PHP, in bytes; a longer one is cut.
 const MAX_PATCH: usize = 1024 * 1024;
 /// Size limit of an archive written to a file, in bytes.
 const MAX_FILE: u64 = 1024 * 1024 * 1024;
@@ -64,7 +64,7 @@ pub(crate) fn to_file(
     })
 }
 
-/// Returns the archive of a bundle as bytes.
+/// Returns a bundle as archive bytes, at most `most`.
 pub(crate) fn to_memory(
     settings: &Settings,
     bundle: &StoredBundle,
@@ -84,16 +84,16 @@ fn options(settings: &Settings) -> Result<VerifyOptions, Failure> {
     })
 }
 
-/// Options of an import.
+/// Options of an import, as the PHP caller gave them.
 #[derive(Debug)]
 pub(crate) struct ImportOptions {
-    /// Rules for the artifact store.
+    /// What the bundle must match, and whether it may replace a stored one.
     pub(crate) rules: ImportRules,
     /// Directories at or below which the source must lie; absent for the operator.
     allowed_roots: Option<Vec<String>>,
 }
 
-/// Reads the options of an import.
+/// Validates the options of an import.
 pub(crate) fn import_options(
     settings: &Settings,
     options: Map<String, Value>,
@@ -213,7 +213,7 @@ fn check_location(
     }
 }
 
-/// Returns the result of an import for PHP.
+/// Returns the result of an import as the PHP API presents it.
 pub(crate) fn imported(imported: &Imported, directory: String, verification: Value) -> Value {
     json!({
         "status": imported.status,

@@ -22,7 +22,7 @@ final class AuditLog {
 
 	public const PER_PAGE = 20;
 
-	/** Fields whose size depends on the change or on the adapter. */
+	/** Record fields that may be large; the list omits them unless the caller sets `full`. */
 	private const LARGE = [ 'approved_files', 'targets', 'result', 'mounts' ];
 
 	/**
@@ -37,8 +37,8 @@ final class AuditLog {
 	) {}
 
 	/**
-	 * Lists a page, oldest first. Without `after` the page holds the newest records, with `after` the records
-	 * that follow.
+	 * Lists one page of audit records, oldest first. Without `after` the page holds the newest records, with `after` the
+	 * records that follow this number.
 	 *
 	 * @param array<string, mixed> $input Ability input with `after?`, `per_page?`, `full?`.
 	 * @return array<string, mixed> `wp-codebox/audit-record-list/v1`.
@@ -61,7 +61,7 @@ final class AuditLog {
 	}
 
 	/**
-	 * Removes the large fields from a record.
+	 * Removes the large fields from a record, and adds the number of approved files.
 	 *
 	 * @param array<string, mixed> $record Audit record as stored.
 	 * @return array<string, mixed>

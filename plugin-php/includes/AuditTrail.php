@@ -22,8 +22,8 @@ defined( 'ABSPATH' ) || exit;
 final class AuditTrail {
 
 	/**
-	 * Option with the newest signed anchor of the log, by key of the host. The database is a different
-	 * storage than the log, so the anchor reveals a truncated log.
+	 * Option with the newest anchor of the log, by id of the host's key. An anchor is the signed length and last hash of the
+	 * log. The database is a different storage than the log, so the anchor reveals a truncated log.
 	 */
 	private const ANCHORS = 'wp_codebox_audit_anchor';
 
@@ -113,8 +113,8 @@ final class AuditTrail {
 	}
 
 	/**
-	 * Returns the anchors of earlier records; the extension compares them with the log to detect missing
-	 * records.
+	 * Returns the stored anchors: signed lengths and last hashes of the log. The extension compares them with the log to
+	 * detect missing records.
 	 *
 	 * @return array<string, mixed>
 	 */

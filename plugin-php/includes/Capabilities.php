@@ -33,7 +33,7 @@ final class Capabilities {
 	public const APPLY    = 'wp_codebox_apply';
 	public const SETTINGS = 'wp_codebox_settings';
 
-	/** Registers the mapping. */
+	/** Registers the mapping of the four capabilities. */
 	public function register(): void {
 		add_filter( 'map_meta_cap', [ $this, 'map' ], 10, 3 );
 	}

@@ -24,7 +24,7 @@ final class ExtensionGate {
 	 * Creates the gate with its dependencies.
 	 *
 	 * @param string $version Version of the plugin.
-	 * @param string $digest  Contract digest of the plugin's schemas.
+	 * @param string $digest  Digest over the schemas of the plugin.
 	 */
 	public function __construct(
 		private readonly string $version,
@@ -32,7 +32,7 @@ final class ExtensionGate {
 	) {}
 
 	/**
-	 * Returns the extension's version data; empty when it is not loaded.
+	 * Returns version and configuration of the extension; empty when it is not loaded.
 	 *
 	 * @return array<string, mixed>
 	 */

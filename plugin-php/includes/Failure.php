@@ -1,6 +1,6 @@
 <?php
 /**
- * Exception with everything a caller needs to know.
+ * Exception with the error data that callers get.
  *
  * @package WPCodebox
  */
@@ -21,13 +21,13 @@ defined( 'ABSPATH' ) || exit;
  */
 final class Failure extends RuntimeException {
 
-	/** Untranslated English message. */
+	/** English error message, for the audit log. */
 	private readonly string $english;
 
 	/**
 	 * Creates a failure from its parts.
 	 *
-	 * @param string               $error_code  Stable code.
+	 * @param string               $error_code  Stable error code.
 	 * @param string               $message     One sentence: what is wrong and what to do. Never contains a
 	 *   secret.
 	 * @param int                  $http_status HTTP status.
@@ -50,7 +50,7 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
-	 * Creates a failure that PHP code raises itself.
+	 * Creates a failure with the HTTP status and exit status of its error code.
 	 *
 	 * @param ErrorCode            $code     Error code.
 	 * @param string               $message  Error message, one sentence.
@@ -154,7 +154,7 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
-	 * Returns the failure for a response.
+	 * Returns code, message, hints and data of the failure, for a response.
 	 *
 	 * @return array<string, mixed>
 	 */

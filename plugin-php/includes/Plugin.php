@@ -1,6 +1,6 @@
 <?php
 /**
- * Composition root.
+ * Creates the objects of the plugin.
  *
  * @package WPCodebox
  */
@@ -28,13 +28,13 @@ use WPCodebox\Review\PendingApply;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Connects services to WordPress's hooks. The plugin loads without the extension.
+ * Creates the plugin's objects and connects them to WordPress's hooks. The plugin also loads without the extension.
  */
 final class Plugin {
 
-	/** Ability registrar of the running plugin, for the static facade. */
+	/** Ability registrar of the running plugin, for the static methods of WP_Codebox_API. */
 	private static Registrar $registrar;
-	/** Schemas of the running plugin. */
+	/** JSON schemas of the running plugin, for the static methods of WP_Codebox_API. */
 	private static SchemaStore $schemas;
 
 	/**

@@ -23,7 +23,7 @@ final class Sentence {
 	/** @var array<string, string> English original by translated text, only where they differ. */
 	private static array $english = [];
 
-	/** Listens to the translations of this plugin. */
+	/** Stores the English original of every text that WordPress translates for this plugin. */
 	public static function register(): void {
 		add_filter(
 			'gettext_codebox',

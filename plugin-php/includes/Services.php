@@ -60,51 +60,51 @@ use WPCodebox\Transfer\ImportService;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Creates all objects once. The constructor does no other work and does not call the extension.
+ * Creates each service once. The constructor does no other work and does not call the extension.
  */
 final class Services {
 
-	/** Lookup of installed plugins and themes. */
+	/** Finds the directories of installed plugins and themes. */
 	public readonly InstalledCode $code;
-	/** Data of this site. */
+	/** Id and directories of this site. */
 	public readonly Site $site;
-	/** Settings of the host. */
+	/** Settings of the whole installation. */
 	public readonly Settings $settings;
-	/** Resolver of inherited connectors. */
+	/** Finds the connectors whose credentials a task inherits. */
 	public readonly Inheritance $inheritance;
-	/** Model providers. */
+	/** Model providers that tasks may use. */
 	public readonly Providers $providers;
-	/** Runs one task. */
+	/** Runs one agent task in a sandbox. */
 	public readonly RunService $runs;
-	/** Runs several tasks one after the other. */
+	/** Runs several agent tasks one after the other. */
 	public readonly BatchService $batches;
-	/** Runs several workers in parallel. */
+	/** Runs several agent tasks (workers) in parallel. */
 	public readonly FanoutService $fanouts;
-	/** Reads and cancels runs. */
+	/** Lists, reads and cancels runs. */
 	public readonly RunRegistry $registry;
-	/** Reads bundles. */
+	/** Reads and discards artifact bundles. */
 	public readonly ArtifactService $artifacts;
-	/** Checks and applies changes. */
+	/** Checks approved changes and passes them to the host plugin that applies them. */
 	public readonly ApplyService $applies;
-	/** Stages pending applies. */
+	/** Stages changes that a user accepts later. */
 	public readonly StageService $stages;
-	/** Records review decisions. */
+	/** Carries out and records review decisions about bundles. */
 	public readonly ReviewService $reviews;
-	/** Imports bundles. */
+	/** Imports artifact bundles. */
 	public readonly ImportService $imports;
-	/** Exports bundles. */
+	/** Exports artifact bundles as archives. */
 	public readonly ExportService $exports;
-	/** Replays runs. */
+	/** Runs the task of a bundle again and compares the results. */
 	public readonly ReplayService $replays;
 	/** Reads the audit log. */
 	public readonly AuditLog $audit;
-	/** Authorizes callers trusted with a scope. */
+	/** Decides whether a caller may use a scope (right for browser sandboxes). */
 	public readonly TrustedCallers $callers;
-	/** Handles connector requests. */
+	/** Sends requests of browser sandboxes through connectors of this site. */
 	public readonly ConnectorRequests $connector_requests;
-	/** Handles legacy provider requests. */
+	/** Sends requests in the older format through provider adapters. */
 	public readonly ProviderRequests $provider_requests;
-	/** Built-in adapter for legacy provider requests. */
+	/** Built-in provider adapter: sends requests in the older format over HTTP. */
 	public readonly ProviderBridge $bridge;
 
 	/**

@@ -33,14 +33,14 @@ final class Settings {
 	public const MAX_RUNS            = 'wp_codebox_max_runs';
 	public const RETENTION           = 'wp_codebox_retention';
 
-	/** Fields of a task's limits. */
+	/** Names of the limits that a task can have. */
 	public const LIMIT_FIELDS = [ 'wall_clock_ms', 'processes', 'memory_bytes', 'disk_bytes', 'output_bytes' ];
 
-	/** Fields of the retention; the extension defines the names. */
+	/** Names of the retention limits, as the extension defines them. */
 	public const RETENTION_FIELDS = [ 'max_age_seconds', 'max_bytes', 'artifacts_max_age_seconds' ];
 
 	/**
-	 * Returns the named agents of the site.
+	 * Returns the agents that the settings define, by name.
 	 *
 	 * @return array<string, array{command: string, success_codes: list<int>}>
 	 */
@@ -114,14 +114,14 @@ final class Settings {
 	}
 
 	/**
-	 * Returns the site's components by slug, available to every sandbox.
+	 * Returns the site's component contracts: plugins that every sandbox loads.
 	 *
 	 * @return list<array<string, mixed>> Rows with a `slug`; a later row with the same slug replaces an
 	 *   earlier one.
 	 */
 	public function component_contracts(): array {
 		/**
-		 * Filters the components available to every sandbox.
+		 * Filters the component contracts of the site: plugins that every sandbox loads.
 		 *
 		 * @param list<array<string, mixed>> $contracts Rows of the option `wp_codebox_component_contracts`, each with a `slug`.
 		 */
@@ -153,7 +153,7 @@ final class Settings {
 	}
 
 	/**
-	 * Returns the application passwords that are trusted with scopes.
+	 * Returns the scopes (rights for browser sandboxes) that are granted to application passwords.
 	 *
 	 * @return array<string, list<string>> Scopes by id of the application password.
 	 */
@@ -218,7 +218,7 @@ final class Settings {
 	}
 
 	/**
-	 * Returns the default retention of a garbage collection. Bundles are kept unless
+	 * Returns the age and size limits that garbage collection uses by default. Bundles are kept unless
 	 * `artifacts_max_age_seconds` is set.
 	 *
 	 * @return array<string, int> `max_age_seconds`, `max_bytes`, `artifacts_max_age_seconds`; only the fields
@@ -250,7 +250,7 @@ final class Settings {
 	}
 
 	/**
-	 * Returns the positive integers among some fields.
+	 * Returns those of the given fields that hold a positive integer.
 	 *
 	 * @param mixed        $row    Stored row.
 	 * @param list<string> $fields Names of the fields.

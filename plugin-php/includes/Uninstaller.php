@@ -58,7 +58,7 @@ final class Uninstaller {
 	}
 
 	/**
-	 * Returns names with the plugin's prefix in a table.
+	 * Returns the names in a table that start with a prefix of the plugin, each with its owner's id.
 	 *
 	 * @param string $table  Table name; never from input.
 	 * @param string $column Name of the name column.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Activates one plugin of a component.
+ * Activates one plugin of a component (host code that the guest mounts read-only).
  *
  * Request: {slug, plugin, answer}. Reply: {status: ready|failed, message}. A plugin that ends PHP leaves no
  * reply and stays inactive.
@@ -29,7 +29,7 @@ try {
 } catch ( Throwable $codebox_thrown ) {
 	$codebox_message = WPCodebox\Guest\thrown_sentence( $codebox_thrown );
 }
-// A buffer that is not removable stays.
+// An output buffer that was created as non-removable stays open.
 for ( $codebox_level = ob_get_level(); $codebox_level > 0; --$codebox_level ) {
 	fwrite( STDOUT, (string) @ob_get_clean() );
 }

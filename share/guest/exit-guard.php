@@ -1,7 +1,7 @@
 <?php
 /**
- * Makes a program fail when site code that it runs ends PHP early. Otherwise the output of such code, with
- * exit status 0, would be taken for the program's result.
+ * Makes a guest program fail when plugin or theme code that it runs ends PHP early. Otherwise the output of
+ * such code, with exit status 0, would be taken for the program's result.
  *
  * `$codebox_doing` describes the current step; the program sets it to '' at its end.
  *

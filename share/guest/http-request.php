@@ -15,7 +15,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest;
 
-/** Size limit of the returned body, in bytes. */
+/** Size limit of the response body in the reply, in bytes. */
 const BODY_BYTES = 262144;
 
 /**
@@ -31,7 +31,7 @@ function answer( array $answer ): void {
 }
 
 /**
- * Returns the request. A function keeps it out of the global scope, which WordPress uses.
+ * Returns the request from standard input. A function keeps it out of the global scope, which WordPress uses.
  *
  * @return array{method:string,target:string,route:string,query:string,headers:array<string,string>,body:string,user:int,rest:bool}
  */
@@ -58,7 +58,7 @@ function asked(): array {
 }
 
 /**
- * Sets the request environment like a web server.
+ * Sets the server variables as a web server would for the request.
  */
 function pretend(): void {
 	$_SERVER['HTTP_HOST']       = 'localhost';
@@ -83,7 +83,7 @@ function pretend(): void {
 }
 
 /**
- * Dispatches the request to the REST API.
+ * Sends the request to the REST API and returns the response.
  *
  * @return array<string,mixed> Reply.
  */
@@ -110,8 +110,8 @@ function dispatch(): array {
 }
 
 /**
- * Captures the page that is rendered from here on and replies at shutdown, because a page may end with
- * `exit`. The PHP CLI does not store headers, so they are captured in WordPress's filters.
+ * Captures the page that WordPress renders from here on, and prints it as the reply at shutdown, because a
+ * page may end with `exit`. The PHP CLI does not store headers, so they are captured in WordPress's filters.
  */
 function catch_page(): void {
 	$sent = array(

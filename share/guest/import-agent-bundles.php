@@ -1,6 +1,6 @@
 <?php
 /**
- * Imports agent bundles through an importer that a component provides.
+ * Imports agent bundles (packaged agent definitions) with the importer that a plugin in the guest provides.
  *
  * Request: {bundles: [{source|bundle, slug, on_conflict, owner_id, token_env, import_principal}], answer}.
  * Reply: {status: imported|failed|unavailable, message}. The importer returns a list with one row per bundle,
@@ -12,7 +12,7 @@
 require __DIR__ . '/answer.php';
 
 /**
- * Imports the bundles.
+ * Calls the importer and builds the reply.
  *
  * @param list<array<string, mixed>> $bundles Bundles; a source is a file of the guest.
  * @return array<string, mixed> Reply.

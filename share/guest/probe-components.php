@@ -1,6 +1,7 @@
 <?php
 /**
- * Checks whether components are ready and whether the agent's ability exists.
+ * Checks whether the components of a run (read-only plugins from the host) are ready, and whether the
+ * agent's ability exists.
  *
  * Request: {components: [{slug, probe: {type, name}|null}], ability: name|null, answer}. Reply: {components:
  * {slug: {ready, message}}, ability: {exists, namespaces}}.

@@ -12,7 +12,7 @@
 require __DIR__ . '/answer.php';
 
 /**
- * Executes the ability.
+ * Executes an ability and builds the reply.
  *
  * @param string               $name  Name of the ability.
  * @param array<string, mixed> $input Input of the ability.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Creates fixture rows, selected by scopes, through WordPress's functions.
+ * Creates the rows of a fixture (test content) that scopes select, through WordPress's functions.
  *
  * @package WPCodebox
  */
@@ -12,38 +12,38 @@ namespace WPCodebox\Guest;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Import of one fixture.
+ * Import of the rows of one fixture.
  */
 final class Seed {
 
 	/**
-	 * Default limit of rows per kind, for scopes without their own limit.
+	 * Number of rows of one kind that a scope selects at most, when it states no limit.
 	 */
 	private const MOST = 100;
 
 	/**
-	 * Counts by kind.
+	 * Number of created rows by kind.
 	 *
 	 * @var array<string, int>
 	 */
 	private array $created = array();
 
 	/**
-	 * Fixture rows that no scope selected, by kind.
+	 * Number of fixture rows that no scope selected, by kind.
 	 *
 	 * @var array<string, int>
 	 */
 	private array $skipped = array();
 
 	/**
-	 * Ids on this site, by kind and fixture id.
+	 * Ids that the rows have on this site, by kind and by their id in the fixture.
 	 *
 	 * @var array<string, array<int|string, int>>
 	 */
 	private array $ids = array();
 
 	/**
-	 * Errors, one sentence each.
+	 * Errors of rows that could not be created, one sentence each.
 	 *
 	 * @var string[]
 	 */
@@ -83,7 +83,7 @@ final class Seed {
 	}
 
 	/**
-	 * Returns the errors.
+	 * Returns the errors of the rows that could not be created.
 	 *
 	 * @return string[]
 	 */
@@ -247,7 +247,7 @@ final class Seed {
 	}
 
 	/**
-	 * Sets the selected options.
+	 * Sets the options of the fixture that the scope selects.
 	 */
 	private function options(): void {
 		$values = $this->fixture['options'] ?? array();

@@ -26,12 +26,12 @@ const USAGE = 64;
 const TEMPORARY = 75;
 
 /**
- * Timeout for the mail capture, in seconds.
+ * Time limit for connecting to the mail capture and for each of its replies, in seconds.
  */
 const TIMEOUT_S = 10;
 
 /**
- * Ends the program with a message.
+ * Prints an error message and ends the program.
  *
  * @param int    $status Exit status.
  * @param string $why    Error message.

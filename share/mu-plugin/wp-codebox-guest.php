@@ -14,7 +14,8 @@ namespace WPCodebox\Guest;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Socket of the egress bridge, present when the run's policy allows network access.
+ * Socket of the egress bridge (the proxy that applies the run's network policy); it exists when that policy
+ * allows network access.
  */
 const EGRESS_SOCKET = '/run/codebox/egress.sock';
 

@@ -1,4 +1,4 @@
-"""These tasks use the model server and the runs of the suite `agent`."""
+"""Makes the helpers of the suite `agent` (scripted model server, runs of the agent loop) importable."""
 
 import os
 import sys

@@ -60,7 +60,7 @@ class Tasks(Loop):
         return self.own(path)
 
     def judged(self, name, task, path, which):
-        """Runs the visible or the hidden checks on a tree, in a fresh sandbox without an agent. True when all pass."""
+        """Runs the visible or the hidden checks on a tree, in a fresh sandbox without an agent. Returns whether all pass."""
         arguments = ["--mount", f"{path}:{task['target']}", "--agent-command", "true"]
         staged = task.get("staged", {}) if which == "checks" else {
             f"hidden/{file}": f"/workspace/hidden/{file}" for file in sorted(os.listdir(os.path.join(HERE, name, "hidden")))}
@@ -75,7 +75,7 @@ class Tasks(Loop):
 
 
 def solve(bench, name):
-    """Runs one task, from its controls to its hidden checks."""
+    """Solves one repair task with the agent loop. Before, all its checks must fail; after, the hidden checks must pass."""
     with open(os.path.join(HERE, name, "task.json"), encoding="utf-8") as file:
         task = json.load(file)
     before = bench.tree(name, task, "before")
@@ -123,7 +123,7 @@ def applied(bench, name, task, bundle, label):
 
 
 def told(bundle, answer):
-    """Checks that the bundle records turns, tool calls and tokens."""
+    """Checks that the bundle records the turns, tool calls and tokens of the model."""
     manifest = document(bundle, "manifest.json")
     kinds = {row.get("kind") for row in manifest["files"]}
     must("tool-call-transcript" in kinds, f"no tool call transcript among {sorted(map(str, kinds))}")
@@ -135,7 +135,7 @@ def told(bundle, answer):
 
 
 def through_the_command(bench, name, task, source, script="conversation.json"):
-    """`wp-codebox run`."""
+    """Solves the task with `wp-codebox run`."""
     more = [flag for line in task["checks"] for flag in ("--check", line)]
     for file, target in task.get("staged", {}).items():
         more += ["--staged-file", f"{os.path.join(HERE, name, file)}:{target}"]
@@ -154,7 +154,7 @@ def through_the_command(bench, name, task, source, script="conversation.json"):
 
 
 def through_wordpress(bench, name, task, source):
-    """`wp codebox run-agent-task` on a site that has a provider and a default model: the task names neither agent nor model."""
+    """Solves the task with `wp codebox run-agent-task`. The site has a provider and a default model, so the task names neither."""
     slug = os.path.basename(task["target"])
     installed = os.path.join(bench.environment["CODEBOX_PARENT"], "wp-content", "plugins", slug)
     aside = os.path.join(bench.directory, "aside")
@@ -210,7 +210,7 @@ def run_id(answer):
 
 
 def wp(bench, *arguments, seconds=60, environment=None):
-    """WP-CLI on the parent site."""
+    """Runs WP-CLI on the parent site (the site that starts sandboxes)."""
     process = subprocess.Popen([bench.environment["CODEBOX_WP"], *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                env={"PATH": "/usr/bin:/bin", **(environment or {})})
     return bench.finish(arguments, process, seconds)

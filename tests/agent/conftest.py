@@ -1,4 +1,4 @@
-"""The built-in agent loop against a scripted model."""
+"""Fixtures for tests of the built-in agent loop, whose model is a server that answers from scripts."""
 
 import pytest
 from loop import Loop

@@ -1,4 +1,4 @@
-"""Bench of the built-in agent loop: a scripted model server, runs against it, and bundle checks."""
+"""Helpers for tests of the built-in agent loop: a scripted model server, runs against it, and bundle checks."""
 
 import glob
 import itertools
@@ -64,7 +64,7 @@ class Loop(Bench):
         return full, {"PATH": "/usr/bin:/bin", KEY: key}, name, key
 
     def play(self, steps, *more, seconds=120, **how):
-        """Runs to the end; the answer also has the model requests, the session name and the key."""
+        """Runs the agent loop to its end. The answer also has the model requests, the session name and the model key."""
         full, environment, name, key = self.arguments(steps, *more, **how)
         return self.known(self.finish(full, self.start(full, environment), seconds), name, key)
 
@@ -111,7 +111,7 @@ def open_bytes(path):
 
 
 def files(root):
-    """Yields paths and contents of regular files."""
+    """Yields path and content of every regular file below `root`."""
     for directory, _, names in os.walk(root):
         for name in names:
             path = os.path.join(directory, name)
@@ -130,7 +130,7 @@ def text(bundle, path):
 
 
 def changed(answer, target="/workspace/plugin"):
-    """Returns the paths of changed files relative to the mount."""
+    """Returns the paths of the files that the run changed, relative to the mount."""
     return sorted(entry["path"][len(target) + 1:] for entry in answer.result["changed_files"])
 
 

@@ -41,7 +41,7 @@ def test_slow_stream_and_single_json_response_are_both_accepted(bench):
 
 
 def run_with_temporary_fault(bench, faults, api, tries):
-    """The faults follow an edit; the loop repeats the request, and no tool call runs twice."""
+    """Checks that after temporary provider faults the loop repeats only the model request, and the tool call before runs once."""
     append = call("terminal.run", command="echo once >> lib/a.txt")
     answer = bench.play([append, *faults, finish()], api=api)
     bundle = bench.good(answer)
@@ -80,7 +80,7 @@ def test_failed_tool_call_prints_its_reason_in_agent_output(bench):
 
 
 def run_with_lasting_fault(bench, fault, api=OPENAI):
-    """An edit, then a lasting provider fault: the run fails and the edit is saved."""
+    """Checks that a run with a lasting provider fault fails, and that the edit before the fault is saved."""
     answer = bench.play({"turns": [WRITE, fault], "after": "repeat"}, "--timeout", "300s", api=api, seconds=330)
     bench.good(answer, "failed", 1, "wp_codebox_provider_unavailable")
     must(changed(answer) == ["added.txt"], f"the edit was lost\n{answer}")
@@ -116,7 +116,7 @@ def test_oversized_provider_response_is_not_read_to_its_end(bench):
 
 
 def test_unreachable_provider_fails_the_run(bench):
-    # Bound, so that no other process gets the port, and not listening.
+    # The socket is bound, so that no other process gets the port, but not listening, so that connections are refused.
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         answer = bench.play([], "--timeout", "120s", base=f"http://127.0.0.1:{held.getsockname()[1]}/v1")

@@ -8,11 +8,11 @@ import time
 from loop import ANTHROPIC, OPENAI, call, changed, must
 
 WRITE = call("workspace.write", path="added.txt", content="x\n")
-#: Bound on closing the model connection, which otherwise lasts at least a minute. Ending the guest and writing the bundle come later.
+#: Seconds within which the runner must close the model connection, which would otherwise last at least a minute.
 HANGUP_SECONDS = 50.0
-#: Bound on the whole end of the run, on a busy machine.
+#: Seconds within which the whole run must end, guest and bundle included, on a busy machine.
 TOTAL_SECONDS = 55.0
-#: Long enough for a busy machine to start the guest and carry the first turn out.
+#: Timeout of the run in seconds: enough for a busy machine to start the guest and execute the first turn.
 DEADLINE = 20
 
 

@@ -24,7 +24,7 @@ def staged(bench):
 
 
 def failed(bench, script, *flags, **how):
-    """Runs a script whose model claims success and checks that the check is reported as failed."""
+    """Runs a script whose model claims success, and requires that the run still reports its check as failed."""
     answer = bench.play([*script, finish(LIE)], *flags, **how)
     bench.good(answer, "partial", 3, "wp_codebox_check_failed")
     must([check["status"] for check in answer.result["checks"]] == ["failed"], str(answer.result["checks"]))
@@ -34,7 +34,7 @@ def failed(bench, script, *flags, **how):
 
 
 def repaired(bench, script, *flags, **how):
-    """Control: the check passes, and no test file changed."""
+    """Control: runs a script that repairs the code; its check passes and no test file is flagged as changed."""
     answer = bench.play([*script, finish("Repaired.")], *flags, **how)
     bench.good(answer)
     must([check["status"] for check in answer.result["checks"]] == ["passed"], str(answer.result["checks"]))

@@ -1,4 +1,4 @@
-"""Bench with a model key, a scripted model server, and runs that use them."""
+"""Helpers for tests of agent programs: a model key, a scripted model server, and runs that use them."""
 
 import concurrent.futures
 import hashlib
@@ -11,7 +11,7 @@ from scripted import Server
 
 
 class AgentBench(Bench):
-    """A bench whose runs use a scripted model. The key is random and in no file of the tests."""
+    """A bench whose runs use a scripted model. The model key is random, so a search for it finds only leaks."""
 
     def __init__(self, environment):
         super().__init__(environment)
@@ -26,7 +26,7 @@ class AgentBench(Bench):
         super().close()
 
     def begin_installing(self, names):
-        """Installs agents in the background."""
+        """Starts to install these agent programs in the background."""
         pool = concurrent.futures.ThreadPoolExecutor(2)
         self.installing = {name: pool.submit(install.ensure, name, self.agents) for name in names}
         pool.shutdown(wait=False)
@@ -37,14 +37,14 @@ class AgentBench(Bench):
         return install.ensure(name, self.agents)
 
     def script(self, step):
-        """A session in which every request is answered by `step(asked)`."""
+        """Adds a session to the model server in which `step(asked)` answers every request; returns its name."""
         self.sessions += 1
         name = f"case-{self.sessions}"
         self.server.add(name, {"turns": [step], "after": "repeat"})
         return name
 
     def asked(self, name):
-        """Returns the requests of a session."""
+        """Returns the model requests that the server received in a session."""
         return self.server.of(name)
 
     def model(self, name, api="openai-chat"):
@@ -57,21 +57,21 @@ class AgentBench(Bench):
         return self.call(*self.run_arguments("--agents-dir", agents or self.agents, *arguments), environment=environment)
 
     def plugin(self):
-        """Creates a plugin with a bug."""
+        """Creates a plugin whose function `sums_add()` subtracts; returns its path."""
         path = self.source("sums")
         with open(os.path.join(path, "plugin.php"), "w", encoding="utf-8") as file:
             file.write("<?php\n/* Plugin Name: Sums */\nfunction sums_add( $a, $b ) {\n\treturn $a - $b;\n}\n")
         return self.own(path)
 
     def check_key_arrived(self, rows):
-        """Checks that every request carried the real key."""
+        """Checks that every model request carried the real key and not the placeholder that the guest has."""
         wanted = hashlib.sha256(self.key.encode()).hexdigest()
         must(rows, "the model was not asked")
         for row in rows:
             must(row["key_sha256"] == wanted, f"another key, or none, arrived: {row['method']} {row['path']}")
 
     def check_key_not_stored(self, answer):
-        """Checks that the key is in no stored file and no output."""
+        """Checks that the model key is in no file of the site's state or of the test, and not in the output."""
         must(self.key not in answer.stdout + answer.stderr, "the key is in what the command said")
         searched = 0
         for root in (os.path.join(self.state, "sites", self.site), self.directory):

@@ -1,4 +1,4 @@
-"""Well-known command-line agents, installed in pinned versions (tests/agents/lock) while the first cases run."""
+"""Fixtures with well-known command-line agents, installed in pinned versions (tests/agents/lock) while the first cases run."""
 
 import pytest
 from agent_bench import AgentBench

@@ -1,4 +1,4 @@
-"""Installs the pinned agents: from a lock file, with integrity, once per lock file."""
+"""Installs the agent programs from lock files with checksums. An installation is reused until its lock file changes."""
 
 import hashlib
 import json
@@ -55,7 +55,7 @@ def check(name, directory):
 
 
 def ensure(name, root):
-    """Installs the agent below `root` unless the lock files are unchanged; returns the path."""
+    """Installs the agent below `root`, unless an installation from the same lock files exists; returns its path."""
     place, wanted = os.path.join(root, name), digest(name)
     stamp = os.path.join(place, ".lock")
     if os.path.exists(stamp):

@@ -23,7 +23,7 @@ SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 def player(tool, argument, rest, last):
-    """Returns a model step function that calls the tool once and then ends. Agents also send requests without tools."""
+    """Returns a function that answers model requests: one call of the tool, then `last`. Agents also send requests without tools."""
 
     def step(asked):
         expect = {"shape": False}

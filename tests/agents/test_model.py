@@ -37,7 +37,7 @@ def hello(asked):
 
 
 def probe(bench, session, *arguments):
-    """Runs the probe as the agent; returns its lines by name, and the answer."""
+    """Runs PROBE as the agent. Returns its output lines by their first word, and the answer of the run."""
     script = f"MODEL_ADDRESS={bench.server.base(session)}; export MODEL_ADDRESS; {PROBE}"
     source = bench.source()
     answer = bench.ask("--mount", f"{source}:/workspace/plugin", "--goal", "Look", "--agent-command", f"sh -c {quoted(script)}", *arguments)

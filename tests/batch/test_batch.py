@@ -16,7 +16,7 @@ def mounts(bench, name):
 
 
 def start(bench, verb, document, *arguments):
-    """Starts a command with `--input-file`."""
+    """Starts the subcommand `verb` with the document as its `--input-file`."""
     path = os.path.join(bench.directory, f"input-{time.monotonic_ns()}.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file)
@@ -95,7 +95,7 @@ def test_batch_result_has_one_row_per_task_in_task_order(bench):
 
 
 def test_batch_waits_while_the_host_is_at_max_runs(bench):
-    """With max-runs 2 and one foreign run active for a while, all three tasks still complete."""
+    """With max-runs 2 and another caller's run active for three seconds, all three tasks still complete."""
     stranger = SupervisorClient(bench, "sleep 3", mode="detached", max_runs=2).spawn().accepted()
     batch = {"agent_command": "sleep 0.3", "mounts": mounts(bench, "full"), "tasks": ["a", "b", "c"]}
     doc = call(bench, "agent-sandbox-batch", batch, "--concurrency", "3", "--max-runs", "2").expect(0).json

@@ -29,7 +29,7 @@ function children_cpu(): float {
 	return ( $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] ) * 1e3 + ( $usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec'] ) / 1e3;
 }
 
-/** @return array{wall_ms: float, cpu_ms: float} Times of one process. */
+/** @return array{wall_ms: float, cpu_ms: float} Wall clock and CPU time of one run of the command. */
 function sample( array $command ): array {
 	$null    = [ 'file', '/dev/null', 'r+' ];
 	$cpu     = children_cpu();

@@ -1,8 +1,8 @@
 """Commands that the benchmark compares, prepared so that only the isolation differs.
 
-Bare and guest load the same WordPress files: those of the template that guests get, copied to a
-directory of the host for the bare case, each with an opcache file cache that was filled at its own
-path. As root everything but `wp-codebox` itself runs as the owner of the state directory.
+`bare` (PHP on the host) and `guest` (PHP in a sandbox) load the same WordPress files: the template of
+the guests, and a copy of it on the host. Each has an opcache file cache that was filled at its own
+path. When root runs the benchmark, every command except `wp-codebox` runs as the owner of the state directory.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ def loader(profile):
 
 
 def bare_site(template, directory, share):
-    """Copies the template's WordPress to a host directory."""
+    """Copies the WordPress of the guests' template to a host directory, for PHP without isolation."""
     shutil.copytree(os.path.join(template, "core"), directory, symlinks=True)
     content = os.path.join(directory, "wp-content")
     shutil.rmtree(content, ignore_errors=True)
@@ -46,7 +46,7 @@ def bare_site(template, directory, share):
 
 @contextlib.contextmanager
 def prepared(profile="release"):
-    """Yields commands with their environments by name; removes the created files at the end."""
+    """Yields the commands to measure and their environments, by name; removes the created files at the end."""
     e = {name: os.environ[name] for name in NEEDED}
     work = tempfile.mkdtemp(prefix="codebox-bench.")
     os.chmod(work, 0o755)

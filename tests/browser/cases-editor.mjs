@@ -1,5 +1,5 @@
 /**
- * The block editor of a guest's WordPress through a preview: edits of a visitor are saved in the guest.
+ * Uses the block editor of a sandbox's WordPress through a preview: edits of a visitor are saved in the sandbox.
  */
 import { spawn } from 'node:child_process';
 import { holds, same, site, soon, test, User } from './harness.mjs';
@@ -16,7 +16,7 @@ update_user_meta( $user, $GLOBALS['wpdb']->get_blog_prefix() . 'persisted_prefer
 // A PNG image of one pixel.
 const PNG = Buffer.from( 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64' );
 
-/** A run that holds its sandbox behind a preview. */
+/** A run whose sandbox stays open for visitors of its preview. */
 class Preview {
 	constructor() {
 		const { RUNNER, LAUNCHER, SHARE, WORDPRESS, PHP } = process.env;
@@ -74,7 +74,7 @@ export default async function ( browser ) {
 			const origin = await preview.origin();
 			const visitor = await User.login( browser, LOGIN, {}, origin );
 			const { page } = visitor;
-			// Set in every frame and on every page; a setting stored in one page would be lost with it.
+			// Collected by the test and not in the page: a page's own list would be lost at each navigation and miss other frames.
 			const refused = [];
 			page.on( 'console', ( message ) => {
 				if ( message.text().includes( 'Content Security Policy' ) ) {

@@ -29,7 +29,7 @@ export default async function ( browser, admin ) {
 		await soon( 'the policy reports an inline handler', () => page.evaluate( () => window.codeboxReports.some( ( report ) => 'script-src-attr' === report.directive ) ) );
 		holds( 'the policy reports markup from text', await page.evaluate( () => window.codeboxReports.some( ( report ) => 'require-trusted-types-for' === report.directive ) ) );
 		same( undefined, await page.evaluate( () => window.codeboxTripped ), 'the policy blocks the handler' );
-		// On a page of the site without the policy the handler runs.
+		// Control: on a page without the content security policy the same inline handler runs.
 		await page.goto( site.url + '/wp-admin/tools.php' );
 		await page.evaluate( () => {
 			document.body.insertAdjacentHTML( 'beforeend', '<img src=x onerror="window.codeboxTripped=\'control\'">' );

@@ -1,5 +1,5 @@
 /**
- * The way from the task to the applied change.
+ * The main workflow in the admin screen: start a task, read its output, review the change, apply it.
  */
 import { writeFileSync } from 'node:fs';
 import { holds, plugin, read, same, soon, test, wake } from './harness.mjs';

@@ -100,7 +100,7 @@ export async function launch() {
 const users = [];
 let opened = 0;
 
-/** A logged-in user with a browser context that detects scripts started from data. */
+/** A logged-in user in a browser context that detects scripts injected by agent output or file contents. */
 export class User {
 	static async login( browser, name, settings = {}, url = site.url ) {
 		const user = new User();
@@ -137,7 +137,7 @@ export class User {
 		return user;
 	}
 
-	/** Opens a view and waits until it is shown. */
+	/** Loads a view of the admin screen and waits until it is shown. */
 	async open( view = '#/runs' ) {
 		// The address differs each time: a change of the fragment alone would not reload the page.
 		opened += 1;
@@ -145,7 +145,7 @@ export class User {
 		await this.settled();
 	}
 
-	/** Goes to a view without loading the page. */
+	/** Changes to a view of the admin screen by the URL fragment, without loading the page again. */
 	async go( view ) {
 		await this.page.evaluate( ( hash ) => {
 			window.location.hash = hash;
@@ -210,7 +210,7 @@ export class User {
 		return this.page.getByRole( 'button', { name, exact: true } );
 	}
 
-	/** Checks that no script from data ran. */
+	/** Checks that no injected script ran, and that the page had no policy violation, error or request to another origin. */
 	async unharmed( what ) {
 		same( undefined, await this.page.evaluate( () => window.codeboxTripped ), `${ what }: a script from data ran` );
 		const reports = await this.page.evaluate( () => window.codeboxReports );
@@ -221,7 +221,7 @@ export class User {
 
 	/** Checks that axe reports no serious or critical problem in the screen. */
 	async accessible( what ) {
-		// The policy of the page blocks injected scripts; the debugger protocol is not subject to it.
+		// evaluate() uses the debugger protocol, to which the page's content security policy does not apply.
 		await this.page.evaluate( axe );
 		const found = await this.page.evaluate( async () => {
 			const answer = await window.axe.run( '.wp-codebox-screen', { resultTypes: [ 'violations' ] } );
@@ -230,7 +230,7 @@ export class User {
 		same( [], found, `axe: ${ what }` );
 	}
 
-	/** Takes a screenshot at both widths. */
+	/** Takes screenshots at 1280 and 390 px and checks that no element is wider than the window. */
 	async picture( name ) {
 		for ( const width of [ 1280, 390 ] ) {
 			await this.page.setViewportSize( { width, height: 1280 === width ? 900 : 844 } );

@@ -1,6 +1,6 @@
 /**
- * Runs the cases of the admin screen in a browser: access, the way from task to applied change, other
- * decisions and hostile content; then the block editor of a guest through a preview.
+ * Runs the cases of the admin screen in a browser: access, the main workflow from task to applied change,
+ * other decisions and hostile content; then the block editor of a sandbox through a preview.
  */
 import { launch, summary, User } from './harness.mjs';
 import access from './cases-access.mjs';

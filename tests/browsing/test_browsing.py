@@ -29,7 +29,7 @@ MOBILE = "[innerWidth, Intl.DateTimeFormat().resolvedOptions().timeZone, navigat
 
 
 class Listener:
-    """A server on the host's loopback that no page may reach; counts connections."""
+    """A server on the host's loopback interface, which no page in a sandbox may reach. Counts connections."""
 
     def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -64,17 +64,17 @@ def pages(bench):
 
 
 def targets(listener):
-    """Returns the addresses that a page requests, and the expected result of each."""
+    """Returns the URLs that the page reach.html requests, and the expected result of each."""
     return [
-        ("http://localhost/wp-includes/images/blank.gif", "200"),  # the control: its own site
-        ("http://allowed.test/hello", "opaque"),  # the control: a host that the policy names
+        ("http://localhost/wp-includes/images/blank.gif", "200"),  # control: the page's own site
+        ("http://allowed.test/hello", "opaque"),  # control: a host that the network policy allows
         ("https://other.test/", "failed"),
         ("http://10.1.2.3/", "opaque"),
         (f"http://127.0.0.1:{listener.port}/", "opaque"),
         (f"http://loop.test:{listener.port}/", "opaque"),
         (f"http://localhost:{listener.port}/", "opaque"),
-        ("http://localhost:8080/", "opaque"),  # the working guest's own server, by its own port
-        ("http://127.0.0.1:3128/", "opaque"),  # the bridge itself
+        ("http://localhost:8080/", "opaque"),  # the web server of the guest with the site, by its own port
+        ("http://127.0.0.1:3128/", "opaque"),  # the egress bridge (proxy) itself
         ("ws://localhost:8080/", "failed"),
     ]
 
@@ -139,7 +139,7 @@ def steps(listener):
 
 
 class RecipeRun:
-    """The run of all steps, with step results and bundle."""
+    """The run of the recipe with all browser commands: result of each step, and bundle."""
 
     def __init__(self, bench):
         self.listener = Listener()
@@ -190,7 +190,7 @@ def bundle(bench):
 
 
 def browsers():
-    """Returns browser processes in guests, identified by their profile directory."""
+    """Returns pid and command line of the browser processes in guests, identified by their profile directory."""
     return [(pid, line) for pid, line in command_lines() if b"--user-data-dir=/tmp/profile" in line and b"--remote-debugging-pipe" in line]
 
 

@@ -27,7 +27,7 @@ def of_users(bench, choice):
 
 @contextlib.contextmanager
 def source_in_view(bench, way):
-    """Yields the bench, a source, and a function that runs a script with the source mounted in this view."""
+    """Yields the bench, a directory with a repository, and a function that runs a script with that directory mounted in the way `way`."""
     source = repository(bench)
     identity = ("--identity", "shared" if way == "shared" else "own")
     if way in ("own", "copied") and os.geteuid() != 0:
@@ -109,7 +109,7 @@ def test_entries_left_out_of_an_overlay_or_copy_mount_are_reported_once(bench):
                 os.symlink(to, os.path.join(source, path))
                 os.lchown(os.path.join(source, path), owner.st_uid, owner.st_gid)
             answer = run(source, "find . -type l -printf '%p %l\\n' | sort")
-            # Every view must show the same symlinks.
+            # The guest must see the same symlinks in every view (copy or overlay) of the source.
             text[way] = agent_stdout(answer)
             row = answer.result["mounts"]
             git = "none" if way == "reduced" else "baseline"

@@ -1,7 +1,7 @@
 """Captures hostile workspaces from real guests, and bounds the runner's time and memory.
 
 The agent of each case is a Python program in the mounted directory. The bounds apply to the
-runner process: wall clock in seconds and peak resident memory (VmHWM).
+runner process: processor time in seconds and peak resident memory (VmHWM).
 """
 
 import ctypes
@@ -18,9 +18,9 @@ from harness import must, tree
 from harness.bundles import omitted_entries
 
 SECRET = "marker-outside-of-every-mount"
-# Processor time: the wall clock also counts what other processes of the machine do.
+# Limit of the runner's processor time. The wall clock would also count other processes of the machine.
 SECONDS = 60
-# A change set may hold 256 MiB; the runner refuses these cases before it reads any content.
+# Limit of the runner's peak memory in MiB. A change may have 256 MiB, but the runner refuses these cases before it reads file contents.
 MEBIBYTES = 128
 
 
@@ -154,7 +154,7 @@ os.symlink("/etc/passwd", "abs"); os.symlink("../../etc/passwd", "up")
     must(omitted_entries(answer) == expected, str(omitted_entries(answer)))
 
 
-# Prints the regular files that the guest sees at the end.
+# Python code for the agent that prints name and content of all regular files in the mount, at its end.
 VIEW = """
 view = {}
 for directory, names, files in os.walk("."):

@@ -64,7 +64,7 @@ def identity(answer):
 
 
 def attested(bench, answer):
-    """Returns the attested identity row of each guest of a run, agent first, then checks."""
+    """Returns the axis `identity` of each guest of a run from the bundle's attestation: first the agent's guest, then the checks'."""
     path = os.path.join(bench.state, "sites", bench.site, "artifacts", answer.result["run_id"],
                         "files/runtime-evidence/run-attestation.json")
     with open(path, encoding="utf-8") as file:
@@ -271,7 +271,7 @@ def plan_version():
 
 
 class Spawner:
-    """A spawner driven by the test in place of a compromised runner."""
+    """A spawner to which the test sends requests, in the role of a compromised runner."""
 
     def __init__(self, bench, views=()):
         plan, written = os.pipe()
@@ -306,7 +306,7 @@ class Spawner:
         return (json.loads(data) if data else None), fds
 
     def run(self, *argv):
-        """Launches a program and returns what it writes to the launcher's second descriptor."""
+        """Launches a program in a guest and returns what it writes to the launcher's second descriptor."""
         ours, theirs = socket.socketpair()
         self.send({"type": "launch", "wrapper": list(argv)}, self.lifetime_read, theirs.fileno(), self.lifetime_read)
         theirs.close()

@@ -28,7 +28,7 @@ def withhold(bench):
 
 
 def without(bench, mechanism, *arguments, as_owner=False):
-    """Calls `wp-codebox` with the mechanism hidden."""
+    """Calls `wp-codebox` on a simulated host that lacks this kernel mechanism."""
     command = [withhold(bench), mechanism, bench.environment["CODEBOX"], *arguments]
     if as_owner and os.geteuid() == 0:
         status = os.stat(bench.state)

@@ -22,7 +22,7 @@ def groups():
 
 
 def own_runs(bench):
-    """Returns the runs of this site; other suites create and announce cgroups at the same time."""
+    """Returns the ids of this site's runs, to ignore the cgroups that other suites create at the same time."""
     return set(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs")))
 
 
@@ -35,7 +35,7 @@ def announced(bench):
 
 
 def inhabited(paths):
-    """Returns the cgroups that contain a process."""
+    """Returns those of the cgroup directories that contain a process."""
     found = []
     for path in paths:
         try:

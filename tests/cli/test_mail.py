@@ -12,7 +12,7 @@ from harness import must
 from harness.frames import SupervisorClient
 
 SECRET = "hunter2-hunter2-hunter2"
-# A minimal SMTP client for the guest.
+# Python code of a minimal SMTP client for the guest.
 RAW = r"""
 def dial():
     link = socket.create_connection(("127.0.0.1", 25), 60)

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 CONFORMANCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance")
-# verify_bundle is a program of its own; other suites import it, too.
+# verify_bundle.py is a separate program in another directory, which several suites import.
 sys.path.append(CONFORMANCE)
 import verify_bundle
 
@@ -383,7 +383,7 @@ def test_bundle_contains_no_host_path(bench):
 def test_full_disk_error_while_writing_the_bundle_says_where_changes_are_saved(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system needs root to mount")
-    # 24 MiB are free. The smaller captured change fits, its bundle does not; the larger change does not fit either.
+    # 24 MiB are free. The smaller captured change fits and its bundle does not; of the larger change neither fits.
     for size, kept_where in ((12_000_000, "the captured change stays in"), (40_000_000, "the journal stays in")):
         answer = run_on_small_disk(bench, size)
         must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
@@ -449,7 +449,7 @@ def test_verify_reads_state_directory_from_the_environment(bench):
 
 
 def test_doctor_reports_all_failures_in_one_call(bench):
-    """An invalid state directory must not hide the other failed checks."""
+    """With an invalid state directory, `doctor` still reports the other failed checks."""
     paths = bench.paths()
     for name, wrong in (("--state", "/nonexistent/state"), ("--php", "/nonexistent/php"), ("--wordpress", "/usr")):
         paths[paths.index(name) + 1] = wrong

@@ -229,7 +229,7 @@ def follower(bench, run, *arguments):
 
 
 def test_event_streams_match_the_journal_in_each_format(bench):
-    """Reads the projections journal and bus as JSON lines and as server-sent events. Resuming at a cursor skips and repeats no event."""
+    """Reads the formats `journal` and `bus`, as JSON lines and server-sent events. Resuming at a cursor skips and repeats no event."""
     run = SupervisorClient(bench, "for i in 1 2 3; do echo line-$i; sleep 0.3; done", mode="detached").spawn().accepted()
     formats = {"lines": ["--format", "json-lines"], "sse": ["--format", "sse", "--projection", "bus"]}
     streams = {name: follower(bench, run, *flags) for name, flags in formats.items()}

@@ -46,7 +46,7 @@ def processes(run):
 
 
 def check_recovery_bundle(run, view, changed):
-    """Checks that the recovery bundle verifies, is unsigned, and cannot be approved or applied."""
+    """Checks that the recovery bundle of a killed run has the changed files, verifies, is unsigned, and cannot be approved or applied."""
     bench = run.bench
     must(view["salvaged"] is True and view["outcome"] == "failed", json.dumps(view))
     must(view["error"]["code"] == "wp_codebox_runner_unavailable" and "result" not in view, json.dumps(view))

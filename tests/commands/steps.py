@@ -20,7 +20,7 @@ PLUGIN = f"{PLUGINS}/commands-plugin"
 
 
 class Step:
-    """A command, its arguments and its expected result."""
+    """One command of a run: its arguments, and the expected document or error."""
 
     def __init__(self, command, args=None, expect=None, fails=None, says="", name=None):
         self.command = command
@@ -62,7 +62,7 @@ def equal(found, wanted, what="value"):
 
 
 class Group:
-    """Steps of one guest."""
+    """Steps that run one after the other in one guest."""
 
     def __init__(self, name, steps, after=None, fixture="commands-plugin", **request):
         self.name = name
@@ -119,7 +119,7 @@ def cases(groups, single=()):
 
 
 def refused(call, code, says, **request):
-    """A request that is refused before anything starts."""
+    """Returns a case whose request must be refused with this code before a guest starts."""
     def case(bench):
         talk = SupervisorClient(bench, "true")
         talk.request.update({"agent": None, "task": None, "commands": [call], **request})

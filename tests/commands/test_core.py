@@ -1,4 +1,4 @@
-"""Sessions, requests, abilities, actions, workloads: the commands that act on a site."""
+"""Commands that act on the guest's site: sessions, requests, abilities, actions, workloads."""
 
 import json
 import os
@@ -24,13 +24,13 @@ def session(document):
 
 
 def state(document):
-    """Checks cookies that PHP read in the guest; the session command's result does not contain them."""
+    """Checks the session cookies that PHP read from a file in the guest. The session command's own result does not contain them."""
     values = [cookie["value"] for cookie in document["cookies"]]
     must(len(values) == 3 and all(v.startswith("codebox-editor|") for v in values), f"cookies: {document}")
 
 
 def nonce(document):
-    """Checks that the result has no value of ten characters, the length of a nonce."""
+    """Checks that the result describes a nonce and names its file, but does not contain the nonce's value."""
     equal((document["nonce"], document["action"], document["lifetimeSeconds"]), ({"present": True}, "commands-save", 43200))
     must(document["artifacts"]["auth"].startswith("/tmp/codebox-auth/"), f"no file: {document}")
     must("value" not in document and len(document["artifacts"]) == 1, f"more than it may show: {document}")

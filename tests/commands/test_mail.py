@@ -11,7 +11,7 @@ INSPECT = "host/smtp.inspect"
 RESET = "host/smtp.reset"
 PHP = "wordpress.run-php"
 INVALID = "wp_codebox_input_invalid"
-# A minimal SMTP client.
+# PHP code of a minimal SMTP client for the guest.
 SMTP = """
 function mail_by_smtp( $to, $content ) {
     $link = fsockopen( '127.0.0.1', 25 );

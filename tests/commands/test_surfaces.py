@@ -1,4 +1,4 @@
-"""Tests of plugins, the database, content, inventories, pages, blocks, observations, state."""
+"""Commands on plugin tests, the database, content, inventories, pages, blocks, observations and state of the guest's site."""
 
 import json
 
@@ -21,12 +21,12 @@ UNSUPPORTED = "wp_codebox_command_unsupported"
 
 
 def printed(row):
-    """Returns the document that accompanies an error."""
+    """Returns the document that a failed command printed in addition to its error."""
     return json.loads(row["stdout"])
 
 
 def has(**wanted):
-    """Checks values by path; two underscores separate the path's names."""
+    """Returns a check that a document has these values; `a__b` names member b of member a."""
     def check(document):
         if "stdout" in document and "call" not in document and isinstance(document.get("stdout"), str):
             document = printed(document)
@@ -325,7 +325,7 @@ TESTS = [
     Step("wordpress.bench", {"plugin-slug": SLUG, "scenario-ids-json": ["none"]}, fails=INVALID, says="the workloads are sum", name="an unknown bench scenario is refused"),
 ]
 
-# Neither checker is available here. The steps test the error for a missing checker, and use stand-ins to test the call and its output.
+# The plugins Plugin Check and Theme Check are not available here. The steps test the error for a missing plugin, then use stand-ins.
 STAND_INS = """
 $dir = WP_PLUGIN_DIR;
 mkdir("$dir/plugin-check"); mkdir("$dir/theme-check");
@@ -350,7 +350,7 @@ function run_themechecks_against_theme($theme, $slug) { return (bool) get_option
 X);
 echo '{"made":true}';
 """
-# Behaves like Plugin Check: loads early, recognizes its command by the first two arguments, and
+# A stand-in that behaves like Plugin Check: loads early, recognizes its command by the first two arguments, and
 # installs a drop-in during a check.
 EARLY = """
 $tool = WP_PLUGIN_DIR . '/plugin-check';

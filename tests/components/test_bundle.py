@@ -1,4 +1,4 @@
-"""Agent bundles: passed to a component's importer before the agent runs."""
+"""Agent bundles (JSON definitions of agents), which a component imports before the agent runs."""
 
 import json
 import os

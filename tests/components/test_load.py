@@ -1,4 +1,4 @@
-"""Components: mount targets, source rules, and failures of required and optional components."""
+"""Components (host plugins that the guest loads): mount targets, source rules, and failures of required and optional components."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A plugin as agent that uses WordPress's AI client, through the egress bridge."""
+"""An agent that is a plugin in the guest and calls the model with WordPress's AI client, through the egress bridge."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def both(bench):
 
 
 def model(server, script, **changes):
-    """The fields of a request whose guest may ask the scripted model."""
+    """Returns the request fields that allow the guest to call the scripted model."""
     policy = {**POLICY, "network": {"presets": ["model"]}, "secrets": "connector-scoped", "minimum_isolation": "full"}
     return {"model": {"provider": "test", "model": "scripted", "api": "openai-chat", "base_url": server.base(script), "private": True, "secret": "OPENAI_COMPATIBLE_API_KEY"},
             "secrets": [{"env": "OPENAI_COMPATIBLE_API_KEY", "value": KEY, "hosts": []}], "policy": policy, "task": goal("Mend the second line"), **changes}

@@ -1,4 +1,4 @@
-"""Runtime tasks: input of the ability, its result, and its failures."""
+"""Runtime tasks (an ability of a component does the work): the ability's input, result and failures."""
 
 import json
 

@@ -29,7 +29,7 @@ add_action( 'wp_abilities_api_init', function () {{
 
 
 def component(bench, slug, code="", files=None, **fields):
-    """Creates a host plugin and returns its component entry, by default activated and required."""
+    """Creates a plugin on the host and returns its entry for `components` of a request, by default activated and required."""
     path = os.path.join(bench.directory, "components", slug)
     os.makedirs(path, exist_ok=True)
     for name, text in {**({} if files is not None else {f"{slug}.php": HEADER + code}), **(files or {})}.items():
@@ -49,7 +49,7 @@ def task(name, **given):
 
 
 class RunResult:
-    """The last frame of a run, its events, and its bundle."""
+    """Result of an ended run: the supervisor's last frame, the events, and access to the bundle."""
 
     def __init__(self, frame, events):
         self.frame, self.events = frame, events
@@ -68,7 +68,7 @@ class RunResult:
         return "".join(pieces)
 
     def text(self, name):
-        """A file of the bundle."""
+        """Returns the content of this file of the bundle."""
         with open(os.path.join(self.result["artifacts"]["path"], name), encoding="utf-8") as file:
             return file.read()
 

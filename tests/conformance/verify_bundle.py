@@ -147,7 +147,7 @@ def get(value, *keys):
 
 
 def is_text(value):
-    """A string that is Unicode: no lone surrogates."""
+    """Whether the value is a string without lone surrogates, i.e. encodable as UTF-8."""
     return isinstance(value, str) and not any(0xD800 <= ord(c) < 0xE000 for c in value)
 
 
@@ -456,7 +456,7 @@ class Bundle:
         return sha256("wp-codebox/artifact-manifest-file-list/v1\n", canonical(rows))
 
     def plain_rows(self):
-        """Whether the two file rows outside the signature have only their required members."""
+        """Whether the rows of manifest and attestation, which the signature does not cover, have only their required members."""
         return all(
             set(row) <= {"path", "kind", "contentType", "sha256"}
             and ("sha256" not in row or set(row["sha256"].keys()) <= {"algorithm", "value"})

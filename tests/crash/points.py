@@ -39,7 +39,7 @@ class View:
         self._lines = 0
 
     def look(self):
-        """Updates the view."""
+        """Reads what the worker printed, the processes and the journal since the last call."""
         self.request.poll()
         for line in self.request.lines[self._lines:]:
             self._take(line)

@@ -1,4 +1,4 @@
-"""A slot: starts and kills runs one after the other, with its own PHP worker, programs and site."""
+"""One of several parallel test lanes: starts and kills runs one after the other, with its own PHP worker, programs and site."""
 
 import contextlib
 import json
@@ -13,8 +13,8 @@ from points import LAUNCHER_POINTS, ORDER, View, passed, reached
 from stream import Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Bound in seconds on each victim's median time from kill to complete cleanup. A single kill may take longer when
-# the processor or the disk stalls.
+# Maximum, in seconds, of the median time from a kill to the complete cleanup, per kind of killed process (victim). A single
+# kill may take longer when the processor or the disk stalls.
 LIMIT = 2.0
 # Seconds until cleanup must be complete, and until a surviving run must have ended.
 TIMEOUT_SECONDS = 60.0
@@ -23,10 +23,10 @@ AGENT = ("echo x >f.txt; echo one; sleep 0.02; echo two; setsid sh -c \"sleep 30
          "echo four; sleep 0.01; : {token}-agent")
 CHECK = "echo checking; test -f f.txt || exit 1; sleep 0.02; echo still; sleep {rest}; : {token}-check"
 
-# From this point on the runner may notice the caller's end too late to cancel.
+# Points after which a killed worker need not cancel its attached run: the runner may notice its death too late.
 LATE = ORDER[ORDER.index("check ended"):]
-# Before that point the runner must cancel, even when a busy machine informs it late: the check then
-# sleeps LONG seconds. A check whose launcher will be killed sleeps as long.
+# Seconds that the check sleeps. LONG, when the worker is killed before LATE: a busy machine may inform the runner late,
+# and it must still cancel. LONG also when the launcher of the check is killed.
 LONG, SHORT = 30, 0.01
 
 
@@ -41,7 +41,7 @@ def waits_for(pid):
 
 
 class Slot:
-    """Runs jobs and returns one row for each."""
+    """Runs jobs (one run and one kill each) and returns the observations of each as a row."""
 
     def __init__(self, number, directory, environment, owner, port):
         self.number, self.environment, self.owner, self.port = number, environment, owner, port
@@ -118,7 +118,7 @@ class Slot:
         return LONG if job["victim"] == "launcher" and job["point"].startswith("check") else SHORT
 
     def kill(self, job, view, row):
-        """Follows the run to the point and kills the victim. Keeps following when there is no victim."""
+        """Observes the run until the job's point and kills the victim there. Without a victim, observes the run to its end."""
         began = time.monotonic()
         due = None
         # Raised priority, so that the poller also keeps up on a busy machine.

@@ -26,7 +26,7 @@ class Request:
         self._socket.setblocking(False)
 
     def poll(self):
-        """Reads the available data."""
+        """Reads, without waiting, what php-fpm has sent since the last call."""
         while not self.ended:
             try:
                 piece = self._socket.recv(1 << 16)

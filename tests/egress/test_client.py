@@ -1,4 +1,4 @@
-"""Egress policy: every usual HTTP client reaches allowed hosts and no other."""
+"""Egress policy: each common HTTP client in a guest reaches the allowed hosts and no other host."""
 
 import json
 import os

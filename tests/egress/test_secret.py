@@ -1,4 +1,4 @@
-"""Secrets: the allowed host receives the value; the guest and all stored files do not."""
+"""Secrets of a run: only the allowed host receives the value. The guest and all stored files have a placeholder or nothing."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from clients import bundle, policy, rows, run, output_lines, start_arguments
 from harness import kill_and_wait, must
 from harness.detectors import encodings, find_encoded
 
-#: Slash, quotes, plus and ampersand make each encoding of the value differ.
+#: The secret. Its slash, quotes, plus and ampersand make the value look different in each encoding (URL, JSON, base64, …).
 VALUE = f'k"/+\'&{secrets.token_hex(12)}=end'
 SECOND = f"other{secrets.token_hex(12)}"
 
@@ -214,7 +214,7 @@ def test_secret_in_the_patch_blocks_the_run(bench):
 
 
 def test_other_process_of_the_same_user_cannot_read_runner_memory_or_core_file(bench):
-    # Started as the owner: after a setuid change the kernel makes a process non-dumpable anyway.
+    # Started as the owner: a runner started by root changes its uid, after which the kernel writes no core file anyway.
     user = ["setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups"]
     control = subprocess.Popen([*user, "sleep", "60"], env={"API_KEY": VALUE, "PATH": "/usr/bin:/bin"})
 

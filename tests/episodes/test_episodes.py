@@ -17,7 +17,7 @@ DIGITS = set("0123456789abcdef")
 
 
 class Episode:
-    """One episode, used through the command line."""
+    """One episode (a held sandbox with a recorded trace), used through the command line."""
 
     def __init__(self, bench, source, *arguments):
         self.bench = bench
@@ -42,7 +42,7 @@ class Episode:
 
 
 def verifiers(bench, directory):
-    """Verifies a bundle with `artifacts verify` and with the conformance verifier."""
+    """Verifies a bundle with `artifacts verify` and with tests/conformance/verify_bundle.py; returns both results."""
     own = bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").exit
     other = subprocess.run([sys.executable, os.path.join(ROOT, "conformance", "verify_bundle.py")], input=directory + "\n", capture_output=True,
                            text=True, check=True)

@@ -1,4 +1,4 @@
-"""Requests that start runs: in parallel, in a thread, or through a route that fails."""
+"""Helpers for HTTP requests that start runs: in parallel, in a thread, or through a route that ends in a PHP failure."""
 
 import json
 import os
@@ -13,7 +13,7 @@ FAULT_STATUSES = {"exit": {200, 500}, "memory": {500}, "time": {500, 502}, "thro
 
 
 def run_failing_request(world, how, where, script=f"echo begun; {SLEEP}", port=None, **more):
-    """Runs a task through the failing route; returns the response and the run id."""
+    """Starts a run through the route that fails with fault `how`; returns the response and the run id."""
     note = world.path("tags", "run")
     if os.path.exists(note):
         os.remove(note)
@@ -23,7 +23,7 @@ def run_failing_request(world, how, where, script=f"echo begun; {SLEEP}", port=N
 
 
 def check_settled(world, run, outcomes=("cancelled", "failed")):
-    """Checks that the site's next run works and that this run's record is ended with a reason."""
+    """Checks that the site's next run succeeds, and that the record of this run says that and why it ended."""
     world.run("true").expect(200)
     record = world.record(run)
     must(record.get("status") == "ended" and record.get("outcome") in outcomes, record)

@@ -1,4 +1,4 @@
-"""WordPress under real nginx and php-fpm, over HTTP; and the extension alone in php-fpm, over FastCGI."""
+"""Fixtures: WordPress under real nginx and php-fpm, over HTTP; and the extension without WordPress in php-fpm, over FastCGI."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def extension():
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    """Forgets the guests of the previous case before a case starts."""
+    """Before a case, clears the list of guests that the leak detectors recorded in the previous case."""
     if "world" in item.funcargs:
         item.funcargs["world"].host.forget_guests()
     yield

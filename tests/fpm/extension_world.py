@@ -35,7 +35,7 @@ MEDIAN_LIMIT_SECONDS = 2
 
 
 class World:
-    """Scratch directory, servers, and leak detection of the extension cases."""
+    """Scratch directory, servers, and detection of processes, namespaces and mounts that a run left."""
 
     def __init__(self):
         self.home = tempfile.mkdtemp(prefix="wp-codebox-fpm.")
@@ -98,7 +98,7 @@ class World:
                     os.kill(pid, signal.SIGKILL)
 
     def request(self, seconds, **more):
-        """Writes a request file: the agent prints the token, sleeps until killed or for `seconds`, and creates a file."""
+        """Writes a request file for extension_page.php. The agent prints the token, sleeps at most `seconds`, and creates a file."""
         host = {
             "site": SITE,
             "wordpress": os.environ["CODEBOX_WORDPRESS"],
@@ -187,7 +187,7 @@ class World:
 
 
 class Fpm:
-    """One php-fpm on a unix socket or a loopback port."""
+    """One php-fpm server, which listens on a unix socket or a loopback port."""
 
     def __init__(self, world, settings):
         self.world = world

@@ -68,7 +68,7 @@ def test_invalid_request_bodies_are_refused_without_a_run(world):
     answer = world.ability("run-agent-task", {**world.task("true"), "surprise": 1}).expect(400)
     must(b"surprise" in answer.body, f"the unknown field is not named: {answer}")
     world.ability("run-agent-task", {**world.task("true"), "plugin": ["sample"]}).expect(400)
-    # Error codes of the plugin, with their own statuses.
+    # Errors of the plugin have the HTTP status of their code.
     world.ability("run-agent-task", {"plugin": "sample", "agent_command": "true"}).expect(400, "wp_codebox_task_missing")
     world.ability("run-agent-task", {**world.task("true"), "code": "<?php"}).expect(400)
     world.ability("run-agent-task", {**world.task("true"), "plugin": "no-such"})

@@ -140,7 +140,7 @@ def debug_extension(world):
     target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
     built = os.path.join(target, "debug", "libwp_codebox.so")
     # Reuses the build of the suite `rust`: with -p, cargo would build other dependency features.
-    build = subprocess.run(["cargo", "build", "--quiet", "--workspace", "--all-targets"], cwd=ROOT, stderr=subprocess.PIPE, check=False)
+    build = subprocess.run(["cargo", "build", "--quiet", "--all-targets"], cwd=ROOT, stderr=subprocess.PIPE, check=False)
     must(build.returncode == 0, "the debug build failed: " + build.stderr.decode()[-300:])
     path = world.path("bin", "debug.so")
     shutil.copy(built, path)
@@ -258,6 +258,8 @@ def test_reloading_php_fpm_leaves_no_attached_run(world):
     world.wake()
     must(page.request.answer() == "end of page", "a graceful reload cut the page")
     must(page.note_value("result") == "succeeded", f"result {page.note_value('result')}")
+    # A SIGTERM in the middle of the reload would be obeyed only after process_control_timeout.
+    poll_until(patient.answers, seconds=60, what="php-fpm does not answer after a graceful reload")
     patient.stop(signal.SIGTERM)
 
 

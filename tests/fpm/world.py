@@ -67,7 +67,7 @@ class Response:
 
 
 class World:
-    """One site with its servers and clients."""
+    """One WordPress site: its files, servers, HTTP requests, and the processes of its runs."""
 
     def __init__(self, environment):
         self.environment = environment
@@ -174,7 +174,7 @@ class World:
                 "require_once ABSPATH . 'wp-settings.php';\n")
 
     def wp(self, *arguments):
-        """WP-CLI on the site, as the web server's user and with the extension."""
+        """Runs WP-CLI on the site, as the web server's user and with the extension."""
         call = [self.environment["CODEBOX_PHP"]]
         for key, value in self.settings().items():
             call += ["-d", f"{key}={value}"]
@@ -227,7 +227,7 @@ class World:
             connection.close()
 
     def ability(self, name, value=None, user="admin", method="POST", headers=None, port=None):
-        """Calls core's run route. Core reads the input of a GET from the query string."""
+        """Calls an ability through WordPress core's REST route `…/run`. Core reads the input of a GET from the query string."""
         path = f"{ABILITIES}/{name}/run"
         if method in ("GET", "DELETE"):
             path += query(value)

@@ -54,7 +54,7 @@ class Answer:
 
 
 class Bench:
-    """Temporary directory, site and sample plugin for the cases of one process."""
+    """Calls `wp-codebox` for the cases of one process, which share a temporary directory, a site and a sample plugin."""
 
     def __init__(self, environment):
         self.environment = environment

@@ -90,7 +90,7 @@ def namespaces(pid):
 
 
 class Host:
-    """State of the host before the test, and what the test has on the host now."""
+    """Compares the host with its state before the test: processes, mounts, namespaces and files of this test's runs."""
 
     def __init__(self, home, state, site, token):
         self.home, self.state, self.site, self.token = home, state, site, token
@@ -154,7 +154,7 @@ class Host:
         return os.path.join(self.state, "sites", self.site, *names)
 
     def files(self):
-        """Returns state directory entries that only a live run may have."""
+        """Returns files of the state directory that must not exist without a live run."""
         found = []
         for name in list_directory(self.path("active")):
             found.append(f"marker active/{name}")
@@ -171,7 +171,7 @@ class Host:
         return found
 
     def records(self):
-        """Returns run records without outcome and summary, and the number of runs per outcome."""
+        """Returns the run records that are not `ended` or lack outcome or summary, and the number of runs per outcome and reason."""
         bad, outcomes = [], {}
         for run in list_directory(self.path("runs")):
             try:

@@ -79,7 +79,7 @@ class SupervisorClient:
         return self
 
     def until(self, kind, text=""):
-        """Reads frames until an event of this type with this text; fails at the last frame."""
+        """Reads frames until an event of this type with this text arrives. Fails when the run's last frame arrives before it."""
         while True:
             frame = self.frame()
             if frame is None or frame["type"] != "event":
@@ -122,11 +122,11 @@ class SupervisorClient:
 
 
 def runs(bench, command, *arguments):
-    """Calls `wp-codebox runs` for the bench's site and returns the extension's form of the documents."""
+    """Calls `wp-codebox runs` for the bench's site. `list` and `cancel` print the documents that PHP gets from the extension."""
     form = ["--form", "view"] if command in ("list", "cancel") else []
     return bench.call("runs", command, *form, *arguments, "--state", bench.state, "--site", bench.site, "--json")
 
 
 def registry(bench, command, *arguments):
-    """Calls `wp-codebox runs` for the bench's site and returns the run registry's form of the documents."""
+    """Calls `wp-codebox runs` for the bench's site. `list` and `cancel` print their default documents."""
     return bench.call("runs", command, *arguments, "--state", bench.state, "--site", bench.site, "--json")

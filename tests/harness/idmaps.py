@@ -1,4 +1,4 @@
-"""First uid of the guest ranges in tests, and a file system without idmapped mounts."""
+"""First uid of the subordinate id ranges that tests use, and a file system that does not support idmapped mounts."""
 
 import contextlib
 import os

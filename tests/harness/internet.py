@@ -48,10 +48,10 @@ class World:
         self.directory = tempfile.mkdtemp(prefix="codebox-egress.")
         os.chmod(self.directory, 0o755)
         self.requests = []
-        #: The credential that /store received, and the function that formats it for /stored.
+        #: The credential that a request to /store carried, and the function that makes the response of /stored from it.
         self.kept, self.stored = "", lambda text: [text.encode()]
         self.lock = threading.Lock()
-        #: /hold sets `held` and waits for `release`, so that a test can inspect the host meanwhile.
+        #: A request to /hold sets `held` and gets no response before `release` is set, so that a test can inspect the guest meanwhile.
         self.held, self.release = threading.Event(), threading.Event()
         command("ip", "link", "set", "lo", "up")
         command("ip", "address", "add", f"{ADDRESS}/32", "dev", "lo")

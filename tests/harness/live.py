@@ -1,4 +1,4 @@
-"""Client of the live protocol on a run's control socket."""
+"""Client of a run's control socket, on which a held sandbox accepts requests as lines of JSON."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import socket
 
 from .checks import Failed
 
-#: Types of the final frame of a request.
+#: Frame types that end the response to a request.
 FINAL = ("answer", "error", "exited")
 
 

@@ -46,7 +46,7 @@ def free_port():
 
 
 class HeldPreview:
-    """A background command that holds its sandbox open. A thread collects its standard error."""
+    """A `wp-codebox` command in the background whose sandbox stays open for a preview. A thread collects its standard error."""
 
     def __init__(self, bench, *arguments, seconds=40):
         self.bench = bench
@@ -125,7 +125,7 @@ def control_request(bench, run, request):
 
 
 class Page:
-    """One HTTP response."""
+    """One HTTP response of the preview."""
 
     def __init__(self, status, headers, body):
         self.status = status
@@ -192,7 +192,7 @@ def holds_within(condition, seconds=60.0):
 
 
 def document(answer, name):
-    """Reads a JSON document of the bundle."""
+    """Returns the JSON document with this file name in the bundle of a run."""
     with open(os.path.join(answer.json["artifacts"]["directory"], name), encoding="utf-8") as file:
         return json.load(file)
 

@@ -22,7 +22,7 @@ CLONE_NEWUSER, EPERM = 0x10000000, 1
 
 
 class Program(ctypes.Structure):
-    """struct sock_fprog."""
+    """C type `struct sock_fprog`, a classic BPF program for seccomp."""
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 

@@ -60,7 +60,7 @@ class Bench:
         return run
 
     def sandbox(self):
-        """Returns the run id of a sandbox that many cases share."""
+        """Returns the run id of the held sandbox that many cases share; starts it at the first call."""
         if self.shared is None:
             # Long enough for all cases on a slow machine.
             self.shared = self.start("--hold-max", "40m", hold="40m")

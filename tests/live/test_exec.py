@@ -105,7 +105,7 @@ def test_exec_tty_forwards_input_size_and_signals(bench):
 
 
 def test_terminal_escapes_are_filtered_without_tty(bench):
-    """File names, output and errors of the guest reach a terminal without escape sequences."""
+    """Without --tty, file names, output and errors of the guest reach the client's terminal without escape sequences."""
     run = bench.sandbox()
     hostile = "x\x1b]0;owned\x07y\u009b31m\u202e\u200b\U000e0041z"
     make = f"mkdir -p '/workspace/plugin/t/{hostile}'; echo 1 > '/workspace/plugin/t/{hostile}/f'"

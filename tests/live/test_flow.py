@@ -21,7 +21,7 @@ from harness import poll_until
 
 FULL = os.environ.get("CODEBOX_FULL") == "1"
 MIB = 1 << 20
-# More bytes than the pipes, sockets and queues on the path can hold.
+# Bytes of a transfer: more than all pipes, sockets and queues between client and program can buffer.
 SIZE = 1024 * MIB if FULL else 4 * MIB
 # Longer than 20 s, the former timeout of one side.
 PAUSE = 150 if FULL else 25
@@ -224,7 +224,7 @@ def test_signal_and_stdin_reach_a_program_whose_stdout_pipe_is_full(bench):
 
 
 def full(reader):
-    """Whether the unread bytes of a socket have stopped growing."""
+    """Whether a socket's number of unread bytes has stopped growing, i.e. its writer is blocked."""
     seen = []
     for _ in range(5):
         seen.append(waiting(reader))

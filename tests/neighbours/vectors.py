@@ -1,6 +1,6 @@
-"""Data: which neighbours must stay undisturbed under which attack in which mode."""
+"""Data of the suite: which neighbours (other programs and sandboxes) must work during which attack, per way to start runs (mode)."""
 
-# Neighbours measured during an attack, and the number of calls per round for cheap ones.
+# Neighbours, whose calls are measured during an attack. TIMES: calls per round, for neighbours that get more than one.
 WEB = "web"        # a web server under the uid of the state directory's owner
 EXEC = "exec"      # a program in a held sandbox of another site
 RUN = "run"        # a new run of a third site
@@ -10,12 +10,12 @@ SYNC = "sync"      # fsync of a file that a host program has just written
 END = "end"        # the attacker's own sandbox can be ended
 TIMES = {WEB: 5, SYNC: 5}
 
-# Absolute allowance in seconds on top of twice the median without attack. A follower without an inotify
-# instance polls the journal.
+# Seconds by which a neighbour's median during an attack may exceed twice its median without attack. FOLLOW is large: a
+# follower that gets no inotify instance polls the journal.
 ALLOWANCE = {WEB: 0.02, EXEC: 0.15, RUN: 0.4, FOLLOW: 2.5, HOST: 0.05, SYNC: 0.5, END: 8.0}
 
-# Classes: exhausted resource, additional neighbours, seconds that the attack may last, output of a working
-# attack outside a sandbox, and the error that another process of its user then gets.
+# Attacks, by class. `takes`: exhausted resource; `beside`: additional neighbours; `seconds`: maximum duration; `outside`: output
+# of the attack outside a sandbox, where it works; `then`: error that another process of its user then gets.
 CLASSES = {row["id"].removeprefix("neighbours-"): row for row in (
     {"id": "neighbours-epoll", "takes": "epoll watches, until ENOSPC", "beside": (), "seconds": 14,
      "outside": "full ENOSPC", "then": "ENOSPC"},

@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 GUEST_IDS = "1800000000:64"
 SUBORDINATE = (1810000000, 64)
-# Above the guest's own limit, below the limit of many servers.
+# Open file limit of the web server neighbour: above the guest's own limit, below that of many servers.
 FILES_OF_THE_SERVER = 2048
 # Bytes of kernel memory per epoll watch: an item and its entry in the wait queue.
 WATCH = 208
@@ -38,7 +38,7 @@ WATCH = 208
 TIMEOUT_SECONDS = 30
 # Modes whose caller is an unprivileged user, with and without a range in /etc/subuid.
 AS_USER = ("subuid", "alone")
-# Epoll watches that stay free for the suite's user.
+# Epoll watches of the suite's user that reserve() leaves for the attack.
 WATCHES_LEFT = 1000000
 PROFILE = """id: profile.neighbours
 version: 1.0.0
@@ -150,7 +150,7 @@ class Site:
 
 
 class Mode:
-    """One way of starting runs: as root, through a socket, or as a user, with own or shared guest identity."""
+    """One way to start runs: by root, through a socket-activated service, or by a user; the guest has its own kernel uid or shares one."""
 
     def __init__(self, world, name):
         self.world, self.name = world, name

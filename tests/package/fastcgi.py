@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One request to php-fpm, as a web server would make it; prints status, headers and body.
+"""Sends one FastCGI request to php-fpm, like a web server; prints status, headers and body.
 
     fastcgi.py <socket> <document root> <method> <uri> [--user name:password] [--body file]
 """

@@ -1,4 +1,4 @@
-"""The full workflow on each parent site, an old WordPress, and a site whose extension is missing or stale."""
+"""The full workflow on each parent site (a site that starts sandboxes), on a too old WordPress, and with a missing or stale extension."""
 
 import json
 import re
@@ -10,7 +10,7 @@ AGENT = "php agent.php fix"
 
 
 def whole_path(world, version, database):
-    """Install, activate, doctor, run, review, apply through the host plugin, audit, uninstall."""
+    """Runs the full workflow: install, activate, doctor, run, review, apply through the host plugin, audit, uninstall."""
     site = world.site(version, database)
     site.wp("plugin", "activate", "wp-codebox", "host-plugin", "sample").expect()
     server = site.eval("global $wpdb; echo $wpdb->db_server_info(), ' ', get_class( $wpdb );")
@@ -65,7 +65,7 @@ def whole_path(world, version, database):
 
 
 def quiet(site):
-    """Checks that the debug log has no line of or about this plugin."""
+    """Checks that the site's PHP debug log has no notice, warning or error that names this plugin."""
     lines = [line for line in site.complaints().splitlines() if re.search(r"codebox|host-plugin", line) and "mu-plugins/sqlite" not in line]
     # The scratch directory's name contains the project's name.
     lines = [line for line in lines if re.search(r"codebox|host-plugin", line.replace(str(site.path), "").replace(str(site.world.work), ""))]
@@ -73,22 +73,18 @@ def quiet(site):
 
 
 def test_full_workflow_on_provisioned_wordpress_with_sqlite(world):
-    """WordPress as provisioned, SQLite."""
     whole_path(world, "provisioned", "sqlite")
 
 
 def test_full_workflow_on_provisioned_wordpress_with_mariadb(world):
-    """WordPress as provisioned, MariaDB."""
     whole_path(world, "provisioned", "mariadb")
 
 
 def test_full_workflow_on_debian_wordpress_with_mariadb(world):
-    """Debian's WordPress 7.1, MariaDB."""
     whole_path(world, "7.1", "mariadb")
 
 
 def test_full_workflow_on_debian_wordpress_with_sqlite(world):
-    """Debian's WordPress 7.1, SQLite."""
     whole_path(world, "7.1", "sqlite")
 
 
@@ -156,12 +152,10 @@ def too_old(world, database):
 
 
 def test_wordpress_6_8_refuses_activation_with_mariadb(world):
-    """WordPress 6.8, MariaDB."""
     too_old(world, "mariadb")
 
 
 def test_wordpress_6_8_refuses_activation_with_sqlite(world):
-    """WordPress 6.8, SQLite."""
     too_old(world, "sqlite")
 
 

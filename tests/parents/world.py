@@ -1,4 +1,4 @@
-"""Parent sites for these tests: several WordPress versions, on MariaDB and on SQLite.
+"""Creates the parent sites (sites that start sandboxes): several WordPress versions, on MariaDB and on SQLite.
 
 All files are below one scratch directory, which is removed at the end. The database server listens
 on a socket in this directory and on no network, and is stopped by its process id.
@@ -141,7 +141,7 @@ class Site:
                 "--admin_email=admin@example.org", "--skip-email", extension=False).expect()
 
     def wp(self, *arguments, extension=True, stdin=b""):
-        """WP-CLI on this site, with or without the extension."""
+        """Runs WP-CLI on this site, with or without the extension."""
         world = self.world
         command = [world.env["CODEBOX_PHP"], *(world.flags if extension else []), f"{world.env['CODEBOX_SHARE']}/wp-cli.phar", f"--path={self.path}"]
         command += ["--allow-root"] if os.getuid() == 0 else []
@@ -167,7 +167,7 @@ class Site:
 
 
 class Server:
-    """PHP's own server in front of a site, and a browser without script."""
+    """Serves a site with PHP's built-in server, and sends requests with the cookies of a login."""
 
     def __init__(self, site, extension):
         self.site = site
@@ -222,7 +222,7 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class World:
-    """Scratch directory, WordPress copies, sites and database server of all cases."""
+    """Owns what all cases share: scratch directory, WordPress copies, sites and database server."""
 
     def __init__(self, env):
         self.env = env
@@ -245,7 +245,7 @@ class World:
             self.flags += ["-d", f"wp_codebox.{name}={value}"]
 
     def core(self, version):
-        """Returns the directory of a WordPress: `provisioned`, or a name of the file `packages`."""
+        """Returns the directory with this WordPress: `provisioned` (by tests/provision), or a version in the file `packages`."""
         if version == "provisioned":
             return pathlib.Path(self.env["CODEBOX_WORDPRESS"])
         if version not in self.cores:

@@ -1,4 +1,4 @@
-"""HTTP access from a visitor to the site of a guest, and the end of a preview."""
+"""Previews: HTTP access of visitors on the host to the site in a sandbox, and what ends a preview."""
 
 import json
 import re

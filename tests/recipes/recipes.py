@@ -21,7 +21,7 @@ def wp(line):
 
 
 def write(bench, name, steps, **sections):
-    """A recipe file in a directory of its own."""
+    """Writes a recipe file with these steps and sections in a separate directory."""
     directory = os.path.join(bench.directory, f"recipe-{name}")
     os.makedirs(directory, exist_ok=True)
     workflow = steps if isinstance(steps, dict) else {"steps": steps}

@@ -65,7 +65,7 @@ def test_recipe_run_timeout_keeps_the_changes(bench):
 
 
 def started(bench, name):
-    """Starts a recipe whose step sleeps, waits for the step, and returns arguments and process."""
+    """Starts a recipe, waits until its step sleeps, and returns the command's arguments and process."""
     source = bench.source(name)
     path = recipes.write(bench, name, [php("file_put_contents( '/workspace/w/made.txt', 'x' ); echo \"waiting\\n\", str_repeat( \".\\n\", 4096 ); sleep( 60 );")],
                          inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})

@@ -39,7 +39,7 @@ def profile(bench, ttl="10m", idle="null", more=""):
 
 
 def call(bench, command, *arguments):
-    """`wp-codebox sandbox <command>` for the bench's site."""
+    """Calls `wp-codebox sandbox <command>` for the bench's site."""
     return bench.call("sandbox", command, *arguments, *bench.paths(), "--site", bench.site, "--actor", "test:suite", "--json")
 
 
@@ -55,7 +55,7 @@ class Sandbox:
 
     @classmethod
     def of(cls, bench, run_id):
-        """Wraps a sandbox that was created elsewhere."""
+        """Returns an object for an existing sandbox."""
         box = cls.__new__(cls)
         box.bench, box.id = bench, run_id
         return box

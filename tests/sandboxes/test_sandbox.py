@@ -1,4 +1,4 @@
-"""Snapshots of held sandboxes, and sandbox lifecycles from create to tombstone."""
+"""Snapshots of held sandboxes, and the lifecycle of a sandbox from its creation to the record that remains after its removal."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 <?php
 /**
- * A small test runner inside a loaded WordPress.
+ * Test runner that runs inside a loaded WordPress.
  *
  * Each file of `cases/` returns a closure that gets the runner and runs its tests. A test
  * fails by throwing; every test must assert something.
@@ -156,7 +156,7 @@ final class Harness {
 		throw new Failed( "no agent waits for $token" );
 	}
 
-	/** Lets the agent with this token continue: it waits for SIGALRM. */
+	/** Sends SIGALRM to the agent with this token, which waits for the signal before it continues. */
 	public function wake( string $token ): void {
 		$this->true( posix_kill( $this->waiting( $token ), SIGALRM ), "the agent $token cannot be woken" );
 	}
@@ -180,7 +180,7 @@ final class Harness {
 		return wp_get_ability( 'wp-codebox/' . $name )->execute( $input );
 	}
 
-	/** Restores the files of the sample plugin and runs the test agent on them; returns the run. */
+	/** Restores the sample plugin and runs the test agent on it as an administrator; returns the result of run-agent-task. */
 	public function made( string $what = 'fix', array $more = [] ): array {
 		foreach ( [ 'sample.php', 'inc/more.php' ] as $file ) {
 			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $file, WP_PLUGIN_DIR . '/sample/' . $file );
@@ -190,7 +190,7 @@ final class Harness {
 		return $this->ok( $this->ability( 'run-agent-task', $more + [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php ' . $what ] ) );
 	}
 
-	/** Runs a body with these example host plugins, in this order, instead of the default one. */
+	/** Calls the body while these example host plugins, in this order, handle applies, reviews and staging. */
 	public function hosts( array $plugins, callable $body ): mixed {
 		global $wp_filter;
 		$hooks = array_flip( [ 'wp_codebox_apply_approved_artifact', 'wp_codebox_stage_pending_apply_artifact', 'wp_codebox_review_artifact_decision' ] );
@@ -213,7 +213,7 @@ final class Harness {
 		}
 	}
 
-	/** Runs a body with a filter. */
+	/** Calls the body while the filter is added to the hook. */
 	public function filtered( string $hook, callable $filter, callable $body, int $accepted = 3 ): mixed {
 		add_filter( $hook, $filter, 20, $accepted );
 		try {

@@ -11,13 +11,13 @@ namespace WPCodebox\Tests;
 
 final class Http {
 
-	/** Key of the scripted model. */
+	/** API key that the scripted model server accepts. */
 	public const KEY = 'example-key-0123456789abcdef';
 
-	/** Started processes. */
+	/** Processes of the started servers. */
 	private array $processes = [];
 
-	/** @param Harness $t Runner. */
+	/** @param Harness $t Test runner. */
 	public function __construct( private readonly Harness $t ) {}
 
 	/** Serves the site with PHP's built-in server; returns its port. */
@@ -64,7 +64,7 @@ final class Http {
 		return [ (int) ( $status[1] ?? 0 ), json_decode( $body, true ) ?? [ 'text' => $body ] ];
 	}
 
-	/** Returns cookie and nonce of a new session of a user, as headers. */
+	/** Creates a login session of the user; returns its cookie and REST nonce as request headers. */
 	public function session( int $user ): array {
 		$until                       = time() + 600;
 		$token                       = \WP_Session_Tokens::get_instance( $user )->create( $until );
@@ -77,7 +77,7 @@ final class Http {
 		return [ 'Cookie: ' . LOGGED_IN_COOKIE . '=' . rawurlencode( $cookie ), 'X-WP-Nonce: ' . $nonce ];
 	}
 
-	/** Stops the started processes. */
+	/** Stops the started servers. */
 	public function close(): void {
 		foreach ( $this->processes as $process ) {
 			proc_terminate( $process, 15 );
@@ -101,7 +101,7 @@ final class Http {
 		return $port;
 	}
 
-	/** Returns the output of the servers. */
+	/** Returns the log output of all started servers. */
 	public function said(): string {
 		return implode( '', array_map( 'file_get_contents', glob( getenv( 'TEST_WORK' ) . '/served*.log' ) ) );
 	}

@@ -2,8 +2,9 @@
 /**
  * Runs the cases of one phase inside the test site: `php main.php <phase> [<part of a test name>]`.
  *
- * Phases: `bare` without extension, `fake` with the stand-in, `native` with the real one,
- * `network` with the stand-in on multisite, `network-native` with the real one there.
+ * Phases: `bare` without extension, `fake` with the stand-in, `fake-repeated` with the stand-in for cases
+ * that `native` runs unchanged, `native` with the real extension, `network` with the stand-in on
+ * multisite, `network-native` with the real extension there.
  *
  * @package WPCodebox
  */
@@ -24,7 +25,8 @@ $flags   = (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true );
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
 	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
-	'fake'    => [ 'abilities', 'runs', 'models', 'credentials', 'tools', 'cli-models', 'detached', 'artifacts', 'links', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only' ],
+	'fake'    => [ 'models', 'credentials', 'tools', 'cli-models', 'links', 'adapters', 'reviews', 'transfers', 'replays', 'components', 'cli-artifacts', 'health', 'settings', 'screen', 'faults', 'run-only' ],
+	'fake-repeated' => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'stages', 'hosts', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-reviews', 'cli-others', 'facade', 'privacy', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],
 	'network' => [ 'connector-http', 'trusted-callers', 'network', 'screen' ],
 	'network-native' => [ 'connector-http', 'trusted-callers', 'network' ],
 	'native'  => [ 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'links', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only' ],

@@ -26,10 +26,10 @@ use wp_codebox_artifacts::{
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
 
-/// Maximum number of audit entries in one result.
+/// Maximum number of audit log records that one call returns.
 const MAX_AUDIT_ENTRIES: i64 = 10_000;
 
-/// Artifact bundles.
+/// The PHP class for artifact bundles: the recorded changes of a run, with manifest and signature.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Artifacts", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -42,7 +42,8 @@ impl Artifacts {
         Self
     }
 
-    /// Returns the canonical JSON of a value, as used by every digest.
+    /// Returns a value as canonical JSON, the byte form over which all digests of bundles are
+    /// computed.
     pub(crate) fn canonical_json(value: &Zval) -> PhpResult<String> {
         guard(|| {
             let value = Json::from(&convert::from_zval(value, "value")?);
@@ -51,7 +52,7 @@ impl Artifacts {
         })
     }
 
-    /// Returns the content digest over named files of a directory.
+    /// Returns the content digest of a bundle, computed over the named files of its directory.
     #[php(defaults(inputs = Array::default_list(&["files/changed-files.json", "files/patch.diff"])))]
     pub(crate) fn content_digest(directory: Text<'_>, inputs: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
@@ -67,7 +68,7 @@ impl Artifacts {
         })
     }
 
-    /// Verifies a bundle directory.
+    /// Verifies the bundle in a directory: manifest, file hashes, digests and signature.
     pub(crate) fn verify(directory: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let options = VerifyOptions {
@@ -95,7 +96,8 @@ impl Artifacts {
         })
     }
 
-    /// Returns one bundle.
+    /// Returns one bundle of a site, named by bundle id, run id or a unique prefix of either, with
+    /// its JSON documents.
     pub(crate) fn get(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -114,7 +116,8 @@ impl Artifacts {
         })
     }
 
-    /// Returns the patch of a bundle, whole or for some paths. Fails unless the bundle verifies.
+    /// Returns the patch of a bundle, whole or for the given paths. Fails unless the bundle
+    /// verifies.
     #[php(defaults(paths = Array::default_list(&[])))]
     pub(crate) fn diff(site: Text<'_>, reference: Text<'_>, paths: Array<'_>) -> PhpResult<Bytes> {
         guard(|| {
@@ -125,7 +128,7 @@ impl Artifacts {
         })
     }
 
-    /// Returns the data that an apply needs.
+    /// Verifies a bundle and returns what is needed to apply its approved files to the site.
     pub(crate) fn preflight(
         site: Text<'_>,
         reference: Text<'_>,
@@ -155,7 +158,7 @@ impl Artifacts {
         })
     }
 
-    /// Appends one record to the audit log.
+    /// Appends one record to the audit log of a site.
     #[php(defaults(anchors = Array::default_list(&[])))]
     pub(crate) fn audit(
         site: Text<'_>,
@@ -178,7 +181,8 @@ impl Artifacts {
         })
     }
 
-    /// Reads and checks the audit log.
+    /// Returns records of a site's audit log, and whether the hash chain of the whole log is
+    /// intact.
     #[php(defaults(after = 0, limit = 100, anchors = Array::default_list(&[])))]
     pub(crate) fn audit_records(
         site: Text<'_>,
@@ -210,7 +214,7 @@ impl Artifacts {
         })
     }
 
-    /// Writes the archive of a bundle to a new file.
+    /// Writes a bundle as an archive to a new file.
     pub(crate) fn export(site: Text<'_>, reference: Text<'_>, path: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -227,7 +231,7 @@ impl Artifacts {
         })
     }
 
-    /// Returns the archive of a bundle.
+    /// Returns a bundle as archive bytes, at most `maxBytes`.
     pub(crate) fn archive(site: Text<'_>, reference: Text<'_>, maxBytes: i64) -> PhpResult<Bytes> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -276,8 +280,8 @@ impl Artifacts {
     }
 }
 
-/// Converts the window: `after` from 0 on selects the records after that number, below 0 that many
-/// of the newest.
+/// Converts `after` of `audit_records` to a range of records: from 0 on, the records after that
+/// number; below 0, that many of the newest records.
 fn audit_window(after: i64, limit: i64) -> Result<AuditWindow, ErrorBody> {
     let refused = || {
         ErrorBody::new(
@@ -300,7 +304,7 @@ fn audit_window(after: i64, limit: i64) -> Result<AuditWindow, ErrorBody> {
     }
 }
 
-/// A site's part of the state directory.
+/// Settings, state directory and artifact store that the methods need for one site.
 struct Site {
     settings: Settings,
     store: Store,
@@ -328,7 +332,8 @@ impl Site {
         Ok(self.store.resolve(reference).map_err(|e| e.body())?)
     }
 
-    /// Stores members that were read with the caller's rights as the owner of the state directory.
+    /// Stores an imported bundle as the owner of the state directory. Its files were read earlier
+    /// with the rights of the caller.
     fn import(&self, members: &MemberSet, options: &ImportOptions) -> Result<Answer, Failure> {
         let imported = {
             let state = State::open(&self.settings)?;

@@ -12,7 +12,7 @@ use ext_php_rs::{php_class, php_impl};
 use serde_json::{Value, json};
 use wp_codebox_contracts::PROTOCOL_VERSION;
 
-/// Version and configuration of the extension.
+/// The PHP class for facts about the extension, the host self-test and garbage collection.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Extension", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -30,12 +30,13 @@ impl Extension {
         VERSION.to_owned()
     }
 
-    /// Returns the digest over the built-in schemas.
+    /// Returns the digest over the JSON Schemas of this build, by which PHP detects a version
+    /// mismatch.
     pub(crate) fn contract_digest() -> String {
         CONTRACT_DIGEST.to_owned()
     }
 
-    /// Returns the effective configuration.
+    /// Returns the configuration in effect: the values of all `wp_codebox.*` settings.
     pub(crate) fn info() -> PhpResult<Answer> {
         guard(|| {
             let settings = Settings::read()?;
@@ -71,7 +72,7 @@ impl Extension {
         guard(|| doctor::run(&Settings::checked()?).map(Answer))
     }
 
-    /// Removes leftovers of a site's runs.
+    /// Removes leftovers of a site's ended runs, such as scratch directories and unused templates.
     #[php(defaults(options = Array::default_list(&[])))]
     pub(crate) fn gc(site: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {
         guard(|| {

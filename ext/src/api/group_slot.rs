@@ -20,12 +20,12 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 const DIRECTORY: &str = "slots";
 
-/// A slot that allows one open batch or fan-out.
+/// Permission to have one batch or fan-out open, held as long as the object exists.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\GroupSlot", flags = ClassFlags::Final)]
 #[derive(Debug)]
 pub(crate) struct GroupSlot {
-    /// Locks on one file of the user and one of the site.
+    /// Locks on two files: one counts against the user's limit, the other against the site's.
     #[expect(dead_code, reason = "held for its locks")]
     held: Option<[OwnedFd; 2]>,
 }
@@ -37,7 +37,7 @@ impl GroupSlot {
         Self { held: None }
     }
 
-    /// Takes a slot; throws when none is free.
+    /// Takes a slot; throws when the user or the site has reached its limit.
     pub(crate) fn take(site: Text<'_>, user: i64) -> PhpResult<Self> {
         guard(|| {
             let site = site.site()?;
@@ -68,7 +68,7 @@ impl GroupSlot {
     }
 }
 
-/// Locks the first file of a kind that no other process has locked.
+/// Locks the first of the `count` files `kind-N` that no other process has locked.
 fn first_free(slots: &Dir, kind: &str, count: u32) -> Result<Option<OwnedFd>, Failure> {
     for number in 0..count {
         let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;

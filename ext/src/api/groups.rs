@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode};
 use wp_codebox_policy as rules;
 
-/// Independent tasks.
+/// The PHP class for a batch: tasks that do not depend on each other.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Batch", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Batch {
         }
     }
 
-    /// Reads the tasks and returns the batch.
+    /// Validates the batch input and returns the batch.
     pub(crate) fn read(input: Array<'_>, session: Text<'_>) -> PhpResult<Self> {
         guard(|| {
             let input = input.object("input")?;
@@ -49,17 +49,18 @@ impl Batch {
         guard(|| self.with(|batch| Ok(i64::try_from(batch.size()).unwrap_or(i64::MAX))))
     }
 
-    /// Returns the input of a task.
+    /// Returns the task at an index, as the input of a single run.
     pub(crate) fn task(&self, index: i64) -> PhpResult<Answer> {
         guard(|| self.with(|batch| Ok(object(batch.task(position(index))?))))
     }
 
-    /// Returns the result row of a task that will not be started, or null.
+    /// After a failure in a batch that stops on failure: returns the result row for every task that
+    /// has not started. Otherwise null.
     pub(crate) fn stopped(&self) -> PhpResult<Option<Answer>> {
         guard(|| self.with(|batch| Ok(batch.stopped().map(object))))
     }
 
-    /// Records the end of a task.
+    /// Records how a task ended and returns the first members of its result row.
     pub(crate) fn settle(&self, index: i64, end: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let end = end.object("end")?;
@@ -73,7 +74,7 @@ impl Batch {
         })
     }
 
-    /// Returns the combined result.
+    /// Returns the combined result of all tasks that have ended.
     pub(crate) fn answer(&self) -> PhpResult<Answer> {
         guard(|| self.with(|batch| Ok(object(batch.answer(1).0))))
     }
@@ -91,7 +92,7 @@ impl Batch {
     }
 }
 
-/// Workers with dependencies on each other.
+/// The PHP class for a fan-out: workers (tasks with ids) that may wait for each other's end.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Fanout", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -102,7 +103,8 @@ pub(crate) struct Fanout {
 #[derive(Debug)]
 struct State {
     fanout: rules::Fanout,
-    /// Files changed by workers whose end is not recorded yet.
+    /// Files that each worker has changed so far, by its position in the plan; moved to the plan
+    /// when the end of the worker is recorded.
     touched: BTreeMap<usize, rules::TouchedFiles>,
 }
 
@@ -115,7 +117,7 @@ impl Fanout {
         }
     }
 
-    /// Reads the plan and returns the fan-out.
+    /// Validates the plan and returns the fan-out. `most` limits the number of concurrent workers.
     pub(crate) fn read(input: Array<'_>, most: i64, session: Text<'_>) -> PhpResult<Self> {
         guard(|| {
             let input = input.object("input")?;
@@ -132,24 +134,24 @@ impl Fanout {
         })
     }
 
-    /// Returns how many workers may run at once.
+    /// Returns how many workers may run concurrently.
     pub(crate) fn concurrency(&self) -> PhpResult<i64> {
         guard(|| {
             self.with(|state| Ok(i64::try_from(state.fanout.concurrency()).unwrap_or(i64::MAX)))
         })
     }
 
-    /// Returns the ids of all workers.
+    /// Returns the ids of all workers, in the order of the plan.
     pub(crate) fn ids(&self) -> PhpResult<Answer> {
         guard(|| self.with(|state| Ok(state.ids(0..state.fanout.size()))))
     }
 
-    /// Returns the input of a worker's task.
+    /// Returns the task of a worker, as the input of a single run.
     pub(crate) fn task(&self, id: Text<'_>) -> PhpResult<Answer> {
         guard(|| self.at(&id, |state, at| Ok(object(state.fanout.task(at)?))))
     }
 
-    /// Returns the workers that may start now.
+    /// Returns the ids of the workers that may start now. `begun` names those that have started.
     pub(crate) fn ready(&self, begun: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let begun: BTreeSet<String> = begun.texts("begun")?.into_iter().collect();
@@ -157,7 +159,8 @@ impl Fanout {
         })
     }
 
-    /// Returns the workers that can never start.
+    /// Returns a result row, by worker id, for each worker that can never start because a worker
+    /// that it depends on did not succeed.
     pub(crate) fn blocked(&self) -> PhpResult<Answer> {
         guard(|| {
             self.with(|state| {
@@ -168,7 +171,8 @@ impl Fanout {
         })
     }
 
-    /// Records the files that a worker changed.
+    /// Records files that a worker changed, to find conflicts between workers. `sources` gives the
+    /// host directory of each mount target.
     pub(crate) fn changed(
         &self,
         id: Text<'_>,
@@ -187,7 +191,7 @@ impl Fanout {
         })
     }
 
-    /// Records the end of a worker.
+    /// Records how a worker ended and returns the first members of its result row.
     pub(crate) fn settle(&self, id: Text<'_>, end: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let mut end = end.object("end")?;
@@ -203,7 +207,7 @@ impl Fanout {
         })
     }
 
-    /// Returns the combined result.
+    /// Returns the combined result of all workers.
     pub(crate) fn answer(&self) -> PhpResult<Answer> {
         guard(|| self.with(|state| Ok(object(state.fanout.answer().0))))
     }
@@ -237,14 +241,14 @@ impl State {
     }
 }
 
-/// Returns the session id from the input, or the newly created one.
+/// Returns the session id of the input, or `new` if the input has none.
 fn session_of(input: &Map<String, Value>, new: &Text<'_>) -> Result<String, Failure> {
     let new = new.utf8("session")?;
     Ok(rules::session_id(input, || Ok(new.to_owned()))?)
 }
 
-/// Returns the canonical directory behind each target, because two workers may name one directory
-/// differently.
+/// Returns the host directory of each mount target without symbolic links, because two workers may
+/// use different paths of one directory.
 fn real_sources(sources: Map<String, Value>) -> Result<BTreeMap<String, String>, ErrorBody> {
     let rows = sources.into_iter().map(|(target, source)| {
         let Value::String(source) = source else {
@@ -269,7 +273,7 @@ fn object(map: Map<String, Value>) -> Answer {
     Answer(Value::Object(map))
 }
 
-/// Converts an index; a negative or too large one matches no task.
+/// Converts an index from PHP; a negative one becomes `usize::MAX`, which matches no task.
 fn position(index: i64) -> usize {
     usize::try_from(index).unwrap_or(usize::MAX)
 }

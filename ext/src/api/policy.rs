@@ -8,7 +8,7 @@ use ext_php_rs::{php_class, php_impl};
 use serde_json::{Value, json};
 use wp_codebox_policy as rules;
 
-/// Runtime policy and the command registry.
+/// The PHP class for runtime policies and the registry of guest commands.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Policy", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Policy {
         Self
     }
 
-    /// Returns the default policy for some commands.
+    /// Returns the default policy that allows the given commands.
     #[php(defaults(commands = Array::default_list(&[])))]
     pub(crate) fn defaults(commands: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
@@ -30,7 +30,7 @@ impl Policy {
         })
     }
 
-    /// Returns all issues of a policy document.
+    /// Returns every violation of the policy rules in a policy document; empty if it is valid.
     pub(crate) fn validate(policy: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let document = Value::Object(policy.object("policy")?);
@@ -61,7 +61,7 @@ impl Policy {
         })
     }
 
-    /// Returns the command registry.
+    /// Returns the registry: every command that a guest offers, with its arguments.
     pub(crate) fn commands() -> PhpResult<Answer> {
         guard(|| Ok(Answer(rules::catalog())))
     }

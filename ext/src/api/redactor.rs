@@ -26,7 +26,7 @@ const SECRET_PARTS: &[&str] = &[
 /// Keys whose values are names of secrets, not secrets.
 const NAMES_ONLY: &[&str] = &["secret_env", "secretenv", "secret_env_names"];
 
-/// Redaction of secrets in text and data.
+/// The PHP class that replaces secrets in text and nested data.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Redactor", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -39,7 +39,8 @@ impl Redactor {
         Self
     }
 
-    /// Redacts secrets in a byte string; other bytes stay unchanged.
+    /// Redacts secrets in a byte string: the given `values` and known secret formats. Other bytes
+    /// stay unchanged.
     #[php(defaults(values = Array::default_list(&[])))]
     pub(crate) fn text(text: Text<'_>, values: Array<'_>) -> PhpResult<Bytes> {
         guard(|| {

@@ -25,7 +25,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// One run: a handle of its process.
+/// The PHP class for one run: a handle on the runner process.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Run", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Run {
         })
     }
 
-    /// Splits a command line into words.
+    /// Splits a command line into arguments, as a POSIX shell does.
     pub(crate) fn split_command(line: Text<'_>) -> PhpResult<Answer> {
         guard(|| Ok(Answer(json!(request::split_command(line.utf8("line")?)?))))
     }
@@ -86,7 +86,8 @@ impl Run {
         guard(|| Ok(self.session()?.run_id().to_string()))
     }
 
-    /// Waits until the run ends or the timeout passes.
+    /// Waits until the run ends or the timeout passes, and calls the given functions for its
+    /// events.
     pub(crate) fn wait(
         &self,
         onEvent: Option<ZendCallable<'_>>,
@@ -138,7 +139,7 @@ impl Run {
     }
 }
 
-/// Marks the end of the period in which a second `wait` is refused.
+/// On drop, permits the next `wait`. While one `wait` is active, a nested one is refused.
 struct Reset<'a>(&'a Cell<bool>);
 
 impl Drop for Reset<'_> {

@@ -9,7 +9,7 @@ use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::{php_class, php_impl};
 use wp_codebox_contracts::SiteId;
 
-/// Runs of a site.
+/// The PHP class for the runs of a site, started by any process.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Runs", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Runs {
         })
     }
 
-    /// Returns one run.
+    /// Returns one run of a site by its id or a unique prefix.
     pub(crate) fn get(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let (settings, site) = of(&site)?;
@@ -39,7 +39,7 @@ impl Runs {
         })
     }
 
-    /// Returns one page of a run's events.
+    /// Returns one page of a run's events from its journal.
     #[php(defaults(after = 0, limit = 200))]
     pub(crate) fn events(
         site: Text<'_>,

@@ -1,4 +1,5 @@
-//! `WPCodebox\Native\Sandbox`: held sandboxes, including those of other callers.
+//! `WPCodebox\Native\Sandbox`: sandboxes that stay open after their setup (held), including those
+//! of other callers.
 #![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
 
 use crate::arguments::{Answer, Array, Text};
@@ -10,7 +11,7 @@ use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::ZendCallable;
 use ext_php_rs::{php_class, php_impl};
 
-/// Held sandboxes of a site.
+/// The PHP class for requests to the held sandboxes of a site.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Sandbox", flags = ClassFlags::Final)]
 #[derive(Debug)]

@@ -18,7 +18,7 @@
 		}
 	}
 
-	/** Converts what apiFetch throws to an ApiError. */
+	/** Converts an exception of wp.apiFetch to an ApiError. */
 	function problem( thrown ) {
 		if ( thrown instanceof ApiError ) {
 			return thrown;
@@ -30,7 +30,7 @@
 		return new ApiError( code, message, Number( data.status ) || 0, hints );
 	}
 
-	/** Loads the list of abilities and how each is called. */
+	/** Loads the names of the site's abilities and the HTTP method that runs each. */
 	async function discover() {
 		const found = new Map();
 		try {

@@ -44,7 +44,7 @@
 		return { title: __( 'Bundles', 'codebox' ), content };
 	}
 
-	/** Describes the signer as text. */
+	/** Returns a badge that says who signed the bundle. */
 	function signature( verification ) {
 		const status = ( verification.signature && verification.signature.status ) || 'unsigned';
 		const words = {
@@ -62,7 +62,7 @@
 		return badge( kind, label );
 	}
 
-	/** Describes whether the bundle is unchanged since it was created. */
+	/** Returns a badge that says whether the bundle is unchanged since it was created. */
 	function verified( verification ) {
 		if ( true === verification.valid ) {
 			return badge( 'good', __( 'every file matches the manifest', 'codebox' ) );
@@ -82,7 +82,7 @@
 		);
 	}
 
-	/** Shows the isolation of the run, one row per axis. */
+	/** Shows how the run was isolated: one table row per axis (e.g. network), with what enforced it. */
 	function isolation( report ) {
 		if ( ! report || ! report.level ) {
 			return null;
@@ -193,7 +193,7 @@
 		);
 	}
 
-	/** Shows one bundle. */
+	/** Shows one bundle: its verification, changed files and checks, and the buttons to decide about it. */
 	async function one( { signal, may }, reference ) {
 		const answer = await api.call( 'inspect-artifact', { artifact_id: reference }, signal );
 		const artifact = answer.artifact || {};

@@ -13,7 +13,7 @@
 
 	const unchanged = () => __( 'Nothing on this site was changed.', 'codebox' );
 
-	/** Describes the effect of a failed apply on the site, as far as it is known. */
+	/** Returns a sentence on what a failed apply may have changed on the site. */
 	function consequence( error ) {
 		const ours = /^(wp_codebox_|rest_ability_|rest_cookie_|rest_forbidden|rest_invalid_|ability_)/.test( error.code );
 		return ours && ! UNKNOWN.includes( error.code )
@@ -32,7 +32,7 @@
 		return el( 'ul', { class: 'wp-codebox-named' }, paths.map( ( path ) => el( 'li', {}, code( path ) ) ) );
 	}
 
-	/** Shows the result of the site plugin. */
+	/** Returns a notice with the result that the plugin which applies changes has reported. */
 	function applied( answer ) {
 		const result = answer.result && 'object' === typeof answer.result ? answer.result : {};
 		const paths = Array.isArray( result.applied_files ) ? result.applied_files : [];

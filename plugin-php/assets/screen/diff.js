@@ -9,9 +9,9 @@
 	const { text } = codebox;
 	const { el, button } = codebox.dom;
 
-	/** Lines shown at first. */
+	/** Number of lines of a patch that are shown at first; a button shows the next part. */
 	const LINES = 400;
-	/** Characters of a line shown at first. */
+	/** Number of characters of a line that are shown at first. */
 	const WIDTH = 1000;
 
 	/** Parses a unified diff into rows: kind, line number before, line number after, text. */
@@ -99,7 +99,7 @@
 	}
 
 	/**
-	 * Shows a patch.
+	 * Creates the table that shows a patch.
 	 *
 	 * @param {string} patch Patch of one file.
 	 * @param {string} name  Path of the file, for the caption.

@@ -49,7 +49,7 @@
 		return el( 'code', { class: 'wp-codebox-code', dir: 'ltr' }, text.node( value, 'exact' ) );
 	}
 
-	/** Shows a point in time. */
+	/** Creates a `time` element that shows how long ago a point in time was. */
 	function time( timestamp ) {
 		const known = ! Number.isNaN( Date.parse( timestamp ) );
 		return el( 'time', known ? { datetime: timestamp, title: new Date( timestamp ).toLocaleString( document.documentElement.lang || 'en' ) } : {}, text.ago( timestamp ) );
@@ -65,7 +65,7 @@
 		return el( 'span', { class: 'wp-codebox-badge wp-codebox-badge-' + kind }, label );
 	}
 
-	/** Shows names and values. Rows without a value are skipped. */
+	/** Creates a list of names and values. Rows without a value are skipped. */
 	function facts( rows ) {
 		const list = el( 'dl', { class: 'wp-codebox-facts' } );
 		for ( const [ name, value ] of rows ) {

@@ -15,7 +15,7 @@
 	/** Above this number of new lines at once, screen readers get only their count. */
 	const ALOUD = 12;
 
-	/** Log element with state about each execution. */
+	/** Log element on the page, with the name and the incomplete last line of each running program. */
 	class Output {
 		constructor() {
 			this.names = new Map();
@@ -28,7 +28,7 @@
 			this.element = el( 'div', {}, this.gone, this.lines );
 		}
 
-		/** Processes a page of events and draws once. */
+		/** Converts a page of events to log lines and adds them to the page at once. */
 		take( events ) {
 			for ( const event of events ) {
 				this.event( event && event.data ? event : { ...event, data: {} } );
@@ -103,7 +103,7 @@
 			}
 		}
 
-		/** Draws incomplete lines of one execution. */
+		/** Adds the incomplete last lines of an ended program to the log. */
 		flush( id ) {
 			for ( const stream of [ 'stdout', 'stderr' ] ) {
 				const rest = this.begun.get( id + ' ' + stream );
@@ -133,7 +133,7 @@
 			this.pending.push( { name: null, stream: 'note', content } );
 		}
 
-		/** Adds the pending lines to the page, only the last ones. */
+		/** Adds the pending lines to the page; of more than LINES lines only the last. */
 		draw() {
 			const fresh = this.pending;
 			this.pending = [];

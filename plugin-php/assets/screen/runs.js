@@ -1,5 +1,5 @@
 /**
- * Views of the run list and of one active run.
+ * Views of the run list and of one run with its output.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -13,10 +13,10 @@
 	const LATE = 5000;
 	/** Events per request; few, because one event may hold a hundred kilobytes. */
 	const PAGE = 50;
-	/** Consecutive failures before polling stops. */
+	/** Number of consecutive failed requests after which polling stops. */
 	const MAX_FAILURES = 6;
 
-	/** Waits; while the page is hidden, until it is visible again. */
+	/** Waits for the given time; while the page is hidden, longer, until it is visible again. */
 	function pause( milliseconds, signal ) {
 		return new Promise( ( resolve, reject ) => {
 			const wake = () => {
@@ -42,7 +42,7 @@
 
 	const left = ( thrown ) => thrown && 'AbortError' === thrown.name;
 
-	/** Returns the URL fragment of a run's view. */
+	/** Returns the URL fragment that opens the view of a run. */
 	const address = ( run ) => '#/runs/' + encodeURIComponent( run.run_id );
 
 	function cells( run ) {
@@ -55,7 +55,7 @@
 		];
 	}
 
-	/** Sorts active runs first, then newest first. */
+	/** Returns the runs sorted: active ones first, then newest first. */
 	function order( runs ) {
 		return [ ...runs ].sort( ( a, b ) => ( 'running' === b.status ) - ( 'running' === a.status ) || String( b.created_at ).localeCompare( String( a.created_at ) ) );
 	}
@@ -111,7 +111,7 @@
 		return undefined === used.cost_microusd ? tokens : tokens + ', US$ ' + ( used.cost_microusd / 1e6 ).toFixed( 4 );
 	}
 
-	/** Shows data about a run above its output. */
+	/** Returns the data about a run that the page shows above its output. */
 	function summary( run, by ) {
 		return facts( [
 			[ __( 'State', 'codebox' ), el( 'span', {}, state( run.status ), ' ', run.outcome ? state( run.outcome ) : null ) ],
@@ -123,7 +123,7 @@
 		] );
 	}
 
-	/** Describes the requester. */
+	/** Returns the text that names the user or operator who started the run. */
 	function requester( run ) {
 		const who = ( run.provenance && run.provenance.requester ) || {};
 		if ( 'user' === who.kind ) {
@@ -135,7 +135,7 @@
 
 	const inner = ( answer ) => ( answer && answer.run && 'object' === typeof answer.run && answer.run.run_id ? answer.run : answer );
 
-	/** Shows one run. */
+	/** Shows one run with its live output and, while it is active, a button to cancel it. */
 	async function one( { signal }, reference ) {
 		const run = inner( await api.call( 'get-run', { run_id: reference }, signal ) );
 		const id = run.run_id;

@@ -17,7 +17,7 @@
 	const name = document.title;
 	let current = null;
 
-	/** Links of the navigation: fragment, label, and the views that mark the link as current. */
+	/** Returns the navigation links that the user may use: fragment, label, and the view that marks the link as current. */
 	function links() {
 		return [
 			[ '#/runs', __( 'Runs', 'codebox' ), 'runs', api.has( 'list-runs' ) ],
@@ -28,7 +28,7 @@
 
 	const bar = el( 'nav', { class: 'nav-tab-wrapper', 'aria-label': __( 'Codebox', 'codebox' ) } );
 
-	/** Returns the view of a fragment. */
+	/** Returns the function that creates the view of a URL fragment; null for an unknown fragment. */
 	function find( words ) {
 		const [ area, reference, page ] = words;
 		if ( 'bundles' === area && 'page' === reference ) {
@@ -42,7 +42,7 @@
 		return Object.hasOwn( views, area ) ? views[ area ] : null;
 	}
 
-	/** Splits the fragment into its segments; an invalid one gives none. */
+	/** Splits the URL fragment into its segments; an invalid fragment gives one empty segment. */
 	function words() {
 		try {
 			return window.location.hash.replace( /^#\/?/, '' ).split( '/' ).map( decodeURIComponent );

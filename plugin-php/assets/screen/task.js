@@ -8,7 +8,7 @@
 	const { api } = codebox;
 	const { el, id, failure } = codebox.dom;
 
-	/** Creates a label, a field, and its help text. */
+	/** Creates a form field with its label and help text. */
 	function field( label, input, help ) {
 		const name = id( 'field' );
 		input.id = name;
@@ -35,7 +35,7 @@
 		}
 	}
 
-	/** Shows the form. */
+	/** Shows the form that starts a task. */
 	async function form( { signal } ) {
 		const goal = el( 'textarea', { rows: 4, required: true, name: 'goal', class: 'large-text' } );
 		const kind = el( 'select', { name: 'kind' }, el( 'option', { value: 'plugin' }, __( 'Plugin', 'codebox' ) ), el( 'option', { value: 'theme' }, __( 'Theme', 'codebox' ) ) );

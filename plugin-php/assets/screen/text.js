@@ -42,7 +42,7 @@
 	}
 
 	/**
-	 * Returns text with marks as a document fragment.
+	 * Returns a document fragment with the text, in which a visible mark replaces each invisible character.
 	 *
 	 * @param {*}      value Text to show.
 	 * @param {string} kind  'output' removes terminal sequences; 'exact' shows them as marks.
@@ -76,7 +76,7 @@
 		return flat( id ).replace( /^(artifact-bundle-sha256-|run_)/, '' ).slice( 0, 12 );
 	}
 
-	/** Returns the elapsed time as text. */
+	/** Returns how long ago a point in time was, as text. */
 	function ago( timestamp ) {
 		const then = Date.parse( timestamp );
 		if ( Number.isNaN( then ) ) {
@@ -102,7 +102,7 @@
 		return sprintf( __( '%s s', 'codebox' ), ( milliseconds / 1000 ).toFixed( 1 ) );
 	}
 
-	/** Formats a number in the reader's locale. */
+	/** Formats a number in the language of the page. */
 	function number( value ) {
 		return new Intl.NumberFormat( document.documentElement.lang || 'en' ).format( value );
 	}
@@ -113,7 +113,7 @@
 		return sprintf( _n( '%s file', '%s files', count, 'codebox' ), number( count ) );
 	}
 
-	/** Returns the sentence of a code of `summary_detail`, without arguments. */
+	/** Returns the translated sentence for a code of `summary_detail`; '' for an unknown code. */
 	function sentence( code ) {
 		switch ( code ) {
 			case 'agent_succeeded':

@@ -116,8 +116,8 @@ final class Registrar {
 	}
 
 	/**
-	 * Checks whether the current user may use an ability. Callers trusted with the ability's scope may use it
-	 * too.
+	 * Checks whether the current user may use an ability. Where the ability has a scope, a caller may also use it through an
+	 * application password to which the settings grant this scope.
 	 *
 	 * @param array<string, mixed> $definition Contents of the definition file.
 	 * @param mixed                $input      Ability input that its schema accepts, apart from missing

@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
 final class SchemaStore {
 
 	/**
-	 * Schemas read so far.
+	 * Schemas read so far, by name.
 	 *
 	 * @var array<string, array<string, mixed>>
 	 */
@@ -62,7 +62,7 @@ final class SchemaStore {
 	}
 
 	/**
-	 * Returns one schema in the form that WordPress validates.
+	 * Returns one schema without `$id` and `$schema`, as WordPress uses it for validation.
 	 *
 	 * @param string $name Name without version and suffix, e.g. `artifact-list`.
 	 * @return array<string, mixed>

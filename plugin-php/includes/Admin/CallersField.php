@@ -1,6 +1,6 @@
 <?php
 /**
- * Trusted callers on the settings page.
+ * Field of the settings page for trusted callers: application passwords with granted scopes.
  *
  * @package WPCodebox
  */
@@ -16,8 +16,8 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Prints one row per application password of the installation and one checkbox per scope. Uses no script and
- * prints no secret.
+ * Prints one row per application password of the installation, with one checkbox per scope (right) that can be granted to
+ * it. Uses no script and prints no secret.
  */
 final class CallersField {
 
@@ -32,7 +32,7 @@ final class CallersField {
 	public function __construct( private readonly Settings $settings ) {}
 
 	/**
-	 * Registers settings section and field.
+	 * Registers the field on the settings page.
 	 *
 	 * @param string $page Slug of the settings page.
 	 */
@@ -40,7 +40,7 @@ final class CallersField {
 		add_settings_field( Settings::TRUSTED_CALLERS, __( 'Trusted callers', 'codebox' ), [ $this, 'render' ], $page, 'trust' );
 	}
 
-	/** Prints the field. */
+	/** Prints the table of application passwords and their scopes. */
 	public function render(): void {
 		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_CALLERS, [] ), 'is_array' );
 		$rows   = ( new CallerGrants() )->passwords( self::MOST, array_map( 'strval', array_keys( $stored ) ) );

@@ -41,13 +41,13 @@ final class DebugInfo {
 		private readonly Settings $settings
 	) {}
 
-	/** Registers the hook. */
+	/** Registers the filter of Site Health's debug information. */
 	public function register(): void {
 		add_filter( 'debug_information', [ $this, 'add' ] );
 	}
 
 	/**
-	 * Adds the section.
+	 * Adds the section about Codebox to the debug information.
 	 *
 	 * @param mixed $info Sections collected so far.
 	 * @return mixed
@@ -96,8 +96,8 @@ final class DebugInfo {
 	}
 
 	/**
-	 * Returns isolation level and counts. Counts that cannot be read are omitted; the Site Health tests
-	 * report why.
+	 * Returns the last measured isolation level and the numbers of bundles and runs. Unreadable numbers are omitted; the tests
+	 * of Site Health report why.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */
@@ -128,7 +128,7 @@ final class DebugInfo {
 	}
 
 	/**
-	 * Builds one field.
+	 * Builds one field of the debug information.
 	 *
 	 * @param string $label   Label of the field.
 	 * @param string $value   Value of the field.

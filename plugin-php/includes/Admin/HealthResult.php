@@ -14,12 +14,12 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Escapes every sentence; tests pass plain text.
+ * Builds Site Health results. Tests pass plain text, and this class escapes it for HTML.
  */
 final class HealthResult {
 
 	/**
-	 * Builds the result of a test.
+	 * Builds the result of a Site Health test.
 	 *
 	 * @param string       $test   Name of the test.
 	 * @param string       $status `good`, `recommended` or `critical`.
@@ -44,7 +44,7 @@ final class HealthResult {
 	}
 
 	/**
-	 * Builds the result of a failed test.
+	 * Builds the result `critical` of a Site Health test from a failure.
 	 *
 	 * @param string  $test    Name of the test.
 	 * @param string  $label   Headline of the result.

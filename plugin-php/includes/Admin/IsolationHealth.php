@@ -65,7 +65,7 @@ final class IsolationHealth {
 		return $tests;
 	}
 
-	/** Sends the test result as the AJAX response. */
+	/** Runs the isolation test and sends its result as the AJAX response. */
 	public function answer(): void {
 		check_ajax_referer( 'health-check-site-status' );
 		if ( ! current_user_can( 'view_site_health_checks' ) ) {

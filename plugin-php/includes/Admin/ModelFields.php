@@ -28,7 +28,7 @@ final class ModelFields {
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 
-	/** Declares section and fields. */
+	/** Declares the section and the fields for models. */
 	public function add_fields(): void {
 		$page = SettingsPage::SLUG;
 		add_settings_section( 'models', __( 'Models', 'codebox' ), [ $this, 'about' ], $page );
@@ -42,7 +42,7 @@ final class ModelFields {
 		}
 	}
 
-	/** Prints what a model is used for, and which keys exist. */
+	/** Prints the text above the model fields: what a model is used for, and which API keys exist. */
 	public function about(): void {
 		echo '<p>' . esc_html__( 'The built-in agent needs a model and no program. Its key stays with this site: it is read when a task starts and never enters the sandbox.', 'codebox' ) . '</p><ul>';
 		foreach ( ProviderOverview::of( $this->settings )->rows() as $id => $row ) {
@@ -77,7 +77,7 @@ final class ModelFields {
 		$this->about_field( Settings::DEFAULT_MODEL, __( 'Model id as the provider names it. With a default model, a task that names no agent runs the built-in one.', 'codebox' ) );
 	}
 
-	/** Prints the field of the site's providers. */
+	/** Prints the field of the model providers that the administrator adds, as JSON. */
 	public function providers(): void {
 		$stored = $this->settings->providers();
 		$this->text( Settings::PROVIDERS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'A JSON object by id, each with api (openai-chat or anthropic-messages) and base_url; key_env or connector where a key is needed, models, context_tokens, max_output_tokens and prices. A key goes only to a host that the operator allows for it. The help of this page has an example. Do not enter a key here.', 'codebox' ) );

@@ -27,13 +27,13 @@ final class ModelHealth {
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 
-	/** Registers the hook. */
+	/** Registers the filter of Site Health tests. */
 	public function register(): void {
 		add_filter( 'site_status_tests', [ $this, 'tests' ] );
 	}
 
 	/**
-	 * Adds the test.
+	 * Adds the test of the default model to those of Site Health.
 	 *
 	 * @param mixed $tests Tests collected so far.
 	 * @return mixed

@@ -27,7 +27,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class PersonalData {
 
-	/** Audit records read per call; WordPress calls again for the next page. */
+	/** Number of audit records, and of runs, that one call reads; WordPress calls again for the next page. */
 	private const PAGE = 100;
 
 	/**
@@ -62,7 +62,7 @@ final class PersonalData {
 	}
 
 	/**
-	 * Adds the exporter.
+	 * Adds this plugin's exporter of personal data.
 	 *
 	 * @param mixed $exporters Exporters collected so far.
 	 * @return mixed
@@ -78,7 +78,7 @@ final class PersonalData {
 	}
 
 	/**
-	 * Adds the eraser.
+	 * Adds this plugin's eraser of personal data.
 	 *
 	 * @param mixed $erasers Erasers collected so far.
 	 * @return mixed
@@ -150,7 +150,7 @@ final class PersonalData {
 	}
 
 	/**
-	 * Returns a user's records and runs on one page, and whether the page is the last one.
+	 * Returns the audit records and runs of one page that name a user, and whether the page is the last one.
 	 *
 	 * @param WP_User|false $user User whose data is requested.
 	 * @param int           $page Page number, starting at 1.
@@ -191,7 +191,7 @@ final class PersonalData {
 	}
 
 	/**
-	 * Checks whether a requester is the user.
+	 * Checks whether a requester, as a record stores it, is the user.
 	 *
 	 * @param mixed   $requester `{kind, id, login?}`.
 	 * @param WP_User $user      WordPress user.
@@ -201,7 +201,7 @@ final class PersonalData {
 	}
 
 	/**
-	 * Builds one item of the export.
+	 * Builds one item of a personal data export.
 	 *
 	 * @param string                $group Id of the export group.
 	 * @param string                $label Title of the export group.

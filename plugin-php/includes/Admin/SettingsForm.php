@@ -33,7 +33,7 @@ final class SettingsForm {
 		private readonly ExtensionGate $gate
 	) {}
 
-	/** Declares sections and fields. */
+	/** Declares the sections and fields of the settings page. */
 	public function add_fields(): void {
 		$page = SettingsPage::SLUG;
 		add_settings_section( 'agents', __( 'Agents', 'codebox' ), [ $this, 'about_agents' ], $page );
@@ -68,17 +68,17 @@ final class SettingsForm {
 		add_settings_field( Settings::COMPONENT_CONTRACTS, __( 'Component contracts', 'codebox' ), [ $this, 'components' ], $page, 'trust', [ 'label_for' => Settings::COMPONENT_CONTRACTS ] );
 	}
 
-	/** Prints what an agent is. */
+	/** Prints the text above the agent fields: what an agent is. */
 	public function about_agents(): void {
 		$this->paragraph( __( 'Programs of the sandbox that a task may name. To add one fill in the empty row; to remove one empty its name and its command line.', 'codebox' ) );
 	}
 
-	/** Prints how limits are enforced. */
+	/** Prints the text above the limit fields: how limits are enforced. */
 	public function about_limits(): void {
 		$this->paragraph( __( 'These limits apply to every task of this installation. A task may ask for less than a ceiling, never for more. For an empty field the built-in value applies.', 'codebox' ) );
 	}
 
-	/** Prints which data is removed, and where it is stored. */
+	/** Prints the text above the retention fields: which data is removed, and where it is stored. */
 	public function about_retention(): void {
 		$this->paragraph( __( 'What "wp codebox gc" removes by default. Empty: ended runs after 30 days, bundles never.', 'codebox' ) );
 		if ( null === $this->gate->failure() ) {
@@ -87,12 +87,12 @@ final class SettingsForm {
 		}
 	}
 
-	/** Prints whose bundles may be applied. */
+	/** Prints the text above the trust fields: whose bundles may be applied. */
 	public function about_trust(): void {
 		$this->paragraph( __( 'Bundles that this host signed can be applied here, others only when the id of their key is listed below.', 'codebox' ) );
 	}
 
-	/** Prints the agents and one empty row. */
+	/** Prints the table of agents, with one empty row for a new agent. */
 	public function agents(): void {
 		$rows   = $this->settings->agents();
 		$number = 0;
@@ -126,7 +126,7 @@ final class SettingsForm {
 	}
 
 	/**
-	 * Prints default and ceiling of one limit.
+	 * Prints the fields for default and ceiling of one limit.
 	 *
 	 * @param array<string, string> $field Field arguments `field` and `label`.
 	 */
@@ -144,7 +144,7 @@ final class SettingsForm {
 		echo '</fieldset>';
 	}
 
-	/** Prints the maximum number of parallel runs. */
+	/** Prints the field for the maximum number of parallel runs. */
 	public function max_runs(): void {
 		$host = $this->settings->host_max_runs();
 		$this->number( Settings::MAX_RUNS, Settings::MAX_RUNS, $this->settings->own_max_runs() ?? 0, 1, Settings::MAX_RUNS . '-about' );
@@ -158,7 +158,7 @@ final class SettingsForm {
 	}
 
 	/**
-	 * Prints one age or size limit.
+	 * Prints the field for one retention limit, an age or a size.
 	 *
 	 * @param array<string, string> $field Field arguments `field` and `label_for`.
 	 */
@@ -173,7 +173,7 @@ final class SettingsForm {
 		$this->text( Settings::TRUSTED_KEYS, implode( "\n", $stored ), __( 'Key ids, one per line. "wp codebox artifacts inspect" shows the id of the key that signed a bundle.', 'codebox' ) );
 	}
 
-	/** Prints the field of component contracts. */
+	/** Prints the field of component contracts: plugins that every sandbox loads. */
 	public function components(): void {
 		$stored = (array) get_site_option( Settings::COMPONENT_CONTRACTS, [] );
 		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'For plugins that prepare sandboxes: a JSON list of objects with a slug. A task itself does not read it.', 'codebox' ) );

@@ -19,7 +19,7 @@ defined( 'ABSPATH' ) || exit;
 final class SettingsHelp {
 
 	/**
-	 * Adds the tabs.
+	 * Adds the help tabs to the settings page.
 	 *
 	 * @param WP_Screen|null $screen Screen of the settings page.
 	 */
@@ -39,7 +39,7 @@ final class SettingsHelp {
 	}
 
 	/**
-	 * Returns the tabs: titles and paragraphs.
+	 * Returns title and paragraphs of each help tab by id.
 	 *
 	 * @return array<string, array{string, list<string>}>
 	 */

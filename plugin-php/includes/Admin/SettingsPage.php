@@ -57,7 +57,7 @@ final class SettingsPage {
 		return Capabilities::SETTINGS;
 	}
 
-	/** Adds the page to the menu. */
+	/** Adds the settings page to the admin menu. */
 	public function add_page(): void {
 		$hook = add_submenu_page(
 			is_multisite() ? 'settings.php' : 'options-general.php',
@@ -78,7 +78,7 @@ final class SettingsPage {
 		( new SettingsHelp() )->add( get_current_screen() );
 	}
 
-	/** Prints the page. */
+	/** Prints the settings page. */
 	public function render(): void {
 		echo '<div class="wrap"><h1>' . esc_html__( 'Codebox', 'codebox' ) . '</h1>';
 		if ( is_multisite() ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Site Health tests that need no process.
+ * Site Health tests that start no process.
  *
  * @package WPCodebox
  */
@@ -37,7 +37,7 @@ final class SiteHealth {
 		private readonly Site $site
 	) {}
 
-	/** Registers the hook. */
+	/** Registers the filter of Site Health tests. */
 	public function register(): void {
 		add_filter( 'site_status_tests', [ $this, 'tests' ] );
 	}
@@ -111,7 +111,7 @@ final class SiteHealth {
 	}
 
 	/**
-	 * Tests the isolation level that was measured last.
+	 * Reports the isolation level that the last measurement found.
 	 *
 	 * @return array<string, mixed>
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Payload that the host plugin applies.
+ * Approved change and its data, passed to the host plugin that applies it.
  *
  * @package WPCodebox
  */
@@ -30,7 +30,7 @@ final class ApplyPayload {
 	 * @param ArtifactService $artifacts Reader of the artifact bundles.
 	 * @param ApplyTargets    $targets   Resolves host directories.
 	 * @param BundleTrust     $trust     Signing keys that this site trusts.
-	 * @param AuditTrail      $audit     Audit log, which names the requester.
+	 * @param AuditTrail      $audit     Audit log; supplies requester and approver.
 	 * @param Site            $site      Site the plugin runs on.
 	 */
 	public function __construct(
@@ -44,7 +44,7 @@ final class ApplyPayload {
 	/**
 	 * Verifies, filters and checks a bundle; returns the payload for the host plugin.
 	 *
-	 * @param array<string, mixed> $input     Input of the preflight.
+	 * @param array<string, mixed> $input     Input of a preflight or apply.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 * @throws Failure When the change must not be applied.
@@ -120,7 +120,7 @@ final class ApplyPayload {
 	 * can forge a token for another change or directory.
 	 *
 	 * @param array<string, mixed>  $checked Result of the extension's preflight.
-	 * @param array<string, string> $targets Host directory by declared mount target.
+	 * @param array<string, string> $targets Host directory by mount target.
 	 */
 	private function approval( array $checked, array $targets ): string {
 		$files = array_map( 'strval', $checked['approved_files'] );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Result returned by a host plugin's apply adapter.
+ * Result that a host plugin returns after it applied a change.
  *
  * @package WPCodebox
  */

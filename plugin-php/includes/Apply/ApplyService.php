@@ -154,7 +154,7 @@ final class ApplyService {
 			 *     @type list<array>  $mount_patches           `{mount_target, mount_index, patch, sha256}`, names relative to the mount.
 			 *     @type string       $manifest_sha256         SHA-256 of the bundle manifest.
 			 *     @type string       $run_id                  Id of the run that made the change.
-			 *     @type array        $targets                 Host directory by declared mount target.
+			 *     @type array        $targets                 Host directory by mount target (directory in the guest).
 			 *     @type bool         $target_differs          Whether a target is other code than the run mounted.
 			 *     @type string       $approval                HMAC over manifest, approved files, patch, targets.
 			 * }

@@ -27,7 +27,7 @@ defined( 'ABSPATH' ) || exit;
 final class ApplyTargets {
 
 	/**
-	 * Creates the map with its dependencies.
+	 * Creates the resolver with its dependencies.
 	 *
 	 * @param InstalledCode $code Lookup of installed plugins and themes.
 	 * @param Site          $site Site the plugin runs on.
@@ -38,7 +38,7 @@ final class ApplyTargets {
 	) {}
 
 	/**
-	 * Resolves each declared mount target of the approved files to a canonical host directory.
+	 * Returns the canonical host directory for each mount target (directory in the guest) of the approved files.
 	 *
 	 * @param array<string, mixed> $artifact  Artifact bundle.
 	 * @param list<string>         $approved  Paths of the approved files.
@@ -79,7 +79,7 @@ final class ApplyTargets {
 	 * Returns mount targets whose directory is not the code that the run mounted there.
 	 *
 	 * @param array<string, mixed>  $artifact    Bundle that verifies.
-	 * @param array<string, string> $directories Canonical host directory by declared mount target.
+	 * @param array<string, string> $directories Canonical host directory by mount target.
 	 * @return list<string>
 	 */
 	public function differing( array $artifact, array $directories ): array {
@@ -105,7 +105,7 @@ final class ApplyTargets {
 	/**
 	 * Refuses this plugin's own directory as a target, because this plugin enforces the apply rules.
 	 *
-	 * @param array<string, string> $directories Canonical host directory by declared mount target.
+	 * @param array<string, string> $directories Canonical host directory by mount target.
 	 * @throws Failure `wp_codebox_mount_denied`.
 	 */
 	private function assert_not_own( array $directories ): void {
@@ -130,7 +130,7 @@ final class ApplyTargets {
 	}
 
 	/**
-	 * Resolves one declared mount target to its host directory.
+	 * Resolves one mount target (directory in the guest) to its host directory.
 	 *
 	 * @param string               $mount     Mount target from the task.
 	 * @param array<string, mixed> $target    `apply_target` of the ability input.

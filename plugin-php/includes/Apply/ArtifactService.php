@@ -1,6 +1,6 @@
 <?php
 /**
- * Reads and discards bundles.
+ * Reads and discards artifact bundles.
  *
  * @package WPCodebox
  */
@@ -184,7 +184,7 @@ final class ArtifactService {
 	}
 
 	/**
-	 * Reads the bundle through the extension and adds the id under its short name.
+	 * Reads a bundle through the extension and adds its artifact id as `id`.
 	 *
 	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed>
@@ -196,7 +196,7 @@ final class ArtifactService {
 	}
 
 	/**
-	 * Adds the artifact id under its short name to a record. Fields that could not be read are omitted
+	 * Adds the artifact id as `id` to a bundle record. Fields that could not be read are omitted
 	 * instead of null.
 	 *
 	 * @param array<string, mixed> $record Record from the extension.
@@ -208,7 +208,7 @@ final class ArtifactService {
 	}
 
 	/**
-	 * Returns the bundle reference of the input.
+	 * Returns the bundle reference of the input: an artifact id, a run id or a prefix of either.
 	 *
 	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @throws Failure `wp_codebox_artifact_id_missing`.
@@ -233,7 +233,7 @@ final class ArtifactService {
 	}
 
 	/**
-	 * Returns the rows of `files/mounts.jsonl`; none when the file does not match the manifest's hash.
+	 * Returns the rows of `files/mounts.jsonl`, the mounts of the run; none when the file does not match the manifest's hash.
 	 *
 	 * @param array<string, mixed> $artifact Bundle that verifies.
 	 * @return list<array<string, mixed>>

@@ -1,6 +1,6 @@
 <?php
 /**
- * Secret values in use by the built-in bridge.
+ * Secret values of the provider requests that run at the moment.
  *
  * @package WPCodebox
  */
@@ -14,29 +14,29 @@ use SensitiveParameterValue;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Holds the values of a connector while a provider request runs. They do not pass through the filter, where
- * every plugin could read them. Requests may nest.
+ * Gives a connector's secret values to the built-in provider adapter while a provider request runs. The request itself
+ * passes through a filter that every plugin can read, so it contains no secret. Requests may nest.
  */
 final class ActiveSecrets {
 
 	/**
-	 * Values of each running request, innermost last.
+	 * Secret values by environment name, one entry per running request, innermost last.
 	 *
 	 * @var list<SensitiveParameterValue>
 	 */
 	private array $open = [];
 
 	/**
-	 * Starts a request.
+	 * Makes a connector's secret values available to the provider adapter until the matching `end()`.
 	 *
-	 * @param array<string, string> $values Values by environment name.
+	 * @param array<string, string> $values Secret values by environment name.
 	 */
 	public function begin( #[\SensitiveParameter] array $values ): void {
 		$this->open[] = new SensitiveParameterValue( $values );
 	}
 
 	/**
-	 * Adds a value that authentication created during the request to the values to redact.
+	 * Adds a secret value that authentication created during the request, so that it is redacted from the response.
 	 *
 	 * @param string $value Secret value.
 	 */
@@ -48,7 +48,7 @@ final class ActiveSecrets {
 	}
 
 	/**
-	 * Returns the innermost request's values by environment name; none outside of a request.
+	 * Returns the secret values of the innermost request by environment name; none outside of a request.
 	 *
 	 * @return array<string, string>
 	 */
@@ -58,7 +58,7 @@ final class ActiveSecrets {
 	}
 
 	/**
-	 * Ends the innermost request.
+	 * Removes the secret values of the innermost request, and returns them for the redaction of its response.
 	 *
 	 * @return list<string> All values of the request.
 	 */

@@ -12,7 +12,7 @@ namespace WPCodebox\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Holds one decision in a form for responses and for the log.
+ * States whether a caller may use a scope, and why, in a form for responses and for the audit log.
  */
 final class Authorization {
 
@@ -23,7 +23,7 @@ final class Authorization {
 	 * @param bool   $authorized Whether the request is allowed.
 	 * @param string $caller     Authenticated caller: `user:<id>`, id of an application password, or ''.
 	 * @param string $method     `capability`, `trusted-orchestrator` or `site-code`.
-	 * @param string $reason     Reason of the decision, one word.
+	 * @param string $reason     Reason of the decision, e.g. `missing-scope`.
 	 * @param mixed  $claimed    Caller as claimed by the input; not used for the decision.
 	 */
 	public function __construct(
@@ -36,7 +36,7 @@ final class Authorization {
 	) {}
 
 	/**
-	 * Returns the decision as an array.
+	 * Returns the decision for responses and the audit log, with what the caller claimed to be.
 	 *
 	 * @return array<string, mixed> `wp-codebox/trusted-orchestrator-authorization/v1`.
 	 */

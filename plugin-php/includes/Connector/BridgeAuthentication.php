@@ -1,6 +1,6 @@
 <?php
 /**
- * Authenticates a bridged request.
+ * Adds the credential to a request of the built-in provider adapter.
  *
  * @package WPCodebox
  */
@@ -17,8 +17,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Adds the credential, by the policy's declarative description or by the site's callback. Only URL and
- * headers may change, and the URL is checked again.
+ * Uses the description of the authentication in the site's policy, or the callback there. Only URL and headers may change,
+ * and the URL is checked again.
  */
 final class BridgeAuthentication {
 
@@ -27,12 +27,12 @@ final class BridgeAuthentication {
 	/**
 	 * Creates the object with its dependencies.
 	 *
-	 * @param ActiveSecrets $secrets Secret values of the current request.
+	 * @param ActiveSecrets $secrets Secret values of the connector, for the current request.
 	 */
 	public function __construct( private readonly ActiveSecrets $secrets ) {}
 
 	/**
-	 * Returns the request with its credential.
+	 * Returns the request with the credential of the connector added.
 	 *
 	 * @param BridgePolicy                                                              $policy  Bridge policy
 	 *   of the site.
@@ -66,7 +66,7 @@ final class BridgeAuthentication {
 	}
 
 	/**
-	 * Builds the headers of a declarative authentication.
+	 * Builds the headers for an authentication that the policy describes.
 	 *
 	 * @param array<string, mixed> $how Authentication: `type` is `bearer`, `header` or `none`; `credential`
 	 *   is the environment name of the connector's secret; `header` is the header name.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Site policy of the built-in bridge.
+ * The site's policy for the built-in provider adapter.
  *
  * @package WPCodebox
  */
@@ -21,7 +21,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class BridgePolicy {
 
-	/** Maximum timeout of a bridged request, in seconds. */
+	/** Maximum timeout of a request to the provider, in seconds. */
 	public const MOST_SECONDS = 60;
 
 	/**
@@ -70,7 +70,7 @@ final class BridgePolicy {
 	}
 
 	/**
-	 * Returns the URL that a request asks for.
+	 * Returns the URL that a request asks for, if the policy allows it.
 	 *
 	 * @param array<mixed> $request Request with `uri` or `url`, else `path`.
 	 * @throws Failure `wp_codebox_browser_provider_bridge_uri_invalid`, `_path_invalid`, `_uri_forbidden`.
@@ -87,7 +87,7 @@ final class BridgePolicy {
 	}
 
 	/**
-	 * Returns the URL when the policy allows it.
+	 * Returns the URL if it is below an allowed base URL; fails otherwise.
 	 *
 	 * @param BridgeUrl $url Requested URL.
 	 * @throws Failure `wp_codebox_browser_provider_bridge_uri_forbidden`.
@@ -102,7 +102,7 @@ final class BridgePolicy {
 	}
 
 	/**
-	 * Returns the authentication settings.
+	 * Returns how requests are authenticated: a callback, or a description with `type`, `credential` and `header`.
 	 *
 	 * @param array<mixed> $policy Value of the filter.
 	 * @return Closure|array<string, mixed>

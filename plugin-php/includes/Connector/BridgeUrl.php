@@ -1,6 +1,6 @@
 <?php
 /**
- * URL of a bridged request.
+ * URL of a request that the built-in provider adapter sends.
  *
  * @package WPCodebox
  */
@@ -88,7 +88,7 @@ final class BridgeUrl {
 		return 'localhost' === $this->host || '[::1]' === $this->host || 1 === preg_match( '/^127(?:\.\d{1,3}){3}$/D', $this->host );
 	}
 
-	/** Checks whether the host is an IP address, which needs no DNS lookup. */
+	/** Checks whether the host is an IP address or `localhost`, which need no DNS lookup. */
 	public function is_numeric(): bool {
 		return $this->is_loopback() || str_starts_with( $this->host, '[' ) || false !== filter_var( $this->host, FILTER_VALIDATE_IP );
 	}
@@ -100,7 +100,7 @@ final class BridgeUrl {
 	}
 
 	/**
-	 * Returns the decoded values of the query.
+	 * Returns the decoded values of the query parameters, without their names.
 	 *
 	 * @return list<string>
 	 */
@@ -109,7 +109,7 @@ final class BridgeUrl {
 	}
 
 	/**
-	 * Checks characters and length of a URL.
+	 * Checks that a URL is printable ASCII without backslashes and of limited length.
 	 *
 	 * @param string $text Text to check.
 	 */

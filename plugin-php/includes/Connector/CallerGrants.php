@@ -1,6 +1,6 @@
 <?php
 /**
- * Validates grants to application passwords.
+ * Validates which scopes (rights) the settings grant to which application password.
  *
  * @package WPCodebox
  */

@@ -48,7 +48,7 @@ final class ConnectorRequests {
 	) {}
 
 	/**
-	 * Carries out one request.
+	 * Carries out one connector request and records it in the audit log.
 	 *
 	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed> `wp-codebox/browser-connector-response/v1`.
@@ -84,7 +84,7 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * Parses the requested operation and the connector name.
+	 * Returns connector, provider, model and operation of the request, after checking the input.
 	 *
 	 * @param array<string, mixed> $input Ability input.
 	 * @return array{connector: string, provider: string, model: string, operation: string}
@@ -126,7 +126,7 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * Calls the host plugin.
+	 * Passes the request to the host plugin that handles connector requests.
 	 *
 	 * @param array<string, mixed> $request `wp-codebox/browser-connector-request/v1`.
 	 * @param array<string, mixed> $input   Ability input.
@@ -163,7 +163,7 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * Builds the response.
+	 * Builds the response to the caller from the result.
 	 *
 	 * @param array<string, string> $asked     Requested operation, connector, provider and model.
 	 * @param Connector|null        $connector Connector, or null when the request failed before one was
@@ -204,7 +204,7 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * Writes the request to the audit log.
+	 * Returns the fields about a request that the audit log stores.
 	 *
 	 * @param array<string, string> $asked     Requested operation, connector, provider and model.
 	 * @param Connector|null        $connector Connector, or null when the request failed before one was

@@ -113,7 +113,7 @@ final class ConnectorSource {
 	}
 
 	/**
-	 * Returns the same data in short form for a log.
+	 * Returns the connector's credential status and credential names, for a log.
 	 *
 	 * @param Connector|null $connector WordPress connector.
 	 * @return array{credential_status: string, credential_names: list<string>}

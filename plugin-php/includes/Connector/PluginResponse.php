@@ -48,7 +48,7 @@ final class PluginResponse {
 	}
 
 	/**
-	 * Builds the failure of a refusal.
+	 * Builds the failure for a request that the plugin refused, with secrets redacted.
 	 *
 	 * @param mixed        $code    Error code of the plugin.
 	 * @param mixed        $message Error message of the plugin.

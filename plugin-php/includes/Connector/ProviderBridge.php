@@ -1,6 +1,6 @@
 <?php
 /**
- * Built-in provider adapter: plain HTTP requests.
+ * Built-in provider adapter, the provider bridge: sends plain HTTP requests to a model provider.
  *
  * @package WPCodebox
  */
@@ -35,7 +35,7 @@ final class ProviderBridge {
 	/**
 	 * Creates the bridge with its dependencies.
 	 *
-	 * @param ActiveSecrets        $secrets        Secret values of the current request.
+	 * @param ActiveSecrets        $secrets        Secret values of the connector, for the current request.
 	 * @param BridgeAuthentication $authentication Adds the credential.
 	 */
 	public function __construct(
@@ -44,7 +44,7 @@ final class ProviderBridge {
 	) {}
 
 	/**
-	 * Answers a provider request when no earlier adapter did and the site has a policy.
+	 * Answers a provider request if no other adapter has answered it and the site has a policy for the provider.
 	 *
 	 * @param mixed                $answer  Response of earlier adapters.
 	 * @param array<string, mixed> $request `wp-codebox/browser-provider-adapter-request/v1`.
@@ -57,8 +57,8 @@ final class ProviderBridge {
 		}
 		try {
 			/**
-			 * Supplies the policy of the built-in bridge for a provider. Without a policy the bridge does not
-			 * answer.
+			 * Supplies the policy of the built-in provider adapter, the bridge, for a provider. Without a policy the bridge does
+			 * not answer.
 			 *
 			 * @param array{provider?: string, allowed_base_urls?: list<string>, authentication?: array{type:
 			 *   string, credential?: string, header?: string}, authenticate_request?: callable(array{method:
@@ -80,7 +80,7 @@ final class ProviderBridge {
 	}
 
 	/**
-	 * Sends the request.
+	 * Sends the request that the sandbox composed, with the credential, and returns response and audit data.
 	 *
 	 * @param BridgePolicy         $policy  Bridge policy of the site.
 	 * @param array<string, mixed> $request `wp-codebox/browser-provider-adapter-request/v1`.
@@ -164,7 +164,7 @@ final class ProviderBridge {
 	}
 
 	/**
-	 * Sends the request and reads the response.
+	 * Sends an HTTP request to the provider and reads the response.
 	 *
 	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request
 	 *   Request with its credential.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Legacy requests to a model provider through a site adapter.
+ * Requests to a model provider in the older format, through adapters: host plugins or the built-in one.
  *
  * @package WPCodebox
  */
@@ -20,8 +20,8 @@ use WPCodebox\Model\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Adapters get a redacted request without a credential; they have their own. Every failure is a `WP_Error`;
- * without an adapter the request fails.
+ * Adapters get a redacted request without a credential. A host plugin uses its own; the built-in adapter gets the connector's
+ * from ActiveSecrets. Every failure becomes a `WP_Error`; without an adapter the request fails.
  */
 final class ProviderRequests {
 
@@ -47,7 +47,7 @@ final class ProviderRequests {
 	) {}
 
 	/**
-	 * Carries out one request.
+	 * Carries out one provider request and records it in the audit log.
 	 *
 	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed> `wp-codebox/browser-provider-adapter-response/v1`.
@@ -74,7 +74,7 @@ final class ProviderRequests {
 	}
 
 	/**
-	 * Parses the requested provider and the connector name.
+	 * Returns operation, provider, model and connector of the request, after checking the input.
 	 *
 	 * @param array<string, mixed> $input Ability input.
 	 * @return array{operation: string, provider: string, model: string, connector: string}
@@ -103,7 +103,7 @@ final class ProviderRequests {
 	}
 
 	/**
-	 * Builds the request for the adapters.
+	 * Builds the request document that the adapters get.
 	 *
 	 * @param array<string, string> $asked     Requested operation, provider, model and connector.
 	 * @param array<string, mixed>  $input     Ability input.
@@ -131,7 +131,7 @@ final class ProviderRequests {
 	}
 
 	/**
-	 * Calls the adapters.
+	 * Passes the request to the adapters and redacts their response.
 	 *
 	 * @param array<string, mixed> $envelope  `wp-codebox/browser-provider-adapter-request/v1`.
 	 * @param array<string, mixed> $input     Ability input.
@@ -143,7 +143,7 @@ final class ProviderRequests {
 		$values = [];
 		try {
 			/**
-			 * Carries out a provider request. The built-in bridge answers at priority 10 where the site has a
+			 * Carries out a provider request. The built-in adapter answers at priority 10 where the site has a
 			 * policy for it.
 			 *
 			 * @param array<string, mixed>|WP_Error|null $response Response of an earlier adapter: return it
@@ -176,7 +176,7 @@ final class ProviderRequests {
 	}
 
 	/**
-	 * Builds the response.
+	 * Builds the response to the caller from the adapter's response.
 	 *
 	 * @param array<string, string> $asked     Requested provider, model and connector.
 	 * @param array<mixed>          $request   Redacted request.

@@ -59,7 +59,7 @@ final class Redaction {
 	}
 
 	/**
-	 * Returns plain data without secrets.
+	 * Returns plain data in which secrets are redacted, both by member name and by value.
 	 *
 	 * @param mixed        $data   Plain data.
 	 * @param list<string> $values Secret values to redact.
@@ -69,7 +69,7 @@ final class Redaction {
 	}
 
 	/**
-	 * Returns plain data without members that are secrets by name.
+	 * Returns plain data in which `[redacted]` replaces the value of each member whose name marks it as a secret.
 	 *
 	 * @param mixed $data Plain data.
 	 */
@@ -78,10 +78,10 @@ final class Redaction {
 	}
 
 	/**
-	 * Applies a function to every string and member name of nested data.
+	 * Applies a function to every string and member name of nested data, and redacts members that are secrets by name.
 	 *
 	 * @param mixed                    $data  Plain data.
-	 * @param callable(string): string $clean Function for each string, with its member name.
+	 * @param callable(string): string $clean Function for each string and each member name.
 	 */
 	private static function walk( #[\SensitiveParameter] mixed $data, callable $clean ): mixed {
 		if ( $data instanceof stdClass ) {

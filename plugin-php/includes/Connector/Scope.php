@@ -1,6 +1,6 @@
 <?php
 /**
- * Scopes that can be granted to a trusted caller.
+ * Scopes: rights that can be granted to an application password.
  *
  * @package WPCodebox
  */

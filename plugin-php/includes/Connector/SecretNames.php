@@ -1,6 +1,6 @@
 <?php
 /**
- * Recognizes names of secrets.
+ * Recognizes secrets by the name of their member or header.
  *
  * @package WPCodebox
  */
@@ -18,10 +18,10 @@ defined( 'ABSPATH' ) || exit;
  */
 final class SecretNames {
 
-	/** Substrings that mark a name as secret. */
+	/** Pattern of the words in a normalized name that mark its value as a secret. */
 	private const PARTS = '/secret|passw(?:or)?d|passphrase|credential|authorization|cookie|(?:api|private|access|signing|encryption|master)_?keys?(?:_|$)|^bearer$|(?:access|refresh|auth|session|security|bearer|api|(?:^|_)id)_?tokens?(?:_value)?$/';
 
-	/** Members that hold only names or statuses of secrets. */
+	/** Members that hold only names or statuses of secrets, so they are not redacted. */
 	private const NAMES_ONLY = [ 'secret_env', 'secretenv', 'secret_env_names', 'credential_names', 'credential_status', 'secrets_redacted' ];
 
 	/** Token names that mean text tokens or pagination cursors. */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Callers trusted with a scope.
+ * Decides which callers may use a scope.
  *
  * @package WPCodebox
  */
@@ -34,7 +34,7 @@ final class TrustedCallers {
 	) {}
 
 	/**
-	 * Decides about the current request.
+	 * Decides whether the current request may use a scope.
 	 *
 	 * @param Scope $scope   Requested scope.
 	 * @param mixed $claimed Field `authorization` of the input.
@@ -65,8 +65,8 @@ final class TrustedCallers {
 	}
 
 	/**
-	 * Returns the id of the application password that authenticated this request; null without one.
-	 * WordPress's global outlives a change of the current user, so the owner is checked.
+	 * Returns the id of the application password that authenticated this request; null without one. WordPress keeps the
+	 * id when the current user changes later, so `reason()` checks that the password belongs to the user.
 	 *
 	 * @param int $user Id of the current user; 0 for none.
 	 */
@@ -79,7 +79,7 @@ final class TrustedCallers {
 	}
 
 	/**
-	 * Returns the reason for the decision about an application password.
+	 * Returns `trusted-caller-grant` when the application password has the scope, else the reason for the refusal.
 	 *
 	 * @param int    $user  Id of the current user.
 	 * @param string $uuid  Id of the application password.

@@ -30,7 +30,7 @@ final class ArtifactsRoot {
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * Returns the partition whose bundles are read.
+	 * Returns the name `<site>` of the partition whose bundles are read.
 	 *
 	 * @throws Failure `wp_codebox_artifact_outside_root` when a plugin names an invalid directory.
 	 */

@@ -14,8 +14,8 @@ use WPCodebox\ExtensionGate;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Covers the site's own directories, those of the runtime and those of the system. All paths are canonical,
- * so a symlink counts as its target. The extension checks mounts again.
+ * Covers the site's own directories, those of the runtime (state and shared files) and those of the system. All paths are
+ * canonical, so a symlink counts as its target. The extension checks mounts again.
  */
 final class GuardedDirectories {
 
@@ -49,10 +49,10 @@ final class GuardedDirectories {
 	}
 
 	/**
-	 * Checks whether a directory is refused. It is refused when it contains or lies in a directory of the
-	 * system or the runtime, when it is or contains a directory of the site, or when it lies below one
-	 * outside of the given code directories. A mount root allows its subdirectories even inside a guarded
-	 * directory, but allows nothing of a guarded directory below the mount root.
+	 * Checks whether a directory must not be mounted or written. It must not be, contain or lie in a directory of the system or
+	 * the runtime, and must not be or contain a directory of the site. Below a directory of the site it is allowed only in a
+	 * plugin, theme or mount root that itself lies inside this directory of the site. So a mount root that contains the site
+	 * does not open the site.
 	 *
 	 * @param string       $directory Canonical directory.
 	 * @param list<string> $code      Canonical directories of plugins and themes.

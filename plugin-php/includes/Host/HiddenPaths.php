@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class HiddenPaths {
 
-	/** Members with text of a guest or of the caller, or lists and objects of such text; they stay unchanged. */
+	/** Response members with text that the guest or the caller wrote, or lists and objects of such text; they stay unchanged. */
 	private const TEXTS = [ 'goal', 'task', 'output' ];
 	private const LISTS = [ 'changed_files', 'events', 'response' ];
 

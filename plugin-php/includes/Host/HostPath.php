@@ -80,7 +80,7 @@ final class HostPath {
 	}
 
 	/**
-	 * Checks whether the caller may access the path.
+	 * Fails unless the caller may access the path.
 	 *
 	 * @param string    $path      Canonical path, or the given path when it does not exist.
 	 * @param Authority $authority User or operator the call runs as.
@@ -96,7 +96,7 @@ final class HostPath {
 	}
 
 	/**
-	 * Checks whether the path lies below a directory that the caller may access.
+	 * Fails unless the path is or lies below a directory that the caller may access.
 	 *
 	 * @param string    $path      Canonical path, or the given path when it does not exist.
 	 * @param Authority $authority User or operator the call runs as.

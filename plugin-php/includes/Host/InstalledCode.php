@@ -23,7 +23,7 @@ final class InstalledCode {
 
 	public const PLUGIN_TARGET = '/wordpress/wp-content/plugins/';
 
-	/** Guest directory of each kind of code. */
+	/** Directory in the guest by kind of code. */
 	private const TARGETS = [
 		'plugin' => self::PLUGIN_TARGET,
 		'theme'  => '/wordpress/wp-content/themes/',
@@ -66,7 +66,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Returns what WordPress lists of a kind: canonical directory by slug, or false for a symlink that must
+	 * Returns the installed plugins or themes: canonical directory by slug, or false for a symlink that must
 	 * not be followed. A plain directory below the plugin or theme root is accepted. A symlink may point to
 	 * another such directory, or to a directory entirely outside of the site.
 	 *
@@ -126,7 +126,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Returns the mount row of a plugin.
+	 * Returns the row that mounts a plugin into the guest.
 	 *
 	 * @param string $slug Directory name of the plugin or theme.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
@@ -150,7 +150,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Returns the mount row of a theme.
+	 * Returns the row that mounts a theme into the guest.
 	 *
 	 * @param string $slug Directory name of the plugin or theme.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
@@ -162,7 +162,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Returns the mount row of the plugin or theme that is or contains a directory.
+	 * Returns the row that mounts the plugin or theme which is or contains a directory; null when there is none.
 	 *
 	 * @param string $directory Path of a directory.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}|null
@@ -207,9 +207,9 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Returns the host directory of a declared target; null when it is not a plugin or theme target.
+	 * Returns the host directory of the plugin or theme that a mount target names; null for any other target.
 	 *
-	 * @param string $target Declared mount target.
+	 * @param string $target Mount target, a directory in the guest.
 	 * @throws Failure `wp_codebox_apply_conflict` when the plugin or theme is not installed any more.
 	 */
 	public function directory_of( string $target ): ?string {
@@ -234,7 +234,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Builds a mount row.
+	 * Builds the row that mounts a plugin or theme into the guest.
 	 *
 	 * @param string $kind   `plugin` or `theme`.
 	 * @param string $slug   Slug of the plugin or theme.

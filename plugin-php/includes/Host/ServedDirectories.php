@@ -34,7 +34,7 @@ final class ServedDirectories {
 	}
 
 	/**
-	 * Returns the canonical served directories.
+	 * Returns the canonical directories whose files a web server may serve.
 	 *
 	 * @return list<string>
 	 */

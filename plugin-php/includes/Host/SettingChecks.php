@@ -134,7 +134,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Validates multi-line text.
+	 * Validates the instructions of the built-in agent: plain text of several lines.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */
@@ -147,7 +147,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Validates a one-line name.
+	 * Validates a name, e.g. of a model: one line of text.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */
@@ -160,7 +160,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Validates components, given as a list or as JSON.
+	 * Validates component contracts (plugins that every sandbox loads), given as a list or as JSON.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return list<array<string, mixed>>
@@ -179,7 +179,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Validates key ids, given as a list or one per line.
+	 * Validates the ids of trusted signing keys, given as a list or one per line.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return list<string>
@@ -244,7 +244,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Validates ages and sizes of the retention.
+	 * Validates the retention limits: age and size above which garbage collection removes data.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, int>
@@ -263,7 +263,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Returns a list or map.
+	 * Returns an array unchanged and null as an empty array; fails for any other type.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<mixed>

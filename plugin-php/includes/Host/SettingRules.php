@@ -32,7 +32,7 @@ final class SettingRules {
 	 */
 	public function __construct( private readonly SettingChecks $checks ) {}
 
-	/** Registers the hook. */
+	/** Registers the settings when WordPress has loaded (hook `init`). */
 	public function register(): void {
 		add_action( 'init', [ $this, 'register_settings' ] );
 	}

@@ -19,7 +19,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class SettingUnits {
 
-	/** Stored field and conversion factor by field of the page. */
+	/** By field of the page: the stored field, and the number of stored units in one unit of the page. */
 	public const UNITS = [
 		'wall_clock_seconds' => [ 'wall_clock_ms', 1000 ],
 		'processes'          => [ 'processes', 1 ],

@@ -1,6 +1,6 @@
 <?php
 /**
- * The site's data for the extension.
+ * Id and directories of this site, for the extension.
  *
  * @package WPCodebox
  */
@@ -14,7 +14,7 @@ use WPCodebox\Authority;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Provides the site's partition of the state directory, and the site directories that a run may see.
+ * Provides the id that separates this site's data in the state directory, and the directories that a run may see.
  */
 final class Site {
 
@@ -29,7 +29,7 @@ final class Site {
 		private readonly GuardedDirectories $guarded = new GuardedDirectories()
 	) {}
 
-	/** Returns the partition of the state directory: stable for one blog of one installation. */
+	/** Returns the name of this site's subdirectory of the state directory. It is stable for one blog of one installation. */
 	public function id(): string {
 		$blog = get_current_blog_id();
 		$seed = ABSPATH . '|' . get_current_network_id() . '|' . $blog;

@@ -1,6 +1,6 @@
 <?php
 /**
- * Connector of this site that a run or a request inherits.
+ * Connector of this site whose credentials a run or a request inherits.
  *
  * @package WPCodebox
  */
@@ -27,7 +27,7 @@ final class Connector {
 	 * @param string           $model       Model id, or ''.
 	 * @param list<Credential> $credentials Credentials of the connector.
 	 * @param list<string>     $hosts       Hosts that the secrets may be sent to from a sandbox; empty unless
-	 *   a resolver names them.
+	 *   a host plugin names them.
 	 */
 	public function __construct(
 		public readonly string $name,
@@ -56,7 +56,7 @@ final class Connector {
 	}
 
 	/**
-	 * Returns the connector row of the contract, which contains no secret.
+	 * Returns the connector for responses, logs and bundles: names and statuses without secret values.
 	 *
 	 * @return array<string, mixed>
 	 */

@@ -45,7 +45,7 @@ final class Credential {
 	}
 
 	/**
-	 * Returns the same credential without its value and with another status.
+	 * Returns the same credential with another status; any status but `available` drops the value.
 	 *
 	 * @param CredentialStatus $status Status of the copy.
 	 */
@@ -54,7 +54,7 @@ final class Credential {
 	}
 
 	/**
-	 * Returns name, status and source.
+	 * Returns the credential for responses, logs and bundles: name, status and source without the value.
 	 *
 	 * @return array{name: string, status: string, scope: string, source: string}
 	 */

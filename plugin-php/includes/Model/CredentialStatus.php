@@ -12,7 +12,7 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Values of the credential contracts. Work starts only with `available` and `not-required`.
+ * Values of `status` in the credential schemas. A run or request starts only with `available` and `not-required`.
  */
 enum CredentialStatus: string {
 
@@ -28,7 +28,7 @@ enum CredentialStatus: string {
 	/** No credential is needed. */
 	case NotRequired = 'not-required';
 
-	/** Checks whether work that needs the credential may start. */
+	/** Checks whether a run or request that needs the credential may start. */
 	public function usable(): bool {
 		return self::Available === $this || self::NotRequired === $this;
 	}

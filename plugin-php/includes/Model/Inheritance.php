@@ -1,6 +1,6 @@
 <?php
 /**
- * Resolves connectors that a run or a request inherits.
+ * Finds the credentials of connectors that a run or a request inherits.
  *
  * @package WPCodebox
  */
@@ -12,8 +12,8 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Order: WordPress's connector, the host plugin's resolver where WordPress has no key, and finally the filter
- * `wp_codebox_resolve_inheritance`. A hook result that cannot be parsed denies the connector.
+ * Order: WordPress's connector; where WordPress has no key, the resolver of a host plugin, a callback or a specification; and
+ * finally the filter `wp_codebox_resolve_inheritance`. A hook result that cannot be parsed denies the connector.
  */
 final class Inheritance {
 
@@ -110,7 +110,7 @@ final class Inheritance {
 	}
 
 	/**
-	 * Returns the connectors after the final filter.
+	 * Returns the connectors as the filter `wp_codebox_resolve_inheritance` changes them.
 	 *
 	 * @param array<string, Connector> $connectors Connectors by name.
 	 * @param array<string, mixed>     $request    Request data without secret values.
@@ -197,7 +197,7 @@ final class Inheritance {
 	}
 
 	/**
-	 * Returns the connector with another status.
+	 * Returns a copy of the connector with another status.
 	 *
 	 * @param Connector        $connector Connector to copy.
 	 * @param CredentialStatus $status    Status of the copy.

@@ -49,7 +49,7 @@ final class KeyHosts {
 	 * @param string       $connector Connector id.
 	 * @param string       $name      Name of the environment variable that holds the API key.
 	 * @param string       $base_url  Base URL of the model API.
-	 * @param list<string> $hosts     Hosts that the connector's resolver names.
+	 * @param list<string> $hosts     Hosts that a host plugin allows for the connector's key.
 	 */
 	public static function may_get_from( string $connector, string $name, string $base_url, array $hosts = [] ): bool {
 		return self::names( array_merge( [ self::BUILT_IN[ $connector ] ?? '', self::core( $connector ) ], $hosts, self::operators( $name ) ), $base_url );

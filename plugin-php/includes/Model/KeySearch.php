@@ -28,7 +28,7 @@ final class KeySearch {
 	public function __construct( private readonly Connectors $connectors ) {}
 
 	/**
-	 * Returns the secret with a name, and the reason when it is denied.
+	 * Searches all sources for the secret with a name. Returns it and, when it is denied, the reason.
 	 *
 	 * @param Provider                 $provider  Model provider.
 	 * @param string                   $name      Environment name of the secret.

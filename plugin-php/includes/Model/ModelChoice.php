@@ -202,7 +202,7 @@ final class ModelChoice {
 	}
 
 	/**
-	 * Builds the failure with suggestions.
+	 * Builds the failure for a task without a provider or a model.
 	 *
 	 * @param string $sentence Error message.
 	 */

@@ -12,7 +12,7 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Holds the model data for the extension, the credential, and the data that may be recorded.
+ * Holds provider, model and credential of a task, and converts them for the run request and for storage.
  */
 final class ModelPlan {
 
@@ -23,7 +23,7 @@ final class ModelPlan {
 	 * @param string          $model      Model id.
 	 * @param string          $base_url   Base URL of the model API.
 	 * @param Credential|null $credential Credential for the model; null when none is needed.
-	 * @param bool            $private    Whether the operator allows an address on this host or in its
+	 * @param bool            $private    Whether the operator allows a base URL on this host or in its
 	 *   network.
 	 */
 	public function __construct(

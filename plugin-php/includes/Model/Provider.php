@@ -46,9 +46,9 @@ final class Provider {
 	) {}
 
 	/**
-	 * Returns the provider with models, sizes and prices of a settings row.
+	 * Returns a copy of the provider with the models, token limits and prices of a settings row.
 	 *
-	 * @param array<string, mixed> $row Row to read.
+	 * @param array<string, mixed> $row Validated row.
 	 */
 	public function with( array $row ): self {
 		return new self( $this->id, $this->api, $this->base_url, $this->key_env, $this->connector, $this->key_required, (array) ( $row['models'] ?? [] ), (int) ( $row['context_tokens'] ?? 0 ), (int) ( $row['max_output_tokens'] ?? 0 ), (array) ( $row['prices'] ?? [] ) );

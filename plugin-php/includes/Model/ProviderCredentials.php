@@ -21,7 +21,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class ProviderCredentials {
 
-	/** Search for the API key. */
+	/** Searches the sources of a provider's API key. */
 	private readonly KeySearch $keys;
 
 	/**
@@ -74,7 +74,7 @@ final class ProviderCredentials {
 	}
 
 	/**
-	 * Returns the provider's requirements after the site's filter.
+	 * Returns which credentials the provider needs, after the site's filter has changed the list.
 	 *
 	 * @param Provider             $provider    Model provider.
 	 * @param array<string, mixed> $selection   Chosen provider, model, API and agent.
@@ -196,7 +196,7 @@ final class ProviderCredentials {
 	}
 
 	/**
-	 * Builds a document of the credential contracts.
+	 * Builds the document without secret values that a filter gets: the requirements, or the result of the search.
 	 *
 	 * @param string                     $kind      `requirements` or `preflight`.
 	 * @param Provider                   $provider  Model provider.
@@ -217,7 +217,7 @@ final class ProviderCredentials {
 	}
 
 	/**
-	 * Builds the refusal with three suggestions.
+	 * Builds the failure for missing or denied credentials.
 	 *
 	 * @param Provider         $provider Model provider.
 	 * @param CredentialStatus $status   Status missing or denied.

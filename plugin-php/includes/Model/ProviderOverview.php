@@ -42,7 +42,7 @@ final class ProviderOverview {
 	}
 
 	/**
-	 * Returns the providers that have a base URL.
+	 * Returns the providers that have a base URL, each with name, source and status of its API key.
 	 *
 	 * @return array<string, array{status: string, source: string, key: string}>
 	 */
@@ -65,7 +65,7 @@ final class ProviderOverview {
 	}
 
 	/**
-	 * Returns key name and status of a provider.
+	 * Returns name, source and status of a provider's API key.
 	 *
 	 * @param Provider $provider Model provider.
 	 * @return array{status: string, source: string, key: string}

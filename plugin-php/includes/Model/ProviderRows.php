@@ -1,6 +1,6 @@
 <?php
 /**
- * Rows of the option `wp_codebox_providers`.
+ * Rows of the option `wp_codebox_providers`, the model providers that an administrator adds.
  *
  * @package WPCodebox
  */
@@ -93,7 +93,7 @@ final class ProviderRows {
 	/**
 	 * Creates a provider from a validated row.
 	 *
-	 * @param array<string, mixed> $row Row to read.
+	 * @param array<string, mixed> $row Validated row.
 	 */
 	public static function provider( array $row ): Provider {
 		$key = (string) ( $row['key_env'] ?? '' );
@@ -140,7 +140,7 @@ final class ProviderRows {
 	}
 
 	/**
-	 * Validates models, sizes and prices of one row; empty fields are omitted.
+	 * Validates models, token limits and prices of one row; empty fields are omitted.
 	 *
 	 * @param string       $id  Provider id.
 	 * @param array<mixed> $row Row as the caller gave it.

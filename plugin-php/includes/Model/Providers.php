@@ -18,7 +18,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Combines the built-in table with the rows of the option `wp_codebox_providers`. A row with a built-in id
- * adds models, sizes and prices; prices change over time and are configured by the host.
+ * adds models, token limits and prices. Prices change over time, so the plugin contains none.
  */
 final class Providers {
 
@@ -26,7 +26,7 @@ final class Providers {
 	public const APIS = [ 'openai-chat', 'anthropic-messages' ];
 
 	/**
-	 * API, base URL, environment name of the key, connector, whether the key is required.
+	 * Built-in providers by id: API, base URL, environment name of the key, connector id, whether the key is required.
 	 *
 	 * @var array<string, array{string, string, string, string, bool}>
 	 */
@@ -47,7 +47,7 @@ final class Providers {
 	public function __construct( private readonly Settings $settings ) {}
 
 	/**
-	 * Returns all providers.
+	 * Returns the built-in and the configured providers by id.
 	 *
 	 * @return array<string, Provider>
 	 */
@@ -90,7 +90,7 @@ final class Providers {
 	}
 
 	/**
-	 * Returns one provider.
+	 * Returns the provider with an id.
 	 *
 	 * @param string $id Provider id.
 	 * @throws Failure `wp_codebox_model_invalid`.

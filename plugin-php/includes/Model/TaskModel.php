@@ -1,6 +1,6 @@
 <?php
 /**
- * Model, secrets and inherited connectors of a task.
+ * Finds the model of a task and the secrets that it may use.
  *
  * @package WPCodebox
  */
@@ -17,8 +17,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Resolves the inherited connectors, the model and its credential, and refuses the task before it starts when
- * one is missing or denied.
+ * Finds the connectors whose credentials the task inherits, the model and its API key, and refuses the task before it
+ * starts when one is missing or denied.
  */
 final class TaskModel {
 
@@ -34,11 +34,11 @@ final class TaskModel {
 	) {}
 
 	/**
-	 * Returns the grant for the run request.
+	 * Returns the model, the secrets and their storable description, for the run request.
 	 *
 	 * @param array<string, mixed> $input     Task input.
 	 * @param Authority            $authority User or operator the call runs as.
-	 * @param string               $agent     Kind of the agent.
+	 * @param string               $agent     Kind of the agent: `model`, `preset`, `ability` or `command`.
 	 * @param list<array{env: string, value: string, hosts: list<string>}> $secrets Secrets that the task
 	 *   names.
 	 * @throws Failure When a model, connector or key is missing or denied.
@@ -82,10 +82,10 @@ final class TaskModel {
 	}
 
 	/**
-	 * Returns the connectors that the task names; all are usable.
+	 * Returns the connectors that the task names in `inherit`; fails when one of them is not usable.
 	 *
 	 * @param array<string, mixed> $input Task input.
-	 * @param string               $agent Kind of the agent.
+	 * @param string               $agent Kind of the agent: `model`, `preset`, `ability` or `command`.
 	 * @return array<string, Connector>
 	 */
 	private function inherited( array $input, string $agent ): array {

@@ -23,7 +23,7 @@ final class Comparison {
 	private const FIELDS = [ 'status', 'type', 'beforeSha256', 'afterSha256', 'afterMode' ];
 
 	/**
-	 * Returns changed files whose current version on this host differs from the run's baseline.
+	 * Returns the changed files whose current version on this host differs from the version that the run started with.
 	 *
 	 * @param array<string, mixed>  $artifact    Artifact bundle.
 	 * @param array<string, string> $directories Host directory by mount target.
@@ -64,8 +64,8 @@ final class Comparison {
 	/**
 	 * Returns the differences between the bundles of two runs.
 	 *
-	 * @param array<string, mixed> $original Result of the original run.
-	 * @param array<string, mixed> $replay   Result of the replay.
+	 * @param array<string, mixed> $original Bundle of the original run.
+	 * @param array<string, mixed> $replay   Bundle of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	public function differences( array $original, array $replay ): array {
@@ -85,8 +85,8 @@ final class Comparison {
 	/**
 	 * Returns the differences between the changed files.
 	 *
-	 * @param array<string, mixed> $original Result of the original run.
-	 * @param array<string, mixed> $replay   Result of the replay.
+	 * @param array<string, mixed> $original Bundle of the original run.
+	 * @param array<string, mixed> $replay   Bundle of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	private function files( array $original, array $replay ): array {
@@ -114,10 +114,10 @@ final class Comparison {
 	}
 
 	/**
-	 * Compares the check results in their order.
+	 * Returns the differences between the check results, compared by position.
 	 *
-	 * @param array<string, mixed> $original Result of the original run.
-	 * @param array<string, mixed> $replay   Result of the replay.
+	 * @param array<string, mixed> $original Bundle of the original run.
+	 * @param array<string, mixed> $replay   Bundle of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	private function checks( array $original, array $replay ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Rebuilds the task of a bundle.
+ * Rebuilds the task input of a run from its bundle.
  *
  * @package WPCodebox
  */
@@ -83,9 +83,9 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * Returns the agent of the run: a program or an ability of a component.
+	 * Returns the agent of the run as fields of a task input: a command line or an ability of a component.
 	 *
-	 * @param array<string, mixed> $agent Agent of the run's spec, which must be complete.
+	 * @param array<string, mixed> $agent Agent as the bundle records it, complete.
 	 * @return array<string, mixed>
 	 */
 	private function worker( array $agent ): array {
@@ -154,10 +154,10 @@ final class ReplayPlan {
 	/**
 	 * Returns what the bundle does not record about its run.
 	 *
-	 * @param array<string, mixed> $task       Task of the bundle.
-	 * @param array<string, mixed> $spec       Spec of the bundle.
-	 * @param array<string, mixed> $agent      Agent of the bundle.
-	 * @param array<string, mixed> $provenance Provenance of the bundle, with the names of unrecorded items.
+	 * @param array<string, mixed> $task       Task as the bundle records it.
+	 * @param array<string, mixed> $spec       Run specification in the bundle.
+	 * @param array<string, mixed> $agent      Agent as the bundle records it.
+	 * @param array<string, mixed> $provenance Provenance in the bundle, with the names of items that the bundle does not contain.
 	 * @return list<string>
 	 */
 	private function lacking( array $task, array $spec, array $agent, array $provenance ): array {
@@ -189,7 +189,7 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * Returns the mounts on this site.
+	 * Returns the mounts of the run with their host directories on this site.
 	 *
 	 * @param list<array<string, mixed>> $mounts    Rows of files/mounts.jsonl.
 	 * @param array<string, mixed>       $target    `apply_target` of the ability input.

@@ -217,7 +217,7 @@ final class ReplayService {
 	}
 
 	/**
-	 * Returns a short description of a bundle.
+	 * Returns ids, time, outcome and number of changed files of a bundle.
 	 *
 	 * @param array<string, mixed> $artifact Artifact bundle.
 	 * @return array<string, mixed>

@@ -1,6 +1,6 @@
 <?php
 /**
- * Handler of staged applies.
+ * Applies a staged change when a user accepts it.
  *
  * @package WPCodebox
  */
@@ -21,8 +21,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Host plugins with pending actions call this handler: it decides who may accept, and performs the apply. It
- * applies exactly what was staged, and refuses when bundle or target have changed since.
+ * The host plugin that stores a staged change calls this handler when a user decides. The handler checks who may accept, and
+ * applies exactly what was staged. It refuses when bundle or target have changed since.
  */
 final class PendingApply {
 
@@ -39,13 +39,13 @@ final class PendingApply {
 		private readonly Closure $services
 	) {}
 
-	/** Registers the handler. */
+	/** Registers the handler for host plugins that store pending actions. */
 	public function register(): void {
 		add_filter( 'wp_codebox_pending_apply_artifact_handlers', [ $this, 'handlers' ] );
 	}
 
 	/**
-	 * Adds the handler of this plugin's kind.
+	 * Adds the handler for the pending actions that this plugin creates.
 	 *
 	 * @param mixed $handlers Handlers by kind.
 	 * @return array<string, array{apply: callable, can_resolve: callable}>

@@ -17,8 +17,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads the decision from the input and builds `wp-codebox/artifact-review-decision/v1`, together with the
- * bundle it refers to.
+ * Builds `wp-codebox/artifact-review-decision/v1` from the reviewer's input and the data of the bundle that the decision
+ * is about.
  */
 final class ReviewDecision {
 
@@ -30,12 +30,12 @@ final class ReviewDecision {
 	/**
 	 * Creates the reader with its dependencies.
 	 *
-	 * @param AuditTrail $audit Audit log, which names the requester.
+	 * @param AuditTrail $audit Audit log; supplies requester and approver.
 	 */
 	public function __construct( private readonly AuditTrail $audit ) {}
 
 	/**
-	 * Returns the action of the decision.
+	 * Returns the action that the reviewer chose: `approve`, `reject` or `request-changes`.
 	 *
 	 * @param array<string, mixed> $input Input of the ability review-artifact.
 	 * @throws Failure `wp_codebox_review_action_missing`, `wp_codebox_review_action_invalid`.
@@ -91,7 +91,7 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * Adds the target directories to an approval.
+	 * Adds to an approval the host directories that the apply will write to.
 	 *
 	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @param array<string, mixed> $payload  Payload of the following apply.
@@ -102,7 +102,7 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * Returns the decision as data for hooks.
+	 * Returns the decision as a message with a type, for other plugins.
 	 *
 	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
@@ -115,7 +115,7 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * Returns the part of the decision for the audit log.
+	 * Returns the fields of the decision that the audit log stores.
 	 *
 	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>

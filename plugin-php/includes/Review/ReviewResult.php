@@ -1,6 +1,6 @@
 <?php
 /**
- * Result of a host plugin for a review decision.
+ * Result that a host plugin returns for a review decision.
  *
  * @package WPCodebox
  */

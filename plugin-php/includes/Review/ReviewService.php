@@ -55,7 +55,7 @@ final class ReviewService {
 	) {}
 
 	/**
-	 * Carries out a decision.
+	 * Carries out a review decision and records it in the audit log.
 	 *
 	 * @param array<string, mixed> $input     Ability input: `artifact_id`, `action`, the apply fields for an
 	 *   approval; `reason?`, `decided_at?`, `context?`.
@@ -147,7 +147,7 @@ final class ReviewService {
 	}
 
 	/**
-	 * Calls the host plugin first, and uses the default handling when it does not answer.
+	 * Passes the decision to the host plugin. Without an answer, applies an approval and only records any other decision.
 	 *
 	 * @param array<string, mixed> $decision     Decision of the caller, with user and time.
 	 * @param array<string, mixed> $input        Input of the review.

@@ -102,7 +102,7 @@ final class StageService {
 	}
 
 	/**
-	 * Returns the arguments that the host plugin stores.
+	 * Returns the pending action for the host plugin to store.
 	 *
 	 * @param array<string, mixed> $input   Input of the staging.
 	 * @param array<string, mixed> $payload Payload of the apply.
@@ -154,10 +154,10 @@ final class StageService {
 	}
 
 	/**
-	 * Passes the arguments to the host plugin. An exception it throws is logged on the server and hidden from
+	 * Passes the pending action to the host plugin. An exception it throws is logged on the server and hidden from
 	 * the caller.
 	 *
-	 * @param array<string, mixed> $arguments Arguments to store.
+	 * @param array<string, mixed> $arguments Pending action to store.
 	 * @param array<string, mixed> $bundle    Artifact bundle.
 	 * @throws Failure `wp_codebox_apply_result_invalid`.
 	 */

@@ -22,11 +22,11 @@ defined( 'ABSPATH' ) || exit;
 /**
  * Order: the task's own command line, an ability of the guest, the agent that the task names (one of this
  * site, a preset of the extension or the built-in one), the site's default, the built-in agent when a model
- * is available. No choice names a binary of the host.
+ * is available. A task cannot choose a program of the host.
  */
 final class AgentChoice {
 
-	/** Name of the built-in agent, the runner's own model loop. */
+	/** Name of the built-in agent: the runner itself calls a model until the task is done. */
 	public const BUILT_IN = 'built-in';
 
 	/** Budget fields that only the built-in agent enforces. */
@@ -44,7 +44,7 @@ final class AgentChoice {
 	) {}
 
 	/**
-	 * Returns the agent in the extension's form.
+	 * Returns the agent of a task in the form of the run request.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed> For a program `argv` and `success_codes`, else `kind` with its fields.
@@ -80,7 +80,7 @@ final class AgentChoice {
 	}
 
 	/**
-	 * Returns the names of the extension's presets.
+	 * Returns the names of the predefined agents (presets) that the extension reports.
 	 *
 	 * @return list<string>
 	 */
@@ -91,7 +91,7 @@ final class AgentChoice {
 	}
 
 	/**
-	 * Returns the names that a task or the default agent may use.
+	 * Returns the names that a task, or the setting of the default agent, may use.
 	 *
 	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 * @return list<string>
@@ -101,7 +101,7 @@ final class AgentChoice {
 	}
 
 	/**
-	 * Returns the agent without the fields that the task adds.
+	 * Returns the agent that the task or the settings choose, without environment, budget and instructions.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed>
@@ -155,7 +155,7 @@ final class AgentChoice {
 	}
 
 	/**
-	 * Returns an agent whose program comes from the site or a preset, not from the task.
+	 * Returns an agent that is not a command line; fails when the task has fields that only a command line may have.
 	 *
 	 * @param array<string, mixed> $agent Agent as configured.
 	 * @param array<string, mixed> $input Task input.
@@ -198,7 +198,7 @@ final class AgentChoice {
 	}
 
 	/**
-	 * Builds the failure with three suggestions.
+	 * Builds the failure for a task whose agent is missing or unknown.
 	 *
 	 * @param string $sentence Error message.
 	 */

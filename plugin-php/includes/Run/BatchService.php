@@ -28,14 +28,14 @@ defined( 'ABSPATH' ) || exit;
  * ends.
  *
  * A task is validated when its turn comes, so an invalid task becomes a failed row and the others run. Every
- * submitted task has a row.
+ * submitted task has a result row.
  */
 final class BatchService {
 
-	/** Time that a task waits for a free run slot on a full host, in seconds. */
+	/** Maximum wait of a task for a free run slot when the host is at its run limit, in seconds. */
 	private const MAX_WAIT_S = 120;
 
-	/** Fields that the batch needs from a row. */
+	/** Fields of a result row from which the extension derives the row's status. */
 	private const END = [ 'status', 'outcome', 'error' ];
 
 	/**
@@ -67,7 +67,7 @@ final class BatchService {
 		$this->gate->check();
 		try {
 			$batch = Batch::read( $input, 'batch-' . bin2hex( random_bytes( 8 ) ) );
-			// This method frees the slot on return; until then the batch occupies a PHP worker.
+			// Limits the open batches and fan-outs of a user, as each occupies a PHP worker. Freed on return.
 			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );
@@ -127,7 +127,7 @@ final class BatchService {
 	}
 
 	/**
-	 * Starts a run; on a full host it waits a limited time for a free run slot.
+	 * Starts a run; when the host is at its run limit, waits a limited time for a free slot. Null after a cancellation.
 	 *
 	 * @param Closure(): Run $start Starts the run.
 	 * @param GroupHooks     $hooks Callbacks of the caller; a cancellation ends the wait.

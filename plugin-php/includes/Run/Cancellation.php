@@ -14,15 +14,15 @@ use WPCodebox\Native\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A request is permanent: it cancels all active runs and every run that starts later. A signal handler may
- * call it.
+ * A cancellation is permanent: it cancels all active runs and every run that starts later. A signal handler may
+ * request it.
  */
 final class Cancellation {
 
 	private bool $requested = false;
 
 	/**
-	 * Active runs.
+	 * Active runs by run id.
 	 *
 	 * @var array<string, Run>
 	 */
@@ -44,7 +44,7 @@ final class Cancellation {
 	/**
 	 * Adds a run to the runs that a request cancels; cancels it at once when the request came earlier.
 	 *
-	 * @param Run $run Handle or record of the run.
+	 * @param Run $run Handle of the run.
 	 */
 	public function cover( Run $run ): void {
 		$this->runs[ $run->id() ] = $run;
@@ -56,7 +56,7 @@ final class Cancellation {
 	/**
 	 * Removes a run that has ended.
 	 *
-	 * @param Run $run Handle or record of the run.
+	 * @param Run $run Handle of the run.
 	 */
 	public function release( Run $run ): void {
 		unset( $this->runs[ $run->id() ] );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Host code that a sandbox's WordPress loads beside the code under change.
+ * Components of a task: plugins of this host that the sandbox's WordPress loads besides the code under change.
  *
  * @package WPCodebox
  */
@@ -20,9 +20,9 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Converts the site's component contracts and the task's `component_contracts` and `provider_plugin_paths` to
- * components; a later one replaces an earlier one with the same slug. The extension and its runner check
- * names, entry files, overlaps and mount rights.
+ * Converts the site's component contracts and the task's `component_contracts` and `provider_plugin_paths` to components. A
+ * component contract describes one plugin and how to load it. A later component replaces an earlier one with the same slug. The
+ * extension and its runner check names, entry files, overlaps and mount rights.
  */
 final class ComponentPlan {
 
@@ -67,7 +67,7 @@ final class ComponentPlan {
 	}
 
 	/**
-	 * Returns the origins of components as their contracts state them, for the provenance record.
+	 * Returns where each component comes from, as its contract states, for the provenance record of the run.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, array<string, mixed>> Origins by slug.
@@ -104,7 +104,7 @@ final class ComponentPlan {
 	}
 
 	/**
-	 * Converts one contract to the extension's form.
+	 * Converts one component contract to a row of the run request.
 	 *
 	 * @param array<string, mixed> $contract Contract {slug, path, source, entry, activate, loadAs, required,
 	 *   readiness_probe}.
@@ -149,7 +149,7 @@ final class ComponentPlan {
 	}
 
 	/**
-	 * Returns the canonical directory of a component.
+	 * Returns the canonical host directory of a component, after checking that the caller may mount it.
 	 *
 	 * @param string    $path      Path from the contract; when empty, the installed plugin of that slug is
 	 *   used.

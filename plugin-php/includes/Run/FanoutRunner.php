@@ -1,6 +1,6 @@
 <?php
 /**
- * Executes the plan of a fan-out.
+ * Runs the workers of a fan-out in parallel, each after the workers that it depends on.
  *
  * @package WPCodebox
  */
@@ -27,15 +27,15 @@ final class FanoutRunner {
 	/** Time that one poll waits for events, in milliseconds. */
 	private const TICK_MS = 100;
 
-	/** Maximum number of changed files passed per row. */
+	/** Number of changed files that one call to the plan takes; longer lists are passed in parts. */
 	private const FILES = 1000;
 
-	/** Fields that the plan needs from a row. */
+	/** Fields of a result row from which the extension derives the row's status and the combined result. */
 	private const END = [ 'status', 'outcome', 'summary', 'error', 'run_id', 'artifact_id', 'artifacts', 'dependencies' ];
 
 	/**
-	 * On a full host: interval between retries, and total wait while no run of this fan-out is active, in
-	 * milliseconds.
+	 * When the host is at its run limit: interval between attempts to start a worker, and longest wait while no run of this
+	 * fan-out is active; milliseconds.
 	 */
 	private const RETRY_MS    = 500;
 	private const MAX_WAIT_MS = 120000;
@@ -48,15 +48,15 @@ final class FanoutRunner {
 	private array $rows = [];
 
 	/**
-	 * Active workers.
+	 * Active workers by id. `sources` is the host directory by mount target, `since` the start time in milliseconds.
 	 *
 	 * @var array<string, array{run: Run, input: array<string, mixed>, sources: array<string, string>, note: RunNote, since: int}>
 	 */
 	private array $alive = [];
 
 	/**
-	 * Time of the next retry on a full host, and since when the host is full while this fan-out
-	 * has no active run; milliseconds.
+	 * When the host is at its run limit: time of the next attempt to start a worker, and time since when this fan-out
+	 * waits without an active run; milliseconds since the epoch.
 	 */
 	private int $retry_at = 0;
 	private ?int $full    = null;
@@ -79,7 +79,7 @@ final class FanoutRunner {
 	) {}
 
 	/**
-	 * Executes the plan.
+	 * Runs all workers and returns when each has a final result row.
 	 *
 	 * @return array<string, array<string, mixed>> Rows in the order of the plan.
 	 */
@@ -139,7 +139,7 @@ final class FanoutRunner {
 		return null === $this->full || $now - $this->full < self::MAX_WAIT_MS;
 	}
 
-	/** Polls each run; when no run has events, waits for the one that has waited longest. */
+	/** Polls each run; when none has ended, waits up to TICK_MS for events of one run, each time another one. */
 	private function look(): void {
 		$before = count( $this->rows );
 		foreach ( array_keys( $this->alive ) as $id ) {
@@ -161,7 +161,7 @@ final class FanoutRunner {
 	}
 
 	/**
-	 * Waits for the end of one run.
+	 * Waits a limited time for the end of one run, and records its result row.
 	 *
 	 * @param string $id           Id of the worker.
 	 * @param int    $milliseconds Maximum wait in milliseconds.
@@ -209,7 +209,7 @@ final class FanoutRunner {
 	}
 
 	/**
-	 * Returns start, end and duration.
+	 * Formats start and end as UTC timestamps, and computes the duration.
 	 *
 	 * @param int $since Start in milliseconds since the epoch.
 	 * @param int $until End in milliseconds since the epoch.

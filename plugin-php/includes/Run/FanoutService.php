@@ -28,7 +28,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class FanoutService {
 
-	/** Default limit of parallel workers. The extension bounds the site's own value. */
+	/** Default limit of parallel workers. The site's filter can change it; the extension limits the range. */
 	private const CONCURRENCY = 8;
 
 	/**
@@ -60,7 +60,7 @@ final class FanoutService {
 		$this->gate->check();
 		try {
 			$plan = Fanout::read( $input, $this->most(), 'fanout-' . bin2hex( random_bytes( 8 ) ) );
-			// This method frees the slot on return; until then the fan-out occupies a PHP worker.
+			// Limits the open batches and fan-outs of a user, as each occupies a PHP worker. Freed on return.
 			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );
@@ -98,7 +98,7 @@ final class FanoutService {
 		return $inputs;
 	}
 
-	/** Returns the highest concurrency of this site. */
+	/** Returns how many workers of one fan-out may run in parallel on this site. */
 	private function most(): int {
 		/**
 		 * Filters how many workers of a fan-out may run in parallel, from 1 to 64. The host's

@@ -1,6 +1,6 @@
 <?php
 /**
- * Callbacks of a caller that runs several tasks.
+ * Callbacks that the caller of a batch or fan-out supplies.
  *
  * @package WPCodebox
  */
@@ -15,19 +15,19 @@ use WPCodebox\Native\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Passed through a batch or a fan-out. An ability passes none of them.
+ * WP-CLI commands pass them to a batch (tasks one after the other) or a fan-out (workers in parallel). Abilities pass none.
  */
 final class GroupHooks {
 
 	/**
-	 * Creates the callbacks.
+	 * Creates the set of callbacks.
 	 *
 	 * @param Cancellation $cancellation Cancels all runs.
-	 * @param Closure|null $on_start     Gets the name of the task or worker and its run handle: `(string,
+	 * @param Closure|null $on_start     Called with the name of a started task or worker and its run handle: `(string,
 	 *   Run): void`.
-	 * @param Closure|null $on_event     Gets name and lifecycle event: `(string, array): mixed`; returning
+	 * @param Closure|null $on_event     Called with name and lifecycle event: `(string, array): mixed`; returning
 	 *   false cancels all runs.
-	 * @param Closure|null $on_row       Gets each final row: `(string, array): void`.
+	 * @param Closure|null $on_row       Called with name and final result row: `(string, array): void`.
 	 * @param Closure|null $stage        Returns the input and the host files that the operator mounts into
 	 *   the guest: `(array $input): array{array, list}`.
 	 */
@@ -40,7 +40,7 @@ final class GroupHooks {
 	) {}
 
 	/**
-	 * Reports that a run exists.
+	 * Calls `on_start` with a started run, and lets a cancellation end the run.
 	 *
 	 * @param string $name Name of the task or worker.
 	 * @param Run    $run  Run handle.
@@ -53,7 +53,7 @@ final class GroupHooks {
 	}
 
 	/**
-	 * Returns the callback that `Run::wait()` calls for each event. Cancellation applies to the run itself.
+	 * Returns the callback for `Run::wait()`. It passes each event to `on_event`, and cancels all runs if that returns false.
 	 *
 	 * @param string $name Name of the task or worker.
 	 * @return Closure(array): void
@@ -67,10 +67,10 @@ final class GroupHooks {
 	}
 
 	/**
-	 * Reports the final row of a task or worker.
+	 * Calls `on_row` with the final result row of a task or worker.
 	 *
 	 * @param string               $name Name of the task or worker.
-	 * @param array<string, mixed> $row  Row to read.
+	 * @param array<string, mixed> $row  Final result row.
 	 */
 	public function settled( string $name, array $row ): void {
 		if ( null !== $this->on_row ) {
@@ -79,7 +79,7 @@ final class GroupHooks {
 	}
 
 	/**
-	 * Returns the input of one run and the host files for its guest.
+	 * Returns the input of one run and the host files to mount into its guest.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array{array<string, mixed>, list<array{source: string, target: string}>}

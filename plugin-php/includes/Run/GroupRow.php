@@ -1,6 +1,6 @@
 <?php
 /**
- * Row of one run in a batch or fan-out.
+ * Result row of one run in a batch or fan-out.
  *
  * @package WPCodebox
  */
@@ -15,14 +15,14 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Builds the row fields that describe the run. The extension derives the row's status and aggregates rows.
+ * Builds the fields of the row that describe the run. The extension adds the row's status and combines all rows.
  */
 final class GroupRow {
 
 	private const KEPT = [ 'outcome', 'summary', 'session', 'changed_files', 'approvable', 'completion_outcome', 'agent_result', 'evidence_refs', 'cost', 'run', 'error' ];
 
 	/**
-	 * Builds the row of a run with an outcome.
+	 * Builds the result row of a run that ended with an outcome.
 	 *
 	 * @param array<string, mixed> $envelope `wp-codebox/agent-task-run/v1`.
 	 * @return array<string, mixed>
@@ -40,8 +40,8 @@ final class GroupRow {
 	}
 
 	/**
-	 * Builds the row of a run without an outcome. Failure data from a host plugin may not be JSON-encodable,
-	 * but a row must be.
+	 * Builds the result row of a run that failed to start or ended without an outcome. A row must be JSON-encodable, which
+	 * failure data from a host plugin may not be.
 	 *
 	 * @param Failure $failure Failure to report.
 	 * @return array<string, mixed>
@@ -54,7 +54,7 @@ final class GroupRow {
 	}
 
 	/**
-	 * Builds the row of a run that was cancelled before it started.
+	 * Builds the result row of a run that was cancelled before it started.
 	 *
 	 * @return array<string, mixed>
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Mounts of a task.
+ * Finds the host directories that a task mounts.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Tools that the parent site executes for an agent.
+ * Tools that an agent in a sandbox may call and that this site, the parent site of the sandbox, executes.
  *
  * @package WPCodebox
  */
@@ -28,10 +28,10 @@ final class ParentTools {
 	public const BRIDGE = 'wp-codebox/parent-tool-bridge/v1';
 	public const RESULT = 'wp-codebox/parent-tool-result/v1';
 
-	/** Size limit of a response, in bytes of JSON. */
+	/** Size limit of the response to one tool call, in bytes of JSON. */
 	public const MOST_BYTES = 65536;
 
-	/** Maximum number of tools of one task. */
+	/** Maximum number of parent tools that one task may list. */
 	private const MOST_TOOLS = 32;
 
 	/**
@@ -42,7 +42,7 @@ final class ParentTools {
 	public function __construct( private readonly AuditTrail $audit ) {}
 
 	/**
-	 * Returns the list in the extension's form; null when the task lists no tool.
+	 * Returns the parent tools of a task in the form of the run request; null when the task lists none.
 	 *
 	 * @param array<string, mixed> $input Task input with `parent_tool_bridge`.
 	 * @return array<string, mixed>|null
@@ -68,7 +68,7 @@ final class ParentTools {
 	}
 
 	/**
-	 * Returns the callback that `Run::wait()` calls for each request of the sandbox.
+	 * Returns the callback that `Run::wait()` calls for each tool call from the sandbox.
 	 *
 	 * @param list<string>         $ids   Ids of the listed tools.
 	 * @param array<string, mixed> $input Task input.
@@ -115,7 +115,7 @@ final class ParentTools {
 	}
 
 	/**
-	 * Returns the ability name of a tool.
+	 * Returns the name of the ability that a tool id stands for.
 	 *
 	 * @param string $id Tool id.
 	 */
@@ -124,7 +124,7 @@ final class ParentTools {
 	}
 
 	/**
-	 * Builds one tool of the list.
+	 * Builds the description of one tool for the agent: id, text and input schema.
 	 *
 	 * @param string               $name  Name of the ability.
 	 * @param array<string, mixed> $input Task input.
@@ -149,7 +149,7 @@ final class ParentTools {
 	}
 
 	/**
-	 * Removes empty members from a schema: PHP has one empty array for lists and objects.
+	 * Removes empty arrays from a JSON schema, because PHP cannot tell an empty list from an empty object.
 	 *
 	 * @param array<mixed> $schema JSON schema.
 	 * @return array<mixed>
@@ -160,7 +160,7 @@ final class ParentTools {
 	}
 
 	/**
-	 * Checks whether the site permits the ability as a tool.
+	 * Checks whether the site's filter lets an agent call the ability.
 	 *
 	 * @param string               $name  Name of the ability.
 	 * @param array<string, mixed> $input Task input.
@@ -226,7 +226,7 @@ final class ParentTools {
 	}
 
 	/**
-	 * Builds a response without output. Agent and audit log get its message in English.
+	 * Builds the response to a call that is refused or fails. Its message is in English, for the agent and the audit log.
 	 *
 	 * @param string $status  `denied`, `failed` or `unavailable`.
 	 * @param string $code    Stable error code.

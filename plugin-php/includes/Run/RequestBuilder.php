@@ -1,6 +1,6 @@
 <?php
 /**
- * Converts the input of a task to a request of the extension.
+ * Converts the input of a task to a run request for the PHP extension.
  *
  * @package WPCodebox
  */
@@ -33,9 +33,9 @@ final class RequestBuilder {
 	 * @param MountPlan     $mounts     Resolves mounts of a task.
 	 * @param ComponentPlan $components Resolves components of a task.
 	 * @param AgentChoice   $agents     Chooses the agent of a task.
-	 * @param TaskModel     $models     Resolves model and inherited connectors of a task.
+	 * @param TaskModel     $models     Resolves the model of a task and the connectors whose credentials it inherits.
 	 * @param ToolChoice    $tools      Resolves the tools of a task.
-	 * @param ParentTools   $parent     Resolves the parent tools of a task.
+	 * @param ParentTools   $parent     Resolves the tools of this site that the agent may call.
 	 * @param SecretChoice  $secrets    Resolves the secrets of a task.
 	 * @param TaskLimits    $limits     Resolves the limits of a task.
 	 * @param Settings      $settings   Settings of the host (plugin settings page and constants).
@@ -128,10 +128,10 @@ final class RequestBuilder {
 	}
 
 	/**
-	 * Returns the tool names of a task, including the parent tools that it lists.
+	 * Returns the names of all tools that the agent may call, including the listed tools of this site.
 	 *
 	 * @param list<string>|null         $allowed Names of allowed tools; null or empty allows all.
-	 * @param array<string, mixed>|null $parent  Parent tools.
+	 * @param array<string, mixed>|null $parent  Tools of this site that the task lists; null without any.
 	 * @return list<string>
 	 */
 	private function names( ?array $allowed, ?array $parent ): array {
@@ -139,7 +139,7 @@ final class RequestBuilder {
 	}
 
 	/**
-	 * Returns the policy when the task needs another one than the default.
+	 * Returns the run's policy (network, secrets, commands) when the task needs another one than the default.
 	 *
 	 * @param array<string, mixed> $input   Task input.
 	 * @param string               $secrets Secrets mode of the policy when the task gives none.
@@ -164,7 +164,7 @@ final class RequestBuilder {
 	}
 
 	/**
-	 * Returns the requester in a form for bundles: no names, no host paths.
+	 * Returns requester id, versions and component origins for the bundle, without names and host paths.
 	 *
 	 * @param array<string, mixed> $input     Task input.
 	 * @param Authority            $authority User or operator the call runs as.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Builds the result of a task.
+ * Builds the result document of a task.
  *
  * @package WPCodebox
  */
@@ -12,20 +12,20 @@ namespace WPCodebox\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Builds `wp-codebox/agent-task-run/v1` and its `wp-codebox/sandbox-session/v1` from a run result. The
- * extension's outcome table defines success, session status and exit status; all other fields are copied or
- * derived. Members that would be empty objects are omitted, because PHP encodes them as lists.
+ * Builds `wp-codebox/agent-task-run/v1` and its member `wp-codebox/sandbox-session/v1` from the result of a run. The PHP
+ * extension has derived success, session status and exit status from the run's outcome; this class copies or derives the
+ * other fields. It omits members that would be empty objects, because PHP encodes an empty array as the list `[]`.
  */
 final class RunEnvelope {
 
 	/**
-	 * Builds the result document.
+	 * Builds the result document that the caller of a task receives.
 	 *
 	 * @param array<string, mixed> $input  Task input, whose correlation fields are returned.
 	 * @param array<string, mixed> $task   `wp-codebox/task-input/v1`.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
-	 * @param array<string, mixed> $model  Recordable model data: `provider`, `model`, `credential`; empty
-	 *   without a model.
+	 * @param array<string, mixed> $model  Model data without secret values: `provider`, `model`, `credential`;
+	 *   empty without a model.
 	 * @return array<string, mixed>
 	 */
 	public function build( array $input, array $task, array $result, array $model = [] ): array {
@@ -80,7 +80,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Builds the correlation data, which is not stored.
+	 * Builds the member `session`: ids and status of the run, with the ids that the caller gave. It is returned, not stored.
 	 *
 	 * @param array<string, mixed> $input  Task input.
 	 * @param array<string, mixed> $result Result of the run.
@@ -118,7 +118,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Returns the bundle files that a reviewer reads first.
+	 * Returns the absolute paths of the bundle files that a reviewer reads first, by name.
 	 *
 	 * @param string $directory Path of the bundle directory.
 	 * @return array<string, string>
@@ -135,7 +135,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Returns references to the bundle's evidence.
+	 * Returns where the evidence of the agent's work is: bundle directory, ids, and file paths relative to the bundle.
 	 *
 	 * @param string               $directory Path of the bundle directory.
 	 * @param array<string, mixed> $artifacts `artifacts` of the run result.
@@ -154,7 +154,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Returns the machine-readable diagnosis of a run that did not succeed.
+	 * Returns the member `diagnostics`, for programs: outcome, exit code, and whether a retry can help.
 	 *
 	 * @param array<string, mixed> $result     Result of the run.
 	 * @param array<string, mixed> $completion Completion outcome.
@@ -177,7 +177,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Returns the correlation fields of the call.
+	 * Returns the member `run_metadata`: run id, WordPress version, and the ids that the caller gave.
 	 *
 	 * @param array<string, mixed> $input  Task input.
 	 * @param string               $run_id Run id.
@@ -202,9 +202,9 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Returns the model and its usage.
+	 * Returns the model that the run used, and its token usage and cost; empty without a model.
 	 *
-	 * @param array<string, mixed> $model  Recordable model data.
+	 * @param array<string, mixed> $model  Model data without secret values; empty without a model.
 	 * @param array<string, mixed> $result Result of the run.
 	 * @return array<string, mixed>
 	 */
@@ -217,7 +217,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Returns the run fields that are not elsewhere in the document.
+	 * Returns the member `run`: the main fields of the run result, and the hash of the bundle's manifest.
 	 *
 	 * @param array<string, mixed> $result Result of the run.
 	 * @return array<string, mixed>
@@ -231,7 +231,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Replaces `.`, the bundle's path inside its own documents, by the bundle's directory.
+	 * Replaces the path `.`, with which a document of the bundle refers to its bundle, by the bundle's directory.
 	 *
 	 * @param array<string, mixed> $document  Document of the bundle.
 	 * @param string               $directory Path of the bundle directory.
@@ -251,7 +251,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Converts the outcome to a command status.
+	 * Converts the outcome of a run to the value of `statuses.command`.
 	 *
 	 * @param string $outcome Outcome of the run.
 	 */
@@ -265,7 +265,7 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Converts the outcome to an agent task status.
+	 * Converts the outcome of a run to the value of `agent_task_status`.
 	 *
 	 * @param string $outcome Outcome of the run.
 	 */

@@ -17,11 +17,11 @@ defined( 'ABSPATH' ) || exit;
 final class RunNote {
 
 	/**
-	 * Creates the note.
+	 * Creates the data from its parts.
 	 *
 	 * @param array<string, mixed> $task  `wp-codebox/task-input/v1`.
-	 * @param array<string, mixed> $model Recordable model data; empty without a model.
-	 * @param list<string>         $tools Ids of the listed parent tools.
+	 * @param array<string, mixed> $model Model data without secret values; empty without a model.
+	 * @param list<string>         $tools Ids of this site's tools that the task lists.
 	 */
 	private function __construct(
 		public readonly array $task,
@@ -30,9 +30,9 @@ final class RunNote {
 	) {}
 
 	/**
-	 * Creates the note of a request.
+	 * Copies what the result needs from a run request.
 	 *
-	 * @param RunRequest $request Request to handle.
+	 * @param RunRequest $request Request of the run.
 	 */
 	public static function of( RunRequest $request ): self {
 		return new self(

@@ -31,7 +31,7 @@ final class RunRegistry {
 	public const PER_PAGE = 50;
 	public const EVENTS   = 200;
 
-	/** Fields that the outcome table defines for an ended run. */
+	/** Fields of an ended run that the extension derives from the run's outcome. */
 	private const VERDICT = [ 'session_status', 'success', 'exit_status' ];
 
 	private const PAGE = 200;
@@ -93,8 +93,8 @@ final class RunRegistry {
 
 	/**
 	 * Reads one run. For an ended run, `result` is the document that a waiting caller would have received,
-	 * without client-side ids. Its task comes from the bundle, redacted; without a bundle only the goal is
-	 * known.
+	 * without the ids that the caller gave. The task in it comes from the bundle, redacted; without a bundle only its
+	 * goal is known.
 	 *
 	 * @param array<string, mixed> $input     Ability input with `run_id`.
 	 * @param Authority            $authority User or operator the call runs as.
@@ -116,7 +116,7 @@ final class RunRegistry {
 	}
 
 	/**
-	 * Returns events after a cursor.
+	 * Returns the events of a run that follow the cursor `after`.
 	 *
 	 * @param array<string, mixed> $input     Ability input with `run_id`, `after`, `per_page`.
 	 * @param Authority            $authority User or operator the call runs as.
@@ -206,7 +206,7 @@ final class RunRegistry {
 	}
 
 	/**
-	 * Returns the caller's only run with this prefix.
+	 * Returns the id of the caller's only run whose id starts with a prefix.
 	 *
 	 * @param string $reference Prefix of a run id.
 	 * @throws Failure When no run or several runs of the caller have the prefix.
@@ -258,7 +258,7 @@ final class RunRegistry {
 	}
 
 	/**
-	 * Returns the task of an ended run.
+	 * Returns the task of an ended run: from its bundle, else only the goal from its record.
 	 *
 	 * @param array<string, mixed> $view   `wp-codebox/run/v1`.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1`.

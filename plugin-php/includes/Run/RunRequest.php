@@ -1,6 +1,6 @@
 <?php
 /**
- * Request of a run in the extension's form.
+ * Run request for the PHP extension.
  *
  * @package WPCodebox
  */
@@ -11,13 +11,13 @@ namespace WPCodebox\Run;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Holds two arrays that PHP never merges: the extension decides which of them may set a field. */
+/** Keeps the caller's fields and this site's fields apart: the extension decides which of the two may set a field. */
 final class RunRequest {
 
 	private const DOCUMENT = [ 'target', 'expected_artifacts', 'structured_artifacts', 'context' ];
 
 	/**
-	 * Creates the request.
+	 * Creates a run request.
 	 *
 	 * @param array<string, mixed> $task Input of the caller.
 	 * @param array<string, mixed> $host Values of this site, which override the caller's.
@@ -33,7 +33,7 @@ final class RunRequest {
 	}
 
 	/**
-	 * Returns the task as the agent will read it.
+	 * Returns the task document that the agent reads in its sandbox.
 	 *
 	 * @return array<string, mixed> `wp-codebox/task-input/v1`.
 	 */

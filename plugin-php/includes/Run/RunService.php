@@ -29,8 +29,8 @@ final class RunService {
 	public const WAIT_MS = 20000;
 
 	/**
-	 * Mounts already recorded for a start that was refused: retries on a full host add only one line to the
-	 * audit log.
+	 * Operator mounts that the audit log has recorded for a refused start: when a full host refuses a start, its retry
+	 * does not record them again.
 	 *
 	 * @var list<array{source: string, target: string}>
 	 */
@@ -155,9 +155,9 @@ final class RunService {
 	}
 
 	/**
-	 * Starts a prepared request.
+	 * Starts the run of a prepared request.
 	 *
-	 * @param RunRequest $request   Request to handle.
+	 * @param RunRequest $request   Prepared request.
 	 * @param Authority  $authority User or operator the call runs as.
 	 */
 	public function launch( RunRequest $request, Authority $authority ): Run {
@@ -168,11 +168,11 @@ final class RunService {
 	}
 
 	/**
-	 * Builds the result of a task that has ended.
+	 * Builds the result document of a task whose run has ended.
 	 *
 	 * @param array<string, mixed> $input  Task input.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
-	 * @param RunNote              $note   Data about the request.
+	 * @param RunNote              $note   Request data that the result needs.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
 	 */
 	public function envelope( array $input, array $result, RunNote $note ): array {
@@ -180,10 +180,10 @@ final class RunService {
 	}
 
 	/**
-	 * Waits for the end of a run, and executes the parent tools that its task lists.
+	 * Waits for the end of a run, and executes the tools of this site that its task lists and its agent calls.
 	 *
-	 * @param Run                           $run          Handle or record of the run.
-	 * @param RunNote                       $note         Data about the request.
+	 * @param Run                           $run          Handle of the run.
+	 * @param RunNote                       $note         Request data that the result needs.
 	 * @param array<string, mixed>          $input        Task input.
 	 * @param (callable(array): mixed)|null $on_event     Called with each lifecycle event; returning false
 	 *   cancels the run.
@@ -213,7 +213,7 @@ final class RunService {
 	}
 
 	/**
-	 * Builds the handle to follow a run. Client-side ids are returned and not stored.
+	 * Builds the handle with which the caller follows a run. The ids that the caller gave are copied into it and not stored.
 	 *
 	 * @param Run                  $run   Active run.
 	 * @param array<string, mixed> $input Task input.
@@ -237,8 +237,8 @@ final class RunService {
 	}
 
 	/**
-	 * The operator may mount directories that are not a plugin, theme or configured root; this is recorded in
-	 * the audit log.
+	 * Records in the audit log which mounts of the operator are neither in a plugin or theme nor in a configured
+	 * mount root.
 	 *
 	 * @param array<string, mixed> $host      Values of this site.
 	 * @param Authority            $authority User or operator the call runs as.

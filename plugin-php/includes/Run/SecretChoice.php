@@ -24,7 +24,7 @@ defined( 'ABSPATH' ) || exit;
 final class SecretChoice {
 
 	/**
-	 * Returns the secrets in the extension's form.
+	 * Returns the secrets of a task with their values, as rows of the run request.
 	 *
 	 * @param array<string, mixed>       $input     Task input.
 	 * @param Authority                  $authority User or operator the call runs as.

@@ -31,7 +31,7 @@ final class TaskLimits {
 	public function __construct( private readonly Settings $settings ) {}
 
 	/**
-	 * Returns the limits for the run request.
+	 * Returns the limits of a task for the run request: the values that the task requests, else those of the site.
 	 *
 	 * @param array<string, mixed> $input Task input with `limits` and `task_timeout_seconds`.
 	 * @return array<string, mixed>

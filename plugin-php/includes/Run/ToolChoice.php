@@ -1,6 +1,6 @@
 <?php
 /**
- * Tools of a task.
+ * Chooses the tools that the agent of a task may call.
  *
  * @package WPCodebox
  */
@@ -12,8 +12,8 @@ namespace WPCodebox\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Converts the fields of a task and the results of this site's hooks to a list of names and a policy. The
- * extension defines the form of a policy and the existing tools.
+ * Combines the task's fields and the results of this site's filters to a list of tool names and a tool policy, which has one
+ * rule for each tool. The PHP extension defines which tools exist and the form of a policy.
  */
 final class ToolChoice {
 
@@ -21,7 +21,7 @@ final class ToolChoice {
 	public const BRIDGE = 'wp-codebox/tool-bridge/v1';
 
 	/**
-	 * Returns tool names and policy.
+	 * Returns the tool names and the tool policy of a task.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array{allowed_tools: list<string>|null, policy: array<string, mixed>|null} Null when the task
@@ -33,7 +33,7 @@ final class ToolChoice {
 		$policy  = $input['sandbox_tool_policy'] ?? $bridge['sandbox_tool_policy'] ?? null;
 		if ( null === $policy && [] === $bridge ) {
 			/**
-			 * Supplies the tools of a task that has neither policy nor bridge.
+			 * Supplies the tools of a task that has neither `sandbox_tool_policy` nor `tool_bridge`.
 			 *
 			 * @param array<string, mixed> $bridge  Bridge `wp-codebox/tool-bridge/v1`: `allowed_tools` and
 			 *   `sandbox_tool_policy`; empty uses the task's own fields.
@@ -83,8 +83,8 @@ final class ToolChoice {
 	}
 
 	/**
-	 * Builds the policy of a list of names for hooks that edit it. Without such a hook the list is enough,
-	 * because the runner derives the same policy from it.
+	 * Builds a tool policy from the task's tool names, for filters of this site that edit it. Without such a filter the result
+	 * is null, because the runner derives the same policy from the names.
 	 *
 	 * @param list<string>|null    $allowed Tools that the task names.
 	 * @param array<string, mixed> $input   Task input.
@@ -121,7 +121,7 @@ final class ToolChoice {
 	}
 
 	/**
-	 * Builds a policy.
+	 * Builds a tool policy from its rules.
 	 *
 	 * @param list<array<string, mixed>> $rules Rules of the tools.
 	 * @return array<string, mixed>
@@ -155,7 +155,7 @@ final class ToolChoice {
 	}
 
 	/**
-	 * Returns the names of a list; null when the value is not a list.
+	 * Returns the distinct strings of an array; null when the value is not an array.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return list<string>|null

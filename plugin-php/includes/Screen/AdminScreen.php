@@ -16,7 +16,7 @@ use const WPCodebox\VERSION;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Optional reference user interface: this directory, `assets/screen/` and one line of the composition root
+ * Optional reference user interface: this directory, `assets/screen/` and one line in the class Plugin
  * can be removed together. The page is empty; scripts fill it through the public abilities over REST as the
  * logged-in user. This class reads no data and makes no decision, and no other class depends on it.
  */
@@ -89,7 +89,7 @@ final class AdminScreen {
 		);
 	}
 
-	/** The scripts are plain files; WordPress's own scripts add the REST nonce and the translations. */
+	/** Enqueues scripts and style. The scripts need no build step; WordPress's own scripts add REST nonce and translations. */
 	public function enqueue(): void {
 		$base = plugins_url( 'assets/screen/', $this->file );
 		foreach ( self::SCRIPTS as $name => $needs ) {

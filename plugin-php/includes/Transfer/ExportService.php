@@ -43,7 +43,7 @@ final class ExportService {
 	) {}
 
 	/**
-	 * Returns a bundle as base64 in the response.
+	 * Returns the archive of a bundle as base64, for the response of an ability.
 	 *
 	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed> `wp-codebox/artifact-export/v1`.
@@ -56,7 +56,7 @@ final class ExportService {
 	}
 
 	/**
-	 * Returns a bundle as bytes.
+	 * Returns the archive of a bundle as raw bytes.
 	 *
 	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed> Export document with unencoded `archive`, `wp-codebox/artifact-export/v1`.

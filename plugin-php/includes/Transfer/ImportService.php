@@ -129,7 +129,7 @@ final class ImportService {
 	}
 
 	/**
-	 * Returns the options in the extension's form.
+	 * Returns the import options for the extension: permitted directories, expected ids, whether to replace.
 	 *
 	 * @param array<string, mixed> $input     Input of an import.
 	 * @param Authority            $authority User or operator the call runs as.

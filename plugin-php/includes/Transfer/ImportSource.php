@@ -39,7 +39,7 @@ final class ImportSource {
 	) {}
 
 	/**
-	 * Reads the source from the input.
+	 * Returns the source that the input of an import names.
 	 *
 	 * @param array<string, mixed> $input     Ability input with `source_bundle_path`, `source_manifest_path`
 	 *   or `archive`.

@@ -3,8 +3,8 @@
  * Command `wordpress.admin-action`: sends an action of wp-admin through the guest's web server, with the
  * cookies of a session and an optional nonce.
  *
- * `action-json` is {kind: post|ajax, action, method?, params?, user?, role?, session?, nonce?, nonceField?};
- * `nonce` is the name of the nonce's action.
+ * `action-json` is {kind: post|ajax, action, method?, params?, user?, role?, session?, nonce?, nonceField?}.
+ * `nonce` is the action for which the nonce is created.
  *
  * @package WPCodebox
  */

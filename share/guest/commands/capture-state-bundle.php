@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.capture-state-bundle`: captures the current state of the site: files of wp-content by
- * digest, tables, options, posts.
+ * Command `wordpress.capture-state-bundle`: records the current state of the site: digests of the files in
+ * wp-content, tables, options, posts.
  *
  * The result contains digests and counts. The file wordpress-state.json, written for the bundle, also
  * contains a limited number of rows and values. Passwords, keys, salts and sessions are masked.

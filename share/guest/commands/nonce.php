@@ -1,6 +1,6 @@
 <?php
 /**
- * Command `wordpress.nonce`: creates a nonce for an action.
+ * Command `wordpress.nonce`: creates a nonce for an action of the site.
  *
  * WordPress binds a nonce to user and session, so the session that sends it must be the given one. The nonce
  * value is in the guest file `artifacts.auth`, never in the result.

@@ -1,6 +1,7 @@
 <?php
 /**
- * Guest program of observations: reports files below a path, and sections of the guest's WordPress.
+ * Guest program behind observations (reports between the steps of an episode): files below a path, or
+ * sections of the guest's WordPress.
  *
  * Arguments: `what` is files or wordpress-state; `path` and `content` for files; `sections`, `options` and
  * `fields`, each a JSON list; `redaction` is safe or none.

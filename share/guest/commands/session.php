@@ -2,8 +2,8 @@
 /**
  * Command `wordpress.session`: logs a user in and stores the session in the guest.
  *
- * `user` names the user; with `role` a missing user is created. Later commands select the session by name, a
- * browser by the file `storageState`. Cookie values stay in the guest.
+ * `user` names the user; with `role` a missing user is created. Later commands select the session by its
+ * name; a browser gets it as the file `storageState`. Cookie values stay in the guest.
  *
  * @package WPCodebox
  */

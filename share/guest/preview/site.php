@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * WordPress directory as a web server sees it.
+ * The WordPress directory, and which of its files a web server may serve.
  */
 final class Site {
 	/** Content types by suffix. Other suffixes get `application/octet-stream`. */
@@ -117,8 +117,8 @@ final class Site {
 	}
 
 	/**
-	 * Checks whether the path leads to or through a file or directory that is never served. A name that does
-	 * not exist may be a page slug such as `wp-config-guide`, so it is not hidden.
+	 * Checks whether a path must not be served, because it is or leads through a hidden file or directory. A
+	 * name that does not exist may be a page slug such as `wp-config-guide`, so it is not hidden.
 	 *
 	 * @param list<string> $parts Segments of the path.
 	 */
@@ -138,7 +138,7 @@ final class Site {
 	}
 
 	/**
-	 * Makes the visitor's origin the site's URL.
+	 * Makes WordPress use the origin that the visitor sees as the site's URL.
 	 */
 	private function set_origin(): void {
 		$origin = (string) ( $_SERVER['HTTP_X_CODEBOX_ORIGIN'] ?? '' );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Copies files into and out of the mounts, one at a time.
+ * Copies files into and out of the mounts of a held sandbox, one at a time.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,7 @@ namespace WPCodebox\Guest;
  * Answers the requests of a file sync.
  */
 final class Sync {
-	/** Maximum directory depth. */
+	/** Maximum depth of directories that are listed. */
 	private const DEPTH = 64;
 
 	public function __construct(

@@ -1,6 +1,6 @@
 <?php
 /**
- * Path rules of the workspace tools.
+ * Path rules of the agent's workspace tools.
  *
  * @package WPCodebox
  */
@@ -15,10 +15,10 @@ namespace WPCodebox\Guest;
 final class Places {
 	private readonly string $prefix;
 
-	/** @var list<string> Mounts as guest paths. */
+	/** @var list<string> Guest paths of the mounts, to which access is limited. */
 	private array $roots = array();
 
-	/** @var list<string> Mounts as resolved by the file system. */
+	/** @var list<string> The same mounts with symlinks resolved, as paths on the file system. */
 	private array $real = array();
 
 	/**
@@ -113,7 +113,7 @@ final class Places {
 	}
 
 	/**
-	 * Returns the path in the guest's form, for replies.
+	 * Converts a path on the file system to the guest path that replies contain.
 	 *
 	 * @param string $real Path on the file system.
 	 * @return string Guest path.
@@ -128,7 +128,8 @@ final class Places {
 	}
 
 	/**
-	 * Checks whether a name is excluded, with the same rule as the capture of changes.
+	 * Checks whether the tools refuse a name. The same rule excludes names when changes of files are
+	 * collected.
 	 *
 	 * @param string $name One path component.
 	 * @return bool Whether git treats the name as `.git` on any file system.

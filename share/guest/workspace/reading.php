@@ -1,6 +1,6 @@
 <?php
 /**
- * Read operations of the workspace tools: lines, bytes, directories, whole files.
+ * Operations of the agent's workspace tools that read: lines, bytes, directories, whole files.
  *
  * @package WPCodebox
  */
@@ -10,10 +10,10 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * Reads below the mounts. Opens regular files only, because reading a FIFO could block forever.
+ * Reads files below the mounts. Opens regular files only, because reading a FIFO could block forever.
  */
 final class Reading {
-	/** Size limit of one page of lines, in bytes. */
+	/** Size limit of the lines that one request returns, in bytes. */
 	private const PAGE_BYTES = 28672;
 	/** Maximum length of a line that is returned complete, in bytes. */
 	private const LINE_BYTES = 2000;
@@ -21,7 +21,7 @@ final class Reading {
 	private const COUNT_BYTES = 16777216;
 	/** Size limit of one fetched file, and of all fetched files together, in bytes. */
 	private const FETCH_BYTES = 4194304;
-	/** Maximum number of visited directory entries. */
+	/** Maximum number of directory entries that one listing visits. */
 	private const VISITS = 200000;
 
 	public function __construct( private readonly Places $places ) {}
@@ -154,7 +154,7 @@ final class Reading {
 	}
 
 	/**
-	 * Returns whole files for an edit.
+	 * Returns whole files, which the caller edits and stores again.
 	 *
 	 * @param array<string,mixed> $request Request {paths}.
 	 * @param string|null         $bytes   Set to the concatenated bytes of the files.
@@ -244,7 +244,7 @@ final class Reading {
 	}
 
 	/**
-	 * Skips to the end of a line.
+	 * Skips the rest of a line that is too long to return.
 	 *
 	 * @param resource $handle Open file.
 	 * @return int Number of skipped bytes.

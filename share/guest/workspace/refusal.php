@@ -1,6 +1,6 @@
 <?php
 /**
- * Refusal of a workspace operation.
+ * Error with which an operation of the workspace tools ends.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * Has a reason code and a message that says what to do.
+ * Error of a workspace operation: a reason code, and a message that says what to do.
  */
 final class Refusal extends \RuntimeException {
 	/**

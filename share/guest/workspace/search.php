@@ -10,14 +10,14 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * Searches a text or a pattern in the text files below a path.
+ * Searches a text or a regular expression in the text files below a path.
  */
 final class Search {
 	/** Maximum size of a file that is searched, in bytes. */
 	private const FILE_BYTES = 4194304;
 	/** Maximum length of the returned part of a line, in bytes. */
 	private const LINE_BYTES = 400;
-	/** Size limit of all returned lines, in bytes. */
+	/** Size limit of all lines that one request returns, in bytes. */
 	private const PAGE_BYTES = 24576;
 
 	public function __construct( private readonly Places $places, private readonly Reading $reading ) {}

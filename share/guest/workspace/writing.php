@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * Writes and deletes below the mounts.
+ * Writes and deletes files below the mounts.
  */
 final class Writing {
 	/** Size limit of all files of one request, in bytes. */
@@ -89,7 +89,7 @@ final class Writing {
 	}
 
 	/**
-	 * Checks one change and reads its bytes without changing any file.
+	 * Checks one change and reads its bytes from the request, without changing any file.
 	 *
 	 * @param array<string,mixed> $change One element of `changes`.
 	 * @param resource            $input  Stream positioned at the bytes of the change.
@@ -180,7 +180,7 @@ final class Writing {
 	}
 
 	/**
-	 * Carries out one change.
+	 * Carries out one change: puts the new content in place, or deletes the file.
 	 *
 	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      Change to carry
 	 *   out.
@@ -216,7 +216,7 @@ final class Writing {
 	}
 
 	/**
-	 * Refuses to delete a directory that contains a git repository.
+	 * Fails when a directory that would be deleted contains a git repository.
 	 *
 	 * @param string $directory Path on the file system.
 	 * @param mixed  $path      Path as the caller gave it.

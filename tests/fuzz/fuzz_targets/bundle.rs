@@ -1,9 +1,9 @@
-//! Bundle directories that somebody bent: manifest, documents, files, links.
+//! Verification of tampered artifact bundles: changed manifest, documents, files and links.
 //!
-//! The input is a list of changes to a bundle this host signed. Whatever was done, the
-//! verifier answers, and answers the same twice; a link is never valid; a bundle that says
-//! something else than the signed one is never both valid and signed by this host, even
-//! when every hash was made to fit again.
+//! The input is a list of changes to a bundle that this host signed. After any changes, two
+//! verifications give the same result, and a bundle with a link is never valid. A bundle whose
+//! signed content differs is never both valid and signed by this host, even when the input
+//! recomputes every hash.
 #![no_main]
 
 #[path = "../../../ext/crates/artifacts/tests/bundles/mod.rs"]
@@ -27,7 +27,7 @@ use wp_codebox_artifacts::{
 const MANIFEST: &str = "manifest.json";
 const ATTESTATION: &str = "files/attestation.dsse.json";
 
-/// What lies at a path of the bundle.
+/// One entry of a bundle directory: a file, or a link that the fuzzer put there.
 #[derive(Clone, PartialEq)]
 enum Member {
     File(Vec<u8>),
@@ -37,7 +37,7 @@ enum Member {
 
 type Members = BTreeMap<String, Member>;
 
-/// The signed bundle, and the directory the bent one is put into.
+/// The original signed bundle, and the directory in which the tampered copy is verified.
 struct World {
     signed: Members,
     options: VerifyOptions,
@@ -96,7 +96,7 @@ impl World {
             on_disk: Members::new(),
             _state: host,
         };
-        // The control: as it was signed, it is valid.
+        // Control: the unchanged bundle is valid and signed by this host.
         let (valid, status) = world.judge(&signed);
         assert!(valid && status == SignatureStatus::SignedByThisHost);
         world
@@ -164,7 +164,7 @@ fn collect(root: &Path, directory: &Path, members: &mut Members) {
     }
 }
 
-/// Takes pieces off the input; an input that is used up gives zeros and empty ones.
+/// Reader of the fuzzer's input. At the end it returns zeros and empty pieces.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -180,7 +180,7 @@ impl<'a> Input<'a> {
         usize::from(self.byte()) | usize::from(self.byte()) << 8
     }
 
-    /// Up to the next 0xff, which no UTF-8 text holds.
+    /// The bytes up to the next 0xff, a byte that never occurs in UTF-8.
     fn piece(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|b| *b == 0xff);
         let (piece, rest) = match end {
@@ -191,7 +191,7 @@ impl<'a> Input<'a> {
         piece
     }
 
-    /// A path that stays below the bundle.
+    /// The next piece as a path relative to the bundle, without empty, `.` or `..` components.
     fn path(&mut self) -> Option<String> {
         let text = std::str::from_utf8(self.piece()).ok()?;
         let fine = text.len() < 200
@@ -274,7 +274,8 @@ fn bend(members: &mut Members, input: &mut Input<'_>) -> Option<()> {
     Some(())
 }
 
-/// Makes hashes fit again, as somebody without the key could.
+/// Recomputes the manifest's hashes, as an attacker without the signing key could. The bits of
+/// `how` select further parts: listed files, bundle id and content digest.
 fn seal(members: &mut Members, how: u8) -> Option<()> {
     let bytes_of = |members: &Members, name: &str| match members.get(name) {
         Some(Member::File(bytes)) => Some(bytes.clone()),
@@ -286,7 +287,7 @@ fn seal(members: &mut Members, how: u8) -> Option<()> {
     };
     let mut manifest: Value = serde_json::from_slice(&bytes_of(members, MANIFEST)?).ok()?;
     if how & 2 != 0 {
-        // Every file that is there is listed.
+        // Adds a row for each file that the manifest does not list.
         let listed: Vec<String> = manifest["files"]
             .as_array()?
             .iter()
@@ -361,8 +362,9 @@ fn seal(members: &mut Members, how: u8) -> Option<()> {
     Some(())
 }
 
-/// What the signature is about: every file's bytes, and what the manifest says. The spelling
-/// of the manifest and of the envelope is not; an approval binds the manifest's own hash.
+/// The content that the signature covers: the bytes of every file, and the parsed manifest. It
+/// covers neither the JSON formatting of the manifest nor the envelope of the signature. An
+/// approval is bound to the hash of the manifest, and so to its formatting.
 fn meaning(members: &Members) -> (Members, Value) {
     let mut files = members.clone();
     files.remove(ATTESTATION);

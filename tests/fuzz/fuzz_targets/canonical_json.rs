@@ -1,8 +1,8 @@
-//! Strict JSON and its canonical text.
+//! The strict JSON parser and the canonical JSON text.
 //!
-//! What the strict reader takes, serde must take with the same meaning; the canonical
-//! text must be its own canonical text, and both ways of treating large values must agree
-//! where nothing is dropped.
+//! A document that both the strict parser and serde accept must have the same canonical text
+//! from both. Canonicalizing a canonical text must not change it. The two modes for values over
+//! a limit, `Drop` and `Refuse`, must agree on documents without such a value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +23,8 @@ fuzz_target!(|data: &[u8]| {
     }
     // serde refuses lone surrogates and stops at 128 levels; the strict reader does neither.
     if let Ok(other) = serde_json::from_slice::<serde_json::Value>(data) {
-        // By their text: `-0` is the integer 0 here and a double there, and prints as 0 in both.
+        // Compared as text: `-0` is the integer 0 for one parser and a double for the other, and
+        // prints as 0 for both.
         for taken in [&value.to_value(), &other] {
             assert_eq!(
                 canonical_value(taken, OverLimit::Drop).expect("dropping never refuses"),

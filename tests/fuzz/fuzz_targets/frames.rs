@@ -1,7 +1,7 @@
-//! Frames as a caller sends them to the runner.
+//! The reader of frames (newline-delimited JSON) that a caller sends to the runner.
 //!
-//! Whatever arrives, in whatever pieces, reading ends, and a frame that was taken is
-//! written and read back as itself.
+//! Reading any bytes ends, however they are split, and each frame that the reader accepts is
+//! unchanged after it is written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +13,8 @@ fuzz_target!(|data: &[u8]| {
     let Some((&cut, data)) = data.split_first() else {
         return;
     };
-    // Part was read ahead by another reader, the rest comes through the socket; 16 KiB fit its buffer.
+    // An earlier reader has buffered the first part; the rest arrives through the socket, whose
+    // buffer holds 16 KiB.
     let (ahead, rest) = data.split_at(data.len() * usize::from(cut) / 255);
     let Ok((mut caller, runner)) = UnixStream::pair() else {
         return;

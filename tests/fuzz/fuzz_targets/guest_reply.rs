@@ -1,7 +1,7 @@
-//! Packets of a hostile guest on the channel.
+//! Packets that a hostile guest sends to the supervisor over its seqpacket channel.
 //!
-//! Each packet gives one message or is garbage, its descriptors are closed or owned, and
-//! nothing a packet holds keeps the next one from being read.
+//! Each packet is one message or malformed. Its descriptors are closed or owned by the receiver,
+//! and no packet prevents the next one from being read.
 #![no_main]
 
 #[allow(dead_code)]
@@ -16,7 +16,7 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use wp_codebox_contracts::GuestReply;
 
-/// Most packets of one input; the socket's buffer holds them without a reader.
+/// Maximum number of packets of one input: they fit into the socket's buffer without a reader.
 const PACKETS: usize = 8;
 
 fuzz_target!(|data: &[u8]| {
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut sent = 0;
     for packet in data.split(|byte| *byte == b'\n').take(PACKETS) {
-        // The first byte says how many descriptors travel beside the rest.
+        // The first byte is the number of descriptors to send with the packet, modulo 8.
         let Some((&count, body)) = packet.split_first().filter(|(_, body)| !body.is_empty()) else {
             continue;
         };

@@ -1,6 +1,7 @@
-//! Launch plans as the launcher reads them.
+//! The launcher's parser of launch plans (the description of a guest's mounts and programs).
 //!
-//! An accepted plan keeps the rules that nothing after the check looks at again.
+//! An accepted plan satisfies the rules that the launcher does not check again later, e.g. that
+//! no mount covers the root.
 #![no_main]
 
 #[allow(dead_code)]

@@ -1,4 +1,4 @@
-//! Patches of unknown origin: reading and filtering.
+//! The parser and the filter of patches of unknown origin.
 //!
 //! Parses any bytes as a patch and filters the result by approvals. Asserts that blocks are in
 //! order with only blank lines between them, that the filtered patch parses to the approved blocks
@@ -28,7 +28,7 @@ fn shape(block: &Block) -> Shape {
     (old_name, new_name, old_mode, new_mode)
 }
 
-/// An entry that says of a name what its blocks say.
+/// The entry of changed-files for a file name, with the modes that the name's patch blocks have.
 fn entry(name: &[u8], blocks: &[&Block]) -> ChangedFile {
     type Side = fn(&Block) -> (&Option<Vec<u8>>, &Option<String>);
     let mode = |side: Side| {

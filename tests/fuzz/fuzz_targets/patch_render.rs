@@ -1,8 +1,8 @@
-//! Changes of a guest: rendered, read, filtered and applied.
+//! Patches rendered from a guest's changes, then parsed, filtered and applied.
 //!
-//! A rendered patch is UTF-8, reads as one block a change, filters to itself, and its text
-//! hunks, applied by the few lines below that share no code with the renderer, turn the
-//! text before into the text after.
+//! A rendered patch is UTF-8, parses to one block per change, and is unchanged by a filter that
+//! approves everything. `apply` below, which shares no code with the renderer, turns the old text
+//! of a file into the new text with the patch's hunks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +13,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::GuestPath;
 
-/// Takes pieces off the input; an input that is used up gives empty ones.
+/// Reader of the fuzzer's input. At the end it returns zeros and empty pieces.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -25,7 +25,7 @@ impl<'a> Input<'a> {
         *first
     }
 
-    /// Up to the next 0xff.
+    /// The bytes up to the next 0xff.
     fn piece(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|b| *b == 0xff);
         let (piece, rest) = match end {
@@ -54,7 +54,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What capture promises of a path: relative, no empty, `.`, `..` or `.git` component, no NUL.
+/// Whether capture could report this path: relative, no empty, `.`, `..` or `.git` component,
+/// no NUL byte.
 fn is_path(path: &[u8]) -> bool {
     !path.contains(&0)
         && path
@@ -90,7 +91,7 @@ fn changes(mut input: Input<'_>) -> MountChanges {
     }
 }
 
-/// Applies the hunks of one block.
+/// Applies the hunks of one file's patch block to the old content; returns the new content.
 fn apply(block: &[u8], before: &[u8]) -> Vec<u8> {
     let old: Vec<&[u8]> = before.split_inclusive(|b| *b == b'\n').collect();
     let mut out: Vec<u8> = Vec::new();

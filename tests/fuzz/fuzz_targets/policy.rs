@@ -1,6 +1,7 @@
-//! Runtime policies as a site sends them.
+//! The parser of runtime policies, which a site sends with a run.
 //!
-//! An accepted policy reads back as itself, a refused one says why, and both answers agree.
+//! An accepted policy is unchanged after it is written and parsed again. A refused policy gives a
+//! reason. `validate` and `parse` agree whether a policy is accepted.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

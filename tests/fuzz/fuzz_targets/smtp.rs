@@ -1,8 +1,8 @@
-//! What a guest says to the mail capture, and the messages it sends.
+//! The SMTP server that captures a guest's mail, and the captured messages.
 //!
-//! Whatever arrives, in whatever pieces, gives the same replies and the same messages; replies
-//! are lines of SMTP that repeat nothing of the guest; messages keep their bounds; and what is
-//! shown of them is bounded too.
+//! The same bytes give the same replies and the same messages, however they are split. Replies
+//! are lines of SMTP that repeat no bytes of the guest. Captured messages, and the subject and
+//! links that are displayed of them, stay within their limits.
 #![no_main]
 
 #[allow(dead_code)]
@@ -15,7 +15,7 @@ mod message;
 use conversation::{Bounds, Conversation, Next, Received};
 use libfuzzer_sys::fuzz_target;
 
-/// Small, so that inputs reach them.
+/// Size limits of a message in bytes, so small that short inputs exceed them.
 const BOUNDS: Bounds = Bounds {
     message: 1024,
     stored: 512,

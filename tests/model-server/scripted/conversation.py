@@ -14,7 +14,7 @@ class Call:
     arguments: str
 
     def read(self):
-        """The arguments as a value, `None` when they are not JSON."""
+        """Returns the arguments as a value, None when they are not JSON."""
         try:
             return json.loads(self.arguments)
         except ValueError:
@@ -23,7 +23,7 @@ class Call:
 
 @dataclasses.dataclass
 class Message:
-    """`role` is user, assistant or tool. `failed` is set only by protocols that have such a flag."""
+    """One message of a request. `role` is user, assistant or tool. `failed`: the tool failed; only some protocols have this flag."""
 
     role: str
     text: str = ""
@@ -44,12 +44,12 @@ class Message:
 
 @dataclasses.dataclass
 class Asked:
-    """One request."""
+    """One model request, independent of its protocol."""
 
     model: str
     system: str
     messages: list
-    #: Name on the wire → JSON Schema of the arguments.
+    #: JSON Schema of the arguments, by tool name as sent in the request.
     tools: dict
     stream: bool
     #: The request document as received.
@@ -57,7 +57,7 @@ class Asked:
 
     @property
     def last(self):
-        """The texts of everything after the model's last message: tool results, or the task."""
+        """Text of all messages after the model's last message: the tool results, or at first the task."""
         texts = []
         for message in reversed(self.messages):
             if message.role == "assistant":
@@ -70,7 +70,7 @@ class Asked:
         return "\n".join([self.system] + [message.text for message in self.messages])
 
     def tool(self, wanted):
-        """The offered name of a tool: ids like `workspace.read` are spelled differently on the wire."""
+        """Returns the name under which the request offers a tool, or None. Requests spell ids like `workspace.read` differently."""
         plain = normal(wanted)
         return next((name for name in self.tools if name == wanted or normal(name) == plain), None)
 
@@ -94,7 +94,7 @@ class Asked:
 
 @dataclasses.dataclass
 class Answer:
-    """One response. `stop` is end, tools, length or filtered."""
+    """One model response. `stop`, the reason why it ends, is end, tools, length or filtered."""
 
     text: str
     calls: list

@@ -17,7 +17,7 @@ from .script import Mismatch, Script, Session, answer, expect
 LONGEST = 32 << 20
 #: Maximum of concurrent requests; further ones get status 503.
 AT_ONCE = 24
-#: Longest time that faults without response keep a connection open, in seconds.
+#: Maximum time in seconds for which a fault that sends no response keeps its connection open.
 SILENCE = 120
 SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "cookie")
 
@@ -27,8 +27,8 @@ def digest(text):
 
 
 class Server:
-    """Plays scripts on 127.0.0.1. `scripts` maps names to scripts; a session is a path in front of the protocol's own:
-    `/<script>/<anything>/v1/chat/completions`. With one script under the empty name, any path is a session of it."""
+    """A model API on 127.0.0.1 that answers from scripts. `scripts` maps names to scripts. The start of the URL path selects script
+    and session: `/<script>/<session>/v1/chat/completions`. A script with the empty name gets the requests of any path."""
 
     def __init__(self, scripts=None, key=None, log=None, port=0):
         self.scripts = {name: script if isinstance(script, Script) else Script(script) for name, script in (scripts or {}).items()}
@@ -247,7 +247,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pause = step.get("pace", {}).get("milliseconds", 0) / 1000
         self.begin_stream(step.get("headers"))
         size = step.get("pace", {}).get("bytes")
-        if size:  # events and characters come in parts
+        if size:  # splits even single events and characters across writes
             joined = b"".join(events)
             events = [joined[start:start + size] for start in range(0, len(joined), size)]
         for event in events:
@@ -280,7 +280,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(block)
 
     def silence(self):
-        """Waits until the client disconnects, the server stops, or the time limit passes."""
+        """Sends nothing until the client disconnects, the server stops, or SILENCE seconds have passed."""
         end = time.monotonic() + SILENCE
         self.connection.settimeout(0.1)
         while time.monotonic() < end and not self.owner.stopping.is_set():

@@ -23,15 +23,15 @@ FAULTS = {"status", "malformed", "error-event", "never", "stall", "oversized", "
 
 
 class ScriptError(Exception):
-    """A script that cannot be played."""
+    """Raised for an invalid script."""
 
 
 class Mismatch(Exception):
-    """The request differs from the step's expectation."""
+    """Raised when a model request differs from what the script's step expects."""
 
 
 def load(path):
-    """A script from a `.json` file, or from a `.py` file that defines SCRIPT."""
+    """Returns the script in a `.json` file, or in a `.py` file that defines SCRIPT."""
     if path.endswith(".py"):
         spec = importlib.util.spec_from_file_location("script_" + normal(path), path)
         module = importlib.util.module_from_spec(spec)
@@ -42,7 +42,7 @@ def load(path):
 
 
 class Script:
-    """A validated script. Steps that are functions of the request are evaluated when they are played."""
+    """A script with its steps checked. A step that is a function is called with its request, and its result is checked then."""
 
     def __init__(self, given):
         whole = {"turns": given} if isinstance(given, list) else dict(given)
@@ -76,7 +76,7 @@ class Session:
         self.lock = threading.Lock()
 
     def next(self, asked):
-        """The step for a request, and its number."""
+        """Returns number and content of the script's next step, which answers this request."""
         with self.lock:
             at = self.at
             self.at += 1
@@ -121,7 +121,7 @@ def listed(value):
 
 
 def answer(step, asked, number, key):
-    """The answer of a step."""
+    """Returns the model response that a step describes."""
     calls = []
     for place, call in enumerate(step.get("calls", [])):
         wanted = call["tool"]
@@ -169,7 +169,7 @@ def line_number(pattern, text):
 
 
 def scripts_of(path):
-    """Name → script of a directory; one script under the empty name of a file."""
+    """Returns the scripts of a directory by file name without extension, or the script of a file under the empty name."""
     if os.path.isfile(path):
         return {"": load(path)}
     return {os.path.splitext(name)[0]: load(os.path.join(path, name)) for name in sorted(os.listdir(path)) if name.endswith((".json", ".py"))}

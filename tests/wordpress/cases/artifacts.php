@@ -1,6 +1,6 @@
 <?php
 /**
- * list, get, inspect and discard through abilities.
+ * Abilities that list, get, inspect and discard artifact bundles.
  */
 
 declare(strict_types=1);

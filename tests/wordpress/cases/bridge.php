@@ -1,6 +1,6 @@
 <?php
 /**
- * The built-in bridge: its policy, allowed addresses, sent requests and returned responses.
+ * The bridge with which the plugin itself sends connector requests to providers: policy, allowed addresses, requests, responses.
  */
 
 declare(strict_types=1);
@@ -22,7 +22,7 @@ return static function ( Harness $t ): void {
 		],
 		'test-provider'
 	);
-	/** Returns the code of the failure, or the answer. */
+	/** Calls the body; returns the error code of its failure, or its result. */
 	$code = static function ( callable $body ): mixed {
 		try {
 			return $body();
@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 			return str_replace( 'wp_codebox_browser_provider_bridge_', '', $failure->error_code );
 		}
 	};
-	/** Sends one request through ability, filter and bridge. */
+	/** Sends one connector request under this policy, from the ability through the filter to the bridge. */
 	$send = static function ( mixed $policy, array $request, array $more = [] ) use ( $t, $key ): mixed {
 		$t->as( 'administrator' );
 		$resolvers = static fn(): array => [
@@ -65,7 +65,7 @@ return static function ( Harness $t ): void {
 			'credential' => 'TEST_AI_KEY',
 		],
 	];
-	/** Returns the request as the provider received it. */
+	/** Returns the HTTP request that the provider received; the provider returns it as its response. */
 	$sent = static function ( mixed $answer ) use ( $t ): array {
 		$t->same( [ true, 200 ], [ $t->ok( $answer )['success'], $answer['response']['http']['status'] ], (string) json_encode( $answer ) );
 		return json_decode( $answer['response']['http']['body'], true );

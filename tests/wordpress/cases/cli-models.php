@@ -12,7 +12,7 @@ return static function ( Harness $t ): void {
 	$log = getenv( 'TEST_WORK' ) . '/request.json';
 	$key = 'sk-cli-VALUE-' . bin2hex( random_bytes( 6 ) );
 	delete_site_option( Settings::PROVIDERS );
-	/** Runs the command; returns exit status, STDOUT, STDERR and the request to the extension. */
+	/** Runs `run-agent-task`; returns exit status, STDOUT, STDERR and the request that it sent to the extension. */
 	$run = static function ( array $arguments, array $environment = [] ) use ( $t, $log ): array {
 		copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', WP_PLUGIN_DIR . '/sample/sample.php' );
 		is_file( $log ) && unlink( $log );

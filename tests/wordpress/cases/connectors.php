@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 		'inherit'   => [ 'connectors' => [ 'test-ai' ] ],
 		'request'   => [ 'max_tokens' => 7 ],
 	];
-	/** Runs a test with this connector and these handlers, as an administrator. */
+	/** Calls the body as an administrator while this connector and these request handlers are registered. */
 	$with   = static function ( array|Closure|null $spec, array $handlers, callable $body ) use ( $t ): mixed {
 		$t->as( 'administrator' );
 		$resolvers = static fn( array $all ): array => null === $spec ? $all : [ 'test-ai' => $spec ] + $all;

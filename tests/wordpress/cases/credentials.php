@@ -27,7 +27,7 @@ return static function ( Harness $t ): void {
 		WP_Connector_Registry::get_instance()->register( 'acme', [ 'name' => 'Acme', 'description' => 'x', 'type' => 'ai_provider', 'plugin' => [ 'is_active' => '__return_true' ], 'authentication' => [ 'method' => 'api_key', 'setting_name' => 'connectors_ai_acme_api_key', 'constant_name' => 'ACME_CONSTANT_KEY', 'env_var_name' => 'ACME_API_KEY' ] ] );
 	}
 	update_site_option( Settings::PROVIDERS, [ 'acme' => [ 'api' => 'openai-chat', 'base_url' => 'https://acme.example/v1', 'connector' => 'acme' ] ] );
-	/** Runs a task; returns its answer and the request to the extension, null when none was sent. */
+	/** Runs a task; returns the ability's result and the request that the plugin sent to the extension (null: none). */
 	$run = static function ( array $input ) use ( $t, $log ): array {
 		$t->made( 'nothing' );
 		is_file( $log ) && unlink( $log );
@@ -36,7 +36,7 @@ return static function ( Harness $t ): void {
 		putenv( 'WP_CODEBOX_FAKE_REQUEST_LOG' );
 		return [ $answer, is_file( $log ) ? json_decode( (string) file_get_contents( $log ), true ) : null ];
 	};
-	/** Returns source and value of the model key. */
+	/** Returns source and value of the model key, from the request that the run sent to the extension. */
 	$found = static function ( array $got ): array {
 		$name = $got[1]['model']['secret'] ?? '';
 		return [ $got[1]['provenance']['model']['credential']['source'] ?? null, array_column( $got[1]['secrets'] ?? [], 'value', 'env' )[ $name ] ?? null ];

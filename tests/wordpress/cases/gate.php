@@ -1,6 +1,6 @@
 <?php
 /**
- * The plugin without the extension: no fatal error, and every message names the fix.
+ * The plugin without the native extension: no fatal error, and every message names the fix.
  */
 
 declare(strict_types=1);

@@ -1,6 +1,6 @@
 <?php
 /**
- * run-agent-task-batch and run-agent-task-fanout.
+ * Abilities that run several tasks: run-agent-task-batch and run-agent-task-fanout.
  */
 
 declare(strict_types=1);

@@ -17,7 +17,7 @@ return static function ( Harness $t ): void {
 		}
 		delete_option( 'connectors_ai_openai_api_key' );
 	};
-	/** Runs a task; returns its answer and the request to the extension, null when none was sent. */
+	/** Runs a task; returns the ability's result and the request that the plugin sent to the extension (null: none). */
 	$run = static function ( array $input ) use ( $t, $log ): array {
 		is_file( $log ) && unlink( $log );
 		putenv( "WP_CODEBOX_FAKE_REQUEST_LOG=$log" );

@@ -13,7 +13,7 @@ use WPCodebox\Tests\Harness;
 return static function ( Harness $t ): void {
 	require_once ABSPATH . 'wp-admin/includes/plugin.php';
 	$screen = new AdminScreen( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php', new Capabilities() );
-	// Returns the capability of the registered page, or null without a page.
+	// Returns the capability that the registered admin page requires, or null when no page is registered.
 	$page   = static function () use ( $screen ): ?string {
 		$GLOBALS['submenu'] = [];
 		$screen->add();
@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 		}
 		return null;
 	};
-	// Runs a body with a filter.
+	// Calls the body while the filter is added to the hook.
 	$with   = static function ( string $hook, callable $filter, callable $body ): mixed {
 		add_filter( $hook, $filter, 10, 3 );
 		try {

@@ -34,7 +34,7 @@ return static function ( Harness $t ): void {
 			delete_site_option( $option );
 		}
 	};
-	/** Stores a value; returns the stored value and the messages. */
+	/** Saves a value for a setting; returns the value as stored and the messages of the settings page. */
 	$store = static function ( string $option, mixed $value ): array {
 		global $wp_settings_errors;
 		$wp_settings_errors = [];
@@ -161,7 +161,7 @@ return static function ( Harness $t ): void {
 			$t->same( $host, $settings->host_max_runs() );
 			$t->same( $host, $settings->max_runs() );
 			global $wpdb;
-			// Bypasses the rules, like a database import.
+			// Sets a value without the setting's validation, like a database import.
 			add_filter( 'pre_site_option_wp_codebox_max_runs', static fn(): int => 999 );
 			$t->same( $host ?? 999, $settings->max_runs() );
 			remove_all_filters( 'pre_site_option_wp_codebox_max_runs' );
@@ -306,6 +306,9 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$store( Settings::AGENTS, [ 'evil' => [ 'command' => 'x "><script>alert(1)</script>"', 'success_codes' => [ 0 ] ] ] );
 			$store( Settings::INSTRUCTIONS, 'Be brief.</textarea><script>alert(2)</script>' );
+			// As another plugin may store it: WordPress does not validate what it did not receive from the form.
+			remove_all_filters( 'sanitize_option_' . Settings::COMPONENT_CONTRACTS );
+			$store( Settings::COMPONENT_CONTRACTS, [ [ 'slug' => 'evil', 'path' => '</textarea><script>alert(3)</script>' ] ] );
 			$store( Settings::LIMITS, [ 'ceilings' => [ 'wall_clock_ms' => 90500 ] ] );
 			$page = new SettingsPage( new SettingsForm( $settings, $gate ), $rules );
 			$page->add_page();
@@ -321,6 +324,7 @@ return static function ( Harness $t ): void {
 			$html = (string) ob_get_clean();
 			$t->true( ! str_contains( $html, '<script' ), 'a command line is not escaped in its attribute, or the instructions in their text field' );
 			$t->contains( 'Be brief.&lt;/textarea&gt;&lt;script&gt;', $html );
+			$t->contains( '&lt;/textarea&gt;&lt;script&gt;alert(3)', $html );
 			$document = new DOMDocument();
 			libxml_use_internal_errors( true );
 			$document->loadHTML( '<?xml encoding="utf-8"?>' . $html );

@@ -11,7 +11,7 @@ return static function ( Harness $t ): void {
 	$file  = '/wordpress/wp-content/plugins/sample/sample.php';
 	$text  = static fn(): string => (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' );
 	$stage = static fn( array $made, array $input = [] ): mixed => $t->ability( 'stage-artifact-apply', $input + [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $file ] ] );
-	// Runs a body with the example store of pending actions and the example adapter.
+	// Calls the body while the site has the example store of pending actions and the example adapter.
 	$with  = static fn( callable $body ): mixed => $t->hosts( [ 'host-plugin', 'host-pending-actions' ], static fn(): mixed => $body( new WPCodeboxPendingActions\Pending_Actions() ) );
 
 	$t->test(

@@ -1,6 +1,6 @@
 <?php
 /**
- * Scopes of application passwords: authorization, validation and the settings page.
+ * Scopes granted to application passwords (which requests a password may make): authorization, validation, settings page.
  */
 
 declare(strict_types=1);
@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 	};
 	/** Creates an application password and returns its id. */
 	$password = static fn( int $user, string $name = 'x' ): string => WP_Application_Passwords::create_new_application_password( $user, [ 'name' => $name . ' ' . wp_rand() ] )[1]['uuid'];
-	/** Decides as if core had authenticated the request with this password. */
+	/** Returns the decision about a request that core authenticated with this application password. */
 	$decide   = static function ( int $current, ?string $uuid, Scope $scope = Scope::RequestConnector, mixed $claimed = null ) use ( $callers ): array {
 		$GLOBALS['wp_rest_application_password_uuid'] = $uuid;
 		wp_set_current_user( $current );
@@ -41,7 +41,7 @@ return static function ( Harness $t ): void {
 			$GLOBALS['wp_rest_application_password_uuid'] = null;
 		}
 	};
-	/** Enables application passwords for a test and removes its grants afterwards. */
+	/** Enables application passwords for a test and removes the scopes that it granted afterwards. */
 	$clean    = static function ( callable $body ): Closure {
 		return static function () use ( $body ): void {
 			global $wp_settings_errors;
@@ -64,7 +64,7 @@ return static function ( Harness $t ): void {
 			foreach ( Scope::cases() as $scope ) {
 				$uuids[ $scope->value ] = $password( $one );
 			}
-			// Bypasses the rules, like data of an older version.
+			// Stores grants without validation, like data of an older version.
 			$old = array_combine( $uuids, array_map( static fn( string $scope ): array => [ $scope ], array_keys( $uuids ) ) );
 			$t->filtered(
 				'pre_site_option_' . Settings::TRUSTED_CALLERS,
@@ -80,7 +80,7 @@ return static function ( Harness $t ): void {
 				}
 			);
 			update_site_option( Settings::TRUSTED_CALLERS, [ $uuids['browser-connector:request'] => [ 'browser-connector:request' ] ] );
-			// Bypasses the rules, like a database import.
+			// Stores invalid grants without validation, like a database import.
 			$bad = array_fill_keys( array_values( $uuids ), [] );
 			foreach ( [ [ 'everything' ], [ '*' ], 'browser-connector:request', [ [ 'browser-connector:request' ] ], [ 'browser-connector:request ' ], true, null ] as $scopes ) {
 				add_filter( 'pre_site_option_' . Settings::TRUSTED_CALLERS, $given = static fn(): array => array_fill_keys( array_keys( $bad ), $scopes ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Units that need no extension.
+ * Unit tests of classes that work without the native extension.
  */
 
 declare(strict_types=1);

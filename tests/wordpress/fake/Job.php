@@ -55,7 +55,7 @@ final class Job {
 		rename( $this->directory . '/result.tmp', $this->directory . '/result.json' );
 	}
 
-	/** Whether the caller cancelled the run, or ended without detaching it. */
+	/** Whether the caller has cancelled the run, or has ended without detaching the run. */
 	private function cancelled(): bool {
 		clearstatcache();
 		if ( is_file( $this->directory . '/cancel' ) ) {

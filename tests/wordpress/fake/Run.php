@@ -192,7 +192,7 @@ final class Run {
 		return null;
 	}
 
-	/** Answers tool requests of the agent with the parent tools. */
+	/** Answers the agent's calls of parent tools (abilities of this site) with the handler. */
 	private function answer( ?callable $handler ): void {
 		foreach ( glob( $this->directory . '/ask-*.json' ) ?: [] as $file ) {
 			$reply = str_replace( '/ask-', '/reply-', $file );

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::Stop;
 
-/// One message of the conversation.
+/// One message of the conversation between the agent loop and the model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// Text from the task or from the loop itself.
+    /// Text that the agent loop sends: the task, a warning or a question.
     User(String),
     /// Response of the model.
     Assistant {
         /// Text of the response.
         text: String,
-        /// Tool calls that the model requests.
+        /// Tool calls that the response requests.
         calls: Vec<ToolCall>,
     },
     /// Result of a tool call.
@@ -23,36 +23,37 @@ pub enum Message {
         call_id: String,
         /// Result text for the model.
         text: String,
-        /// Outcome of the call.
+        /// Whether the tool call succeeded, failed or was denied.
         status: ToolStatus,
     },
 }
 
-/// Tool description for the model.
+/// Tool that the agent loop offers to the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// Id, e.g. `workspace.read`.
+    /// Id of the tool in this product, e.g. `workspace.read`.
     pub id: String,
-    /// Name in the provider's protocol: letters, digits and `_`, at most 64 characters.
+    /// Name of the tool in the provider's protocol: letters, digits and `_`, at most 64 characters.
     pub name: String,
-    /// Description for the model.
+    /// What the tool does, as the model reads it.
     pub description: String,
-    /// JSON Schema of the arguments; its type is object.
+    /// JSON Schema of the tool's arguments; its type is object.
     pub parameters: Value,
 }
 
-/// Tool call that the model requests.
+/// Call of a tool, requested by the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// Provider's id of the call; generated when the provider sends none.
+    /// Provider's id of the tool call; the client generates one when the provider sends none.
     pub id: String,
-    /// Tool name in the provider's protocol.
+    /// Name of the called tool in the provider's protocol.
     pub name: String,
-    /// Parsed arguments, or the parse error. A parse error fails this call only, never the run.
+    /// Parsed arguments of the tool call, or the parse error. A parse error fails this call only,
+    /// never the run.
     pub arguments: Result<Map<String, Value>, String>,
 }
 
-/// One request to the model.
+/// One request to the model; a turn is this request with its response.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnRequest<'a> {
     /// System prompt.
@@ -61,20 +62,20 @@ pub struct TurnRequest<'a> {
     pub messages: &'a [Message],
     /// Tools offered to the model.
     pub tools: &'a [ToolSpec],
-    /// Limit of the response, in tokens.
+    /// Maximum length of the response, in tokens.
     pub max_output_tokens: u64,
     /// Deadline for the whole turn, including retries.
     pub deadline: Instant,
 }
 
-/// Token counts of one response.
+/// Token counts of one response of the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenUsage {
-    /// Input tokens.
+    /// Number of tokens that the provider read from the request.
     pub input: u64,
-    /// Part of `input` that the provider read from its cache.
+    /// Number of tokens in `input` that the provider read from its prompt cache.
     pub cached_input: u64,
-    /// Output tokens.
+    /// Number of tokens that the model generated.
     pub output: u64,
 }
 
@@ -83,7 +84,7 @@ pub struct TokenUsage {
 pub enum StopReason {
     /// The response is complete.
     End,
-    /// The model waits for tool results.
+    /// The model waits for the results of the tool calls that it requested.
     Tools,
     /// The response reached its token limit.
     Length,
@@ -94,22 +95,22 @@ pub enum StopReason {
 /// One response of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// Text beside the tool calls.
+    /// Text of the response; a response may contain text and tool calls.
     pub text: String,
-    /// Requested tool calls, in order.
+    /// Tool calls that the response requests, in the model's order.
     pub calls: Vec<ToolCall>,
-    /// Reason why the response ended.
+    /// Reason why the model stopped generating.
     pub stop: StopReason,
-    /// Token counts of the provider; `None` when it sends none.
+    /// Token counts that the provider reports; `None` when it reports none.
     pub usage: Option<TokenUsage>,
     /// Name of the responding model, as the provider reports it.
     pub model: String,
 }
 
-/// A language model.
+/// A language model that the agent loop sends requests to.
 pub trait Model {
-    /// Sends one request and returns the response. Passes text to `on_text` as it arrives.
-    /// Temporary failures have been retried already when this returns an error.
+    /// Sends one request and returns the response. Calls `on_text` with each piece of the
+    /// response's text as it arrives. Retries temporary failures itself, so an error is final.
     fn turn(
         &mut self,
         request: TurnRequest<'_>,
@@ -123,20 +124,20 @@ pub enum ModelError {
     /// Connecting failed, the response ended early, or retries were used up.
     #[error("the model's provider sent no usable response: {why}")]
     Unavailable {
-        /// Last failure.
+        /// Description of the last failure.
         why: String,
-        /// Number of requests sent.
+        /// Number of requests sent, retries included.
         attempts: u32,
     },
     /// The response violates the protocol.
     #[error("the response of the model's provider violates {protocol}: {why}")]
     Malformed {
-        /// Expected protocol.
+        /// Name of the protocol that the provider should follow.
         protocol: &'static str,
-        /// Violation of the protocol.
+        /// How the response violates the protocol.
         why: String,
     },
-    /// The provider rejected the key.
+    /// The provider rejected the API key.
     #[error("the model's provider refused the key (status {status}): check the credentials")]
     Unauthorised {
         /// HTTP status of the response.
@@ -147,13 +148,13 @@ pub enum ModelError {
     Rejected {
         /// HTTP status of the response.
         status: u16,
-        /// Provider's message.
+        /// The provider's error message, shortened to one line.
         why: String,
     },
     /// The conversation exceeds the model's context window. The loop shortens it and retries.
     #[error("the conversation is longer than the model's context window")]
     TooLong,
-    /// The turn's deadline passed.
+    /// The deadline of the turn passed, retries included.
     #[error("the wall clock limit was reached while waiting for the model")]
     Deadline,
     /// The run was cancelled.
@@ -162,7 +163,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Returns the outcome of the run after this error.
+    /// Returns how the run ends because of this error.
     pub fn stop(&self) -> Stop {
         let body = |code| ErrorBody::new(code, self.to_string());
         match self {
@@ -179,7 +180,7 @@ impl ModelError {
     }
 }
 
-/// Outcome of a tool call.
+/// Whether a tool call succeeded, as the model is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
     /// The call succeeded.
@@ -205,34 +206,34 @@ pub enum TaskEnd {
     },
 }
 
-/// Result of a tool call.
+/// Result of a tool call, as the agent loop gets it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolAnswer {
     /// Text for the model, cut to a maximum length.
     pub text: String,
-    /// Outcome of the call.
+    /// Whether the tool call succeeded.
     pub status: ToolStatus,
-    /// Set by the tools that end the task.
+    /// How the task ended; set only by the tools `task.finish` and `task.blocked`.
     pub end: Option<TaskEnd>,
     /// Ids of the guest executions that the call started, e.g. `exec-7`, for the transcript.
     pub executions: Vec<String>,
-    /// Duration of the call.
+    /// How long the tool call took.
     pub duration: Duration,
 }
 
-/// Set of callable tools.
+/// The tools that the model may call, and the code that executes the calls.
 pub trait Toolbox {
-    /// Returns the offered tools; calls of other tools are refused.
+    /// Returns the tools that the loop offers to the model; calls of other tools are refused.
     fn specs(&self) -> &[ToolSpec];
-    /// Executes a call. An error ends the loop: the guest is gone, time is up, or the run's
-    /// journal cannot be written.
+    /// Executes a tool call. An error ends the agent loop: the guest has ended, the run's time is
+    /// up, or the run's journal cannot be written.
     fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, Halt>;
 }
 
-/// Reason why no further call is possible.
+/// Reason why the agent loop must end at once.
 #[derive(Debug, Clone)]
 pub enum Halt {
-    /// Outcome of the run.
+    /// The run ends with this outcome.
     Stop(Stop),
     /// The run's journal cannot be written.
     Failure(ErrorBody),

@@ -10,45 +10,46 @@
 use crate::json::{JsText, Json};
 use wp_codebox_contracts::ErrorCode;
 
-/// Maximum number of object keys in canonical JSON.
+/// Maximum number of keys in one object of canonical JSON.
 pub const MAX_KEYS: usize = 300;
-/// Maximum number of list items in canonical JSON.
+/// Maximum number of items in one list of canonical JSON.
 pub const MAX_ITEMS: usize = 2000;
 /// Deepest level in canonical JSON; the root is level 0.
 pub const MAX_DEPTH: usize = 30;
 
-/// Treatment of a value that exceeds the limits.
+/// What to do with a value that exceeds the limits of canonical JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverLimit {
-    /// Return an error: for documents written here.
+    /// Return an error: for documents that this crate writes, so that nothing is lost unnoticed.
     Refuse,
-    /// Drop the excess like the public system: for verifying bundles of other systems.
+    /// Drop the excess keys, items and levels, as the bundle's writer did: to verify foreign
+    /// bundles.
     Drop,
 }
 
-/// Reason why a value has no canonical form.
+/// Limit of canonical JSON that a value exceeds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CanonicalError {
     /// An object has too many keys.
     #[error("an object has {count} keys, but canonical JSON may have at most {MAX_KEYS}")]
     Keys {
-        /// Number of keys in the object.
+        /// Number of keys in the object that has too many.
         count: usize,
     },
     /// A list has too many items.
     #[error("a list has {count} items, but canonical JSON may have at most {MAX_ITEMS}")]
     Items {
-        /// Number of items in the list.
+        /// Number of items in the list that has too many.
         count: usize,
     },
-    /// A value is nested too deeply.
+    /// A value is nested more than [`MAX_DEPTH`] levels deep.
     #[error("a value is nested deeper than {MAX_DEPTH} levels")]
     Depth,
 }
 
 impl CanonicalError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -57,14 +58,14 @@ impl CanonicalError {
     }
 }
 
-/// Returns the canonical text of a value.
+/// Returns a value as canonical JSON.
 pub fn canonical_json(value: &Json, over: OverLimit) -> Result<String, CanonicalError> {
     let mut out = String::new();
     write_value(value, 0, over, &mut out)?;
     Ok(out)
 }
 
-/// Returns the canonical text of a `serde_json` value.
+/// Returns a `serde_json` value as canonical JSON.
 pub fn canonical_value(
     value: &serde_json::Value,
     over: OverLimit,

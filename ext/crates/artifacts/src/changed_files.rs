@@ -1,7 +1,8 @@
 //! `files/changed-files.json`: one entry per changed path.
 //!
-//! Invariants: `path` consists of the declared target and the relative path. A name that is not
-//! UTF-8 is C-quoted as a whole and marked as quoted. A directory has a mode and no hash.
+//! Invariants: `path` is the guest path of the mount followed by the path in the mount. A name that
+//! is not UTF-8 is quoted like in git as a whole and marked as quoted. A directory has a mode and
+//! no hash.
 
 use crate::capture::{MountChanges, Node};
 use crate::digest::sha256;
@@ -12,19 +13,20 @@ use wp_codebox_contracts::{
     ChangeKind, ChangedFile, ChangedFiles, EntryType, GuestPath, Sha256Hex,
 };
 
-/// Names that a bundle uses for the paths of a mount.
+/// Names of one mount in a bundle, from which the paths of its files are formed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountNames {
-    /// Position of the mount in the plan.
+    /// Position of the mount in the run's list of mounts, from 0.
     pub index: usize,
-    /// Declared target.
+    /// Guest path of the mount, as the request declared it.
     pub target: GuestPath,
     /// Prefix of names in `files/patch.diff`: empty for the only captured mount, otherwise the
     /// target without leading `/`, followed by `/`.
     pub prefix: String,
 }
 
-/// Returns a name as documents contain it, and whether it had to be quoted.
+/// Converts a path to text as documents contain it. Returns true as second value if the path is not
+/// UTF-8 and was therefore quoted.
 pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), false),
@@ -32,7 +34,7 @@ pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
     }
 }
 
-/// Returns the relative path of an entry as bytes.
+/// Returns the path of an entry in its mount as bytes, without quoting.
 pub(crate) fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
     let text = entry.relative_path.as_bytes();
     match entry.path_encoding.as_deref() {
@@ -41,7 +43,8 @@ pub(crate) fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
     }
 }
 
-/// Returns the entries for `files/changed-files.json`, sorted by path bytes.
+/// Returns one entry for `files/changed-files.json` per change of a mount, in the order of the
+/// changes.
 #[must_use]
 pub fn mount_entries(
     names: &MountNames,
@@ -99,7 +102,7 @@ pub fn mount_entries(
         .collect()
 }
 
-/// Returns the path of a mount's patch in a bundle.
+/// Returns the path in the bundle of the patch of one mount.
 pub(crate) fn mount_patch_path(index: usize) -> String {
     format!("files/diffs/mount-{index}.patch")
 }
@@ -116,23 +119,23 @@ fn hash(node: Option<&Node>) -> Option<Sha256Hex> {
     node.and_then(Node::blob).map(sha256)
 }
 
-/// Reason why a changed-files document cannot be used.
+/// Reason why a `changed-files.json` cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangedFilesError {
     /// The document is not strict JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// The document does not have the expected shape.
+    /// The document has a missing or malformed member.
     #[error("changed-files.json is not a wp-codebox/changed-files/v1 document ({field})")]
     Shape {
-        /// Name of the wrong field.
+        /// Name of the missing or malformed member.
         field: String,
     },
 }
 
 impl ChangedFilesError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> wp_codebox_contracts::ErrorCode {
         match self {
@@ -143,8 +146,8 @@ impl ChangedFilesError {
     }
 }
 
-/// Parses `files/changed-files.json` of any bundle. Fields that the public system does not write
-/// are derived.
+/// Parses `files/changed-files.json` of a bundle from any implementation. Members that other
+/// implementations do not write are derived from the rest.
 pub fn read_changed_files(bytes: &[u8]) -> Result<ChangedFiles, ChangedFilesError> {
     let document = Json::parse(bytes)?;
     let shape = |field: &str| ChangedFilesError::Shape {

@@ -1,8 +1,9 @@
-//! The digests of a bundle and their fixed preimages.
+//! The digests of a bundle, and the exact bytes that each covers.
 //!
-//! Every digest is SHA-256 over a prefix line and the given bytes, as in the public system
-//! (docs/decisions/05-bundle-with-canonical-digests.md). The caller chooses the [`OverLimit`] mode
-//! of canonical JSON.
+//! Every digest is SHA-256 over a line that names its kind, followed by the data, as other
+//! implementations of the format compute it (docs/decisions/05-bundle-with-canonical-digests.md).
+//! The caller decides with [`OverLimit`] how values beyond the limits of canonical JSON are
+//! treated.
 
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
 use crate::dirfd::read_pieces;
@@ -13,7 +14,7 @@ use sha2::{Digest, Sha256};
 use std::io::{ErrorKind, Read};
 use wp_codebox_contracts::{ContentDigest, DigestAlgorithm, Sha256Hex};
 
-/// The two members whose bytes identify a bundle written here.
+/// The two files whose bytes give the id of a bundle that this crate writes.
 pub const CONTENT_INPUTS: [&str; 2] = ["files/changed-files.json", "files/patch.diff"];
 /// Maximum size of a bundle document that is read into memory, in bytes.
 pub(crate) const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
@@ -25,7 +26,7 @@ const REFERENCE_PREFIX: &str = "wp-codebox/runtime-reference-manifest/v1\n";
 const REPLAY_PREFIX: &str = "wp-codebox/runtime-replay-reference-index/v1\n";
 const EPISODE_PREFIX: &str = "wp-codebox/runtime-episode-trace/v1\n";
 
-/// Returns the SHA-256 of bytes.
+/// Returns the SHA-256 of a byte string.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> Sha256Hex {
     Sha256Hex::from_bytes(&Sha256::digest(bytes).into())
@@ -55,14 +56,15 @@ pub(crate) fn sha256_of(mut content: impl Read) -> std::io::Result<Sha256Hex> {
     }
 }
 
-/// Returns the digest over a prefix line and the canonical form of a value.
+/// Returns the SHA-256 of a line that names the kind of digest, followed by the value as canonical
+/// JSON.
 fn prefixed(prefix: &str, value: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     let text = canonical_json(value, over)?;
     let hasher = Sha256::new().chain_update(prefix).chain_update(text);
     Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
 }
 
-/// Returns the content digest v1 over paths and their bytes, in order.
+/// Returns the content digest (version 1) over pairs of path and content, in the given order.
 #[must_use]
 pub fn content_digest(inputs: &[(&str, &[u8])]) -> ContentDigest {
     let mut hasher = Sha256::new();
@@ -82,9 +84,9 @@ pub fn content_digest(inputs: &[(&str, &[u8])]) -> ContentDigest {
     }
 }
 
-/// Returns the digest over the file list of a manifest without the files' hashes. The public system
-/// identifies bundles by this digest. This crate only verifies it: bundles written here are
-/// identified by the content digest.
+/// Returns the digest over a manifest's list of files without their hashes. Another public
+/// implementation of the format identifies bundles by this digest. This crate only verifies it,
+/// because it identifies its own bundles by the content digest.
 pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     const KEPT: [&str; 6] = [
         "path",
@@ -124,7 +126,7 @@ fn with_files(manifest: &Json, change: impl Fn(&mut Vec<Json>)) -> Json {
     copy
 }
 
-/// Returns whether a manifest entry belongs to one of these files.
+/// Returns whether a manifest entry describes one of the files `paths`.
 pub(crate) fn is_of(entry: &Json, paths: &[&str]) -> bool {
     let path = entry.get("path").and_then(Json::as_str);
     path.is_some_and(|path| paths.contains(&path))
@@ -164,7 +166,8 @@ fn blank_hash(entry: &mut Json) {
     }
 }
 
-/// Returns `digest.value` of a runtime reference manifest.
+/// Computes `digest.value` of a runtime reference manifest
+/// (`files/runtime-reference-manifest.json`).
 pub fn reference_manifest_digest(
     document: &Json,
     over: OverLimit,
@@ -182,7 +185,7 @@ pub fn reference_manifest_digest(
     prefixed(REFERENCE_PREFIX, &pick(document, &KEPT), over)
 }
 
-/// Returns `digest.value` of a replay reference index.
+/// Computes `digest.value` of a replay reference index (`files/runtime-replay-index.json`).
 pub fn replay_index_digest(document: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     const KEPT: [&str; 9] = [
         "schema",

@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-/// Flags for resolving every path below a root directory.
+/// Flags of every `openat2` call: a path must not leave the directory, follow links or cross a
+/// mount.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
@@ -27,9 +28,9 @@ pub struct Dir {
 /// Result of reading a file with a size limit.
 #[derive(Debug)]
 pub(crate) enum ReadOutcome {
-    /// Complete contents of the file.
+    /// All bytes of the file.
     Bytes(Vec<u8>),
-    /// The file is larger than the limit.
+    /// The file is larger than the limit, so nothing is returned.
     TooLarge,
 }
 
@@ -42,21 +43,21 @@ pub(crate) enum IfExists {
     Fail,
 }
 
-/// Value of an extended attribute that overlayfs interprets.
+/// Value of an extended attribute `overlay.*`, which overlayfs interprets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverlayAttribute {
-    /// The attribute is not set.
+    /// The file or directory does not have the attribute.
     Absent,
-    /// The attribute is `y`.
+    /// The attribute's value is `y`.
     Yes,
-    /// The attribute has another value.
+    /// The attribute's value is not `y`.
     Other,
 }
 
 /// Result of listing a directory with a limit on the number of names.
 #[derive(Debug)]
 pub(crate) enum Listing {
-    /// All names, sorted by bytes.
+    /// All names in the directory, sorted by bytes.
     Names(Vec<Vec<u8>>),
     /// The directory has more names than the limit.
     TooMany,
@@ -79,14 +80,15 @@ impl Dir {
         })
     }
 
-    /// Opens a new file description for an open directory, which may be an `O_PATH` descriptor.
+    /// Opens a directory again, with its own position for listing. `fd` may be an `O_PATH`
+    /// descriptor.
     pub fn reopen(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         Ok(Self {
             fd: fs::openat(fd, c".", dir_flags(), Mode::empty())?,
         })
     }
 
-    /// Works like [`Self::reopen`], but first adds missing permission bits for the owner.
+    /// Works like [`Self::reopen`]. If permissions deny it, first gives the owner all of them.
     pub(crate) fn reopen_owned(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         match Self::reopen(fd) {
             Err(Errno::ACCESS) => {
@@ -97,7 +99,7 @@ impl Dir {
         }
     }
 
-    /// Opens a subdirectory and first adds missing permission bits for the owner.
+    /// Opens a subdirectory. If permissions deny it, first gives the owner all of them.
     pub(crate) fn dir_owned(&self, name: &[u8]) -> Result<Self, Errno> {
         match self.dir(name) {
             Err(Errno::ACCESS) => {
@@ -123,7 +125,7 @@ impl Dir {
         })
     }
 
-    /// Adds the permission bits `bits` for the owner to an entry that is a file or directory.
+    /// Adds permission `bits` to the file or directory `name`.
     pub(crate) fn grant_owner(&self, name: &[u8], bits: Mode) -> Result<(), Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.fd, name, flags, Mode::empty(), BENEATH)?;
@@ -138,7 +140,7 @@ impl Dir {
         }
     }
 
-    /// Returns the names like [`Self::names`], but holds at most `most` names in memory.
+    /// Returns the names like [`Self::names`], but stops if there are more than `most`.
     pub(crate) fn names_within(&self, most: u64) -> Result<Listing, Errno> {
         let mut names = Vec::new();
         let mut many = false;
@@ -156,7 +158,7 @@ impl Dir {
         Ok(Listing::Names(names))
     }
 
-    /// Returns whether the directory has an entry whose name satisfies `judge`.
+    /// Returns whether the directory has an entry for whose name `judge` returns true.
     pub(crate) fn has_entry(&self, judge: impl Fn(&[u8]) -> bool) -> Result<bool, Errno> {
         let mut found = false;
         self.each_name(|name| {
@@ -172,8 +174,8 @@ impl Dir {
         Self::reopen(self.as_fd())?.read_names(&mut buffer, go_on)
     }
 
-    /// Calls the callback with each name from the current position of the file description on,
-    /// and advances that position. `buffer` provides the memory for `getdents64`.
+    /// Calls the callback with each name that the open directory has not listed yet. `buffer` is
+    /// the memory for `getdents64`.
     pub(crate) fn read_names(
         &self,
         buffer: &mut Vec<u8>,
@@ -231,8 +233,8 @@ impl Dir {
         }
     }
 
-    /// Opens a regular file in this directory and first adds missing read permission for the
-    /// owner.
+    /// Opens a regular file in this directory. If permissions deny it, first gives the owner read
+    /// permission.
     pub(crate) fn open_file_owned(&self, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         match self.open_file(name) {
             Err(Errno::ACCESS) => {
@@ -243,13 +245,13 @@ impl Dir {
         }
     }
 
-    /// Reads a regular file of at most `max` bytes.
+    /// Reads a regular file if it has at most `max` bytes.
     pub(crate) fn read(&self, path: &[u8], max: u64) -> Result<(ReadOutcome, Stat), Errno> {
         let (fd, stat) = self.open_file(path)?;
         Ok((read_within(&fd, &stat, max)?, stat))
     }
 
-    /// Creates a new file with mode 0600. Fails if the name exists.
+    /// Creates an empty file with mode 0600 and opens it for writing. Fails if the name exists.
     pub(crate) fn create(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -284,12 +286,12 @@ impl Dir {
         Ok(fs::readlinkat(&self.fd, name, Vec::new())?.into_bytes())
     }
 
-    /// Reads `user.overlay.<what>` or `trusted.overlay.<what>` of this directory.
+    /// Reads this directory's extended attribute `user.overlay.<what>` or `trusted.overlay.<what>`.
     pub(crate) fn overlay_attribute(&self, what: &str) -> OverlayAttribute {
         overlay_attribute(&self.fd, what)
     }
 
-    /// Returns the attributes of the directory itself.
+    /// Returns the attributes of this directory.
     pub(crate) fn own_stat(&self) -> Result<Stat, Errno> {
         fs::fstat(&self.fd)
     }
@@ -310,8 +312,8 @@ pub(crate) fn overlay_attribute(fd: &OwnedFd, what: &str) -> OverlayAttribute {
             Ok((set, _)) if *set == *b"y" => return OverlayAttribute::Yes,
             // ERANGE: the value is longer than the buffer, hence not `y`.
             Ok(_) | Err(Errno::RANGE) => return OverlayAttribute::Other,
-            // The attribute is not set, not supported, or not readable by this user, who then
-            // also mounted the overlay without it.
+            // The attribute is not set, not supported, or not readable by this user. In the last
+            // case this user also mounted the overlay, and the kernel ignored the attribute then.
             Err(_) => {}
         }
     }
@@ -335,7 +337,7 @@ fn dir_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }
 
-/// Reads an open file of at most `max` bytes.
+/// Reads an open file if it has at most `max` bytes. `stat` has its attributes.
 pub(crate) fn read_within(fd: &OwnedFd, stat: &Stat, max: u64) -> Result<ReadOutcome, Errno> {
     if size_of(stat) > max {
         return Ok(ReadOutcome::TooLarge);
@@ -356,7 +358,7 @@ pub(crate) fn read_within(fd: &OwnedFd, stat: &Stat, max: u64) -> Result<ReadOut
     }
 }
 
-/// Writes all bytes.
+/// Writes all of `bytes` to an open file, with several system calls if necessary.
 pub(crate) fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {
         match rustix::io::write(fd, bytes) {
@@ -379,12 +381,12 @@ impl<'f> SparseWriter<'f> {
     /// Size of the blocks that become holes; the block size of common file systems.
     const BLOCK: usize = 4096;
 
-    /// Creates a writer for an empty file.
+    /// Creates a writer; `file` must be empty.
     pub(crate) const fn new(file: &'f OwnedFd) -> Self {
         Self { file, at: 0 }
     }
 
-    /// Writes the next bytes.
+    /// Writes `piece` after the bytes written before.
     pub(crate) fn write(&mut self, piece: &[u8]) -> Result<(), Errno> {
         let mut rest = piece;
         while !rest.is_empty() {
@@ -414,7 +416,7 @@ impl<'f> SparseWriter<'f> {
     }
 }
 
-/// Returns the number of leading bytes made of whole blocks that satisfy `judge`.
+/// Returns how many bytes at the start of `bytes` lie in blocks for which `judge` returns true.
 fn leading(bytes: &[u8], judge: impl Fn(&[u8]) -> bool) -> usize {
     let blocks = bytes.chunks(SparseWriter::BLOCK);
     blocks.take_while(|b| judge(b)).map(<[u8]>::len).sum()
@@ -466,7 +468,7 @@ pub(crate) fn same_bytes(one: &OwnedFd, other: &OwnedFd) -> Result<bool, Errno> 
     Ok(same && rustix::io::retry_on_intr(|| rustix::io::read(other, &mut one_more))? == 0)
 }
 
-/// Returns the logical size of a file.
+/// Returns the size in bytes from a file's attributes; a sparse file counts in full.
 pub(crate) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }

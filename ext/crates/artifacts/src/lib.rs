@@ -1,4 +1,5 @@
-//! Artifact bundles: the changes a guest made, as a directory that can be verified and reviewed.
+//! Artifact bundles: directories with the changes that a guest made, which others can verify and
+//! review.
 //!
 //! Data flow: [`capture`] reads an overlay's upper directory into [`MountChanges`].
 //! [`render_mount_patch`] and [`mount_entries`] turn the changes into a patch and `changed-files`

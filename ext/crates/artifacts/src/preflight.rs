@@ -1,8 +1,8 @@
-//! Derives the changes that may be applied from an approved list of files.
+//! Checks before an apply: verifies a bundle and extracts the changes of the approved files.
 //!
-//! Invariants: nothing is written. The bundle is verified first, and later steps use the bytes
-//! that were verified. The patch contains exactly the approved entries. A target that differs
-//! from the run's baseline is a conflict.
+//! Invariants: nothing is written. The bundle is verified first, and only bytes that were verified
+//! are used. The resulting patch contains exactly the approved files. If a file in the target
+//! directory differs from its state before the run, the result is a conflict.
 //!
 //! To apply a patch by hand: remove the directories that the approved entries delete, apply the
 //! patch, then create the directories that the entries add. A patch cannot represent directories,
@@ -26,26 +26,29 @@ use wp_codebox_contracts::{ChangedFile, ContentDigest, ErrorCode, GuestPath, Sha
 
 pub use error::{Conflict, PreflightError};
 
-/// Signatures that the preflight accepts.
+/// Which signatures a preflight accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SignatureRule {
-    /// `signed-by-this-host` or `signed-by-known`: required before an apply.
+    /// Only valid signatures with a trusted key (`signed-by-this-host`, `signed-by-known`):
+    /// required for an apply.
     #[default]
     Trusted,
-    /// Every status except `invalid`: for display only.
+    /// Every bundle without an invalid signature, also an unsigned one: enough to display changes.
     Any,
 }
 
-/// Request of a preflight.
+/// What a preflight checks, and for which files.
 #[derive(Debug, Clone, Default)]
 pub struct PreflightRequest {
-    /// Approved paths, exactly as in `changed-files`.
+    /// Approved paths, spelled exactly as in `changed-files.json`.
     pub approved_files: Vec<String>,
-    /// SHA-256 of the manifest that was reviewed.
+    /// SHA-256 of the manifest that the approver saw; the bundle must still have it. `None` skips
+    /// this check.
     pub manifest_sha256: Option<Sha256Hex>,
-    /// Host directory by declared mount target; these mounts are compared with the baseline.
+    /// Host directories to which the changes would be applied, by guest path of the mount. Each is
+    /// compared with the state before the run.
     pub targets: BTreeMap<String, PathBuf>,
-    /// Keys whose signatures are trusted.
+    /// Keys by which a signature counts as trusted.
     pub trusted: TrustedKeys,
     /// Signatures that are accepted.
     pub signatures: SignatureRule,
@@ -54,40 +57,40 @@ pub struct PreflightRequest {
 /// The approved patch of one mount, with paths relative to the mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MountPatch {
-    /// Declared mount target.
+    /// Guest path of the mount, as the request declared it.
     pub mount_target: GuestPath,
-    /// Position of the mount in the plan.
+    /// Position of the mount in the run's list of mounts, from 0.
     pub mount_index: usize,
-    /// Text of the patch.
+    /// Text of the patch, which `git apply` accepts.
     pub patch: String,
     /// SHA-256 of the patch.
     pub sha256: Sha256Hex,
 }
 
-/// Result of a preflight: all data that an apply needs.
+/// The approved changes of a verified bundle, with all data that an apply needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Preflight {
     /// Id of the bundle.
     pub artifact_id: String,
     /// Approved paths, sorted, without duplicates.
     pub approved_files: Vec<String>,
-    /// Entries of the approved paths.
+    /// Entries of `changed-files.json` for the approved paths.
     pub changed_files: Vec<ChangedFile>,
-    /// `files/patch.diff` reduced to the approved entries.
+    /// The part of `files/patch.diff` that changes the approved files.
     pub patch: String,
-    /// SHA-256 of the reduced patch.
+    /// SHA-256 of `patch`.
     pub patch_sha256: Sha256Hex,
-    /// The reduced patch split by mount.
+    /// `patch`, split by mount.
     pub mount_patches: Vec<MountPatch>,
     /// Content digest of the bundle.
     pub content_digest: ContentDigest,
     /// SHA-256 of the verified manifest.
     pub manifest_sha256: Sha256Hex,
-    /// Verdict on the signature.
+    /// Whether the signature is valid and its key trusted.
     pub signature: SignatureReport,
-    /// Mounts whose target was compared with the baseline.
+    /// Guest paths of the mounts whose host directory was compared with the state before the run.
     pub base_checked: Vec<GuestPath>,
-    /// Complete result of the verification.
+    /// Result of verifying the bundle.
     pub verification: Verification,
 }
 

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use std::path::Path;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Number of subdirectory names held per level at a time.
+/// Maximum number of subdirectory names held in memory for each directory on the way.
 const BATCH: usize = 4096;
 /// Maximum number of further visits of a directory that is not empty after the first visit. If
 /// another process keeps adding entries, the directory remains.
@@ -36,26 +36,27 @@ pub enum RemovalError {
     /// Some entries could not be removed.
     #[error("{failed} of the entries could not be removed, {path:?} first: {source}")]
     Remains {
-        /// Path of the first entry that failed, starting with the removed name; shortened if
-        /// long.
+        /// Path of the first entry that could not be removed, beginning with the name to be
+        /// removed; shortened if it is long.
         path: String,
-        /// Number of entries that failed, without their parent directories.
+        /// Number of entries that could not be removed, without their parent directories, which
+        /// remain too.
         failed: u64,
-        /// Error of the first failure.
+        /// Error number of the first removal that failed.
         #[source]
         source: Errno,
     },
 }
 
 impl RemovalError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Name { .. } | Self::Remains { .. } => ErrorCode::StateDirInvalid,
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
@@ -127,16 +128,16 @@ struct Removal {
 struct Level {
     name: Vec<u8>,
     id: (u64, u64),
-    /// Subdirectories to be removed with their contents.
+    /// Names of subdirectories that remain to be removed.
     pending: Vec<Vec<u8>>,
-    /// Number of entries removed in this visit.
+    /// Number of entries removed since this directory was last entered.
     removed: u64,
-    /// Whether an entry below could not be removed.
+    /// Whether something in this directory could not be removed, so that the directory remains.
     remains: bool,
 }
 
 impl Removal {
-    /// Returns path and cause of the error if the walk could not continue.
+    /// Removes the tree. Returns path and error number if the walk had to stop.
     fn run(&mut self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), (Vec<u8>, Errno)> {
         let mut above: Vec<Level> = Vec::new();
         let mut dir = Dir::reopen(parent).map_err(|e| (name.to_vec(), e))?;
@@ -195,7 +196,7 @@ impl Removal {
         }
     }
 
-    /// Removes an emptied directory from its parent.
+    /// Removes the directory `left` from its parent after its entries were removed.
     fn leave(&mut self, dir: &Dir, here: &mut Level, above: &[Level], left: Level) {
         if left.remains {
             here.remains = true;

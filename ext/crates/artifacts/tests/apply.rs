@@ -1,4 +1,4 @@
-//! Preflight: from a bundle and a list of approved files to a patch or a refusal.
+//! Preflight tests: a bundle and a list of approved files give a patch or an error.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
@@ -320,7 +320,8 @@ fn preflight_reports_conflicts_when_target_differs_from_baseline() {
         }),
         one("a.php", "another type")
     );
-    // A directory of the target became a link to another directory with the same file.
+    // After the run, somebody replaced a directory of the target by a link to another directory
+    // that has the same file.
     assert_eq!(
         usual().conflict(|root| {
             fs::rename(root.join("dir"), root.join("elsewhere")).unwrap();

@@ -1,4 +1,4 @@
-//! Members of a bundle, content that is kept out of bundles, and failures of the writer.
+//! Tests the files of a bundle, content that a bundle must not contain, and failed writes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
@@ -292,7 +292,7 @@ fn secrets_in_free_text_of_a_bundle_are_redacted() {
         code: ErrorCode::BaselineChanged,
         reason: leak.clone(),
     };
-    // Control: without redaction of this value, the value is in many members.
+    // Control: if the value is not registered as a secret, many files of the bundle contain it.
     write(parent.path(), &made, &[]).unwrap();
     let path = parent.path().join(run_id(1).as_str());
     let leaking = |path: &Path| -> BTreeSet<String> {

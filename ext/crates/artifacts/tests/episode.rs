@@ -96,7 +96,7 @@ fn fixed() -> ClosedEpisode {
             ],
         })
         .unwrap();
-    // The action with the published digest.
+    // The action whose digest is published as a test vector.
     let mut first = executed(1, "wordpress.run-php", "1");
     first.args = vec!["code=echo 1;".to_owned()];
     episode

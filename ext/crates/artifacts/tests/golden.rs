@@ -1,4 +1,4 @@
-//! A signed bundle with fixed inputs equals the recorded files, digests and manifest.
+//! Tests that fixed inputs give exactly the recorded bundle, including its digests and signature.
 #![allow(clippy::unwrap_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;

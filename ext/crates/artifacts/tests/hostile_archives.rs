@@ -41,12 +41,13 @@ fn file(content: &[u8]) -> Vec<u8> {
     entry("short", Regular, content)
 }
 
-/// Returns the error code if the archive is refused.
+/// Reads an archive; returns the error code, or `None` if it is accepted.
 fn judged(archive: impl Read) -> Option<ErrorCode> {
     MemberSet::from_archive(archive).err().map(|e| e.code())
 }
 
-/// Reads an archive of a manifest and these entries.
+/// Reads an archive of a manifest and `entries`; returns the error code, or `None` if it is
+/// accepted.
 fn with(entries: &[Vec<u8>]) -> Option<ErrorCode> {
     let mut archive = entry("manifest.json", Regular, b"{}");
     entries.iter().for_each(|entry| archive.extend(entry));
@@ -110,8 +111,8 @@ fn gnu_and_pax_long_names_apply_to_next_member() {
     ] {
         let archive = [before, vec![file(b"1")]].concat();
         assert_eq!(with(&archive), None);
-        // The next member gets the long name and the short name stays free, as adding a second
-        // member of each name shows.
+        // Shows which name the member got: a second one of the long name is refused, one of the
+        // short name is not.
         assert_eq!(with(&[archive.clone(), vec![file(b"2")]].concat()), None);
         assert_eq!(with(&[archive.clone(), archive].concat()), INVALID);
     }

@@ -191,7 +191,7 @@ fn whiteouts_and_opaque_directories_of_guest_are_captured() {
     assert_eq!(seen.len(), 2);
 }
 
-/// Mount points inside a source and inside a tree to be removed.
+/// Mount points in a mount's host directory and in a tree to be removed.
 #[test]
 fn capture_copy_and_removal_do_not_enter_mount_points() {
     if !namespaces::entered(

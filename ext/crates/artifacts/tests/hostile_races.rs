@@ -1,5 +1,6 @@
-//! Trees that change during the walk: at least 100,000 exchanges per race. As a control, a
-//! path-based reader in the same race does escape.
+//! Tests with trees in which another thread exchanges entries during the walk, at least 100,000
+//! times per test. As a control, a reader that opens files by path does read files outside in the
+//! same race.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;
@@ -22,22 +23,23 @@ const RACE_LIMIT: Duration = Duration::from_secs(300);
 /// Serialises the races, because a race needs threads that really run in parallel.
 static ONE_RACE: Mutex<()> = Mutex::new(());
 
-/// Result of a race.
+/// What was counted during a race.
 #[derive(Debug, Default)]
 struct Race {
     swaps: u64,
     rounds: u64,
-    /// Number of rounds that saw the content of the tree, which proves that the race took place.
+    /// Number of rounds in which the walk found the tree's own files. If it is 0, the walk only
+    /// ever failed and the race proves nothing.
     reached: u64,
     escaped: u64,
 }
 
-/// Condition that ends a race.
+/// When a race ends before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// The walk under test saw the content of the tree often enough.
+    /// When the walk under test found the tree's own files often enough.
     Reached,
-    /// The path-based reader escaped at least once.
+    /// When the path-based reader has read a file outside at least once.
     Escaped,
 }
 
@@ -124,13 +126,13 @@ fn swapped(ground: &Ground, side: &str) {
     for file in ["d/f", "d/inner/f", "g"] {
         fs::write(root.join(file), OWN).unwrap();
     }
-    // The link itself is excluded from capture, so bytes from outside could only be read through
-    // the link.
+    // A capture leaves out links with such targets, so content from outside could be in the result
+    // only if a link was followed.
     symlink(ground.at("outside"), root.join("x")).unwrap();
     symlink(ground.at("outside/f"), root.join("y")).unwrap();
 }
 
-/// Reads by path after an lstat, like a program without descriptors.
+/// Checks each entry with lstat, then reads it by path, like a program without descriptors.
 fn naive(root: &Path) -> Seen {
     let mut found: Vec<Vec<u8>> = Vec::new();
     for (parent, file) in [("d", "d/f"), ("d/inner", "d/inner/f"), ("", "g")] {
@@ -206,7 +208,8 @@ fn capture_never_escapes_when_baseline_entries_are_swapped() {
 fn scan_counts_nothing_outside_when_entries_are_swapped() {
     let ground = Ground::new();
     swapped(&ground, "lower");
-    // The scan reads no contents; a file outside would show in the byte count.
+    // A scan reads no contents. If it followed the link, the size of this large file would be in
+    // its sum.
     fs::write(ground.at("outside/large"), vec![0; 1 << 20]).unwrap();
     let race = run("scan", &ground.at("lower"), || match ground.scan() {
         Ok(scan) if scan.bytes >= 1 << 20 => Seen::Outside,
@@ -238,8 +241,8 @@ fn copy_reads_nothing_outside_when_entries_are_swapped() {
     ground.outside_is_whole();
 }
 
-/// Exchanges two names whenever both exist while `round` creates and removes them, until `round`
-/// returns that it has seen enough.
+/// Runs `round` repeatedly until it returns true, while another thread exchanges the two names as
+/// often as both exist.
 fn unsteady(one: &Path, other: &Path, mut round: impl FnMut() -> bool) -> u64 {
     let _one = ONE_RACE
         .lock()
@@ -262,7 +265,8 @@ fn unsteady(one: &Path, other: &Path, mut round: impl FnMut() -> bool) -> u64 {
     swaps.into_inner()
 }
 
-/// Swapped entries in the destination must not make the copy write or chmod outside.
+/// Another thread exchanges entries in the directory being written. The copy must not write or
+/// chmod outside.
 #[test]
 fn copy_writes_nothing_outside_when_destination_is_swapped() {
     let ground = Ground::new();
@@ -273,7 +277,7 @@ fn copy_writes_nothing_outside_when_destination_is_swapped() {
     let (to, link) = (ground.at("to"), ground.at("link"));
     let (mut whole, mut cut) = (0, 0);
     let swaps = unsteady(&to.join("d"), &link, || {
-        // A removal whose `..` check fails gives up; the next round tries again.
+        // A removal that finds another directory at `..` stops; the next round removes the rest.
         let _ = remove_tree(&link);
         let _ = symlink(ground.at("outside"), &link);
         match ground.copy() {
@@ -289,7 +293,7 @@ fn copy_writes_nothing_outside_when_destination_is_swapped() {
     ground.outside_is_whole();
 }
 
-/// A removal walks down and up again, and both directions must remain inside.
+/// A removal enters directories and returns through `..`. Neither may lead outside.
 #[test]
 fn removal_removes_nothing_outside_when_entries_are_swapped() {
     let ground = Ground::new();
@@ -297,7 +301,7 @@ fn removal_removes_nothing_outside_when_entries_are_swapped() {
     let (one, other) = (root.join("d"), ground.at("other"));
     symlink(ground.at("outside"), &other).unwrap();
     let fill = || {
-        // Either of the two names may be the directory now.
+        // Each of the names `d` and `x` may be the directory at this time.
         for number in 0..1 {
             let _ = fs::create_dir_all(root.join(format!("d/{number}/deep")));
             let _ = fs::remove_dir_all(ground.at("outside").join(number.to_string()));
@@ -320,7 +324,7 @@ fn removal_removes_nothing_outside_when_entries_are_swapped() {
     }
 }
 
-/// Adding owner permissions to a directory must not change a mode outside.
+/// A removal gives owners missing permissions on directories. It must not do that outside.
 #[test]
 fn removal_changes_no_mode_outside_when_entries_are_swapped() {
     let ground = Ground::new();
@@ -358,7 +362,8 @@ fn removal_changes_no_mode_outside_when_entries_are_swapped() {
     });
 }
 
-/// A file grows and shrinks during the read: at most the limit is held in memory.
+/// A file grows and shrinks while it is read. The reader must not hold more than its limit in
+/// memory.
 #[test]
 fn files_that_change_size_during_read_stay_within_limits() {
     let ground = Ground::new();
@@ -404,7 +409,7 @@ fn files_that_change_size_during_read_stay_within_limits() {
                     refused += 1;
                 }
             }
-            // Control: a size from an earlier stat does not limit a read.
+            // Control: a reader that relies on an earlier stat reads more than the limit.
             for _ in 0..8 {
                 let mut file = fs::File::open(&path).unwrap();
                 let size = file.metadata().unwrap().len();
@@ -412,7 +417,7 @@ fn files_that_change_size_during_read_stay_within_limits() {
                 file.read_to_end(&mut bytes).unwrap();
                 naive += u64::from(size <= 1 << 20 && bytes.len() > 1 << 20);
             }
-            // At most the limit of a growing file is copied.
+            // A copy of a growing file has at most as many bytes as the limit.
             let (from, to) = (ground.open("upper"), ground.open("to"));
             let copied = copy_tree(
                 from.as_fd(),

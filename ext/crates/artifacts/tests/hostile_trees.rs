@@ -32,7 +32,7 @@ fn special_files_are_listed_and_never_opened() {
         fs::write(ground.at("lower").join(name), "was a file").unwrap();
     }
     let changes = bounded("special files in a layer", 2, 8, || ground.capture()).unwrap();
-    // The baseline remains in force and each special file is listed.
+    // The result has the entries of the baseline, and each special file is listed as omitted.
     assert_eq!(changes.entries, []);
     assert_eq!(changes.omitted.len(), kinds.len());
     assert!(
@@ -215,7 +215,8 @@ fn paths_up_to_path_max_work_and_longer_ones_are_refused() {
         error.to_string().contains("4095 bytes in one path"),
         "{error}"
     );
-    // Git also accepts paths of up to 4095 bytes, but not below a named directory.
+    // Git accepts a path of 4095 bytes only below its working directory, not after the name of
+    // another directory.
     fs::create_dir(ground.at("judge")).unwrap();
     git_apply(&ground.at("judge"), &patch.bytes).unwrap();
     let applied = Dir::open(&ground.at("judge")).unwrap();
@@ -549,7 +550,7 @@ fn links_out_of_the_mount_are_listed_and_not_followed() {
     ground.outside_is_whole();
 }
 
-/// Patches of files with many lines, because the guest controls the input of the diff.
+/// The guest determines the files that are compared, so files with many lines must not take long.
 #[test]
 fn patch_of_files_with_many_lines_is_bounded() {
     let _alone = alone();

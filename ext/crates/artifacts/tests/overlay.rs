@@ -1,4 +1,4 @@
-//! Reading and writing overlay layers, compared with the kernel's overlayfs.
+//! Tests that overlay layers are read and written as the kernel's overlayfs expects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod namespaces;
@@ -90,7 +90,7 @@ fn capture_and_layer_match_kernel_overlay() {
         )
         .unwrap();
         assert_eq!(changes.omitted, []);
-        // The change applied to the tree value.
+        // Applies the captured changes to the tree in memory.
         let mut tree = before.clone();
         for entry in &changes.entries {
             if entry.change.before().is_some() {
@@ -109,7 +109,7 @@ fn capture_and_layer_match_kernel_overlay() {
         assert_eq!(normalised(tree), after, "captured, case {number}");
         changed += changes.entries.len();
 
-        // The change written as a lower layer for another guest.
+        // Writes the captured changes as a lower layer, which the kernel then mounts.
         write_layer(&changes, Dir::open(&layer).unwrap().as_fd()).unwrap();
         let options = format!("userxattr,lowerdir={}:{}", layer.display(), lower.display());
         namespaces::mount("overlay", &options, &merged);

@@ -222,7 +222,7 @@ fn git_apply_of_a_captured_patch_reproduces_the_result_tree() {
         let some: Vec<_> = cases.iter().map(|c| (c, choose(c, &mut random))).collect();
         for (kind, chosen) in [("all", &all), ("some", &some)] {
             if let Err(error) = check(&work.join(kind), chosen) {
-                // Runs the cases again one by one to name the failing case.
+                // The group of cases failed, so each is run alone to name the failing one.
                 for (index, one) in chosen.iter().enumerate() {
                     let directory = work.join(format!("{kind}-{index}"));
                     if let Err(error) = check(&directory, std::slice::from_ref(one)) {

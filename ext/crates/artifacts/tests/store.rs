@@ -1,4 +1,5 @@
-//! Bundles of a site: found by every kind of reference, listed and discarded even if broken.
+//! Tests that a site's bundles, even damaged ones, are listed, found by each kind of id, and
+//! deleted.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;

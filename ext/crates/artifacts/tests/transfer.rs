@@ -166,7 +166,7 @@ fn second_import_of_a_bundle_is_a_no_op_and_a_different_bundle_needs_replace() {
         "nothing hidden stays"
     );
 
-    // A stored bundle that was damaged does not count as identical.
+    // If the stored bundle was damaged, an import of the same bundle is no repetition.
     fs::write(target.path(&first.run_id).join("files/patch.diff"), "x").unwrap();
     assert_eq!(
         target.import(&bytes, &rules).unwrap_err(),
@@ -333,7 +333,7 @@ fn refused_bundle_archives_leave_no_files() {
     );
 
     assert_eq!(target.names(), Vec::<String>::new());
-    // Control: a valid archive is imported the same way, gzipped too.
+    // Control: an archive of a valid bundle is imported in the same way, also if it is gzipped.
     let host = Host::new();
     let (bundle, _) = made(&host, 2);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -351,7 +351,7 @@ fn tampered_bundle_is_neither_exported_nor_imported() {
     let (bundle, _) = made(&host, 4);
     let target = Target::new();
     let good = archive(&bundle);
-    // In the archive: one byte of a member is changed.
+    // Tampering with the archive: one byte of a file differs.
     let mut bent = good.clone();
     let at = bent.windows(8).rposition(|w| w == b"\"schema\"").unwrap();
     bent[at + 1] = b'S';
@@ -359,7 +359,7 @@ fn tampered_bundle_is_neither_exported_nor_imported() {
         target.import(&bent, &ImportRules::default()).unwrap_err(),
         ErrorCode::ArtifactImportSourceInvalid
     );
-    // On disk: a tampered bundle is neither exported nor imported.
+    // Tampering with the bundle directory: the bundle is neither exported nor imported.
     fs::write(bundle.join("files/patch.diff"), "tampered").unwrap();
     let dir = Dir::open(&bundle).unwrap();
     let error = write_archive(&dir, &VerifyOptions::default(), MOST, Vec::new()).unwrap_err();

@@ -1,4 +1,4 @@
-//! The language-neutral test vectors, compared byte for byte.
+//! Compares this crate's output with published test vectors, which other implementations use too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 use serde_json::Value;

@@ -1,8 +1,9 @@
-//! Runs one program in one guest: a minimal example of this crate, also run by the benchmark.
+//! Runs one program in one guest (a sandbox with its own WordPress): a minimal example of this
+//! crate, also run by the benchmark.
 //!
-//! `load_wordpress STATE SHARE LAUNCHER PHP WORDPRESS` builds a guest from the cached
-//! template, loads WordPress in it and ends. It must not be run as root: the launcher
-//! refuses to map host uid 0.
+//! `load_wordpress STATE SHARE LAUNCHER PHP WORDPRESS` builds a guest from the cached WordPress
+//! template, loads WordPress in it and ends. It must not be run as root: the launcher refuses to
+//! map host uid 0.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

@@ -19,7 +19,7 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Waits until `fd` is readable; returns false after `timeout`.
+/// Waits until `fd` is readable; returns false when it is not readable after `timeout`.
 pub(crate) fn poll_in(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
     let until = Instant::now() + timeout;
     loop {
@@ -40,24 +40,24 @@ pub(crate) fn poll_in(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
 #[cfg(test)]
 use wp_codebox_contracts::{GuestReply, GuestRequest};
 
-/// Size limit of a packet in bytes, in both directions.
+/// Size limit in bytes of one packet on a launcher's socket, in both directions.
 pub(crate) const PACKET: usize = 256 * 1024;
-/// Maximum number of file descriptors accepted with one packet.
+/// Maximum number of file descriptors accepted with one received packet.
 const ACCEPTED: usize = 4;
 /// Maximum number of file descriptors sent with one packet: those of a launcher and one member file
 /// per cgroup hierarchy.
 const SENT: usize = 8;
 
-/// Result of one receive.
+/// Result of one attempt to receive a packet.
 #[derive(Debug)]
 pub(crate) enum Received<T> {
     /// A message and its file descriptors.
     Message(Box<T>, Vec<OwnedFd>),
     /// A malformed packet; its file descriptors are closed.
     Malformed,
-    /// No packet yet.
+    /// No packet has arrived yet.
     Empty,
-    /// The other end is closed.
+    /// The launcher's end of the socket is closed.
     Closed,
 }
 
@@ -66,36 +66,37 @@ pub(crate) enum Received<T> {
 pub(crate) enum SendFailure {
     /// The message is larger than [`PACKET`].
     TooLarge,
-    /// The other end is closed or does not read.
+    /// The launcher's end is closed, or its process does not read.
     Gone,
-    /// The limit of descriptors in flight of this user, or kernel memory, is used up; a later
-    /// attempt may succeed.
+    /// The kernel's limit on this user's descriptors in flight (sent, not received yet) is used up,
+    /// or kernel memory is. A later attempt may succeed.
     Busy,
 }
 
-/// Deadline for sending a request while the socket buffer is full.
+/// Maximum wait for space in a full socket buffer when a request is sent.
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pause between two attempts while the limit of descriptors in flight or kernel memory is used up:
-/// no event reports when that changes.
+/// Pause between two attempts to send while the limit on descriptors in flight or kernel memory is
+/// used up. The kernel reports no event when that changes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Sending half of a channel. It sends whole messages, so several threads may use it.
+/// Sending half of the socket to a launcher. Each send is one whole packet, so several threads may
+/// use it.
 #[derive(Debug)]
 pub(crate) struct Sender(Arc<OwnedFd>);
 
-/// Weak sending half, which does not keep the channel open.
+/// Sending half that does not keep the socket open.
 #[derive(Debug)]
 pub(crate) struct WeakSender(Weak<OwnedFd>);
 
 impl WeakSender {
-    /// Returns the sender, or `None` when the channel is closed.
+    /// Returns the sending half, or `None` when the channel was dropped.
     pub(crate) fn upgrade(&self) -> Option<Sender> {
         self.0.upgrade().map(Sender)
     }
 }
 
-/// The runner's end of the channel.
+/// The runner's end of the socket to a launcher.
 #[derive(Debug)]
 pub(crate) struct Channel {
     sender: Sender,
@@ -345,7 +346,8 @@ mod tests {
         assert_eq!(sent, Err(SendFailure::Gone));
     }
 
-    /// A malformed seed would not lead the fuzzer to the parsing of replies.
+    /// A seed that is not valid JSON would keep the fuzzer from the code that handles each kind of
+    /// reply.
     #[test]
     fn fuzzer_seeds_cover_every_kind_of_reply() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();

@@ -1,10 +1,10 @@
-//! Connections to servers in the guest, opened for the owner of the [`Guest`] and for holders of a
-//! [`Connector`].
+//! Connections to servers inside the guest, for the thread that owns the [`Guest`] and for other
+//! threads that hold a [`Connector`].
 //!
-//! A request to pid 1 carries a ticket number. The reply arrives on the guest's channel, and the
-//! thread that reads the channel passes it to the requester, so a connector gets its connection
-//! also while the owner waits for a program. A reply with an unknown ticket is dropped, and its
-//! descriptors are closed.
+//! A request to pid 1 carries a ticket number. The reply arrives on the guest's channel with that
+//! number, and the thread that reads the channel passes it to the requester. A connector thus gets
+//! its connection while the owner of the guest waits for a program. A reply with an unknown ticket
+//! is dropped, and its descriptors are closed.
 
 use crate::channel::{Received, SEND_TIMEOUT};
 use crate::guest::Guest;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_runtime::Connector;
 
 impl Guest {
-    /// Connects to a port on the guest's own 127.0.0.1; the returned descriptor is non-blocking.
+    /// Connects to `port` on the guest's own 127.0.0.1; the returned socket is non-blocking.
     pub fn connect(&mut self, port: u16) -> Result<OwnedFd, ConnectError> {
         let (reply_sender, reply) = mpsc::sync_channel(1);
         let answer = Box::new(move |answer| {
@@ -58,7 +58,8 @@ impl Guest {
     }
 }
 
-/// Requests connections without access to the [`Guest`] and without keeping its channel open.
+/// Requests connections from other threads. It has no access to the [`Guest`] and does not keep the
+/// guest's channel open.
 struct DetachedConnector {
     sender: crate::channel::WeakSender,
     tickets: Tickets,

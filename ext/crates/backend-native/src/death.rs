@@ -1,9 +1,10 @@
-//! Which process of a guest ended first, and with which exit code or signal, when the runner did
-//! not end the guest.
+//! Finds which process of a guest ended first, and with which exit code or signal, when the guest
+//! ended without being killed by the runner.
 //!
-//! The launcher reports the end of the guest's first process in a message; the exit statuses of
-//! launcher and spawner come from their parents. Each of them is killed when its parent ends, so
-//! the message decides first, then the spawner's status, then the launcher's.
+//! The launcher reports the end of the guest's first process in a message. The exit status of the
+//! launcher comes from its parent, and so does that of the spawner (the process that may start
+//! launchers). Each process is killed when its parent ends. So the message decides first, then the
+//! spawner's status, then the launcher's.
 
 use crate::channel::Received;
 use crate::channel::poll_in;
@@ -12,13 +13,13 @@ use crate::spawn::ProcessEnd;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{GuestDeath, GuestProcess};
 
-/// Deadline for the launcher's report of the exit and for its own exit, after the guest's first
-/// process has ended.
+/// Maximum wait, after the guest's first process has ended, for the launcher to report that end and
+/// to exit itself.
 const EXIT_REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Guest {
-    /// Returns why the guest died; later calls return the same value. Call it only for a dead
-    /// guest.
+    /// Returns which process of the guest ended first and how; later calls return the same value.
+    /// Call it only when the guest is dead.
     pub fn cause_of_death(&mut self) -> GuestDeath {
         if let Some(death) = &self.death {
             return death.clone();
@@ -42,7 +43,7 @@ impl Guest {
         death
     }
 
-    /// Processes messages until the channel is closed or `until` has passed.
+    /// Processes the guest's messages until the channel is closed or `until` has passed.
     fn drain_messages(&mut self, until: Instant) {
         loop {
             match self.channel.receive() {

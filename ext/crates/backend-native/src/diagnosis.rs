@@ -1,4 +1,4 @@
-//! Causes of weaker isolation on this host, each with its fix.
+//! Causes of weaker isolation on this host, each with an instruction for the operator.
 //!
 //! Pure functions: they take a self-test and return causes, the most likely first. A host setting
 //! is reported as a cause only when a mechanism that depends on it failed.
@@ -13,35 +13,35 @@ const APPARMOR_PROFILE: &str = "packaging/apparmor/wp-codebox-launch";
 /// Directory with settings for containers.
 const CONTAINER_SETTINGS: &str = "packaging/container/";
 
-/// Subject of a cause.
+/// What a cause of weaker isolation affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
     /// No guest can be built at all.
     Guest,
-    /// One isolation axis is weaker.
+    /// One isolation axis (files, network, …) is weaker.
     Axis(IsolationAxis),
 }
 
-/// A cause of weaker isolation.
+/// A cause of weaker isolation on this host, with its fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// Subject of the cause.
+    /// What the cause affects: the whole guest or one isolation axis.
     pub concern: Concern,
-    /// Description, one sentence.
+    /// Description of the cause for the operator, one sentence.
     pub message: String,
-    /// Instruction for the operator.
+    /// Instruction with which the operator removes the cause.
     pub fix: String,
 }
 
 impl Cause {
-    /// Returns whether the cause explains the report row of this axis.
+    /// Returns whether the cause explains the isolation report's row of this axis.
     #[must_use]
     pub fn concerns(&self, axis: IsolationAxis) -> bool {
         self.concern == Concern::Guest || self.concern == Concern::Axis(axis)
     }
 }
 
-/// Returns the causes for each mechanism that the trial of level `full` lacked.
+/// Returns the causes for each mechanism that was missing when the self-test tried level `full`.
 #[must_use]
 pub fn causes(test: &SelfTest) -> Vec<Cause> {
     let Some(trial) = test.trials.first() else {
@@ -51,8 +51,8 @@ pub fn causes(test: &SelfTest) -> Vec<Cause> {
         return weaknesses(&test.facts, &trial.report);
     }
     let mut found = Vec::new();
-    // Without the name of a failed step, nothing was learned about the host, for example when the
-    // launcher is missing.
+    // When the launcher did not report which step failed, for example because it is missing, the
+    // self-test says nothing about the host.
     if let Some(failed) = failed_step(trial) {
         guest(&test.facts, &failed, &mut found);
     }
@@ -156,7 +156,7 @@ fn old_kernel(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
     );
 }
 
-/// Adds the cause that a seccomp filter was active before the launcher started.
+/// Adds the cause "a seccomp filter was active before the launcher started", if one was.
 fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut(String, String)) {
     if facts.seccomp != "2" {
         return;
@@ -174,7 +174,7 @@ fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut
     add(message, fix);
 }
 
-/// Returns every cause of report rows below the requested level.
+/// Returns the causes for every axis of the report that is weaker than the run requested.
 #[must_use]
 pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
     let mut found = Vec::new();

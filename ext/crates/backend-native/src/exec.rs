@@ -15,17 +15,18 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecExit, GuestReply, GuestRequest, OutputStream};
 
-/// Maximum sleep of the loop, so that it notices a deadline or a kill within this time.
+/// Maximum sleep of the execution loop, so that it notices a deadline or a kill within this time.
 const TICK: Duration = Duration::from_millis(250);
-/// Size of one read in bytes.
+/// Maximum number of bytes per read from an output pipe.
 const CHUNK: usize = 64 * 1024;
 /// Deadline for pid 1 to report the exit of a program that it was asked to kill; afterwards the
 /// whole guest is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Deadline for the exit of a killed guest, and for reading the remaining output after an exit.
+/// Maximum wait for the exit of a killed guest, and for the output that is still in the pipes after
+/// a program's exit.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The runner's ends of a running program's streams.
+/// The runner's ends of the pipes to one running program.
 struct Streams<'a> {
     stdin: Option<(OwnedFd, &'a [u8])>,
     stdout: Option<OwnedFd>,
@@ -37,15 +38,16 @@ struct Streams<'a> {
 
 type Sink<'s> = &'s mut dyn FnMut(OutputStream, &[u8]);
 
-/// Lets a guest with another kernel uid open its own pipes by path, as `/dev/stderr` does. Only
-/// processes that hold a pipe have such a path.
+/// Makes pipes writable for every user, so that a program of a guest with another kernel uid can
+/// open its own pipes by path, as `/dev/stderr` does. Only processes that hold a pipe have such a
+/// path.
 pub(crate) fn reopenable(stdio: &[BorrowedFd<'_>; 3]) {
     for fd in stdio {
         let pipe = rustix::fs::fstat(fd)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
         if pipe {
-            // The mode of a descriptor that this process did not create is its creator's choice;
-            // ignore a failure.
+            // `fchmod` fails on a descriptor that another user created. Its creator chose the mode,
+            // so the failure is ignored.
             let _ = rustix::fs::fchmod(fd, Mode::from_raw_mode(0o666));
         }
     }
@@ -63,8 +65,8 @@ impl Guest {
         self.exec_until(call, call.deadline, on_output)
     }
 
-    /// Like [`Guest::exec`], but at `stop_at` only the program and its descendants are killed and
-    /// the guest keeps running. At the deadline of the call the whole guest is killed.
+    /// Same as [`Guest::exec`], but at `stop_at` only the program and its descendants are killed
+    /// and the guest keeps running. At `call.deadline` the whole guest is killed.
     pub fn exec_until(
         &mut self,
         call: &ExecCall<'_>,
@@ -97,7 +99,8 @@ impl Guest {
             Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),
             Err(SendFailure::Busy) => return Err(ExecError::Busy),
             Err(SendFailure::Gone) => {
-                // If the guest was killed between two executions, report that cause.
+                // If another thread killed the guest between two executions, return the cause of
+                // that kill.
                 return match self.early_end() {
                     ExecEnd::GuestDied => Err(ExecError::Gone),
                     end => Ok(self.ended(end, None, started.elapsed())),
@@ -126,7 +129,8 @@ impl Guest {
         })
     }
 
-    /// Returns the result of an execution that ended as `end` says, with output counters of 0.
+    /// Returns the result of an execution that ended as `end` says. The output counters are 0; the
+    /// caller sets them.
     fn ended(&self, end: ExecEnd, exit: Option<&ExecExit>, duration: Duration) -> Execution {
         let max_rss_bytes = exit.map_or(0, |exit| exit.max_rss_bytes);
         self.shared
@@ -224,7 +228,8 @@ impl Guest {
             KillCause::Memory => ExecEnd::MemoryLimit,
             KillCause::Disk => ExecEnd::DiskLimit,
             KillCause::Cancelled => ExecEnd::Cancelled,
-            // The kernel can OOM-kill the whole cgroup before this process polls.
+            // The kernel can OOM-kill every process of the guest before the next poll sees the
+            // limit exceeded.
             KillCause::None if self.shared.was_out_of_memory() => ExecEnd::MemoryLimit,
             KillCause::None | KillCause::Finished => ExecEnd::GuestDied,
         }
@@ -243,11 +248,12 @@ impl Streams<'_> {
         if let Some((fd, _)) = &self.stdin {
             fds.push(PollFd::new(fd, PollFlags::OUT));
         }
-        // An interrupted wait counts as a short one.
+        // A `poll` that a signal interrupts only ends the wait earlier.
         let _ = poll(&mut fds, Some(&timespec(timeout)));
     }
 
-    /// Reads once from each output stream and writes once to standard input.
+    /// Reads once from each output pipe and writes once to standard input; returns whether bytes
+    /// moved.
     fn step(&mut self, on_output: Sink<'_>) -> bool {
         if let Some((fd, left)) = &mut self.stdin {
             match rustix::io::write(&*fd, left) {

@@ -4,7 +4,8 @@ use rustix::io::Errno;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecRequest};
 
-/// Maximum number of launched programs that run at the same time.
+/// Maximum number of programs that run at the same time in one guest after
+/// [`crate::Guest::launch_program`].
 pub const MAX_LAUNCHED: usize = 64;
 
 /// Parameters of one execution.
@@ -17,8 +18,8 @@ pub struct ExecCall<'a> {
     pub stdin: &'a [u8],
     /// Time at which the whole guest is killed.
     pub deadline: Instant,
-    /// Limit of bytes of stdout and stderr together that are passed on; further output is read and
-    /// dropped.
+    /// Maximum number of bytes of stdout and stderr together that reach the caller. Further output
+    /// is read and dropped.
     pub output_limit: u64,
 }
 
@@ -51,13 +52,13 @@ pub struct Execution {
     pub end: ExecEnd,
     /// Wall-clock time.
     pub duration: Duration,
-    /// User CPU time in microseconds; 0 unless the program exited by itself.
+    /// User CPU time of the program in microseconds; 0 unless pid 1 reported the exit.
     pub user_us: u64,
-    /// System CPU time in microseconds.
+    /// System CPU time of the program in microseconds; 0 unless pid 1 reported the exit.
     pub system_us: u64,
     /// Largest resident set of a single process in bytes.
     pub max_rss_bytes: u64,
-    /// Bytes of output, including dropped ones.
+    /// Bytes of stdout and stderr together, including those dropped above `output_limit`.
     pub output_bytes: u64,
     /// Whether the output exceeded `output_limit`.
     pub output_truncated: bool,
@@ -65,19 +66,20 @@ pub struct Execution {
     /// limit, or after the kernel OOM-killed one. A process that reaches its RLIMIT_DATA fails by
     /// itself before the sum of all processes exceeds the limit.
     pub memory_pressure: bool,
-    /// Whether the scratch file system was full during or after the execution.
+    /// Whether a poll has found the guest's scratch file system full, during this execution or
+    /// before.
     pub disk_full: bool,
 }
 
-/// Reason why an execution could not start.
+/// Reason why a program could not be started in a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// Arguments and environment are too large.
+    /// Arguments and environment do not fit into one packet to the guest.
     #[error(
         "arguments and environment together are larger than 256 KiB; pass large data through a file or standard input"
     )]
     TooLarge,
-    /// The guest is dead.
+    /// The guest is dead, so no program can start in it.
     #[error("the sandbox has ended")]
     Gone,
     /// The program's file descriptors cannot be passed to the guest now.
@@ -85,33 +87,33 @@ pub enum ExecError {
         "the program's descriptors cannot be passed to the sandbox: other processes of this user have used up the kernel's budget for that; the sandbox lives, try again"
     )]
     Busy,
-    /// The limit of concurrently running programs is reached.
+    /// The maximum number of concurrently running programs, [`MAX_LAUNCHED`], is reached.
     #[error(
         "{} programs run in the sandbox already; end one of them first",
         MAX_LAUNCHED
     )]
     TooMany,
-    /// The program could not be started.
+    /// Pid 1 could not start the program.
     #[error("program {program:?} could not be started in the sandbox: {step} failed ({})", std::io::Error::from_raw_os_error(*.errno))]
     NotStarted {
-        /// Program name as given.
+        /// Name of the program as requested.
         program: String,
-        /// `chdir`, `lookup`, `fork`, `execve`, `limits`, `terminal` or `input`.
+        /// Failed step: `chdir`, `lookup`, `fork`, `execve`, `limits`, `terminal` or `input`.
         step: String,
-        /// Error number.
+        /// Errno of the failed step.
         errno: i32,
     },
-    /// The host lacks a resource.
+    /// A system call of the runner failed, for example for lack of descriptors.
     #[error("an execution could not be prepared: {source}")]
     Host {
-        /// Cause.
+        /// Errno of the system call.
         #[from]
         source: Errno,
     },
 }
 
 impl ExecError {
-    /// Returns the stable error code.
+    /// Returns the error's public code, which stays the same across releases.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -126,7 +128,7 @@ impl ExecError {
             Self::Gone | Self::NotStarted { .. } | Self::Host { .. } => ErrorCode::RunFailed,
         }
     }
-    /// Converts the error for transfer to another process.
+    /// Returns public code and message, for sending to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

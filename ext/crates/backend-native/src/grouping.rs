@@ -1,16 +1,16 @@
 //! Moves a starting guest into its run's cgroup and records the result in the isolation report.
 //!
 //! The launcher joins the cgroup before it gets its plan. Once the guest is ready, and before the
-//! first program of the caller starts, this module checks the membership in `/proc`. A process
-//! wrapper that forked before it was moved is moved then, process by process; nothing in the guest
-//! forks before the runner requests it.
+//! caller's first program starts, this module checks the membership in `/proc`. A process wrapper
+//! around the launcher may have forked before it was moved; its descendants are then moved one by
+//! one. Nothing in the guest forks before the runner requests it.
 
 use crate::cgroup::{Cgroup, Meter, RunCgroup};
 use crate::watch;
 use std::io;
 use wp_codebox_contracts::{AxisReport, Enforcement, IsolationAxis, IsolationReport};
 
-/// Moves the launcher, or its process wrapper, into the cgroup.
+/// Moves the process `pid`, a launcher or the process wrapper around it, into the run's cgroup.
 pub(crate) fn join(cgroup: &Cgroup, pid: i32) -> io::Result<()> {
     match cgroup {
         Cgroup::Group(group) => group.join(pid),
@@ -18,8 +18,9 @@ pub(crate) fn join(cgroup: &Cgroup, pid: i32) -> io::Result<()> {
     }
 }
 
-/// Checks that the guest is in its cgroup, completes the report and returns the cgroup's meter. A
-/// guest outside its cgroup is polled like one without, and the report states it.
+/// Checks that the guest is in its cgroup, writes the result into the isolation report and returns
+/// a meter of the cgroup. Without a cgroup, or for a guest outside it, returns `None`: the runner
+/// then polls `/proc`, and the report gives the reason.
 pub(crate) fn confirm(
     cgroup: &Cgroup,
     launcher: i32,
@@ -35,7 +36,7 @@ pub(crate) fn confirm(
     };
     if !group.holds(pid1) {
         for pid in watch::tree(launcher) {
-            // A process that has just ended cannot be moved and does not matter.
+            // A process that has just ended cannot be moved and needs no limit.
             let _ = group.join(pid);
         }
     }

@@ -1,8 +1,9 @@
 //! One guest, from launch to kill.
 //!
-//! Dropping a guest kills it; after [`Guest::kill`] no process of it is left. Layer descriptors
-//! stay usable afterwards, and capture runs at that time, when no process can write any more.
-//! Messages after `Ready` come from an untrusted guest; only their type is checked.
+//! Dropping a guest kills it; after [`Guest::kill`] no process of it is left. The descriptors of
+//! its layers (upper directories of its overlays) stay usable. Changes are captured from them after
+//! the kill, when no process can write any more. Messages after `Ready` come from an untrusted
+//! guest; only their type is checked.
 
 use crate::channel::{Channel, poll_in};
 use crate::launch_error::LaunchError;
@@ -19,7 +20,7 @@ use wp_codebox_runtime::EgressListeners;
 
 pub use crate::watch::KillCause;
 
-/// A running guest.
+/// A running guest. Dropping it kills all its processes.
 #[derive(Debug)]
 pub struct Guest {
     pub(crate) channel: Channel,
@@ -37,7 +38,7 @@ pub struct Guest {
     end: Option<GuestEnd>,
 }
 
-/// Cause and resource use of a guest that has ended.
+/// Why a guest ended, and the resources it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuestEnd {
     /// Why the guest was killed.
@@ -46,19 +47,19 @@ pub struct GuestEnd {
     pub user_us: u64,
     /// System CPU time of launcher and guest in microseconds.
     pub system_us: u64,
-    /// Peak resource use.
+    /// Largest memory and disk use of the guest.
     pub usage: Usage,
 }
 
-/// Handle that kills a guest from another thread.
+/// Handle with which another thread kills a guest.
 #[derive(Debug, Clone)]
 pub struct GuestKiller {
     shared: Arc<Shared>,
 }
 
 impl GuestKiller {
-    /// Kills every process of the guest immediately. The first recorded cause is kept; further
-    /// calls, and calls after the guest's death, have no effect.
+    /// Kills every process of the guest immediately. Only the cause of the first call is recorded;
+    /// later calls and calls after the guest's death have no effect.
     pub fn kill(&self, cause: KillCause) {
         self.shared.kill(cause);
     }
@@ -113,33 +114,35 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Returns the report of the probes, which ran inside the guest before the caller's first
-    /// program.
+    /// Returns the isolation report of the probes, which ran inside the guest before the caller's
+    /// first program.
     #[must_use]
     pub fn report(&self) -> &IsolationReport {
         &self.report
     }
 
-    /// Returns the record of the process wrapper.
+    /// Returns the audit record of the process wrapper around this guest's launcher.
     #[must_use]
     pub fn audit(&self) -> &SandboxAudit {
         &self.audit
     }
 
-    /// Returns a readable descriptor of the upper directory of the mount with this index. Walk it
-    /// only after [`Guest::kill`] and with `openat2(RESOLVE_BENEATH)`, because the guest chose its
-    /// file names.
+    /// Returns a readable descriptor of the overlay upper directory, which holds the guest's
+    /// changes, of the mount with this index. Walk it only after [`Guest::kill`] and with
+    /// `openat2(RESOLVE_BENEATH)`, because the guest chose its file names.
     #[must_use]
     pub fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
         self.layers.get(&index).map(AsFd::as_fd)
     }
 
-    /// Returns the listening sockets of the egress bridge; `None` after the first call.
+    /// Returns the sockets on which the egress bridge (the runner's proxy to the network) accepts
+    /// this guest's connections; `None` after the first call.
     pub fn take_egress(&mut self) -> Option<EgressListeners> {
         self.egress.take()
     }
 
-    /// Returns the listening socket for the guest's mail; `None` after the first call.
+    /// Returns the socket on which the runner accepts the guest's mail; `None` after the first
+    /// call.
     pub fn take_mail(&mut self) -> Option<OwnedFd> {
         self.mail.take()
     }
@@ -150,7 +153,7 @@ impl Guest {
         self.shared.pid
     }
 
-    /// Returns the peak resource use so far.
+    /// Returns the largest memory and disk use of the guest so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.shared.usage()
@@ -170,8 +173,8 @@ impl Guest {
         }
     }
 
-    /// Kills every process of the guest, waits until they are gone and reaps the launcher.
-    /// Idempotent; the first recorded cause is kept.
+    /// Kills every process of the guest, waits until they are gone and reaps the launcher. Later
+    /// calls return the first result; only the first cause is recorded.
     pub fn kill(&mut self, cause: KillCause) -> GuestEnd {
         if let Some(end) = self.end {
             return end;
@@ -190,13 +193,13 @@ impl Guest {
             self.process.kill();
         }
         let process = self.process.wait();
-        // A killed process wrapper may end before the processes inside it.
+        // When a process wrapper is killed, it may end before the processes inside it.
         poll_in(self.shared.pidfd.as_fd(), TEARDOWN);
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }
         // The kernel does not add the CPU time of processes that die with their pid namespace to a
-        // parent's usage, so add the value polled a moment ago.
+        // parent's usage. So add their CPU time as polled just before the kill.
         let lost = alive.ticks.saturating_mul(1_000_000 / 100);
         let (user, system) = process.map_or((0, 0), |end| (end.user_us, end.system_us));
         // The cgroup counts the CPU time of all processes.

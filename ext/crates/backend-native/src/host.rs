@@ -1,25 +1,25 @@
-//! Layout of the host's system directories that the guest repeats.
+//! Layout of the host's system directories, which the guest gets at the same paths.
 //!
 //! `/bin`, `/sbin` and `/lib*` are symbolic links into `/usr` on merged-usr systems and directories
 //! on others; the guest gets the same layout. Probing reads names only, never file contents.
 
 use std::path::Path;
 
-/// A top-level system path.
+/// A system path at the top level of the host, such as `/usr` or `/lib64`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemEntry {
     /// Absolute path, e.g. `/lib64`.
     pub path: String,
-    /// Type of the path.
+    /// Whether the path is a directory or a symbolic link.
     pub kind: SystemEntryKind,
 }
 
-/// Type of a top-level system path.
+/// What a top-level system path is on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemEntryKind {
-    /// A directory, mounted read-only.
+    /// A directory; the guest sees it read-only.
     Directory,
-    /// A symbolic link with its target.
+    /// A symbolic link with its target; the guest gets the same link.
     Link(String),
 }
 
@@ -43,7 +43,7 @@ pub enum HiddenPath {
     File(String),
 }
 
-/// Candidates at top level.
+/// Top-level paths that the guest gets if they exist on the host.
 const SYSTEM: [&str; 8] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32",
 ];
@@ -59,7 +59,7 @@ const ETC: [&str; 6] = [
 ];
 
 impl HostLayout {
-    /// Reads the layout of this host.
+    /// Reads from the file system which system paths this host has.
     #[must_use]
     pub fn probe() -> Self {
         let mut layout = Self::default();

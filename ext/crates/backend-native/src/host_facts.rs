@@ -26,61 +26,63 @@ const SYSCTLS: [&str; 10] = [
     "vm/overcommit_memory",
 ];
 
-/// Facts of a host, as seen by the process that starts launchers.
+/// Facts about a host, read by the process that starts launchers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostFacts {
-    /// Kernel release.
+    /// Release of the running kernel, for example `6.8.0-31-generic`.
     pub kernel: String,
-    /// Boot id; empty when the host does not report one.
+    /// Kernel's boot id, which changes at every boot; empty when the host does not report one.
     pub boot_id: String,
     /// Uid of the process that starts launchers.
     pub uid: u32,
-    /// Active security modules; empty when the host does not list them.
+    /// Names of the active Linux security modules; empty when the host does not list them.
     pub lsm: Vec<String>,
-    /// Sysctls by their path below `/proc/sys`; missing ones are left out.
+    /// Values of the sysctls that affect isolation, by their path below `/proc/sys`; missing ones
+    /// are left out.
     pub sysctls: BTreeMap<String, String>,
-    /// `Seccomp` field of the process status; 2 when a filter is active already.
+    /// `Seccomp` field of `/proc/self/status`; 2 when a seccomp filter is active already.
     pub seccomp: String,
-    /// AppArmor label of the process; empty when there is none.
+    /// AppArmor label of the runner's process; empty when there is none.
     pub apparmor: String,
-    /// User namespace of the process.
+    /// User namespace of the runner's process.
     pub user_namespace: String,
-    /// Mount points that cover parts of `/proc`.
+    /// Paths below `/proc` over which something else is mounted; this can prevent mounting a new
+    /// `/proc`.
     pub covered_proc: Vec<String>,
-    /// Environment in which the process runs.
+    /// Whether the runner runs in a container, as a systemd service, or neither.
     pub surroundings: Surroundings,
-    /// Cgroup hierarchies, in the order of the mounts.
+    /// Cgroup hierarchies mounted on this host, in the order of the mounts.
     pub cgroups: Vec<CgroupHierarchy>,
 }
 
-/// Kind of environment of a process, as far as it is detectable.
+/// Kind of environment in which a process runs, as far as it can be detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Surroundings {
     /// Neither a container nor a service was detected.
     #[default]
     Plain,
-    /// A container.
+    /// The process runs in a container.
     Container,
-    /// A systemd service.
+    /// The process belongs to a systemd service.
     Service,
 }
 
-/// A cgroup hierarchy.
+/// A mounted cgroup hierarchy and whether guests can use it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupHierarchy {
-    /// `v2`, or the controllers of a v1 hierarchy, for example `memory`.
+    /// Name of the hierarchy: `v2`, or the controllers of a v1 hierarchy, for example `memory`.
     pub name: String,
     /// Whether the process may create cgroups in it.
     pub state: CgroupState,
 }
 
-/// Whether cgroups can be created.
+/// Whether the process may create cgroups in a hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CgroupState {
-    /// The process may write its own cgroup.
+    /// The process may write to its own cgroup, so it can create child cgroups.
     Writable,
     /// The cgroup file system is mounted read-only.
     ReadOnly,
@@ -89,7 +91,7 @@ pub enum CgroupState {
 }
 
 impl HostFacts {
-    /// Reads the facts of this host.
+    /// Reads the facts of this host from `/proc` and `/sys`.
     #[must_use]
     pub fn read() -> Self {
         let status = text("/proc/self/status");
@@ -140,7 +142,7 @@ impl HostFacts {
         (is, then) >= (major, minor)
     }
 
-    /// Returns a sysctl as a number.
+    /// Returns the value of the sysctl `name`, classified as zero or positive.
     #[must_use]
     pub fn sysctl(&self, name: &str) -> SettingValue {
         match self.sysctls.get(name).map(|value| value.parse::<u64>()) {
@@ -151,7 +153,7 @@ impl HostFacts {
     }
 }
 
-/// Classified value of a sysctl.
+/// Numeric value of a sysctl, reduced to what the diagnosis needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingValue {
     /// The value is 0.
@@ -177,7 +179,8 @@ fn field(status: &str, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Returns mount point, options, file system type and super options of each `mountinfo` line.
+/// Returns mount point, mount options, file system type and super options of each line of a
+/// `mountinfo` text.
 fn mounts(text: &str) -> impl Iterator<Item = (&str, &str, &str, &str)> {
     text.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -192,7 +195,7 @@ fn mounts(text: &str) -> impl Iterator<Item = (&str, &str, &str, &str)> {
 fn covered_proc(mountinfo: &str) -> Vec<String> {
     mounts(mountinfo)
         .map(|(point, ..)| point)
-        // The kernel automounts this path on demand.
+        // The kernel automounts this path on demand, so a mount there hides nothing.
         .filter(|point| point.starts_with("/proc/") && *point != "/proc/sys/fs/binfmt_misc")
         .map(str::to_owned)
         .collect()
@@ -240,7 +243,7 @@ fn cgroups(
         .collect()
 }
 
-/// Returns the directory of the process's own cgroup.
+/// Returns the directory of this process's own cgroup in the hierarchy mounted at `point`.
 fn own_group(point: &str, name: &str, groups: &str) -> std::path::PathBuf {
     let path = groups.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;

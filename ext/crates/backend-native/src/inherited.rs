@@ -5,13 +5,13 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 
-/// Limit of open files that this process requests: far more than it opens, and more than the number
-/// of descriptors that all guests of its user may have in flight over unix sockets.
+/// Limit on open files that this process requests. It exceeds what the process opens and what all
+/// guests of its user may have in flight (sent, not received yet) over unix sockets.
 const OPEN_FILES: u64 = 65_536;
 
 /// Raises the soft limit on open files to the hard limit and returns it. When a process sends a
-/// file descriptor, the kernel compares the number in flight for the uid with the sender's soft
-/// limit; with a higher limit than the guests have, guests cannot exhaust it.
+/// file descriptor, the kernel compares the uid's descriptors in flight with the sender's soft
+/// limit. This process needs a higher limit than the guests, so that guests cannot use it up.
 pub fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
@@ -45,7 +45,7 @@ pub fn inherited_descriptor(number: i32) -> io::Result<OwnedFd> {
     Ok(copy)
 }
 
-/// Returns the supplementary groups of a unix socket's peer, as of its connect.
+/// Returns the supplementary groups that the peer of a unix socket had when it connected.
 pub fn peer_groups(socket: impl AsFd) -> io::Result<Vec<u32>> {
     // One more than NGROUPS_MAX, the kernel's limit for one process.
     let mut groups = vec![0_u32; 65_537];

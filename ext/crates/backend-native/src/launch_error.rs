@@ -1,7 +1,7 @@
 //! Errors of starting a guest, with likely causes and fixes for the operator.
 //!
-//! The launcher reports a step, a subject and an errno; cause and fix are derived from these three
-//! only.
+//! The launcher reports the failed step, its subject (a guest path or a mechanism) and an errno.
+//! Cause and fix are derived from these three values only.
 
 use std::path::PathBuf;
 use wp_codebox_contracts::{
@@ -18,34 +18,34 @@ pub enum LaunchError {
     Launcher {
         /// Path of the launcher.
         path: PathBuf,
-        /// Cause.
+        /// Error of starting the launcher.
         source: std::io::Error,
     },
-    /// The host lacked a resource while the guest was prepared.
+    /// A system call of the runner failed while it prepared the guest.
     #[error("the sandbox could not be prepared: {step} failed: {source}")]
     Host {
         /// Failed system call.
         step: &'static str,
-        /// Cause.
+        /// Error of the system call.
         source: std::io::Error,
     },
-    /// The launcher reported a failed step.
+    /// The launcher reported that a step of building the guest failed.
     #[error("the sandbox could not be built: step {step} failed at {subject} ({})", errno_text(*.errno))]
     Step {
         /// Name of the step.
         step: String,
-        /// Guest path or mechanism.
+        /// Guest path or kernel mechanism that the step worked on.
         subject: String,
-        /// Error number; 0 when none applies.
+        /// Errno of the failed step; 0 when none applies.
         errno: i32,
     },
     /// The guest was not ready before the deadline.
     #[error("the sandbox was not ready after {seconds} s; the host may be overloaded, try again")]
     Timeout {
-        /// Deadline in seconds.
+        /// Length of the deadline in seconds.
         seconds: u64,
     },
-    /// The launcher ended without a report.
+    /// The launcher ended without reporting a result.
     #[error(
         "the launcher ended before the sandbox was ready ({status}); it may have been killed, or is from another version"
     )]
@@ -53,14 +53,14 @@ pub enum LaunchError {
         /// Exit status of the launcher.
         status: String,
     },
-    /// The process wrapper ended before the launcher reported anything.
+    /// The process wrapper around the launcher ended before the launcher reported anything.
     #[error(
         "the launcher could not build its sandbox inside the outer sandbox ({why}); the run was refused"
     )]
     Wrapper {
         /// Kind of wrapper.
         kind: OuterSandboxKind,
-        /// Description of the wrapper's end.
+        /// How the wrapper ended, for the error message.
         why: String,
     },
     /// The launcher sent a message that breaks the protocol.
@@ -71,15 +71,15 @@ pub enum LaunchError {
         /// What is wrong with the message.
         detail: &'static str,
     },
-    /// The probes ran, but the observed isolation is below the requested level.
+    /// The guest was built, but its probes observed weaker isolation than the run requires.
     #[error(
         "the sandbox started, but its isolation is {}, below `{}`; the run was refused",
         .report.level.as_str(), .wanted.as_str()
     )]
     Level {
-        /// Requested level.
+        /// Isolation level that the run requires.
         wanted: IsolationLevel,
-        /// Report of the probes.
+        /// Isolation report of the guest's probes.
         report: Box<IsolationReport>,
     },
 }
@@ -124,7 +124,7 @@ impl LaunchError {
         }
     }
 
-    /// Returns the stable error code.
+    /// Returns the error's public code, which stays the same across releases.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -143,8 +143,8 @@ impl LaunchError {
         }
     }
 
-    /// Converts the failure of a launcher inside a wrapper: a launcher that sent no message may
-    /// never have run.
+    /// Converts the failure of a launcher that ran inside a wrapper of this kind: if the launcher
+    /// sent no message, the wrapper may have failed before starting it.
     #[must_use]
     pub(crate) fn wrapped_in(self, kind: OuterSandboxKind) -> Self {
         let why = match (&self, kind) {
@@ -164,7 +164,8 @@ impl LaunchError {
         Self::Wrapper { kind, why }
     }
 
-    /// Converts the error for transfer to another process, with likely causes and fixes as hints.
+    /// Returns public code and message, with likely causes and fixes as hints, for sending to
+    /// another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code(), self.to_string());
@@ -217,7 +218,7 @@ pub(crate) fn is_mechanism(step: &str) -> bool {
     )
 }
 
-/// Causes and fixes by process wrapper.
+/// Returns likely causes and fixes for a process wrapper that ended early.
 const fn wrapper_hints(kind: OuterSandboxKind) -> &'static [&'static str] {
     match kind {
         OuterSandboxKind::None => &[],
@@ -232,7 +233,7 @@ const fn wrapper_hints(kind: OuterSandboxKind) -> &'static [&'static str] {
     }
 }
 
-/// Causes and fixes by step; the first line is the most likely one.
+/// Returns likely causes and fixes for a failed step with this errno, the most likely first.
 pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
     match (step, errno) {
         ("root", _) => &[

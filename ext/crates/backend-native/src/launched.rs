@@ -1,8 +1,8 @@
-//! Programs of a guest that run concurrently.
+//! Book-keeping of programs that run concurrently in one guest.
 //!
-//! All messages of pid 1 arrive on one channel, and the thread that happens to read it may be
-//! waiting for a different program. The exit of another program is therefore stored until a caller
-//! waits for that program. A message about an unknown or ended program is ignored.
+//! All messages of the guest's pid 1 arrive on one channel. The thread that reads a message may be
+//! waiting for another program than the one that the message is about. So the exit of a program is
+//! stored until a caller waits for it. A message about an unknown or ended program is ignored.
 
 use crate::execution::{ExecEnd, ExecError};
 use crate::launching::cut;
@@ -11,27 +11,27 @@ use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, VecDeque};
 use wp_codebox_contracts::{DeathFailure, ExecExit, ExecutionId, GuestReply};
 
-/// How a launched program ended.
+/// How a program that was launched in a guest ended.
 #[derive(Debug)]
 pub enum LaunchEnd {
-    /// The program ran.
+    /// The program was started and has ended.
     Ended(ExecEnd),
     /// The program could not be started.
     NotStarted(ExecError),
 }
 
-/// Programs that were launched in one guest, and the end of that guest.
+/// Programs that were launched in one guest, and what is known about the guest's end.
 #[derive(Debug, Default)]
 pub(crate) struct Launched {
-    /// Program names by execution id.
+    /// Names of the running programs by execution id.
     pub(crate) running: BTreeMap<ExecutionId, String>,
     pub(crate) ends: VecDeque<(ExecutionId, LaunchEnd)>,
     pub(crate) tickets: Tickets,
-    /// Whether the other end of the channel is closed.
+    /// Whether the channel to the guest is closed.
     pub(crate) closed: bool,
     /// First failure that the launcher reported after the guest was ready.
     pub(crate) failure: Option<DeathFailure>,
-    /// Exit code or signal of the guest's first process.
+    /// Exit code or signal of the guest's first process, once the launcher has reported its end.
     pub(crate) over: Option<(Option<i32>, Option<i32>)>,
 }
 
@@ -86,7 +86,7 @@ impl Launched {
         }
     }
 
-    /// Marks all programs as ended by `how`, because the guest is dead.
+    /// Marks all running programs as ended by `how`, because the guest is dead.
     pub(crate) fn all_ended(&mut self, how: ExecEnd) {
         self.closed = true;
         self.tickets.fail_all();

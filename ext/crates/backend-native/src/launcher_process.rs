@@ -1,4 +1,4 @@
-//! A launcher process: a child of this process or of a spawner.
+//! Handle of a launcher process, which is a child of the runner or of a spawner.
 
 use crate::cgroup::Cgroup;
 use crate::process_sandbox::WrappedCommand;
@@ -9,12 +9,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A started launcher that has not been reaped.
+/// A started launcher that has not been waited for.
 #[derive(Debug)]
 pub(crate) enum LauncherProcess {
-    /// A child of this process.
+    /// The runner itself started the launcher.
     Child(ChildProcess),
-    /// A child of a spawner.
+    /// A spawner (a process with rights over the guest's uid) started the launcher.
     Spawned {
         /// Pid of the launcher or of its process wrapper.
         pid: i32,
@@ -25,7 +25,7 @@ pub(crate) enum LauncherProcess {
 }
 
 impl LauncherProcess {
-    /// Asks a spawner to start a launcher.
+    /// Asks the spawner to start a launcher.
     pub(crate) fn from_spawner(
         spawner: &Arc<Spawner>,
         command: &WrappedCommand,
@@ -41,8 +41,8 @@ impl LauncherProcess {
         })
     }
 
-    /// Returns how the launcher's spawner ended; `None` without a spawner, or when the spawner is
-    /// still alive at `until`.
+    /// Returns how the spawner of the launcher ended; `None` if the launcher has no spawner or the
+    /// spawner is still alive at `until`.
     pub(crate) fn spawners_end(&self, until: Instant) -> Option<ProcessEnd> {
         match self {
             Self::Child(_) => None,
@@ -58,7 +58,7 @@ impl LauncherProcess {
         }
     }
 
-    /// Returns a pidfd, readable once the launcher has ended.
+    /// Returns a pidfd that becomes readable when the launcher has ended.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Child(child) => child.pidfd(),
@@ -74,7 +74,7 @@ impl LauncherProcess {
         }
     }
 
-    /// Waits for the exit; later calls return the same result.
+    /// Waits for the launcher's exit; later calls return the same result.
     pub(crate) fn wait(&mut self) -> io::Result<ProcessEnd> {
         match self {
             Self::Child(child) => child.wait(),

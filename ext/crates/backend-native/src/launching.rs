@@ -1,4 +1,4 @@
-//! Launch of a guest: from a plan to a ready guest or an error.
+//! Launch of a guest: from a launch plan to a ready guest or an error.
 //!
 //! Starts the launcher, moves it into its cgroup, sends the plan and reads messages until the
 //! guest's probes have run. On failure no process of the guest is left.
@@ -25,32 +25,33 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::EgressListeners;
 
-/// Deadline for the kernel to end a killed guest before the launcher is killed too.
+/// Maximum wait for the kernel to end a killed guest; after that the launcher is killed too.
 pub(crate) const TEARDOWN: Duration = Duration::from_secs(10);
 
-/// Options for starting the launcher.
+/// Settings of a launch that are not part of the guest's plan.
 #[derive(Clone, Copy)]
 pub struct LaunchOptions<'a> {
-    /// Path of the launcher.
+    /// Path of the launcher program on the host.
     pub launcher: &'a Path,
     /// Process wrapper around the launcher, or [`crate::NoSandbox`].
     pub sandbox: &'a dyn ProcessSandbox,
     /// Deadline for the guest to become ready.
     pub ready_timeout: Duration,
-    /// Cgroup of the guest, or the reason why there is none.
+    /// Cgroup that the launcher joins, or the reason why there is none.
     pub cgroup: &'a Cgroup,
-    /// Kernel uid and gid of the guest.
+    /// Kernel uid and gid as which the guest runs.
     pub identity: &'a GuestIdentity,
 }
 
 /// Value used in place of the pid of the guest's first process when that process has already ended.
 const GONE: i32 = 0;
 
-/// Descriptors and the report that the launcher has sent so far, while the guest is not ready yet.
+/// Descriptors and report that the launcher has sent before the guest is ready.
 #[derive(Default)]
 struct Arrivals {
     spawned: Option<(i32, OwnedFd)>,
-    /// Scratch mount that contains the layers; only for a guest with its own kernel uid.
+    /// Mount of the guest's scratch tmpfs, which contains its layers; sent only for a guest with a
+    /// kernel uid of its own.
     scratch: Option<OwnedFd>,
     directories: BTreeMap<u32, String>,
     layers: BTreeMap<u32, OwnedFd>,
@@ -59,7 +60,7 @@ struct Arrivals {
     report: Option<IsolationReport>,
 }
 
-/// A launcher whose guest is ready.
+/// Launcher, channel and descriptors of a guest that has become ready.
 pub(crate) struct Started {
     pub(crate) channel: Channel,
     pub(crate) process: LauncherProcess,
@@ -71,7 +72,8 @@ pub(crate) struct Started {
     pub(crate) audit: SandboxAudit,
 }
 
-/// Starts the launcher and waits for the guest's report. On failure no process of it is left.
+/// Starts the launcher and waits for the guest's isolation report. On failure no process of the
+/// guest is left.
 pub(crate) fn start(
     plan: &LaunchPlan,
     options: &LaunchOptions<'_>,
@@ -131,8 +133,8 @@ pub(crate) fn start(
     let arrivals = match begun {
         Ok(arrivals) => arrivals,
         Err(error) => {
-            // No program of the caller has run yet; all processes of the guest end with the
-            // launcher.
+            // No program of the caller has run yet, so killing the launcher ends all processes of
+            // the guest.
             process.kill();
             let _ = process.wait();
             return Err(error.wrapped_in(around));
@@ -171,9 +173,9 @@ pub(crate) fn start(
 }
 
 impl Arrivals {
-    /// Opens the layers of a guest with its own kernel uid through an idmapped mount, in which the
-    /// state's owner owns its files. No program of the caller has run yet, so the names were chosen
-    /// by the launcher.
+    /// Opens the layers (overlay upper directories) of a guest with a kernel uid of its own,
+    /// through an idmapped mount that shows their files as owned by the owner of the state
+    /// directory. No program of the caller has run yet, so the launcher chose the directory names.
     fn read_through(mut self, identity: &GuestIdentity) -> Result<Self, LaunchError> {
         let (Some(spawner), Some(scratch)) = (identity.spawner(), self.scratch.take()) else {
             return Ok(self);
@@ -191,7 +193,8 @@ impl Arrivals {
     }
 }
 
-/// Completes the identity row of the report with the ids that the host's `/proc` shows for pid 1.
+/// Completes the identity row of the isolation report with the uid and gid of pid 1 that the host's
+/// `/proc` shows.
 fn identified(
     identity: &GuestIdentity,
     pid: i32,
@@ -223,7 +226,7 @@ fn identified(
     }
 }
 
-/// Returns real uid and gid of a process, as numbered in this process's user namespace.
+/// Returns real uid and gid of the process `pid`, as numbered in this process's user namespace.
 fn kernel_ids(pid: i32) -> Option<[u32; 2]> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let first = |name: &str| {
@@ -233,7 +236,7 @@ fn kernel_ids(pid: i32) -> Option<[u32; 2]> {
     Some([first("Uid:")?, first("Gid:")?])
 }
 
-/// Launches a guest for a self-test, returns its report and ends it.
+/// Launches a guest for a self-test, ends it and returns its isolation report.
 pub(crate) fn observe(
     plan: &LaunchPlan,
     options: &LaunchOptions<'_>,
@@ -369,7 +372,7 @@ fn accept(
     }
 }
 
-/// Returns the pid of a pidfd's process in this process's pid namespace.
+/// Returns the pid that the process of `pidfd` has in this process's pid namespace.
 fn pid_here(pidfd: BorrowedFd<'_>) -> Option<i32> {
     let path = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
     let text = std::fs::read_to_string(path).ok()?;

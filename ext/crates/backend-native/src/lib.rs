@@ -1,5 +1,5 @@
-//! Library of the native backend: functions that a runner needs to run WordPress in a guest built
-//! by the launcher.
+//! Native backend: everything that a runner needs to run WordPress in a guest, a sandbox that the
+//! launcher program builds from kernel mechanisms.
 //!
 //! Order of use: [`PhpLayout::discover`] → [`ensure_template`] → [`build_plan`] (pure) →
 //! [`Guest::launch`] → [`Guest::exec`], any number of times → [`Guest::kill`] → capture from

@@ -30,39 +30,39 @@ use wp_codebox_runtime::{
     Runtime, Terminal, Usage,
 };
 
-/// Deadline for a guest to become ready.
+/// Maximum wait for a guest to become ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Builds guests on this host.
+/// Backend that builds guests on this host, with the settings that all guests of a run share.
 #[derive(Debug)]
 pub struct NativeBackend {
-    /// Path of the launcher.
+    /// Path of the launcher program.
     pub launcher: PathBuf,
-    /// System directories of the host.
+    /// System directories of the host, which guests see read-only.
     pub host: HostLayout,
-    /// PHP installation of the host.
+    /// PHP installation of the host, which guests use.
     pub php: PhpLayout,
     /// Process wrapper around the launcher.
     pub sandbox: Arc<dyn ProcessSandbox>,
-    /// WordPress template of the guests.
+    /// WordPress template from which guests start.
     pub template: Template,
     /// Host directory with WP-CLI and the guest programs.
     pub share_dir: String,
     /// Handle through which a cancelled run kills its guests.
     pub cancellation: Arc<Cancellation>,
-    /// Cgroup of the run's guests, or the reason why there is none.
+    /// Cgroup of all guests of the run, or the reason why there is none.
     pub cgroup: Arc<Cgroup>,
-    /// Kernel uid and gid of the guests; the runner's at level `reduced`.
+    /// Kernel uid and gid of the guests. At level `reduced` they are the runner's own.
     pub identity: GuestIdentity,
 }
 
-/// Specification of one guest.
+/// What one guest of a run contains and may use.
 #[derive(Debug, Clone)]
 pub struct NativeSpec {
-    /// Mounts in request order.
+    /// Mounts of host directories, in the order of the request.
     pub mounts: Vec<PlannedMount>,
-    /// Host directories layered over the template's `wp-content`, topmost first; empty in a fresh
-    /// guest.
+    /// Captured changes of `wp-content`: host directories layered over the template's `wp-content`,
+    /// topmost first. Empty for a guest that starts from the template alone.
     pub content: Vec<HostSource>,
     /// Host plugins and libraries that the guest's WordPress loads.
     pub components: PlannedComponents,
@@ -72,11 +72,12 @@ pub struct NativeSpec {
     pub staged: Vec<StagedFile>,
     /// Host directories with programs that the guest sees read-only.
     pub programs: Vec<ProgramDirectory>,
-    /// Resource limits.
+    /// Resource limits of the guest.
     pub limits: Limits,
-    /// Network egress of the guest.
+    /// How the guest may reach the network.
     pub egress: GuestEgress,
-    /// `full`; `reduced` only where the host forbids `full` and the caller allows `reduced`.
+    /// Required isolation level: `full`; `reduced` only where the host forbids `full` and the
+    /// caller allows `reduced`.
     pub level: IsolationLevel,
     /// Host directory for the tree of a guest at level `reduced`, unused at `full`. Must not exist.
     pub tree: PathBuf,
@@ -156,8 +157,9 @@ impl Backend for NativeBackend {
 }
 
 impl NativeBackend {
-    /// Creates a guest that runs a browser instead of WordPress, next to the working guest. Its
-    /// memory is polled separately, because the run's cgroup has the limits of the working guest.
+    /// Creates a guest that runs a browser instead of WordPress, next to the guest with the run's
+    /// WordPress. Its memory is polled separately, because the run's cgroup has the limits of the
+    /// other guest.
     pub fn create_browser(
         &self,
         directory: Option<&str>,
@@ -203,12 +205,12 @@ impl NativeBackend {
     }
 }
 
-/// Where the guest's own directories are.
+/// Where a guest's own directories (`/workspace`, `/tmp`, …) are.
 #[derive(Debug)]
 enum View {
     /// They are mounts in the guest's own mount namespace.
     Private,
-    /// They are a directory tree on the host (level `reduced`).
+    /// A directory tree on the host's disk (level `reduced`).
     Host(Box<GuestTree>),
 }
 
@@ -226,7 +228,7 @@ fn watched(guest: &Guest, tree: &GuestTree, limits: Limits) -> Result<DiskWatch,
     })
 }
 
-/// A guest that implements the `Runtime` trait.
+/// A native guest behind the `Runtime` trait, with what its executions need.
 #[derive(Debug)]
 struct NativeRuntime {
     guest: Guest,
@@ -420,8 +422,8 @@ fn copies<'a>(
 }
 
 impl NativeRuntime {
-    /// Fails when programs in the guest may not use sockets, because then no server in it can be
-    /// reached.
+    /// Fails at level `reduced`, where programs in the guest may not use sockets, so no server in
+    /// it can be reached.
     fn has_sockets(&self) -> Result<(), BackendError> {
         match &self.view {
             View::Private => Ok(()),
@@ -432,7 +434,8 @@ impl NativeRuntime {
         }
     }
 
-    /// Returns the request as pid 1 must get it, with the environment common to all programs.
+    /// Returns the request as pid 1 of the guest must get it, with the environment that all
+    /// programs share.
     fn request(&self, request: ExecRequest) -> Result<ExecRequest, ErrorBody> {
         let mut env = environment();
         env.extend(self.egress.clone());

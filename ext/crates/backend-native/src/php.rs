@@ -1,4 +1,4 @@
-//! PHP installation for the guest: paths, and the extensions that the host loads, in order.
+//! The host's PHP installation, which the guest uses: paths, and extensions in load order.
 //!
 //! The guest gets no `/etc/php`: its php.ini is generated, so it must name the extensions that the
 //! host's scan directory would load. This project's own extension, debuggers and coverage drivers
@@ -20,7 +20,7 @@ const QUESTION: &str = "echo implode(\"\\n\", [PHP_VERSION, PHP_CONFIG_FILE_PATH
     PHP_CONFIG_FILE_SCAN_DIR, ini_get('extension_dir'), (string) php_ini_loaded_file(), \
     str_replace([\"\\n\", ' '], '', (string) php_ini_scanned_files())]);";
 
-/// An extension line of php.ini.
+/// A line of php.ini that loads an extension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhpExtension {
     /// Value of the line: a name, a file name or a path.
@@ -29,22 +29,22 @@ pub struct PhpExtension {
     pub zend: bool,
 }
 
-/// PHP installation of this host.
+/// PHP command and settings of this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhpLayout {
     /// Canonical path of the program; the same in the guest.
     pub binary: String,
-    /// `PHP_VERSION`.
+    /// Version as PHP reports it (`PHP_VERSION`).
     pub version: String,
     /// Directory in which this PHP looks for php.ini.
     pub ini_directory: String,
     /// Directory of the extensions.
     pub extension_dir: String,
-    /// Extensions in load order.
+    /// Extensions that the guest's PHP loads, in load order.
     pub extensions: Vec<PhpExtension>,
 }
 
-/// Reason why no PHP can be used.
+/// Reason why the configured PHP cannot be used in guests.
 #[derive(Debug, thiserror::Error)]
 pub enum PhpError {
     /// The path does not lead to a readable file.
@@ -54,37 +54,37 @@ pub enum PhpError {
     Missing {
         /// Path as given.
         path: PathBuf,
-        /// Cause.
+        /// Error of opening the path.
         source: std::io::Error,
     },
-    /// The guest cannot see the path.
+    /// The path lies outside the directories that guests see.
     #[error(
         "PHP {path:?} lies outside /usr, /bin and /opt; the guest sees only these, so choose a PHP installed there"
     )]
     Outside {
-        /// Canonical path.
+        /// Path of the PHP program after resolving symbolic links.
         path: PathBuf,
     },
-    /// The program did not run.
+    /// The program did not print its settings.
     #[error(
         "PHP {path:?} did not print its settings ({detail}); check that `php -v` works for this user"
     )]
     Silent {
-        /// Canonical path.
+        /// Path of the PHP program after resolving symbolic links.
         path: PathBuf,
-        /// Exit status, or what its output lacks.
+        /// Exit status of the program, or what its output lacks.
         detail: String,
     },
-    /// The version is too old.
+    /// The version of PHP is older than the product supports.
     #[error("PHP {version} is too old; 8.2 or newer is needed")]
     TooOld {
-        /// Version of PHP.
+        /// Version that PHP reported.
         version: String,
     },
 }
 
 impl PhpError {
-    /// Returns the stable error code.
+    /// Returns the error's public code, which stays the same across releases.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -94,14 +94,15 @@ impl PhpError {
             | Self::TooOld { .. } => ErrorCode::ConfigInvalid,
         }
     }
-    /// Converts the error for transfer to another process.
+    /// Returns public code and message, for sending to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
 }
 
-/// Inputs of the cached result.
+/// Identity of the files that the cached PHP settings depend on; a cache with another value is not
+/// used.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Basis {
     binary: Vec<i64>,
@@ -119,8 +120,8 @@ struct Cached {
 }
 
 impl PhpLayout {
-    /// Queries `php_binary`, or returns the result cached below `state_dir` if neither the program
-    /// nor its configuration has changed. Ignores a failure to write the cache.
+    /// Asks the program `php_binary` for its settings, or returns those cached below `state_dir` if
+    /// neither the program nor its configuration has changed. Ignores a failure to write the cache.
     pub fn discover(php_binary: &Path, state_dir: &Path) -> Result<Self, PhpError> {
         let missing = |source| PhpError::Missing {
             path: php_binary.to_owned(),
@@ -203,7 +204,7 @@ fn write_cache(cache: &Path, cached: &Cached) {
         return;
     };
     let temporary = cache.with_extension(format!("{}.tmp", std::process::id()));
-    // A missing cache costs the next run 20 ms.
+    // A failure to write the cache only makes the next run ask PHP again, which takes 20 ms.
     let _ = fs::create_dir_all(directory)
         .and_then(|()| fs::write(&temporary, bytes))
         .and_then(|()| fs::rename(&temporary, cache));
@@ -265,7 +266,7 @@ fn recent(version: &str) -> bool {
     }
 }
 
-/// Returns the extension lines of one ini file that a guest gets.
+/// Returns the extensions that one ini file of the host loads, without those excluded from guests.
 fn extension_lines(text: &str) -> Vec<PhpExtension> {
     text.lines()
         .filter_map(|line| line.split_once('='))

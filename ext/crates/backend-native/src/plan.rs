@@ -1,5 +1,5 @@
-//! Builds the launcher's plan from a guest specification. Pure: the same input gives the same
-//! bytes.
+//! Builds the launcher's plan from a guest specification. The functions are pure: the same input
+//! gives the same bytes.
 //!
 //! The guest's root is an empty tmpfs, in which the launcher mounts the host's system directories
 //! read-only through overlays. `/etc` and php.ini are generated here. Writable paths of the guest
@@ -36,46 +36,50 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 
-/// Layer index of the guest's `wp-content`; mounts use their position from 0.
+/// Index under which the overlay of the guest's `wp-content` is captured; mounts use their position
+/// from 0.
 pub const WP_CONTENT_LAYER: u32 = u32::MAX;
-/// uid and gid inside the guest.
+/// Uid and gid that programs have inside the guest.
 pub const GUEST_ID: u32 = 1000;
 const STAGED: &str = "/run/codebox/staged";
 /// Empty directory mounted over a hidden directory.
 const EMPTY: &str = "/run/codebox/empty";
 /// Empty file mounted over a hidden file.
 const BLANK: &str = "/run/codebox/blank";
-/// A resolved mount: its sources are validated and, where needed, already copied.
+/// A mount whose sources are validated and, where needed, already copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedMount {
-    /// Position in the request; also the layer index of its upper directory.
+    /// Position of the mount in the request; the overlay upper directory with its changes has the
+    /// same index.
     pub index: u32,
-    /// Host directories, topmost first: in a check's guest the captured change, then layers that
-    /// hide entries of the source, then the source.
+    /// Host directories merged into one, topmost first: in the guest of a check the captured
+    /// change, then layers that hide entries of the source, then the source.
     pub lowers: Vec<HostSource>,
-    /// Declared target path.
+    /// Path in the guest that the request names.
     pub target: GuestPath,
-    /// Access that the guest has.
+    /// Whether the guest may write the mount.
     pub access: MountAccess,
-    /// How the mount is realised; `Bind` for read-only mounts only.
+    /// Whether the guest sees an overlay, a copy or a bind mount of the source; `Bind` for
+    /// read-only mounts only.
     pub view: MountView,
-    /// Git repository of the mount in the guest.
+    /// Git repository that the guest gets in place of the source's own; `None` without one.
     pub git: Option<PlannedGit>,
 }
 
 /// A host directory with programs that the guest may execute; read-only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramDirectory {
-    /// Host directory.
+    /// Host directory that contains the programs.
     pub source: HostSource,
-    /// Path in the guest, one level below [`AGENTS`].
+    /// Mount point in the guest, one level below [`AGENTS`].
     pub target: GuestPath,
 }
 
-/// How the template is mounted in the guest.
+/// Whether the guest uses the WordPress template or builds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateAccess {
-    /// As overlay lower directories; nothing of the template is writable.
+    /// The template's directories are lower directories of overlays, so the guest cannot change the
+    /// template.
     Run,
     /// `wp-content` and the opcode cache are bind-mounted writable; only for building a template.
     /// The guest then runs the parent site's WordPress core and the SQLite drop-in, no plugin and
@@ -92,14 +96,14 @@ pub struct GuestSpec<'a> {
     pub php: &'a PhpLayout,
     /// Host directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub share_dir: &'a str,
-    /// WordPress template.
+    /// WordPress template that the guest starts from.
     pub template: &'a Template,
     /// `Run` for every run; `Build` for building a template.
     pub template_access: TemplateAccess,
     /// Mounts in request order.
     pub mounts: &'a [PlannedMount],
-    /// Host directories layered over the template's `wp-content`, topmost first; empty in a fresh
-    /// guest.
+    /// Captured changes of `wp-content`: host directories layered over the template's `wp-content`,
+    /// topmost first. Empty for a guest that starts from the template alone.
     pub content: &'a [HostSource],
     /// Host plugins and libraries that the guest's WordPress loads.
     pub components: &'a PlannedComponents,
@@ -109,13 +113,13 @@ pub struct GuestSpec<'a> {
     pub staged: &'a [StagedFile],
     /// Host directories with programs that the guest sees read-only.
     pub programs: &'a [ProgramDirectory],
-    /// Resource limits.
+    /// Resource limits of the guest.
     pub limits: Limits,
-    /// Network egress of the guest.
+    /// How the guest may reach the network.
     pub egress: &'a GuestEgress,
 }
 
-/// Builds the plan.
+/// Builds the launch plan of a guest.
 pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
     let targets: Vec<GuestPath> = spec.mounts.iter().map(|m| m.target.clone()).collect();
     let paths = mount_paths(&targets)?;
@@ -224,7 +228,7 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     builder.scratch("/dev/shm", 0o1777)?;
     builder.directory("/workspace")?;
     builder.directory(STAGED)?;
-    // `php` is the configured PHP, whatever `/etc/alternatives` of the host selects.
+    // `php` in the guest is the configured PHP, whatever the host's `/etc/alternatives` selects.
     builder.link(&format!("{PROGRAMS}/php"), &spec.php.binary)?;
     if let GuestEgress::Terminate { authority_pem } = spec.egress {
         builder.file(EGRESS_AUTHORITY, authority_pem.as_str())?;
@@ -235,8 +239,8 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     )
 }
 
-/// Hides paths inside a system directory that is mounted, for example a site below `/usr/share`. No
-/// other host directory is mounted as a whole.
+/// Covers hidden paths that lie inside a mounted directory, for example a site below `/usr/share`,
+/// with an empty directory or file.
 fn hide<'a>(
     builder: &mut Builder,
     hidden: impl Iterator<Item = &'a HiddenPath>,
@@ -304,8 +308,8 @@ fn mounted(
         rule,
     };
     let writable = match (mount.access, mount.view) {
-        // Read-only: the mount is a copy of the source or the source itself, and no change is
-        // captured.
+        // No layer index: nothing is captured, because the mount is a read-only copy of the source
+        // or the source itself.
         (MountAccess::Readonly, MountView::Bind | MountView::Copy) => false,
         (MountAccess::Readwrite, MountView::Overlay | MountView::Copy) => true,
         (MountAccess::Readonly, MountView::Overlay) => true,

@@ -1,4 +1,4 @@
-//! Plan of a self-test's guest.
+//! Launch plan of the guest that a self-test starts.
 
 use crate::host::{HostLayout, SystemEntryKind};
 use wp_codebox_contracts::{
@@ -6,7 +6,8 @@ use wp_codebox_contracts::{
     LaunchPurpose, Limits, PLAN_VERSION, PlanIdentity,
 };
 
-/// Returns the smallest plan that boots, for a self-test: system directories and a scratch `/tmp`.
+/// Returns the smallest launch plan that can start: system directories and a scratch `/tmp`.
+/// Self-tests use it.
 #[must_use]
 pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
     let mut mounts = vec![LaunchMount::Proc, LaunchMount::Dev];

@@ -10,13 +10,13 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecRequest, ExecutionId, GuestRequest};
 
-/// Maximum number of messages read in a row, so that a flood of messages cannot starve the waiting
-/// caller.
+/// Maximum number of messages of the guest read in a row, so that a flood of messages cannot keep
+/// the waiting caller from its deadline.
 const ROUND: usize = 64;
 
 impl Guest {
-    /// Starts a program without waiting, not even for its `execve`: [`Guest::next_end`] also
-    /// reports a failed start. The program gets the three descriptors and no other.
+    /// Starts a program without waiting for anything, not even for its `execve`. A failed start is
+    /// reported by [`Guest::next_end`]. The program gets the three descriptors and no other.
     pub fn launch_program(
         &mut self,
         request: &ExecRequest,
@@ -72,9 +72,9 @@ impl Guest {
             })
     }
 
-    /// Returns the end of a launched program: an already stored one, or the first that arrives
-    /// before `until` and before `wake` becomes readable. Also returns `None` when the guest dies
-    /// while no program runs: see [`Guest::death`].
+    /// Returns how a launched program ended: a stored end, or the first that arrives before `until`
+    /// and before `wake` becomes readable. Otherwise returns `None`, also when the guest dies while
+    /// no program runs: see [`Guest::death`].
     pub fn next_end(
         &mut self,
         wake: BorrowedFd<'_>,

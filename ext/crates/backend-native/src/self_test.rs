@@ -1,9 +1,11 @@
-//! Self-test of the host: builds a guest of each level and reports the isolation observed.
+//! Self-test of the host: builds a guest at level `full` and, if that fails, at level `reduced`,
+//! and reports the isolation that the probes observe.
 //!
 //! The result is cached in the state directory together with the facts that it depends on. It helps
-//! to select a level and informs the operator; it never proves the isolation of a run, because each
-//! run's guest runs its own probes. A cached result below `full` is not used, since the fix may be
-//! a change that no fact shows. An unreadable cache file counts as missing.
+//! to select a level and informs the operator. It never proves the isolation of a run, because each
+//! run's guest runs its own probes. A cached result below `full` is not used, because the operator
+//! may have fixed the cause without changing any recorded fact. An unreadable cache file counts as
+//! missing.
 
 use crate::cgroup::Cgroup;
 use crate::host::HostLayout;
@@ -30,10 +32,10 @@ use wp_codebox_contracts::{
 const FILE: &str = "self-test.json";
 /// Size limit of the cache file in bytes.
 const MAX_CACHE_BYTES: u64 = 256 * 1024;
-/// Deadline for a guest to report.
+/// Maximum wait for the guest's isolation report.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 const MIB: u64 = 1024 * 1024;
-/// Limits small enough for the launcher's probes to exhaust them quickly.
+/// Limits of the self-test's guest: small, because its probes exhaust them.
 pub const SELF_TEST_LIMITS: Limits = Limits {
     wall_clock_ms: 60_000,
     processes: 32,
@@ -45,9 +47,9 @@ pub const SELF_TEST_LIMITS: Limits = Limits {
 /// Input of a self-test.
 #[derive(Clone, Copy)]
 pub struct SelfTestRequest<'a> {
-    /// Path of the launcher.
+    /// Path of the launcher program.
     pub launcher: &'a Path,
-    /// Process wrapper around the launcher.
+    /// Process wrapper around the launcher, or none.
     pub sandbox: &'a dyn ProcessSandbox,
     /// Cgroup of the guests, or the reason why there is none.
     pub cgroup: &'a Cgroup,
@@ -55,7 +57,7 @@ pub struct SelfTestRequest<'a> {
     pub identity: &'a GuestIdentity,
     /// System directories of the host.
     pub host: &'a HostLayout,
-    /// Directory of the cached result.
+    /// State directory, in which the result is cached.
     pub state_dir: &'a Path,
 }
 
@@ -63,48 +65,48 @@ pub struct SelfTestRequest<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelfTest {
-    /// Schema id, `wp-codebox/self-test/v1`.
+    /// Schema id of this JSON document, `wp-codebox/self-test/v1`.
     pub schema: String,
     /// Host facts that the result depends on.
     pub facts: HostFacts,
-    /// Identity of the launcher's file.
+    /// Identity of the launcher's program file; a cached result of another file is not used.
     pub launcher: LauncherIdentity,
-    /// Kind of process wrapper.
+    /// Kind of process wrapper around the launcher.
     pub outer: OuterSandboxKind,
-    /// Trials, `full` first; `reduced` only when `full` was not reached.
+    /// Results per level: `full` first; `reduced` only when `full` was not reached.
     pub trials: Vec<Trial>,
 }
 
-/// Identity of the launcher's file.
+/// Identity of a program file, from its inode; a replaced or changed file gets another value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LauncherIdentity {
-    /// `st_dev`.
+    /// Device number of the file (`st_dev`).
     pub device: u64,
-    /// `st_ino`.
+    /// Inode number of the file (`st_ino`).
     pub inode: u64,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// Time of the last status change (ctime) in nanoseconds; every write and every chmod changes
-    /// it.
+    /// Time of the file's last status change (ctime) in nanoseconds; every write and every chmod
+    /// changes it.
     pub changed: i128,
 }
 
-/// Trial of one level.
+/// Result of building a guest at one level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trial {
-    /// Requested level.
+    /// Level at which the guest was to run.
     pub level: IsolationLevel,
     /// Observed isolation; no axis is enforced when no guest could be built.
     pub report: IsolationReport,
-    /// Reason why no guest could be built.
+    /// Error because of which no guest could be built; `None` when one was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ErrorBody>,
 }
 
 impl SelfTest {
-    /// Returns the highest level reached.
+    /// Returns the highest level that a guest reached on this host.
     #[must_use]
     pub fn level(&self) -> IsolationLevel {
         self.trials
@@ -114,12 +116,12 @@ impl SelfTest {
             .unwrap_or(IsolationLevel::None)
     }
 
-    /// Returns the trial that reached the highest level, otherwise the first one.
+    /// Returns the result for the highest level reached, or the first result when none was reached.
     #[must_use]
     pub fn decisive(&self) -> &Trial {
         let level = self.level();
         let held = |trial: &&Trial| level > IsolationLevel::None && trial.report.level == level;
-        // `run` always adds a first trial.
+        // `run` always adds a result for level `full`.
         self.trials
             .iter()
             .find(held)
@@ -127,8 +129,8 @@ impl SelfTest {
     }
 }
 
-/// Returns the cached result if its facts are unchanged and it reached `full`; otherwise runs a new
-/// test.
+/// Returns the cached result if the host's facts are unchanged and it reached `full`; otherwise
+/// runs the self-test.
 #[must_use]
 pub fn self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     let facts = HostFacts::read();
@@ -145,7 +147,7 @@ pub fn self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     }
 }
 
-/// Runs a new test and caches its result.
+/// Runs the self-test in any case and caches its result.
 #[must_use]
 pub fn run_self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     run(request, HostFacts::read(), identity(request.launcher))
@@ -163,7 +165,7 @@ fn run(request: &SelfTestRequest<'_>, facts: HostFacts, launcher: LauncherIdenti
         outer: request.sandbox.kind(),
         trials,
     };
-    // Without a cached result the next caller only repeats the test.
+    // A failure to write the cache is ignored: the next caller only repeats the test.
     let _ = write_cache(request.state_dir, &answer);
     answer
 }
@@ -205,8 +207,8 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
     }
 }
 
-/// Runs a trial at level `reduced`, for which the guest's directories are created on the host's
-/// disk.
+/// Builds a guest at level `reduced` and returns its report. The guest's directories are created on
+/// the host's disk.
 fn observe_reduced(
     place: &Path,
     plan: &LaunchPlan,
@@ -220,8 +222,8 @@ fn observe_reduced(
     seen
 }
 
-/// Returns a plan like a run's with small limits: system directories, scratch, and an overlay over
-/// a directory of the state directory.
+/// Returns a launch plan like that of a run, with small limits: system directories, scratch tmpfs,
+/// and an overlay over a directory of the state directory.
 fn plan(host: &HostLayout, level: IsolationLevel, lower: &Path) -> LaunchPlan {
     let mut plan = probe_plan(host);
     plan.purpose = LaunchPurpose::Probe;
@@ -242,8 +244,8 @@ fn plan(host: &HostLayout, level: IsolationLevel, lower: &Path) -> LaunchPlan {
     plan
 }
 
-/// Returns the report of a guest that could not be built: no axis is enforced, with the error as
-/// evidence.
+/// Returns the isolation report for a level at which no guest could be built: no axis is enforced,
+/// with the error as evidence.
 fn unbuilt(level: IsolationLevel, error: &str, facts: &HostFacts) -> IsolationReport {
     let rows = IsolationAxis::ALL.iter().map(|&axis| AxisReport {
         axis,
@@ -331,7 +333,7 @@ mod tests {
         let other = answer(IsolationLevel::None);
         write_cache(state.path(), &other).unwrap();
         assert_eq!(read_cache(state.path()), Some(other));
-        // The temporary file is gone.
+        // Only the cache file is left; the temporary file was renamed.
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
 
         let file = state.path().join(FILE);

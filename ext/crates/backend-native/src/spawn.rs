@@ -17,10 +17,11 @@ use std::mem::MaybeUninit;
 use std::time::Instant;
 use wp_codebox_contracts::LauncherFd;
 
-/// Descriptor numbers below this are targets; source descriptors are duplicated above it first.
+/// Lowest number of the duplicated source descriptors. Numbers below it are targets, so a duplicate
+/// cannot lie at the target of another one.
 const SOURCE_FLOOR: i32 = 16;
 
-/// A started child of this process that has not been reaped.
+/// A started child process that has not been waited for.
 #[derive(Debug)]
 pub(crate) struct ChildProcess {
     pid: Pid,
@@ -28,7 +29,7 @@ pub(crate) struct ChildProcess {
     end: Option<ProcessEnd>,
 }
 
-/// Exit and resource use of a process and its reaped children.
+/// How a process exited, and the CPU time of it and of its children that have been waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessEnd {
     /// Exit code, if the process exited.
@@ -41,8 +42,9 @@ pub(crate) struct ProcessEnd {
     pub(crate) system_us: u64,
 }
 
-/// Writes the plan and closes the pipe. The launcher waits for end of file, so settings applied to
-/// it before, such as its cgroup, apply to all its descendants.
+/// Writes the launch plan to the launcher's pipe and closes the pipe. The launcher starts work only
+/// at end of file. So a setting applied to the launcher before, such as its cgroup, applies to all
+/// its descendants.
 pub(crate) fn send_plan(pipe: OwnedFd, bytes: &[u8], until: Instant) -> io::Result<()> {
     rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
     let mut left = bytes;
@@ -57,7 +59,7 @@ pub(crate) fn send_plan(pipe: OwnedFd, bytes: &[u8], until: Instant) -> io::Resu
                     return Err(io::ErrorKind::TimedOut.into());
                 }
             }
-            // The launcher has ended; its exit status gives the cause.
+            // EPIPE: the launcher has ended. Its exit status, read later, gives the cause.
             Err(Errno::PIPE) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -153,8 +155,8 @@ fn posix_spawn(
                 let flags = libc::POSIX_SPAWN_SETSIGMASK
                     | libc::POSIX_SPAWN_SETSIGDEF
                     | libc::POSIX_SPAWN_SETPGROUP;
-                // Create a process group: a Ctrl-C in the terminal then signals the runner only,
-                // which ends the guest.
+                // Put the child into a process group of its own: Ctrl-C in the terminal then
+                // signals the runner only, and the runner ends the guest.
                 check(libc::posix_spawnattr_setflags(
                     attributes.as_mut_ptr(),
                     libc::c_short::try_from(flags).unwrap_or_default(),
@@ -183,7 +185,7 @@ impl ChildProcess {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Returns a pidfd, readable once the child has ended.
+    /// Returns a pidfd that becomes readable when the child has ended.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         rustix::fd::AsFd::as_fd(&self.pidfd)
     }

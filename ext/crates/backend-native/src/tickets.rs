@@ -1,4 +1,5 @@
-//! Pending connection requests to pid 1, identified by ticket numbers.
+//! Requests to the guest's pid 1 for a connection that are not answered yet, identified by ticket
+//! numbers.
 //!
 //! A reply with an unknown ticket is dropped, and its descriptors are closed.
 
@@ -10,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestRequest};
 
-/// Deadline for a connection; longer than pid 1's own deadline.
+/// Maximum wait for pid 1's answer; longer than pid 1's own deadline for connecting.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum number of pending requests.
+/// Maximum number of unanswered requests.
 const MAX_PENDING: usize = 64;
 
-/// Reason why a connection failed.
+/// Reason why no connection to a server in the guest was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The guest is dead.
@@ -24,24 +25,24 @@ pub enum ConnectError {
     /// The port is closed or does not answer.
     #[error("port {port} of the sandbox cannot be reached: {}", std::io::Error::from_raw_os_error(*.errno))]
     Refused {
-        /// Port.
+        /// Requested port on the guest's 127.0.0.1.
         port: u16,
-        /// Error number.
+        /// Errno of the connect in the guest.
         errno: i32,
     },
-    /// Pid 1 did not reply.
+    /// Pid 1 of the guest did not answer in time.
     #[error("the sandbox did not answer a request to connect to its port {port}")]
     Silent {
-        /// Port.
+        /// Requested port on the guest's 127.0.0.1.
         port: u16,
     },
-    /// Too many requests are pending.
+    /// Too many requests are unanswered already.
     #[error("{MAX_PENDING} connections to the sandbox are pending already; try again later")]
     Busy,
 }
 
 impl ConnectError {
-    /// Converts the error for transfer to another process.
+    /// Returns public code and message, for sending to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         match self {
@@ -54,7 +55,7 @@ impl ConnectError {
 
 type Answer = Box<dyn FnOnce(Result<OwnedFd, ConnectError>) + Send>;
 
-/// A pending request.
+/// A request to pid 1 that is not answered yet.
 struct Ticket {
     port: u16,
     until: Instant,
@@ -67,7 +68,7 @@ struct TicketTable {
     waiting: BTreeMap<u64, Ticket>,
 }
 
-/// Table of pending requests.
+/// Table of unanswered requests, shared by all threads that connect to the guest.
 #[derive(Clone, Default)]
 pub(crate) struct Tickets(Arc<Mutex<TicketTable>>);
 
@@ -88,8 +89,8 @@ impl Tickets {
         self.table().waiting.remove(&ticket)
     }
 
-    /// Creates a ticket, or returns `None` when too many are pending. Expired tickets are answered
-    /// first.
+    /// Adds a request to the table and returns its ticket number. When too many are unanswered,
+    /// fails the request and returns `None`. Expired requests are failed first.
     fn issue(&self, port: u16, answer: Answer) -> Option<u64> {
         let now = Instant::now();
         let mut table = self.table();
@@ -125,7 +126,8 @@ impl Tickets {
         issued
     }
 
-    /// Sends the request to pid 1; waits at most `timeout` for space in the socket buffer.
+    /// Sends a request for a connection to pid 1; waits at most `timeout` for space in the socket
+    /// buffer.
     pub(crate) fn ask(&self, sender: &Sender, timeout: Duration, port: u16, answer: Answer) {
         let Some(ticket) = self.issue(port, answer) else {
             return;
@@ -144,7 +146,7 @@ impl Tickets {
         }
     }
 
-    /// Handles pid 1's reply with a connection.
+    /// Completes the request `ticket` with the connection that pid 1 sent.
     pub(crate) fn connected(&self, ticket: u64, descriptors: Vec<OwnedFd>) {
         let Some(Ticket { port, answer, .. }) = self.take(ticket) else {
             return;
@@ -155,14 +157,14 @@ impl Tickets {
         });
     }
 
-    /// Handles pid 1's reply with an errno.
+    /// Fails the request `ticket` with the errno that pid 1 sent.
     pub(crate) fn failed(&self, ticket: u64, errno: i32) {
         if let Some(Ticket { port, answer, .. }) = self.take(ticket) {
             answer(Err(ConnectError::Refused { port, errno }));
         }
     }
 
-    /// Fails all pending requests, because the guest is dead.
+    /// Fails all unanswered requests, because the guest is dead.
     pub(crate) fn fail_all(&self) {
         let waiting = std::mem::take(&mut self.table().waiting);
         for ticket in waiting.into_values() {

@@ -7,28 +7,30 @@ use rustix::process::{Resource, getrlimit};
 use std::fs;
 use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
-/// Divisor of a run's share: one run may use a quarter of each limit, because several run at once.
+/// One run may use this fraction (a quarter) of each user limit, because several runs share it.
 const SHARE: u64 = 4;
 /// Kernel memory of one epoll watch in bytes: 206 on Linux 6.18.
 const WATCH: u64 = 200;
-/// Pages of a pipe with the default size.
+/// Number of memory pages of a pipe with the default size.
 const PIPE_PAGES: u64 = 16;
 const PAGE: u64 = 4096;
 
-/// Limits of this process's user; `None` where the kernel does not report one.
+/// Kernel limits of this process's user; `None` where there is no limit or the kernel does not
+/// report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserBudgets {
     /// Hard RLIMIT_NOFILE of this process.
     pub open_files: Option<u64>,
-    /// `fs.epoll.max_user_watches`.
+    /// Sysctl `fs.epoll.max_user_watches`: epoll watches of all processes of the user.
     pub epoll_watches: Option<u64>,
-    /// `fs.inotify.max_user_instances`.
+    /// Sysctl `fs.inotify.max_user_instances`: inotify instances of all processes of the user.
     pub inotify_instances: Option<u64>,
-    /// `fs.pipe-user-pages-soft`; 0 means unlimited.
+    /// Sysctl `fs.pipe-user-pages-soft`: pages of all pipes of the user; `None` when it is 0
+    /// (unlimited).
     pub pipe_pages: Option<u64>,
 }
 
-/// Limit on the kernel memory of a run.
+/// Whether a memory limit includes the kernel memory that a run uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelMemory {
     /// The memory limit of the run's cgroup includes kernel memory.
@@ -37,21 +39,21 @@ pub enum KernelMemory {
     Uncounted,
 }
 
-/// A limit of which one run could use more than its share.
+/// A kernel limit of the user of which one run could use more than its share (a quarter).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverShare {
-    /// Limited resource.
+    /// Name of the limited resource, for a message.
     pub what: &'static str,
-    /// Setting that raises the limit.
+    /// Sysctl or setting that raises the limit.
     pub setting: &'static str,
-    /// Most that one run could use.
+    /// Largest amount of the resource that one run could use.
     pub run: u64,
-    /// Limit of the user.
+    /// Value of the user's limit.
     pub budget: u64,
 }
 
 impl UserBudgets {
-    /// Reads the limits of this host and process.
+    /// Reads the limits of this process and its user from the kernel.
     #[must_use]
     pub fn read() -> Self {
         let number = |name: &str| {
@@ -66,7 +68,8 @@ impl UserBudgets {
         }
     }
 
-    /// Returns the limits of which one run with these settings could use more than its share.
+    /// Returns the user limits of which one run with these resource limits could use more than its
+    /// share.
     #[must_use]
     pub fn over_share(&self, limits: &Limits, memory: KernelMemory) -> Vec<OverShare> {
         let bounded = |count: u64, bytes: u64| match memory {

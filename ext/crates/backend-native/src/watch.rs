@@ -20,33 +20,35 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::Limits;
 use wp_codebox_runtime::host_oom_kills;
 
-/// Polling interval.
+/// Time between two polls.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Interval between two cache reclaims, because each one slows the guest down.
+/// Minimum time between two requests to the kernel to free caches, because each one slows the guest
+/// down.
 const RECLAIM: Duration = Duration::from_secs(1);
-/// Kernel memory of a tmpfs inode and its name in bytes: 958 on Linux 6.18, 1,100 with an extended
-/// attribute.
+/// Estimated kernel memory of one tmpfs inode with its name, in bytes. Measured: 958 on Linux 6.18,
+/// 1,100 with an extended attribute.
 const INODE: u64 = 1024;
 /// Number of free bytes on the scratch below which the disk limit counts as reached.
 const DISK_FLOOR: u64 = 64 * 1024;
 /// Maximum number of processes read per poll; more than any `processes` limit.
 const PROCESSES: usize = 8192;
 
-/// Why a guest was killed.
+/// Why the runner killed a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KillCause {
-    /// The guest was not killed early.
+    /// No cause was recorded: the guest ended by itself or still lives.
     None = 0,
-    /// The deadline passed.
+    /// A deadline of the run or of an execution passed.
     Deadline = 1,
     /// A caller cancelled the run.
     Cancelled = 2,
     /// The guest exceeded its memory limit.
     Memory = 3,
-    /// The run is finished.
+    /// The guest is no longer needed.
     Finished = 4,
-    /// The guest exceeded its disk limit without a file system of its own (level `reduced`).
+    /// The guest exceeded its disk limit at level `reduced`, where it has no file system of its
+    /// own.
     Disk = 5,
 }
 
@@ -58,11 +60,12 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
     /// Largest polled use of the scratch file system in bytes.
     pub peak_disk_bytes: u64,
-    /// Whether a poll found the scratch file system full.
+    /// Whether a poll found the scratch file system full (level `full`) or over the limit
+    /// (`reduced`).
     pub disk_full: bool,
 }
 
-/// State of one guest shared by the runner's threads.
+/// State of one guest that several threads of the runner share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) pid: i32,
@@ -70,7 +73,7 @@ pub(crate) struct Shared {
     /// Write end of the lifetime pipe: the launcher kills the guest when it is closed.
     lifetime: Mutex<Option<OwnedFd>>,
     meter: Option<Meter>,
-    /// Value of [`host_oom_kills`] at the start of the guest.
+    /// Result of [`host_oom_kills`] when the guest started.
     oom_kills: u64,
     cause: AtomicU8,
     memory: AtomicU64,
@@ -98,7 +101,7 @@ impl Shared {
         })
     }
 
-    /// Kills the guest; the first recorded cause is kept.
+    /// Kills the guest. Only the cause of the first call is recorded.
     pub(crate) fn kill(&self, cause: KillCause) {
         let _ = self.cause.compare_exchange(
             KillCause::None as u8,
@@ -137,18 +140,19 @@ impl Shared {
         self.meter.as_ref().is_some_and(Meter::was_out_of_memory)
     }
 
-    /// Returns how many processes the kernel has OOM-killed on the host since the guest started.
+    /// Returns how many processes of the whole host the kernel has OOM-killed since the guest
+    /// started.
     pub(crate) fn oom_kills(&self) -> u64 {
         host_oom_kills().saturating_sub(self.oom_kills)
     }
 
-    /// Returns user and system CPU time of the whole guest in microseconds; only known with a
-    /// cgroup.
+    /// Returns user and system CPU time of all processes of the guest in microseconds; `None`
+    /// without a cgroup.
     pub(crate) fn cpu(&self) -> Option<(u64, u64)> {
         self.meter.as_ref()?.cpu()
     }
 
-    /// Returns the memory that all processes use now in bytes.
+    /// Returns the memory in bytes that all processes of the guest use now.
     fn processes_now(&self) -> u64 {
         self.meter
             .as_ref()
@@ -156,15 +160,15 @@ impl Shared {
             .unwrap_or_else(|| survey(self.pid).memory)
     }
 
-    /// Returns the kernel memory charged to the processes now in bytes; only known with a cgroup.
-    /// Inodes of the scratch count against the disk limit instead.
+    /// Returns the kernel memory in bytes charged to the guest's processes now; 0 without a cgroup.
+    /// Inodes of the scratch tmpfs are left out, because they count against the disk limit.
     fn kernel_now(&self, layer: Option<&OwnedFd>) -> u64 {
         let kernel = self.meter.as_ref().and_then(Meter::kernel).unwrap_or(0);
         kernel.saturating_sub(layer.map_or(0, inodes))
     }
 
-    /// Returns whether the guest uses more than `limit` now. Kernel caches do not count: they are
-    /// reclaimed first, at most once per [`RECLAIM`].
+    /// Returns whether the guest uses more than `limit` bytes now. Kernel caches do not count: the
+    /// kernel is asked to free them before the result is true, at most once per [`RECLAIM`].
     fn is_over(
         &self,
         limit: u64,
@@ -185,7 +189,8 @@ impl Shared {
         self.processes_now().saturating_add(self.kernel_now(layer)) > limit
     }
 
-    /// Records the kernel's own peak, which may occur between two polls.
+    /// Records the peak of kernel memory that the kernel itself keeps; it may lie between two
+    /// polls.
     pub(crate) fn record_kernel_peak(&self, layer: Option<&OwnedFd>) {
         if let Some(peak) = self.meter.as_ref().and_then(Meter::peak_kernel) {
             self.record_memory(peak.saturating_sub(layer.map_or(0, inodes)));
@@ -196,7 +201,7 @@ impl Shared {
         self.memory.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// Records the size of the guest's directories and whether it exceeds the limit.
+    /// Records the size of the guest's directories in bytes and whether it exceeds the disk limit.
     pub(crate) fn record_disk(&self, bytes: u64, over: bool) {
         self.disk.fetch_max(bytes, Ordering::Relaxed);
         if over {
@@ -204,7 +209,7 @@ impl Shared {
         }
     }
 
-    /// Reads the use of the scratch file system through a descriptor of a layer on it.
+    /// Records how much of the scratch file system is used; `layer` is a directory on it.
     pub(crate) fn measure_disk(&self, layer: &OwnedFd) {
         let Ok(stat) = rustix::fs::fstatfs(layer) else {
             return;
@@ -223,8 +228,8 @@ impl Shared {
 }
 
 /// Starts the polling thread. `layer` is any descriptor on the scratch file system. `spawner`
-/// becomes readable when the process that started the launcher ends; without that process the files
-/// that the guest leaves could not be read.
+/// becomes readable when the process that started the launcher ends. The guest is then killed,
+/// because the files that it leaves could not be read without that process.
 pub(crate) fn start(
     shared: Arc<Shared>,
     limits: Limits,
@@ -254,7 +259,7 @@ pub(crate) fn start(
         })
 }
 
-/// Returns the approximate kernel memory of the inodes on a scratch file system in bytes.
+/// Returns an estimate of the kernel memory of all inodes on a scratch file system, in bytes.
 fn inodes(layer: &OwnedFd) -> u64 {
     rustix::fs::fstatfs(layer).map_or(0, |stat| {
         stat.f_files
@@ -263,7 +268,7 @@ fn inodes(layer: &OwnedFd) -> u64 {
     })
 }
 
-/// Measurement of all processes of a guest.
+/// Memory and CPU time of all processes of a guest at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
     /// Anonymous and shared memory of all processes, plus the largest file-backed part once, in
@@ -310,7 +315,8 @@ pub(crate) fn survey(pid: i32) -> Survey {
     seen
 }
 
-/// Returns anonymous plus shared, and file-backed resident bytes of a process.
+/// Returns two numbers of bytes for a process: its resident anonymous plus shared memory, and its
+/// resident file-backed memory.
 fn resident(pid: i32) -> (u64, u64) {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
         return (0, 0);
@@ -344,8 +350,8 @@ fn stat_fields(pid: i32) -> Option<Vec<String>> {
     Some(rest.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Appends the children of `pid`. Uses the parent pids of all processes on kernels without the
-/// `children` file.
+/// Appends the child pids of `pid` to `queue`. On kernels without the file
+/// `/proc/<pid>/task/<tid>/children`, uses the parent pids of all processes.
 fn children(pid: i32, queue: &mut Vec<i32>, parents: &mut Option<HashMap<i32, Vec<i32>>>) {
     let mut listed = false;
     if let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) {

@@ -1,4 +1,4 @@
-//! Executes steps in a page through the browser's own input events.
+//! Executes the steps of a browser command in a page, through the browser's own input events.
 
 use super::asserts::Frame;
 use super::asserts::{Weight, query};
@@ -11,12 +11,12 @@ use super::wire::{Failure, timeout};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Maximum time to wait for a click to start a navigation.
+/// Maximum time to wait for a click to start a navigation; many clicks start none.
 const BEGIN: Duration = Duration::from_millis(150);
-/// Maximum number of a command's steps reported as progress events.
+/// Number of steps of one command that are reported as progress events; further steps are not.
 const TOLD: usize = 50;
 
-/// Key names with `code` and key code.
+/// Named keys: name, `code`, key code, and the text that the key types.
 const KEYS: &[(&str, &str, u32, &str)] = &[
     ("Enter", "Enter", 13, "\r"),
     ("Tab", "Tab", 9, ""),
@@ -35,7 +35,7 @@ const KEYS: &[(&str, &str, u32, &str)] = &[
 ];
 
 impl Page<'_> {
-    /// Executes steps until one fails.
+    /// Executes steps in order until one fails, and adds a row for each to the result.
     pub fn steps(&mut self, steps: &[StepSpec], task: &Task) -> Result<(), Failure> {
         for (index, step) in steps.iter().enumerate() {
             let began = Instant::now();
@@ -72,7 +72,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Executes one step and adds its results to the step's row.
+    /// Executes one step; adds what it finds to `row`, the step's row in the result.
     fn step(
         &mut self,
         index: usize,
@@ -216,7 +216,7 @@ impl Page<'_> {
         }
     }
 
-    /// Waits until an element can be clicked and returns its click position.
+    /// Waits until an element can be clicked, and returns the coordinates to click at.
     fn point(&mut self, selector: &str, until: Instant) -> Result<(f64, f64), Failure> {
         loop {
             self.wait_found(selector, true, until)?;
@@ -304,7 +304,8 @@ impl Page<'_> {
             .map(drop)
     }
 
-    /// Waits for the navigation that an input has started, if any.
+    /// Waits until the navigation that a click or key press has started is complete, if there is
+    /// one.
     fn follow(&mut self, until: Instant) -> Result<(), Failure> {
         let before = self.wire.observed.navigations;
         let begin = until.min(Instant::now() + BEGIN);
@@ -321,7 +322,7 @@ impl Page<'_> {
             .wait_for("loading the page", until, |seen| !seen.loading)
     }
 
-    /// Waits until the current page has reached this load stage.
+    /// Waits until the current page has reached this load stage, e.g. `DOMContentLoaded`.
     fn staged(&mut self, stage: &WaitFor, until: Instant) -> Result<(), Failure> {
         let name = stage.stage();
         self.wire

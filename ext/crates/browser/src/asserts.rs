@@ -10,7 +10,7 @@ use super::events::cut;
 use super::observed::Observed;
 use serde_json::{Value, json};
 
-/// Document that an assertion examines.
+/// Document in which an assertion searches: the page or one of its frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
     Main,
@@ -41,12 +41,13 @@ pub(super) enum Form {
     Status(u64),
     NoErrors,
     NoConsoleErrors,
-    /// State of the first visible matching element, or of the first matching one; only in `expect`
+    /// Whether a form control is, for example, enabled or checked. Examines the first visible
+    /// element that matches the selector, or the first one if none is visible. Only in `expect`
     /// steps.
     State(String, ControlState),
 }
 
-/// State of a form control.
+/// State of a form control that an assertion can require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ControlState {
     Enabled,
@@ -62,10 +63,10 @@ pub(super) enum Weight {
     Advisory,
 }
 
-/// One assertion.
+/// One condition that a page must meet, parsed from an `assert=` argument or an `expect` step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
-    /// Assertion text as given.
+    /// Assertion as the caller wrote it.
     pub(super) text: String,
     pub(super) weight: Weight,
     pub(super) frame: Frame,
@@ -75,7 +76,7 @@ pub struct Assertion {
 const FORMS: &str = "exists:, not-exists:, visible:, hidden:, count:, text:, attr:, url:, title:, status:, no-errors, no-console-errors; before it advisory:, frame:<selector> >> or frame-url:<part> >>";
 
 impl Assertion {
-    /// Parses an assertion; the error is a sentence.
+    /// Parses an assertion; the error text is one sentence.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let fail = |why: &str| Err(format!("assert {text:?}: {why}; forms are {FORMS}"));
         if text.len() > 2000 {
@@ -162,7 +163,7 @@ impl Assertion {
         })
     }
 
-    /// Creates the assertion of a step that has a selector and a state.
+    /// Creates the assertion of an `expect` step that names a selector and the required state.
     pub(super) fn of_state(selector: &str, state: &str) -> Result<Self, String> {
         let name = selector.to_owned();
         let (form_name, form) = match state {
@@ -184,7 +185,7 @@ impl Assertion {
         })
     }
 
-    /// Returns the query for the page script.
+    /// Returns what the page script must look up in the document for this assertion.
     pub(super) fn query(&self) -> Value {
         let (selector, attribute) = match &self.form {
             Form::Exists(s)
@@ -208,7 +209,7 @@ impl Assertion {
         )
     }
 
-    /// Checks the assertion against the query result; the error states the difference.
+    /// Checks the assertion against what the page script found; the error says how it differs.
     pub(super) fn check(&self, found: &Value, observed: &Observed) -> Result<(), String> {
         if let Some(error) = found.get("error").and_then(Value::as_str) {
             return Err(cut(error, 300));
@@ -295,7 +296,7 @@ impl Assertion {
     }
 }
 
-/// Returns the input of the page script.
+/// Returns the JSON query for the page script, which looks up elements in a document.
 pub(super) fn query(frame: &Frame, selector: Option<&str>, attribute: Option<&str>) -> Value {
     let (frame, frame_url) = match frame {
         Frame::Main => (None, None),
@@ -305,7 +306,7 @@ pub(super) fn query(frame: &Frame, selector: Option<&str>, attribute: Option<&st
     json!({"frame": frame, "frameUrl": frame_url, "selector": selector, "attribute": attribute})
 }
 
-/// Splits at a character outside of brackets and quotes.
+/// Splits a text at the first `sign` outside of brackets and quotes.
 fn outside(text: &str, sign: char) -> Option<(String, String)> {
     let (mut depth, mut quote) = (0_u32, None);
     for (at, c) in text.char_indices() {

@@ -1,18 +1,18 @@
-//! Files that a browser command captures beside its result.
+//! Files that a browser command adds to the bundle (the run's result directory), e.g. screenshots.
 
 use serde_json::Value;
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
 
-/// One captured file.
+/// One file that a browser command adds to the bundle.
 #[derive(Debug, Clone)]
 pub struct Asset {
     pub kind: AssetKind,
-    /// File name without directory and extension.
+    /// File name, without directory and extension.
     pub name: String,
     pub content: ArtifactContent,
 }
 
-/// Kind of a captured file.
+/// What a file of a browser command contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssetKind {
     Screenshot,
@@ -22,7 +22,7 @@ pub enum AssetKind {
 }
 
 impl Asset {
-    /// Returns a file with one JSON document per line.
+    /// Returns a file with `rows` as JSON, one per line.
     pub(super) fn lines<T: serde::Serialize>(name: &str, rows: &[T]) -> Self {
         let mut text = String::new();
         for row in rows {
@@ -44,11 +44,12 @@ impl Asset {
         }
     }
 
-    /// Returns the file for the bundle, below the given directory.
+    /// Converts to a file of the bundle, below the given directory of the bundle.
     pub fn file(self, directory: &str) -> ArtifactFile {
         let (kind, media, extension) = match self.kind {
             AssetKind::Screenshot => ("browser-screenshot", "image/png", "png"),
-            // Stored as plain text: opening the bundle must not run the page's scripts.
+            // Stored as plain text, so that a person who opens the file does not run the page's
+            // scripts.
             AssetKind::Html => ("browser-html", "text/plain; charset=utf-8", "html.txt"),
             AssetKind::Lines => ("browser-log", "application/x-ndjson", "jsonl"),
             AssetKind::Accessibility => ("browser-accessibility", "application/json", "json"),

@@ -1,4 +1,5 @@
-//! Captures of a page for the bundle: screenshot, HTML and accessibility tree.
+//! Captures of a page for the bundle (the run's result directory): screenshot, HTML and
+//! accessibility tree.
 
 use super::assets::{Asset, AssetKind};
 use super::events::{cut, text};
@@ -11,9 +12,9 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::ArtifactContent;
 
-/// Maximum time for the final captures, granted even after the command's timeout.
+/// Maximum time for all captures at the end of a command, even if the command's timeout has passed.
 const CAPTURING: Duration = Duration::from_secs(10);
-/// Maximum number of nodes stored of an accessibility tree.
+/// Maximum number of nodes of a page's accessibility tree that are stored.
 const NODES: usize = 5000;
 /// Maximum height of a full-page screenshot, in CSS pixels.
 const HIGHEST: f64 = 8000.0;
@@ -54,7 +55,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Stores the recorded events when the browser no longer responds.
+    /// Stores only the recorded console lines, errors and requests, because the browser no longer
+    /// responds.
     pub fn capture_observed(&mut self, task: &Task) {
         let mut observed = task.clone();
         observed
@@ -63,7 +65,7 @@ impl Page<'_> {
         self.capture(&observed);
     }
 
-    /// Takes a screenshot.
+    /// Takes a screenshot of the visible part or of the full page.
     pub(super) fn screenshot(
         &mut self,
         name: &str,

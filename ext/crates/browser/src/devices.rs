@@ -1,6 +1,6 @@
-//! Devices, profiles and network speeds that can be emulated. Data only.
+//! Devices, browser profiles and network speeds that a browser command can emulate. Data only.
 
-/// Emulated properties of a device.
+/// Properties of a device that the browser emulates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Device {
     pub name: &'static str,
@@ -9,7 +9,7 @@ pub(super) struct Device {
     pub scale: f64,
     pub mobile: bool,
     pub touch: bool,
-    /// User agent; empty for the browser's own.
+    /// User agent of the device; empty to keep the browser's own.
     pub user_agent: &'static str,
 }
 
@@ -17,7 +17,7 @@ const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 7) AppleWebKit/537.
 const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Mobile/15E148 Safari/604.1";
 const IPAD: &str = "Mozilla/5.0 (iPad; CPU OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Mobile/15E148 Safari/604.1";
 
-/// Default device.
+/// Device that is emulated when the command names none.
 pub(super) const DESKTOP: Device = Device {
     name: "Desktop Chrome",
     width: 1280,
@@ -59,14 +59,15 @@ pub(super) const DEVICES: &[Device] = &[
     },
 ];
 
-/// Profile name, device, CPU slowdown factor, and network speed.
+/// Browser profiles: name, emulated device, CPU slowdown factor, and name of the network speed.
 pub(super) const PROFILES: &[(&str, &str, f64, &str)] = &[
     ("desktop-chrome", "Desktop Chrome", 1.0, "none"),
     ("mobile-chrome", "Pixel 7", 1.0, "none"),
     ("low-end-mobile-slow-4g", "Pixel 7", 4.0, "slow-4g"),
 ];
 
-/// Latency in milliseconds, download and upload speed in bytes per second.
+/// Network speeds: name, latency in milliseconds, download and upload speed in bytes per second
+/// (-1: unlimited).
 pub(super) const THROTTLES: &[(&str, f64, f64, f64)] = &[
     ("none", 0.0, -1.0, -1.0),
     ("fast-4g", 60.0, 1_125_000.0, 187_500.0),
@@ -76,7 +77,7 @@ pub(super) const THROTTLES: &[(&str, f64, f64, f64)] = &[
     ("offline", 0.0, 0.0, 0.0),
 ];
 
-/// Permission names in the arguments and in the browser.
+/// Permissions: name in the command's arguments and name in the browser.
 pub(super) const PERMISSIONS: &[(&str, &str)] = &[
     ("geolocation", "geolocation"),
     ("notifications", "notifications"),

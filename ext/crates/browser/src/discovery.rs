@@ -3,21 +3,22 @@
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Default paths of the browser, when the settings name none.
+/// Paths where the browser is searched when the settings name no path.
 const PLACES: &[&str] = &["/usr/bin/chromium", "/usr/bin/chromium-browser"];
-/// Host directories visible in every guest.
+/// Host directories that every guest sees, so that programs in them need no extra mount.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 
-/// A browser program.
+/// The browser program of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chromium {
     /// Path of the executable itself, not of a wrapper script.
     pub program: String,
-    /// Directory to mount in the guest, when the program is outside of the system directories.
+    /// Host directory of the program, which the guest must mount; `None` if every guest sees it
+    /// anyway.
     pub directory: Option<String>,
 }
 
-/// Finds the browser.
+/// Finds the browser: `named` if given, otherwise the first default path that exists.
 pub fn discover(named: Option<&str>) -> Result<Chromium, ErrorBody> {
     let found = match named {
         Some(path) => program(Path::new(path)),
@@ -44,8 +45,8 @@ pub fn discover(named: Option<&str>) -> Result<Chromium, ErrorBody> {
     })
 }
 
-/// Returns the executable behind a path. Distributions install a wrapper script that reads files
-/// of `/etc`, which no guest has.
+/// Returns the executable at a path. Distributions install a wrapper script there that reads files
+/// of `/etc`, which no guest has; this returns the program behind the script.
 fn program(path: &Path) -> Result<PathBuf, String> {
     let shown = path.display();
     let real = path.canonicalize().map_err(|e| format!("{shown}: {e}"))?;

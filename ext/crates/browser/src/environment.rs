@@ -1,4 +1,4 @@
-//! Emulated environment of a page: device, location, locale and network.
+//! What a page is made to believe about its environment: device, location, locale and network.
 
 use super::devices::{DESKTOP, DEVICES, Device, PERMISSIONS, PROFILES, THROTTLES};
 use super::events::text;
@@ -11,7 +11,7 @@ use wp_codebox_contracts::SITE_ORIGIN;
 const LOCALE: &str = "en-US";
 const ZONE: &str = "UTC";
 
-/// Geolocation: latitude, longitude and accuracy.
+/// Location that the page sees, in degrees, and its accuracy in meters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Geolocation {
     pub latitude: f64,
@@ -19,7 +19,7 @@ pub(super) struct Geolocation {
     pub accuracy: f64,
 }
 
-/// All emulated properties.
+/// Environment that the browser emulates for a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Environment {
     pub(super) device: Device,
@@ -52,7 +52,8 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
 }
 
 impl Environment {
-    /// Parses the environment arguments; each error is a sentence.
+    /// Reads the environment from a command's arguments; `value` returns an argument by name. The
+    /// error text is one sentence.
     pub(super) fn read(value: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let mut found = Self::default();
         if let Some(name) = value("profile") {
@@ -143,7 +144,7 @@ impl Environment {
         Ok(found)
     }
 
-    /// Applies the emulation to a page.
+    /// Makes the browser emulate this environment for the page.
     pub(super) fn apply(&self, wire: &mut Wire<'_>, until: Instant) -> Result<(), Failure> {
         let device = &self.device;
         let agent = if self.user_agent.is_empty() {

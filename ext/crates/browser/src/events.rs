@@ -5,10 +5,10 @@ use serde_json::Value;
 
 /// Maximum number of characters stored of a console line or error.
 const TEXT: usize = 2000;
-/// Maximum number of characters stored of a URL.
+/// Maximum number of characters of a URL that are stored.
 const URL: usize = 1000;
 
-/// A console line.
+/// A line that the page wrote to the browser console.
 #[derive(Debug, Clone, Serialize)]
 pub struct Console {
     /// Level: `log`, `warning`, `error` and so on.
@@ -50,14 +50,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// Records the response.
+    /// Adds status and media type from the response to this request.
     pub(super) fn answered(&mut self, response: &Value) {
         self.status = response.get("status").and_then(Value::as_u64);
         self.mime = cut(text(response, "/mimeType"), 100);
     }
 }
 
-/// Returns the text at a JSON pointer; empty when absent.
+/// Returns the text at a JSON pointer in a value; empty when there is none.
 pub(super) fn text<'v>(value: &'v Value, path: &str) -> &'v str {
     value.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
@@ -119,7 +119,7 @@ pub(super) fn exception(params: &Value) -> PageError {
     }
 }
 
-/// Returns the row of a browser log entry if it is an error.
+/// Returns the row for an entry of the browser's log if the entry is an error.
 pub(super) fn log_error(params: &Value) -> Option<PageError> {
     let entry = params.get("entry")?;
     (text(entry, "/level") == "error").then(|| PageError {

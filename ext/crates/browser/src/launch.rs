@@ -6,7 +6,8 @@ use wp_codebox_contracts::Limits;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Resource limits of the browser's guest, independent of the working guest's limits.
+/// Resource limits of the guest in which the browser runs, independent of the limits of the guest
+/// that serves the site.
 pub const BROWSER_LIMITS: Limits = Limits {
     wall_clock_ms: 0,
     // The limit counts threads; a browser with one page has about a hundred.
@@ -16,14 +17,14 @@ pub const BROWSER_LIMITS: Limits = Limits {
     output_bytes: MIB,
 };
 
-/// Address of the egress bridge inside every guest that has one.
+/// Switch for the proxy: the address of the egress bridge in every guest that has network access.
 const PROXY: &str = "--proxy-server=http://127.0.0.1:3128";
 
 /// Switches that disable background traffic, prompts and persistent state.
 const SWITCHES: &[&str] = &[
     "--headless=new",
-    // The guest is the sandbox; Chromium cannot create its own user namespaces and seccomp filters
-    // inside.
+    // The guest is the browser's sandbox. Chromium's own sandbox cannot create user namespaces and
+    // seccomp filters inside it.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",

@@ -1,4 +1,4 @@
-//! Drives a browser in a guest of its own through its debugging pipe.
+//! Runs a browser in a separate guest and controls it through its debugging pipe.
 //!
 //! All data from the browser is untrusted: a page controls its console, titles and requests, and a
 //! page that has taken over the browser controls every byte. Messages and lists have maximum sizes,

@@ -1,15 +1,15 @@
-//! Records unsolicited browser events: console, errors, requests, dialogs, page lifecycle.
+//! Records events that the browser sends unasked: console, errors, requests, dialogs, page loading.
 //!
-//! Every list has a maximum length; further entries are only counted. Some events block the page
-//! until the driver reacts: it dismisses dialogs and closes windows that the page opens.
+//! Every list has a maximum length; entries beyond it are only counted. Some events block the page
+//! until this process reacts: it dismisses dialogs and closes windows that the page opens.
 
 use super::events::{self, Console, PageError, Request, cut, text};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of entries of each list.
+/// Maximum number of entries of each list of events.
 const ENTRIES: usize = 1000;
-/// Maximum number of document loads that are remembered.
+/// Maximum number of document loads whose stages are remembered.
 const LOADS: usize = 256;
 /// Maximum number of dialogs listed.
 const DIALOGS: usize = 20;
@@ -40,7 +40,7 @@ impl<T> Bounded<T> {
     }
 }
 
-/// Request that must be sent to the browser at once.
+/// Request that must be sent to the browser at once, because the page is blocked until then.
 #[derive(Debug, PartialEq)]
 pub(super) struct Reaction {
     pub method: &'static str,
@@ -48,7 +48,7 @@ pub(super) struct Reaction {
     pub of_page: bool,
 }
 
-/// All recorded events.
+/// Events of the page since its start.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub console: Bounded<Console>,
@@ -57,41 +57,42 @@ pub struct Observed {
     pub dialogs: Bounded<Value>,
     /// Number of windows that the page opened; the driver closed each.
     pub windows: u64,
-    /// Number of refused downloads.
+    /// Number of downloads that the page started; each was refused.
     pub downloads: u64,
-    /// Number of dropped oversized messages.
+    /// Number of browser messages that were dropped because they were too long or not JSON.
     pub dropped: u64,
     pub crashed: bool,
-    /// Whether the main frame is navigating.
+    /// Whether the page is navigating.
     pub loading: bool,
-    /// Target id of the page.
+    /// The browser's target id of the page under test.
     pub target: String,
-    /// Frame id of the page's main frame.
+    /// The browser's frame id of the page's main frame.
     pub frame: String,
-    /// Load stages reached by each load of the main frame: `init`, `DOMContentLoaded`, `load`,
-    /// `networkIdle`.
+    /// Load stages that each document load of the main frame has reached, by loader id. The stages
+    /// are `init`, `DOMContentLoaded`, `load` and `networkIdle`.
     pub(super) loads: BTreeMap<String, BTreeSet<String>>,
-    /// Loader id of the document that the main frame shows.
+    /// The browser's loader id of the document that the main frame shows.
     pub current: String,
-    /// Number of navigations of the main frame.
+    /// Number of navigations of the main frame so far.
     pub navigations: u64,
-    /// Running requests by id, with their index in the list if stored.
+    /// Requests that have not ended yet, by request id, with the index in `requests` if stored
+    /// there.
     pub(super) open: BTreeMap<String, Option<usize>>,
-    /// Hosts of the page's requests, up to a limit.
+    /// Hosts that the page sent requests to, up to a maximum number.
     pub hosts: BTreeSet<String>,
-    /// HTTP status of the main document.
+    /// HTTP status of the page itself.
     pub status: Option<u64>,
 }
 
 impl Observed {
-    /// Returns whether a load of the main frame has reached this stage.
+    /// Returns whether the document load with this loader id has reached this stage.
     pub(super) fn reached(&self, loader: &str, stage: &str) -> bool {
         self.loads
             .get(loader)
             .is_some_and(|seen| seen.contains(stage))
     }
 
-    /// Records a message; returns the reaction it requires, if any.
+    /// Records an event of the browser; returns the request that must be sent in reaction, if any.
     pub(super) fn take(&mut self, message: &Value) -> Option<Reaction> {
         let method = message.get("method")?.as_str()?;
         let params = message.get("params").unwrap_or(&Value::Null);
@@ -134,7 +135,8 @@ impl Observed {
                 self.dialogs.push(seen, DIALOGS);
                 return Some(Reaction {
                     method: "Page.handleJavaScriptDialog",
-                    // Accepts only the dialog that asks to leave the page.
+                    // Accepts only the dialog that asks whether to leave the page; dismisses all
+                    // others.
                     params: json!({"accept": text(params, "/type") == "beforeunload"}),
                     of_page: true,
                 });
@@ -150,7 +152,7 @@ impl Observed {
         None
     }
 
-    /// Handles a page target other than the page under test, which must have opened it.
+    /// Handles a new window. Any window besides the page under test was opened by this page.
     fn window(&mut self, params: &Value) -> Option<Reaction> {
         let (kind, target) = (
             text(params, "/targetInfo/type"),

@@ -1,4 +1,4 @@
-//! One page: navigates, queries, and evaluates scripts and assertions.
+//! One page of the browser: navigates, queries the document, and runs scripts and assertions.
 
 use super::asserts::{self, Assertion, Frame, Weight};
 use super::assets::Asset;
@@ -11,51 +11,51 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const LOOKUP: &str = include_str!("page.js");
-/// Timeout of one query of a document.
+/// Maximum duration of one query of the document.
 const LOOK: Duration = Duration::from_secs(5);
-/// Interval between two queries while waiting.
+/// Interval between two queries of the document while waiting for a condition.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum time to wait for an assertion to become true.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Maximum number of rows of each list that the result shows.
+/// Maximum number of rows of each list, e.g. of console lines, that the result contains.
 const SHOWN: usize = 50;
-/// Maximum number of bytes stored of a script's value.
+/// Maximum size of the value of the caller's script that the result contains, in bytes of JSON.
 const ANSWER: usize = 64 * 1024;
 
-/// Result of a command so far.
+/// What a browser command has found so far.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Assertions with their results.
+    /// Rows of the checked assertions, with their results.
     pub assertions: Vec<Value>,
-    /// Steps with their results.
+    /// Rows of the executed steps, with their results.
     pub steps: Vec<Value>,
-    /// Value of the script.
+    /// Value of the caller's script, if it has run.
     pub script: Option<Value>,
-    /// Captured files.
+    /// Files for the bundle (the run's result directory).
     pub assets: Vec<Asset>,
-    /// Rows of the screenshots.
+    /// Rows of the screenshots in the result.
     pub screenshots: Vec<Value>,
     /// Sentences that state what was truncated or could not be captured.
     pub notes: Vec<String>,
     /// Duration of the navigation in milliseconds.
     pub navigation_ms: Option<u64>,
-    /// Number of failed assertions.
+    /// Number of failed assertions, without those that are only advisory.
     pub failed_assertions: usize,
 }
 
-/// Value of a script.
+/// Value of the caller's script.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// JSON value; `undefined` is stored as `null`.
     Value(Value),
     /// The value exceeds the size limit.
     TooLong { bytes: usize },
-    /// Name of a value that JSON cannot represent: NaN, Infinity or a BigInt.
+    /// The value is one that JSON cannot represent: NaN, Infinity or a BigInt. This is its name.
     NoJson(String),
 }
 
 impl Answer {
-    /// Returns the value as the result shows it.
+    /// Returns the script's value in the form of the result.
     pub fn shown(&self) -> Value {
         match self {
             Self::Value(value) => value.clone(),
@@ -64,8 +64,8 @@ impl Answer {
         }
     }
 
-    /// Returns how the value differs from the asserted one. An oversized or non-JSON value equals
-    /// nothing.
+    /// Returns how the script's value differs from the value that the caller expects; `None` if it
+    /// does not. A value that is too long or not JSON differs from every value.
     pub(super) fn differs_from(&self, wanted: &Value) -> Option<String> {
         match self {
             Self::Value(value) if super::steps::json_equal(value, wanted) => None,
@@ -84,11 +84,11 @@ impl Answer {
     }
 }
 
-/// A page of a browser.
+/// The page under test.
 pub struct Page<'h> {
-    /// Debugging connection.
+    /// Connection to the browser.
     pub wire: Wire<'h>,
-    /// Results so far.
+    /// Results of the command so far.
     pub report: Report,
     until: Instant,
 }
@@ -110,12 +110,12 @@ impl<'h> Page<'h> {
         })
     }
 
-    /// Returns the deadline of the command.
+    /// Returns the deadline of the browser command.
     pub fn until(&self) -> Instant {
         self.until
     }
 
-    /// Returns the earlier of the command's deadline and this duration from now.
+    /// Returns the time after `time` from now, but at most the deadline of the browser command.
     pub(super) fn within(&self, time: Duration) -> Instant {
         Instant::now()
             .checked_add(time)
@@ -164,7 +164,7 @@ impl<'h> Page<'h> {
         Ok(())
     }
 
-    /// Waits for what the task requires beyond the navigation.
+    /// Waits for what the task requires after a navigation: a visible element, a period of time.
     pub fn settle(&mut self, task: &Task) -> Result<(), Failure> {
         if let WaitFor::Selector(selector) = &task.wait_for {
             let until = self.until;
@@ -176,7 +176,7 @@ impl<'h> Page<'h> {
         Ok(())
     }
 
-    /// Runs the caller's script in the page's own world.
+    /// Runs the caller's script in the page, like a script of the page itself.
     pub fn script(&mut self, source: &str, until: Instant) -> Result<Answer, Failure> {
         let answer = self.wire.ask(
             "Runtime.evaluate",
@@ -208,7 +208,8 @@ impl<'h> Page<'h> {
         })
     }
 
-    /// Queries the document in an isolated world that the page's scripts cannot change.
+    /// Runs a query of the document in an isolated JavaScript world, where the page's scripts
+    /// cannot change the result.
     pub(super) fn query_document(
         &mut self,
         query: &Value,
@@ -223,7 +224,8 @@ impl<'h> Page<'h> {
             .unwrap_or(json!({"error": "the document could not be queried"})))
     }
 
-    /// Evaluates a driver expression in an isolated world, which the page's scripts cannot access.
+    /// Evaluates an expression in an isolated JavaScript world, where the page's scripts cannot
+    /// change the result.
     pub(super) fn evaluate_isolated(
         &mut self,
         expression: &str,
@@ -238,7 +240,7 @@ impl<'h> Page<'h> {
         self.wire.ask("Runtime.evaluate", params, until)
     }
 
-    /// Processes browser events for this duration, at most until the command's deadline.
+    /// Processes browser events for `time`, but at most until the deadline of the browser command.
     pub(super) fn pause(&mut self, time: Duration) -> Result<(), Failure> {
         let until = self.within(time);
         self.pause_until(until)
@@ -248,7 +250,8 @@ impl<'h> Page<'h> {
         self.wire.wait(until, |_| false).map(drop)
     }
 
-    /// Waits until a matching element is visible, or until none is.
+    /// Waits until an element that matches the selector is visible, or with `shown` false, until
+    /// none is.
     pub(super) fn wait_found(
         &mut self,
         selector: &str,
@@ -281,13 +284,13 @@ impl<'h> Page<'h> {
         }
     }
 
-    /// Checks one assertion, with a short time for it to become true.
+    /// Checks one assertion repeatedly until it is true, at the latest until `until`.
     pub(super) fn check(
         &mut self,
         assertion: &Assertion,
         until: Instant,
     ) -> Result<Result<(), String>, Failure> {
-        // A query that started in time may end later, because the machine may be busy.
+        // A query that starts before `until` may end later, because the machine may be busy.
         let last = self.within(LOOK);
         loop {
             let found = match self.query_document(&assertion.query(), last) {
@@ -305,7 +308,7 @@ impl<'h> Page<'h> {
         }
     }
 
-    /// Checks the command's own assertions.
+    /// Checks the assertions in the command's arguments; steps contain further ones.
     pub fn assertions(&mut self, task: &Task) -> Result<(), Failure> {
         for assertion in &task.asserts {
             let until = self.within(SETTLE);
@@ -330,7 +333,7 @@ impl<'h> Page<'h> {
         Ok(())
     }
 
-    /// Returns the final URL and title of the page.
+    /// Returns the current URL and title of the page, for the end of the result.
     pub fn place(&mut self) -> (String, String) {
         let until = Instant::now() + LOOK;
         match self.query_document(&asserts::query(&Frame::Main, None, None), until) {
@@ -342,7 +345,7 @@ impl<'h> Page<'h> {
         }
     }
 
-    /// Returns the recorded events as the result shows them.
+    /// Returns the recorded events of the page in the form of the result.
     pub fn observations(&self) -> Value {
         let seen = &self.wire.observed;
         let failed: Vec<_> = seen
@@ -369,7 +372,7 @@ impl<'h> Page<'h> {
     }
 }
 
-/// Returns the rows that the result shows.
+/// Returns the first rows of a list, as many as the result may contain.
 fn first<T>(rows: &[T]) -> &[T] {
     &rows[..rows.len().min(SHOWN)]
 }

@@ -9,48 +9,51 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum length of a response in bytes; the longest one is a screenshot in base64.
+/// Maximum length of a browser's response in bytes; the longest one is a screenshot in base64.
 const ANSWER: usize = 32 * 1024 * 1024;
-/// Maximum length of an event in bytes; longer ones are dropped without parsing.
+/// Maximum length of a browser event in bytes; longer ones are dropped without parsing.
 const EVENT: usize = 256 * 1024;
 /// Maximum number of JSON values in one response. Each takes many times the memory of its text.
 const VALUES: usize = 2_000_000;
-/// Maximum number of queued incoming messages; when the queue is full, the browser's writes block.
+/// Maximum number of queued messages from the browser; when the queue is full, the browser's writes
+/// block.
 const WAITING: usize = 32;
-/// Maximum number of queued outgoing messages.
+/// Maximum number of queued messages to the browser.
 const OUTGOING: usize = 64;
 /// Number of bytes stored of the end of the browser's standard error output.
 const STDERR_BYTES: usize = 16 * 1024;
-/// Prefix of every event; no response starts with it.
+/// Beginning of every event's JSON, which no response has.
 const EVENT_MARK: &[u8] = b"{\"method\"";
 
-/// Event for the driver of a browser.
+/// Input of the thread that controls the browser.
 #[derive(Debug)]
 pub enum Wake {
-    /// Message from the browser.
+    /// Message that the browser sent.
     Message(Value),
-    /// Large response. The reader thread waits until the second field is dropped, so that only one
-    /// large response is in memory, even if the browser sends unsolicited ones.
+    /// Long response of the browser. The reader thread waits until the receiver drops the second
+    /// field, so that only one long response is in memory, even if the browser sends responses
+    /// unasked.
     Large(
         Value,
         #[allow(dead_code, reason = "it is held, and dropped with the message")] SyncSender<()>,
     ),
-    /// The message was too long or not JSON.
+    /// The browser sent a message that was too long or not JSON.
     Dropped,
-    /// The pipe ended, or a response exceeded the limits.
+    /// The pipe has ended, or the reader closed it because a response exceeded the limits; the text
+    /// says why.
     Closed(&'static str),
-    /// The bridge requests a connection to the site.
+    /// The egress bridge needs a connection to the site's server and gets it through this sender.
     Site(tokio::sync::oneshot::Sender<io::Result<OwnedFd>>),
 }
 
-/// The driver's ends of the browser's three streams.
+/// This process's ends of the browser's three streams.
 pub(super) struct Pipe {
     pub wakes: Receiver<Wake>,
     pub outgoing: SyncSender<Vec<u8>>,
     pub stderr: Arc<StderrTail>,
 }
 
-/// Standard error output of the browser, read from its own pipe.
+/// End of the browser's standard error output, for error messages.
 #[derive(Debug, Default)]
 pub(super) struct StderrTail {
     state: Mutex<StderrState>,
@@ -60,12 +63,12 @@ pub(super) struct StderrTail {
 #[derive(Debug, Default)]
 struct StderrState {
     bytes: Vec<u8>,
-    /// Whether standard error has ended, so that the output is complete.
+    /// Whether the stream has ended, so that no more output follows.
     all: bool,
 }
 
 impl StderrTail {
-    /// Returns the output once the stream has ended, or what has arrived after `wait`.
+    /// Waits at most `wait` for the end of the stream, and returns the output that has arrived.
     pub(super) fn last(&self, wait: Duration) -> String {
         let Ok(state) = self.state.lock() else {
             return String::new();
@@ -99,13 +102,13 @@ impl StderrTail {
     }
 }
 
-/// Returns the sender and receiver of a driver's events.
+/// Creates the channel whose messages wake the thread that controls the browser.
 pub fn wakes() -> (SyncSender<Wake>, Receiver<Wake>) {
     sync_channel(WAITING)
 }
 
 impl Pipe {
-    /// Starts the reader and writer threads; they end with the browser.
+    /// Starts the threads that read from and write to the browser; they end with the browser.
     pub(super) fn open(
         (to_driver, wakes): (SyncSender<Wake>, Receiver<Wake>),
         (input, output, errors): (OwnedFd, OwnedFd, OwnedFd),
@@ -136,7 +139,7 @@ impl Pipe {
 pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
     let mut buffer: Vec<u8> = Vec::new();
     let mut chunk = vec![0_u8; 64 * 1024];
-    // True inside a message that is being dropped.
+    // True while the rest of a too long message is skipped.
     let mut dropping = false;
     loop {
         let count = match from.read(&mut chunk) {
@@ -201,7 +204,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Vec<String> {
         let (to, wakes) = sync_channel(64);
-        // Returns uneven pieces, as a pipe does.
+        // Reader that returns uneven pieces, as a pipe does.
         struct Pieces<'a>(&'a [u8], usize);
         impl Read for Pieces<'_> {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -273,7 +276,7 @@ mod tests {
         use std::sync::atomic::{AtomicUsize, Ordering};
         use std::time::Instant;
 
-        /// Unsolicited responses.
+        /// Endless stream of long responses that nobody requested.
         struct Large(Arc<AtomicUsize>, Vec<u8>);
         impl Read for Large {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

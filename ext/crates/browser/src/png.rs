@@ -1,18 +1,18 @@
-//! Strict PNG validation.
+//! Strict validation of the browser's screenshots, which are PNG images.
 //!
-//! A page may have taken over the browser that sends the screenshot, and people open the bundle.
-//! The parser therefore walks the structure: only known chunks, no text chunks, no data after the
-//! end.
+//! The screenshot is untrusted: a page may have taken over the browser, and people open the image
+//! in the bundle. The parser therefore checks the whole structure: only known chunks, no text
+//! chunks, no data after the end.
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
-/// Chunk types of a screenshot.
+/// PNG chunk types that a screenshot may contain.
 const KNOWN: &[&[u8]] = &[
     b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"sRGB", b"gAMA", b"cHRM", b"pHYs", b"sBIT",
 ];
-/// Maximum width and height, in pixels.
+/// Maximum width and height of a screenshot, in pixels.
 const SIDE: u32 = 16_384;
 
-/// Returns width and height; `None` for an invalid image.
+/// Returns width and height of a PNG image in pixels; `None` for an invalid image.
 pub(super) fn size(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut rest = bytes.strip_prefix(SIGNATURE)?;
     let mut found = None;

@@ -1,4 +1,4 @@
-//! Converts a command's arguments to a browser task.
+//! Converts the arguments of a browser command to a task.
 
 use super::asserts::Assertion;
 use super::environment::{Environment, truth};
@@ -8,24 +8,24 @@ use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy, SITE_ORIGIN};
 use wp_codebox_policy::{Host, arg_value, browser_duration, check_browser_scenario};
 
-/// Command that the policy must list before steps may evaluate the caller's JavaScript.
+/// Command id that the policy must contain before steps may run JavaScript of the caller.
 const EVALUATE: &str = "wordpress.browser-actions.evaluate";
-/// Default command timeout.
+/// Timeout of a browser command that sets none.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Default step timeout.
+/// Timeout of a step that sets none.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 const SCRIPT: usize = 256 * 1024;
 
-/// User of the browser's session.
+/// User that the browser is logged in as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
-    /// Not logged in.
+    /// The browser is not logged in.
     Nobody,
-    /// The given user, or the first administrator.
+    /// The user with this id, or without an id the first administrator.
     User(Option<u64>),
 }
 
-/// Evidence to capture.
+/// What a command captures of a page for the bundle (the run's result directory).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
     Screenshot,
@@ -47,67 +47,67 @@ const CAPTURES: &[(&str, Capture)] = &[
     ("accessibility", Capture::Accessibility),
 ];
 
-/// Kind of command.
+/// Kind of a browser command, with the arguments that only this kind has.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
-    /// One page, with assertions and captures.
+    /// Loads one page, checks assertions and captures.
     Probe,
     /// A page of the site's front end or administration.
     PageLoad {
-        /// `frontend` or `admin`.
+        /// Part of the site: `frontend` or `admin`.
         surface: String,
     },
-    /// HTML of a page.
+    /// Returns the HTML of a page.
     Html,
-    /// Steps on a page.
+    /// Executes steps, such as clicks, on a page.
     Actions {
-        /// Steps in order.
+        /// Steps to execute, in order.
         steps: Vec<StepSpec>,
-        /// Name of the scenario.
+        /// Name of the scenario that contains the steps, if the caller gave one.
         name: Option<String>,
     },
 }
 
-/// Complete task of a browser command.
+/// What a browser command must do.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Kind of command.
+    /// Kind of the browser command.
     pub work: Work,
-    /// First URL; `None` when the first step navigates.
+    /// URL to load first; `None` when the first step navigates.
     pub url: Option<String>,
-    /// Load stage that ends the wait after a navigation.
+    /// Load stage at which a navigation counts as complete.
     pub wait_for: WaitFor,
-    /// How long the page is observed.
+    /// How long to observe the page after it has loaded.
     pub duration: Duration,
-    /// Timeout of the whole task.
+    /// Timeout of the whole command.
     pub timeout: Duration,
-    /// Timeout of one step.
+    /// Timeout of a step that sets none.
     pub step_timeout: Duration,
-    /// Viewport, device, locale and permissions.
+    /// Device, locale, network speed and permissions that the browser emulates.
     pub environment: Environment,
-    /// User of the session.
+    /// User that the browser is logged in as.
     pub auth: Auth,
-    /// Storage state document, or the path of its file.
+    /// Initial cookies and local storage, as JSON or as the path of a file.
     pub storage: Option<String>,
     /// Script that runs before the page's own scripts.
     pub pre_script: Option<String>,
-    /// Script whose value is reported.
+    /// Script to run in the loaded page; the result contains its value.
     pub script: Option<String>,
-    /// Assertions in order.
+    /// Assertions to check at the end, in order.
     pub asserts: Vec<Assertion>,
-    /// Evidence to capture.
+    /// What to capture of the page for the bundle.
     pub capture: Vec<Capture>,
-    /// Whether the first failed step ends the task.
+    /// Whether the first failed assertion ends the checks.
     pub fail_fast: bool,
-    /// Restriction of the policy's hosts to these; empty for all of them.
+    /// Hosts that requests may reach, among those that the policy allows; empty for all of these.
     pub only_hosts: Vec<Host>,
-    /// Hosts to block.
+    /// Hosts that requests must not reach, even if the policy allows them.
     pub never_hosts: Vec<Host>,
-    /// Handling of requests to external hosts.
+    /// Whether requests may reach other hosts than the site.
     pub external: External,
 }
 
-/// Part of the policy's network that a command uses.
+/// Which hosts besides the site the page's requests may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum External {
     /// All hosts that the policy allows.
@@ -116,7 +116,8 @@ pub enum External {
     Deny,
 }
 
-/// Arguments of the registry that this backend does not support, with the reason.
+/// Arguments that the product's browser commands have, but this backend does not support; with the
+/// reason.
 const REFUSED: &[(&str, &str)] = &[
     (
         "profiles",
@@ -156,7 +157,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("output-dir", "files are stored in the bundle"),
 ];
 
-/// Parses a call that the registry has accepted.
+/// Converts the call of a browser command to a task. The call has already passed the checks of the
+/// command registry.
 pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBody> {
     let invalid = |why: String| {
         ErrorBody::new(ErrorCode::InputInvalid, format!("{}: {why}", call.command))
@@ -239,7 +241,7 @@ pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBo
             .collect()
     };
     if let Some(text) = value("record-external") {
-        // All requests are recorded regardless of the value; this only validates it.
+        // The value is only validated: all requests are recorded whatever it says.
         truth("record-external", &text).map_err(&invalid)?;
     }
     Ok(Task {
@@ -295,7 +297,7 @@ fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Wo
     }
 }
 
-/// Parses `{name?, steps: [...]}`, or a list of steps.
+/// Parses the steps: a scenario `{name?, steps: [...]}`, or a plain list of steps.
 fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
     let Some(text) = value("scenario-json") else {
         let steps = value("steps-json").map_or(Ok(Vec::new()), |json| steps::parse(&json))?;
@@ -317,7 +319,7 @@ fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused
     Ok(Work::Actions { steps, name })
 }
 
-/// Validates a path of the site or an absolute URL.
+/// Converts a path of the site or an absolute URL to the URL to load; fails for anything else.
 pub(super) fn address(text: &str) -> Result<String, String> {
     let fits = text.len() <= 4096 && !text.chars().any(|c| c.is_control() || c == ' ');
     if fits && text.starts_with('/') && !text.starts_with("//") {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::time::Duration;
 use wp_codebox_policy::{StepIssue, browser_duration, check_browser_steps};
 
-/// Load stage at which a page counts as loaded.
+/// When a page counts as loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitFor {
     DomContentLoaded,
@@ -16,7 +16,8 @@ pub enum WaitFor {
 }
 
 impl WaitFor {
-    /// Returns the browser's name of the load stage that must be reached first.
+    /// Returns the browser's name of the load stage that must be reached. A wait for a time or an
+    /// element begins after this stage.
     pub(super) const fn stage(&self) -> &'static str {
         match self {
             Self::DomContentLoaded | Self::Duration | Self::Selector(_) => "DOMContentLoaded",
@@ -80,7 +81,7 @@ pub(super) enum StepAction {
     WaitLoad,
     /// Wait until the current page has reached this load stage.
     WaitStage(WaitFor),
-    /// Wait until an element is, or is not, in the document.
+    /// Waits until the assertion about an element is true.
     WaitState(Assertion),
     Expect(Assertion),
     Screenshot {
@@ -89,28 +90,28 @@ pub(super) enum StepAction {
     },
     Evaluate {
         expression: String,
-        /// Expected value.
+        /// Value that the expression must have, if the caller expects one.
         assert: Option<Value>,
     },
 }
 
-/// One step.
+/// One step of a browser command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepSpec {
-    /// Kind as given, e.g. `click`.
+    /// Name of the action as the caller wrote it, e.g. `click`.
     pub(super) kind: String,
-    /// Subject of the step, shown in the result.
+    /// What the step acts on, e.g. a selector; the result shows it.
     pub(super) about: String,
     pub(super) act: StepAction,
     pub(super) timeout: Option<Duration>,
 }
 
-/// Reason why steps are refused.
+/// Reason why the steps of a command are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StepsRefused {
-    /// Sentence with the step's index.
+    /// Sentence that names the index of the wrong step.
     pub(super) why: String,
-    /// Whether other backends support the step.
+    /// Whether the step is valid, but this backend does not support it.
     pub(super) unsupported: bool,
 }
 
@@ -123,7 +124,7 @@ impl From<String> for StepsRefused {
     }
 }
 
-/// Fails with the first of the given issues.
+/// Fails with the first issue if there is one.
 pub(super) fn judged(issues: &[StepIssue]) -> Result<(), StepsRefused> {
     issues.first().map_or(Ok(()), |issue| {
         Err(StepsRefused {
@@ -133,7 +134,7 @@ pub(super) fn judged(issues: &[StepIssue]) -> Result<(), StepsRefused> {
     })
 }
 
-/// Parses a list of steps.
+/// Parses the steps of a command from JSON.
 pub(super) fn parse(json: &str) -> Result<Vec<StepSpec>, StepsRefused> {
     let list: Vec<Value> =
         serde_json::from_str(json).map_err(|e| format!("steps-json is not a JSON list: {e}"))?;
@@ -150,7 +151,7 @@ pub(super) fn parse_values(list: &[Value]) -> Result<Vec<StepSpec>, StepsRefused
         .collect()
 }
 
-/// Parses a step that the step table has already validated.
+/// Parses a step that `check_browser_steps` has already validated.
 fn one(step: &Value) -> Result<StepSpec, String> {
     let text = |name: &str| match step.get(name)? {
         Value::String(text) => Some(text.clone()),
@@ -238,7 +239,7 @@ fn one(step: &Value) -> Result<StepSpec, String> {
         "evaluate" => StepAction::Evaluate {
             expression: any(["expression", "script"])
                 .ok_or_else(|| "expression is missing".to_owned())?,
-            // `null` is a valid expected value.
+            // A `null` is an expected value, too, and differs from an absent member.
             assert: step.get("assert").cloned(),
         },
         other => return Err(format!("unknown kind {other:?}")),

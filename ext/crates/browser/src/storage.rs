@@ -1,4 +1,4 @@
-//! Initial cookies and local storage of a browser.
+//! Cookies and local storage that a browser starts with.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use wp_codebox_contracts::SITE_ORIGIN;
 /// Maximum number of cookies, and of origins.
 const ENTRIES: usize = 200;
 
-/// Cookie of the site. Its value is a secret of the sandbox.
+/// Cookie of the site. Its value can log a browser in, so it is treated as a secret.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cookie {
@@ -42,14 +42,14 @@ impl Cookie {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StorageState {
     #[serde(default)]
-    /// Cookies to set.
+    /// Cookies that the browser starts with.
     pub cookies: Vec<Cookie>,
     #[serde(default)]
-    /// Local storage by origin.
+    /// Local storage that the browser starts with, by origin.
     pub origins: Vec<OriginState>,
 }
 
-/// Local storage of one origin.
+/// Local storage of one origin, e.g. `https://example.org`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OriginState {
     pub origin: String,
@@ -57,7 +57,7 @@ pub struct OriginState {
     pub local_storage: Vec<Entry>,
 }
 
-/// One entry.
+/// One entry of a local storage: key and value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     pub name: String,
@@ -72,7 +72,7 @@ impl StorageState {
                 .to_owned()
         };
         let document: Value = serde_json::from_str(text).map_err(|_| malformed())?;
-        // serde would accept a list as the members in their order.
+        // serde would also accept a list with the members' values in order.
         if !document.is_object() {
             return Err(malformed());
         }
@@ -91,7 +91,8 @@ impl StorageState {
         Ok(state)
     }
 
-    /// Returns a script that fills the local storage of each origin before its pages run.
+    /// Returns a script that fills the local storage of a page's origin; the browser runs it before
+    /// the page's own scripts. `None` if there is nothing to fill.
     pub(super) fn script(&self) -> Option<String> {
         let rows: Vec<Value> = self
             .origins
@@ -115,9 +116,9 @@ impl StorageState {
     }
 }
 
-/// Refuses unknown members. Accepts and ignores `domain`, `expires`, `secure`, `sameSite` and
-/// `partitionKey`, which storage states contain: the browser ends with its command, and every
-/// cookie belongs to the site.
+/// Refuses unknown members. `domain`, `expires`, `secure`, `sameSite` and `partitionKey`, which
+/// exported storage states contain, are accepted and ignored: every cookie is set for the site, and
+/// the browser ends with its command.
 fn known(document: &Value) -> Result<(), String> {
     let rows = |value: &Value, name: &str| {
         let rows = value.get(name).and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! Requests to the browser, and the events that arrive meanwhile.
+//! Sends requests to the browser and records the events that arrive while it waits for a response.
 
 use super::events::cut;
 use super::observed::Observed;
@@ -9,21 +9,21 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-/// Maximum sleep between two cancellation checks.
+/// Maximum time to wait without a check for cancellation.
 const TICK: Duration = Duration::from_millis(100);
-/// Maximum wait for the standard error output of a browser that has ended: it comes through
-/// another pipe, which an orphaned process may hold open.
+/// Maximum time to wait for the last error output of a browser that has ended. An orphaned process
+/// of the browser may hold this pipe open.
 const STDERR_WAIT: Duration = Duration::from_secs(5);
 /// Maximum number of characters of the browser's error output in an error message.
 const STDERR_CHARS: usize = 600;
 
-/// Services that the driver needs from its caller.
+/// What the caller of this crate does for a browser command.
 pub trait Host {
-    /// Connects to the site's server in the working guest.
+    /// Opens a connection to the site's web server in the guest that serves the site.
     fn connect(&mut self) -> io::Result<OwnedFd>;
-    /// Called between two messages of the browser.
+    /// Called between two browser messages, so that the caller can do other work.
     fn pause(&mut self);
-    /// Reports the command's progress.
+    /// Reports the progress of the browser command.
     fn progress(&mut self, stage: &str, detail: Value);
 }
 
@@ -33,7 +33,7 @@ pub enum Failure {
     /// The browser ended or violated the debugging protocol.
     #[error("the browser was lost: {why}")]
     Lost {
-        /// Description of the failure.
+        /// What happened, for the error message.
         why: String,
     },
     /// The renderer process of the page crashed.
@@ -44,20 +44,20 @@ pub enum Failure {
     /// The timeout of the command or of a part of it passed.
     #[error("{what} took longer than {seconds} seconds")]
     Timeout {
-        /// Awaited condition.
+        /// What the command waited for.
         what: String,
-        /// Timeout in seconds.
+        /// How long the command waited, in seconds.
         seconds: u64,
     },
-    /// The browser refused a request.
+    /// The browser answered a request with an error.
     #[error("the browser refused {method}: {message}")]
     Refused {
-        /// Method of the request.
+        /// Method of the debugging protocol.
         method: &'static str,
         /// Browser's error message.
         message: String,
     },
-    /// The page could not be opened.
+    /// The browser could not load the URL.
     #[error("{url} could not be opened: {why}")]
     Navigation {
         /// URL of the page.
@@ -74,7 +74,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns the stable code.
+    /// Returns the error code for the result of the command.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Lost { .. } => "browser-lost",
@@ -91,7 +91,7 @@ impl Failure {
         Self::Step { what: what.into() }
     }
 
-    /// Returns whether the browser can serve no further request.
+    /// Returns whether the browser or its page can serve no further request.
     pub const fn is_final(&self) -> bool {
         match self {
             Self::Lost { .. } | Self::Crashed => true,
@@ -105,12 +105,12 @@ impl Failure {
 
 /// Connection to a running browser.
 pub struct Wire<'h> {
-    /// Caller's services, used while waiting for the browser.
+    /// The caller's functions, called while waiting for the browser.
     pub host: &'h mut dyn Host,
-    /// Recorded unsolicited events.
+    /// Events that the browser has sent.
     pub observed: Observed,
     pipe: Pipe,
-    /// Session id of the page, once attached.
+    /// Debugging session of the page; `None` until it is attached.
     session: Option<String>,
     next: u64,
     lost: Option<String>,
@@ -133,12 +133,12 @@ impl<'h> Wire<'h> {
         })
     }
 
-    /// Sends page requests to this session from now on.
+    /// Sends all further page requests to this debugging session.
     pub(super) fn attach(&mut self, session: String) {
         self.session = Some(session);
     }
 
-    /// Sends a request to the browser itself.
+    /// Sends a request to the browser itself, not to its page, and returns the response.
     pub(super) fn ask_browser(
         &mut self,
         method: &'static str,
@@ -148,7 +148,7 @@ impl<'h> Wire<'h> {
         self.call(None, method, params, until)
     }
 
-    /// Sends a request to the page.
+    /// Sends a request to the page and returns the response.
     pub(super) fn ask(
         &mut self,
         method: &'static str,
@@ -186,7 +186,8 @@ impl<'h> Wire<'h> {
         }
     }
 
-    /// Processes incoming messages until a condition holds.
+    /// Processes messages of the browser until a condition about the recorded events holds, or
+    /// until `until`.
     pub(super) fn wait(
         &mut self,
         until: Instant,
@@ -202,7 +203,7 @@ impl<'h> Wire<'h> {
         }
     }
 
-    /// Same as [`Self::wait`]; fails when the condition does not hold in time.
+    /// Same as [`Self::wait`], but fails when the condition does not hold before `until`.
     pub(super) fn wait_for(
         &mut self,
         what: &str,
@@ -216,7 +217,8 @@ impl<'h> Wire<'h> {
         }
     }
 
-    /// Returns the next message, after recording events; `None` when `until` has passed.
+    /// Returns the next message of the browser, an event or a response, and records it if it is an
+    /// event; `None` when `until` has passed.
     fn next_message(&mut self, until: Instant) -> Result<Option<Value>, Failure> {
         if let Some(why) = &self.lost {
             return Err(Failure::Lost { why: why.clone() });
@@ -246,7 +248,7 @@ impl<'h> Wire<'h> {
                 }
                 Wake::Dropped => self.observed.dropped += 1,
                 Wake::Site(asker) => {
-                    // The requester may have gone away.
+                    // Sending fails if the bridge no longer waits for the connection.
                     let _ = asker.send(self.host.connect());
                 }
                 Wake::Closed(why) => {
@@ -282,7 +284,8 @@ impl<'h> Wire<'h> {
         }
     }
 
-    /// Appends the browser's last error output, which the browser controls and may be false.
+    /// Appends a line of the browser's error output to a reason. A page that controls the browser
+    /// controls this text, so it may be false.
     fn explained(&self, why: &str) -> String {
         let text = self.pipe.stderr.last(STDERR_WAIT);
         let telling = text
@@ -298,7 +301,7 @@ impl<'h> Wire<'h> {
     }
 }
 
-/// Result of a wait.
+/// Whether the awaited condition held in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
     Done,
@@ -329,7 +332,7 @@ mod tests {
         fn progress(&mut self, _: &str, _: Value) {}
     }
 
-    /// Starts a fake browser that answers each request with `answer`, and its connection.
+    /// Runs `test` with a connection to a fake browser that answers each request with `answer`.
     fn with_browser(
         answer: impl Fn(&Value) -> Vec<String> + Send + 'static,
         test: impl FnOnce(&mut Wire<'_>),
@@ -405,7 +408,7 @@ mod tests {
                 let lost = wire.ask("end", json!({}), soon()).unwrap_err();
                 assert!(lost.is_final());
                 assert!(lost.to_string().contains("FATAL: enough"), "{lost}");
-                // The connection stays lost.
+                // A later request fails with the same reason.
                 assert_eq!(
                     wire.ask("again", json!({}), soon()).unwrap_err().word(),
                     "browser-lost"

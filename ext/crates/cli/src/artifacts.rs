@@ -23,7 +23,8 @@ pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
     }
 }
 
-/// Opens the bundle. Follows a symbolic link in the caller's path, but none inside the bundle.
+/// Opens a bundle directory. Follows a symbolic link in the caller's path, but none inside the
+/// bundle.
 fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
     let fail = |why: String| {
         ErrorBody::new(
@@ -36,9 +37,9 @@ fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
     Ok((dir, path.to_string_lossy().into_owned()))
 }
 
-/// Returns the verification options with this host's key from the state directory. A state
-/// directory that the caller names must have a key; without a key every signature is
-/// `signed-by-unknown`.
+/// Returns the options for verifying signatures, with this host's key from the state directory. A
+/// state directory that the caller names must have a key. Without a key every valid signature is
+/// reported as `signed-by-unknown`.
 fn options(output: Output, named: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
     let state = match named {
         Some(state) => state.to_owned(),

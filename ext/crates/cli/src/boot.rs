@@ -16,7 +16,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_recipe::blueprint;
 
-/// Schema id of the output.
+/// Schema id of the output of `boot`.
 const BOOT: &str = "wp-codebox/boot/v1";
 /// Maximum hold time in milliseconds: a day, which is also the maximum duration of a run.
 const LONGEST: u64 = 24 * 3_600_000;

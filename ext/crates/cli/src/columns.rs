@@ -9,7 +9,7 @@ const GAP: usize = 2;
 /// Minimum width of the last column, which contains free text.
 const LAST: usize = 12;
 
-/// A column of a table.
+/// A column of a table for people.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) heading: &'static str,

@@ -1,4 +1,4 @@
-//! `wp-codebox commands`: the command catalog.
+//! `wp-codebox commands`: prints the catalog of the commands that a guest offers.
 
 use super::output::Output;
 use clap::Args;
@@ -28,7 +28,7 @@ pub(crate) struct CommandsArgs {
     pub json: bool,
 }
 
-/// Prints the catalog or one row of it.
+/// Prints the catalog of commands, or the row of one command.
 pub(crate) fn main(output: &Output, options: &CommandsArgs) -> ExitCode {
     let Some(id) = &options.id else {
         if output.is_json() {

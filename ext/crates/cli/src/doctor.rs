@@ -24,7 +24,7 @@ use wp_codebox_runtime::StateDir;
 use wp_codebox_supervisor::Caller;
 use wp_codebox_supervisor::{group, identity};
 
-/// Files of the share directory that every guest needs.
+/// Files below the share directory that every guest needs.
 const SHARE_FILES: &[&str] = &[
     "wp-cli.phar",
     "sqlite-database-integration/db.copy",
@@ -173,7 +173,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
     (checks, Some(test))
 }
 
-/// Temporary state directory for an unusable one; removed on drop.
+/// Temporary state directory that the checks use when the real one is unusable; removed on drop.
 struct StandIn {
     path: PathBuf,
 }
@@ -217,8 +217,8 @@ fn writable(state: &StateDir) -> Check {
     }
 }
 
-/// Checks the WordPress directory for guests. A website that starts runs passes its own directory
-/// with each run.
+/// Checks the WordPress directory for guests, which this program uses. A website that starts runs
+/// passes its own WordPress directory with each run.
 fn wordpress(settings: &Settings) -> Check {
     const ID: &str = "guest-wordpress";
     let Some(directory) = &settings.wordpress else {
@@ -241,8 +241,8 @@ fn wordpress(settings: &Settings) -> Check {
     }
 }
 
-/// Creates the identity as a run would; only the spawner sees the guest's kernel uid from outside
-/// the guest.
+/// Creates the kernel user of a guest as a run would. Only the process that starts a guest sees
+/// from outside which kernel uid the guest has.
 fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, ErrorBody> {
     let wanted = identity::Wanted {
         choice: settings.identity()?,
@@ -253,7 +253,7 @@ fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, 
     identity::make(state, &wanted, &Caller::Trusted, &mut [])
 }
 
-/// Checks the browser. Only browser commands need one.
+/// Checks the browser program. Only browser commands need one.
 fn browser(settings: &Settings) -> Check {
     let named = settings.browser.as_deref().map(Path::to_string_lossy);
     match wp_codebox_browser::discover(named.as_deref()) {

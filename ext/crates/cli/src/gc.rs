@@ -13,7 +13,7 @@ use wp_codebox_runtime::{
     GcRetained, GcRules, SizeBudget, SnapshotRule, StateDir, collect,
 };
 
-/// Removes and prints; returns exit status 1 if an entry could not be removed.
+/// Removes leftovers and prints a report; exit status 1 if an entry could not be removed.
 pub(crate) fn main(output: &Output, args: &GcArgs) -> ExitCode {
     match gc(args) {
         Ok(report) => print(output, args, &report),
@@ -164,7 +164,7 @@ fn print(output: &Output, args: &GcArgs, report: &GcReport) -> ExitCode {
     ExitCode::from(u8::from(!report.failed.is_empty()))
 }
 
-/// Returns why `--max-age 0s` does not remove everything.
+/// Returns why entries of one kind were not removed although `--max-age` is `0s`.
 fn stays(row: &GcRetained) -> String {
     let what = format!("{} {}", row.count, word(row.kind));
     let plural = if row.count == 1 { "" } else { "s" };
@@ -183,7 +183,7 @@ fn stays(row: &GcRetained) -> String {
     }
 }
 
-/// Returns a value's name in JSON.
+/// Returns the text of an enum value as it is in JSON.
 fn word(value: impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,

@@ -1,4 +1,5 @@
-//! Sends a request to a held sandbox: a run in another process that is kept open after its setup.
+//! Sends a request to a held sandbox, which is kept open after its setup by its supervisor, another
+//! process.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ pub(crate) fn open(
     Ok(client)
 }
 
-/// Converts the connection error to an error about the run.
+/// Converts an error of the connection to the sandbox to an error about its run.
 fn request_failed(run: &FoundRun, error: LiveError) -> ErrorBody {
     match error {
         LiveError::NotHeld => {

@@ -4,8 +4,8 @@
 //! It is a client of the supervisor, like the PHP extension, and also the program in which
 //! supervisors run.
 //!
-//! Data goes to standard output, messages go to standard error. Exit status: that of the outcome
-//! table in `contracts`, else that of the error code; wrong usage is 1.
+//! Data goes to standard output, messages go to standard error. The outcome of a run determines the
+//! exit status (see `contracts`), or else the code of an error; it is 1 for wrong usage.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     answer(std::env::args_os())
 }
 
-/// Parses and runs; returns the exit status.
+/// Parses the command line, runs the command and returns its exit status.
 fn answer(args: impl Iterator<Item = OsString>) -> ExitCode {
     supervisor::command_begins();
     let args: Vec<OsString> = args.collect();

@@ -32,9 +32,9 @@ pub(crate) fn completion(output: &Output, root: &Command, shell: Shell) -> ExitC
     ExitCode::SUCCESS
 }
 
-/// Name in a bash script. For a program with a hyphen in its name the generator loses every
-/// subcommand (clap issue 6421), so the script is generated for another name and then registered
-/// for the real one.
+/// Name of the program while its bash script is generated. For a program with a hyphen in its name
+/// the generator loses every subcommand (clap issue 6421), so the script is generated for this name
+/// and then registered for the real one.
 const BASH_NAME: &str = "wp_codebox";
 
 fn script(root: &Command, shell: Shell) -> String {
@@ -56,7 +56,7 @@ fn script(root: &Command, shell: Shell) -> String {
     }
 }
 
-/// Prints one page, or writes all of them.
+/// Prints the manual page of one command, or writes the pages of all commands.
 pub(crate) fn man(output: &Output, mut root: Command, args: &ManArgs) -> ExitCode {
     root.build();
     let answer = match &args.directory {
@@ -73,7 +73,7 @@ pub(crate) fn man(output: &Output, mut root: Command, args: &ManArgs) -> ExitCod
     output.failure("man", &ErrorBody::new(ErrorCode::InputInvalid, message))
 }
 
-/// Returns the command that a list of words names.
+/// Returns the command with the given words as its name, such as `runs list`.
 fn chosen<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command, ErrorBody> {
     words.iter().try_fold(root, |at, word| {
         at.find_subcommand(word).ok_or_else(|| {
@@ -95,7 +95,7 @@ const SECTIONS: [(&str, &str); 6] = [
     ("\n.SH NOTES\n.SH ", "\n.SH "),
 ];
 
-/// Returns the file name and the text of a command's page.
+/// Returns the file name and the text of a command's manual page.
 fn page(command: &Command) -> io::Result<(String, String)> {
     let page = Man::new(command.clone())
         .source(concat!("wp-codebox ", env!("CARGO_PKG_VERSION")))
@@ -109,7 +109,7 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     Ok((page.get_filename(), text))
 }
 
-/// Writes the pages of a command and its subcommands.
+/// Writes the manual pages of a command and of all its subcommands.
 fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
     let (name, text) = page(command)?;
     std::fs::create_dir_all(directory)?;

@@ -11,11 +11,11 @@ use wp_codebox_policy::{
     ModelBase, check_model, check_model_agent, check_secret_name, parse_tool_policy,
 };
 
-/// Network preset that lets guest programs use the model.
+/// Network preset that lets programs in the guest call the model.
 const GUEST_PRESET: &str = "model";
-/// Flag that selects a preset's agent.
+/// Flag that selects an agent by the name of its preset.
 const PRESET_FLAG: &str = "--agent";
-/// Maximum size of a tool policy file in bytes.
+/// Maximum size of a file given to `--tool-policy`, in bytes.
 const TOOL_POLICY_BYTES: u64 = 1024 * 1024;
 
 /// Heading of these options in the help.
@@ -80,8 +80,8 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Adds the flags that belong to the task. The other flags concern this host: protocol, key and
-    /// prices.
+    /// Copies the flags that describe the task. The others (protocol, key and prices) are settings
+    /// of this host and are not part of the task.
     pub(super) fn fill(&self, task: &mut TaskSpec) -> Result<(), ErrorBody> {
         task.model.clone_from(&self.model);
         task.base_url.clone_from(&self.model_url);
@@ -95,13 +95,13 @@ impl ModelArgs {
     }
 }
 
-/// Resolved model settings of a task.
+/// What the model flags of a task mean for its run request.
 #[derive(Debug, Default)]
 pub(super) struct ModelPart {
-    /// The built-in agent, if it does the work.
+    /// The built-in agent (the agent loop on the host), if it does the work of the task.
     pub agent: Option<Agent>,
     pub endpoint: Option<ModelEndpoint>,
-    /// Key of the model, for the run's secrets.
+    /// Key of the model, which becomes one of the run's secrets.
     pub key: Option<SecretBinding>,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct ModelPart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Worker {
     BuiltIn,
-    /// A guest program, identified by its flag.
+    /// A program in the guest; the value is the flag that selects it.
     Guest(&'static str),
 }
 
@@ -127,7 +127,7 @@ impl Worker {
     }
 }
 
-/// Resolves the model of a task.
+/// Determines the model, agent and key of a task.
 pub(super) fn read(
     task: &TaskSpec,
     host: &ModelArgs,
@@ -224,7 +224,7 @@ fn budget(task: &TaskSpec, host: &ModelArgs) -> Result<AgentBudget, ErrorBody> {
     })
 }
 
-/// Rejects fields, by their flags, that only affect the built-in agent.
+/// Rejects flags that affect only the built-in agent when a guest program does the work.
 fn refuse_loop_fields(task: &TaskSpec, host: &ModelArgs, worker: &str) -> Result<(), ErrorBody> {
     let turns = task.max_turns.or(task.budget.turns);
     let flags = [
@@ -252,7 +252,7 @@ fn guest_may_ask(task: &TaskSpec, network: &NetworkArgs) -> bool {
     presets.iter().any(|preset| preset == GUEST_PRESET)
 }
 
-/// Reads the key from this process's environment.
+/// Reads the model's key from an environment variable of this process.
 fn key(variable: &str) -> Result<SecretBinding, ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::SecretInvalid, what);
     check_secret_name(variable).map_err(|why| {

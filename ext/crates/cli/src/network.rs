@@ -25,8 +25,8 @@ pub(crate) struct NetworkArgs {
     pub tls_terminate: bool,
 }
 
-/// Returns the default policy extended by the network and secret flags; `None` when no flag is
-/// given.
+/// Returns the default policy with the access that the network and secret flags add; `None` when no
+/// such flag is given.
 pub(super) fn policy(
     args: &NetworkArgs,
     request: &RunRequest,
@@ -101,7 +101,7 @@ pub(super) fn secrets(given: &[String]) -> Result<Vec<SecretBinding>, ErrorBody>
         .collect()
 }
 
-/// Returns the help text of `--network-preset` with the presets of the crate `policy`.
+/// Returns the help text of `--network-preset`, which lists the presets of the crate `policy`.
 fn preset_help() -> String {
     let names: Vec<&str> = wp_codebox_policy::host_presets().collect();
     format!(

@@ -9,8 +9,8 @@ use wp_codebox_artifacts::{listed_name, unquote_name};
 use wp_codebox_contracts::terminal_text::{is_hidden, plain, plain_json};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
-/// Whether standard output can still be written. It is a static, because a process has one standard
-/// output.
+/// Whether standard output can still be written: [`WHOLE`], [`LEFT`] or [`LOST`]. It is a static,
+/// because a process has one standard output.
 static FATE: AtomicU8 = AtomicU8::new(WHOLE);
 const WHOLE: u8 = 0;
 /// The reader closed the pipe, as `head` does. This is not an error.
@@ -18,7 +18,7 @@ const LEFT: u8 = 1;
 /// Writing failed, for example on a full disk: the output is incomplete.
 const LOST: u8 = 2;
 
-/// Returns the exit status of a command, taking failed output into account.
+/// Returns the exit status of a command, which is another one if standard output failed.
 pub(crate) fn settled(status: ExitCode) -> ExitCode {
     match FATE.load(Ordering::SeqCst) {
         LOST if status == ExitCode::SUCCESS => ExitCode::from(1),
@@ -26,7 +26,7 @@ pub(crate) fn settled(status: ExitCode) -> ExitCode {
     }
 }
 
-/// Destination of guest output.
+/// Stream of this process that gets a chunk of guest output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Standard output.
@@ -47,7 +47,8 @@ pub(crate) enum AgentOutput {
 }
 
 impl AgentOutput {
-    /// Returns the text to show for a chunk of output instead of its bytes.
+    /// Returns the text to print in place of a chunk of agent output; `None` prints the chunk's
+    /// bytes.
     pub(crate) fn shown(self, data: &Map<String, Value>) -> Option<&str> {
         match self {
             Self::Steps => data.get("shown").and_then(Value::as_str),
@@ -80,10 +81,10 @@ pub(crate) fn json_output() -> Box<dyn Write> {
     }
 }
 
-/// Writer that applies [`plain_json`].
+/// Writer of JSON that applies [`plain_json`] to each chunk.
 struct PlainJson<W> {
     out: W,
-    /// Incomplete UTF-8 character whose other bytes come with the next chunk.
+    /// First bytes of a UTF-8 character whose other bytes come with the next chunk.
     held: Vec<u8>,
 }
 
@@ -106,7 +107,7 @@ impl<W: Write> Write for PlainJson<W> {
     }
 }
 
-/// Printer in the format that the caller selected.
+/// Printer of documents, lines and errors, as JSON or for people.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
@@ -172,7 +173,7 @@ impl Output {
         self.data(format!("{shown}\n").as_bytes());
     }
 
-    /// Prints the document in JSON mode, else the lines for people.
+    /// Prints the document if JSON was requested, else the lines for people.
     pub(crate) fn answer(self, document: &impl Serialize, lines: &[String]) {
         match self.json {
             true => self.document(&json!(document)),
@@ -190,8 +191,8 @@ impl Output {
         };
     }
 
-    /// Prints guest output as it arrives. On a terminal, control characters except newlines and
-    /// tabs are escaped: they could rewrite what the user reads.
+    /// Prints a chunk of guest output. On a terminal, control characters except newlines and tabs
+    /// are escaped, because they could rewrite what the user reads.
     pub(crate) fn guest(self, stream: Stream, bytes: &[u8]) {
         let terminal = match stream {
             Stream::Data => io::stdout().is_terminal(),
@@ -207,8 +208,8 @@ impl Output {
         }
     }
 
-    /// Prints an error: `cli-failure/v1` in JSON mode, else message and hints. Returns its exit
-    /// status.
+    /// Prints an error: `cli-failure/v1` if JSON was requested, else message and hints. Returns the
+    /// exit status of the error.
     pub(crate) fn failure(self, command: &str, error: &ErrorBody) -> ExitCode {
         if self.json {
             self.document(&self.failure_document(command, error));

@@ -8,11 +8,11 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Hold, LifecycleEvent, PreviewLogin, PreviewRequest, RunRequest,
 };
 
-/// Maximum hold time in seconds, unless the host allows more.
+/// Maximum hold time in seconds, unless the environment variable [`BOUND`] allows more.
 const LONGEST: u64 = 3600;
-/// Maximum hold time that a host can allow, in seconds.
+/// Highest value of [`BOUND`], in seconds.
 const HOST_LONGEST: u64 = 86_400;
-/// Environment variable with the host's limit.
+/// Environment variable in which the host sets the maximum hold time in seconds.
 const BOUND: &str = "WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS";
 
 /// Heading of these options in the help.
@@ -151,8 +151,8 @@ fn longest() -> Result<u64, ErrorBody> {
         })
 }
 
-/// Returns the link of the preview that an event reports as open, with the token that only this
-/// process has.
+/// Returns the link to the preview if the event reports that it is open. The link contains the
+/// token, which is not in the journal.
 pub(crate) fn link(request: &RunRequest, event: &LifecycleEvent) -> Option<String> {
     let (status, url) = of_preview(event)?;
     let preview = request.hold.as_ref()?.preview.as_ref()?;
@@ -162,7 +162,7 @@ pub(crate) fn link(request: &RunRequest, event: &LifecycleEvent) -> Option<Strin
     })
 }
 
-/// Returns the login link, if requested.
+/// Returns the link that signs its visitor in to wp-admin, if it was requested.
 pub(crate) fn login(request: &RunRequest, link: &str) -> Option<String> {
     let preview = request.hold.as_ref()?.preview.as_ref()?;
     let key = preview.login.as_ref()?.key.as_ref()?;
@@ -179,7 +179,7 @@ pub(crate) fn expected(request: &RunRequest) -> bool {
     hold.is_some_and(|hold| hold.preview.is_some())
 }
 
-/// Returns status and address if the event is about a preview.
+/// Returns status and address of the preview if the event is about one.
 fn of_preview(event: &LifecycleEvent) -> Option<(&str, &str)> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str);
     if event.kind != EventType::Observed || text("type") != Some("preview") {
@@ -188,8 +188,8 @@ fn of_preview(event: &LifecycleEvent) -> Option<(&str, &str)> {
     text("status").zip(text("url"))
 }
 
-/// Prints the preview's link as soon as it is open, as a message in JSON mode, too: the document is
-/// printed when the run ends.
+/// Prints the link to the preview as soon as it is open. In JSON mode the link is a message too,
+/// because the document is printed only when the run ends.
 pub(crate) fn announce(output: Output, request: &RunRequest, event: &LifecycleEvent) {
     if let Some(link) = link(request, event) {
         let until = event.data.get("expiresAt").and_then(Value::as_str);

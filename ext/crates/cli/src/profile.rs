@@ -1,4 +1,5 @@
-//! `wp-codebox profile`: profiles of sandboxes.
+//! `wp-codebox profile`: validates, lists and shows profiles, the descriptions from which sandboxes
+//! are created.
 
 use super::Settings;
 use super::output::{Output, name};
@@ -64,7 +65,7 @@ pub(crate) struct ListArgs {
     pub json: bool,
 }
 
-/// A profile and its source text.
+/// A parsed profile and the text that it was parsed from.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
     pub profile: Profile,
@@ -137,7 +138,7 @@ fn list(output: &Output, state: &Path) {
     output.note(&format!("{} profiles", rows.len()));
 }
 
-/// Loads a profile by file or id.
+/// Loads a profile by the path of its file or by its id in the state directory.
 pub(crate) fn load(reference: &str, state: &Path) -> Result<Loaded, ErrorBody> {
     let path = Path::new(reference);
     let named = reference.contains('/')
@@ -212,7 +213,7 @@ fn read(path: &Path) -> Result<Loaded, ErrorBody> {
     parsed(&bytes, &path.display().to_string())
 }
 
-/// Parses a profile.
+/// Parses a profile; `name` is its name in an error message.
 pub(crate) fn parsed(bytes: &[u8], name: &str) -> Result<Loaded, ErrorBody> {
     let profile = parse_profile(bytes).map_err(|issues| {
         let first = issues.first();

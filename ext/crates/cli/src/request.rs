@@ -39,7 +39,7 @@ pub(crate) fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, Error
     given.map(|given| bytes(flag, given)).transpose()
 }
 
-/// Settings of this host that a task does not contain.
+/// Arguments and settings that a run request needs in addition to its task.
 #[derive(Debug)]
 pub(crate) struct Beside<'a> {
     pub site: &'a str,
@@ -48,7 +48,7 @@ pub(crate) struct Beside<'a> {
     pub settings: &'a Settings,
 }
 
-/// Builds the request of a task and resolves its references on this host.
+/// Builds the run request of a task. Looks up its model, mounts, secrets and policy on this host.
 pub(crate) fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, ErrorBody> {
     let who = task.agent_command.is_some() || task.agent.is_some() || task.model.is_some();
     if task.commands.is_empty() && !who && task.hold.is_none() {
@@ -98,7 +98,7 @@ pub(crate) fn wordpress(settings: &Settings) -> Result<&Path, ErrorBody> {
     })
 }
 
-/// Returns the host paths of a run of the operator.
+/// Returns the host paths of a run that is started with this program.
 pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
     let root = text(wordpress)?;
     // Mount sources are compared by real path, so these paths must be real paths, too.
@@ -127,7 +127,7 @@ pub(crate) fn input(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-/// Checks the WordPress version of the directory against the required one.
+/// Fails if the WordPress in the directory does not have the required version.
 pub(super) fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
     let Some(wanted) = wanted.filter(|w| *w != "latest") else {
         return Ok(());
@@ -216,7 +216,7 @@ pub(super) fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy,
     wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
 }
 
-/// Parses a policy: a file, or JSON text.
+/// Reads a policy from an argument: the name of a file, or JSON text.
 pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
     let invalid =
         |what: String| ErrorBody::new(ErrorCode::PolicyInvalid, format!("--policy: {what}"));
@@ -249,7 +249,7 @@ pub(crate) fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
     })
 }
 
-/// Parses a whole number with an optional unit; `None` on overflow.
+/// Parses a whole number with an optional unit of `units`; `None` if it is invalid or overflows.
 fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, factor) = units
         .iter()

@@ -95,8 +95,8 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
     Ok(followed)
 }
 
-/// Prints live output: standard output of guest programs to standard output, their standard error
-/// and messages to standard error.
+/// Prints the output of a run as it arrives: standard output of guest programs to standard output,
+/// their standard error and messages to standard error.
 fn show(output: Output, event: &LifecycleEvent) {
     match event.kind {
         EventType::CommandOutput => {}

@@ -132,7 +132,7 @@ pub(crate) struct RunArgs {
     pub model: ModelArgs,
 }
 
-/// Builds the request; errors name the flag.
+/// Builds the run request of `run`; errors name the flag.
 pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
     check_version(args.guest.wp.as_deref(), wordpress(settings)?)?;
     let beside = Beside {

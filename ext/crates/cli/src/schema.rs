@@ -8,13 +8,13 @@ use std::sync::LazyLock;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_policy::{TOOLS, builtin_tool};
 
-/// Files of `abilities/schemas/`, sorted by name.
+/// Texts of the files in `abilities/schemas/`, sorted by file name.
 const EMBEDDED: &[&str] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
 
 /// Schema that the short name `recipe` refers to.
 const RECIPE: &str = "wp-codebox/workspace-recipe/v1";
 
-/// A schema that can be printed.
+/// A schema that this command can print.
 struct Known {
     id: String,
     schema: Value,
@@ -28,7 +28,7 @@ impl Known {
     }
 }
 
-/// Returns every schema of the contract.
+/// Returns every schema that is built into this program.
 fn known() -> &'static [Known] {
     static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
         let embedded = EMBEDDED
@@ -47,7 +47,7 @@ fn known() -> &'static [Known] {
     &KNOWN
 }
 
-/// Prints the requested schema, tool or list.
+/// Prints the requested schema, the definition of the requested tool, or the list of both.
 pub(crate) fn main(output: &Output, options: &SchemaArgs) -> ExitCode {
     let words: Vec<&str> = options.name.iter().map(String::as_str).collect();
     let answer = match (options.list, words.as_slice()) {
@@ -106,7 +106,7 @@ fn schema(name: &str) -> Result<Value, ErrorBody> {
         })
 }
 
-/// Returns the definition of a tool in the form that other agents accept.
+/// Returns the definition of a tool of the built-in agent, in the form that other agents accept.
 fn tool(name: &str) -> Result<Value, ErrorBody> {
     let found = builtin_tool(name).ok_or_else(|| {
         let message = format!("there is no tool {name:?}");

@@ -5,10 +5,10 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, IdentityChoice};
 
-/// File that identifies a share directory.
+/// File whose presence identifies a share directory.
 const SHARE_MARK: &str = "guest/run-php.php";
 
-/// Default directory of agent programs.
+/// Default directory of the programs of agent presets.
 const AGENTS_DIR: &str = "/opt/wp-codebox/agents";
 
 /// Heading of these options in the help.
@@ -58,7 +58,7 @@ pub(crate) struct PathArgs {
     pub php: Option<PathBuf>,
 }
 
-/// Resolved paths. A path may not exist: the code that uses it checks it.
+/// Host paths for runs. A path may not exist: the code that uses it checks it.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub state_dir: PathBuf,
@@ -73,14 +73,14 @@ pub(crate) struct Settings {
     pub browser: Option<PathBuf>,
 }
 
-/// Returns the path from flag or environment.
+/// Returns the path from the flag, else from the environment variable.
 fn given(flag: &Option<PathBuf>, variable: &str) -> Option<PathBuf> {
     flag.as_ref()
         .map(|p| std::path::absolute(p).unwrap_or_else(|_| p.clone()))
         .or_else(|| std::env::var_os(variable).map(PathBuf::from))
 }
 
-/// Returns the text from flag or environment.
+/// Returns the text from the flag, else from the environment variable.
 fn text(flag: &Option<String>, variable: &str) -> Option<String> {
     let set = |value: &String| !value.is_empty();
     flag.clone()
@@ -88,7 +88,7 @@ fn text(flag: &Option<String>, variable: &str) -> Option<String> {
 }
 
 impl Settings {
-    /// Returns the requested kernel uid of guests.
+    /// Returns which kernel uid guests get.
     pub(crate) fn identity(&self) -> Result<IdentityChoice, ErrorBody> {
         let Some(given) = &self.identity else {
             return Ok(IdentityChoice::default());
@@ -99,7 +99,7 @@ impl Settings {
         })
     }
 
-    /// Returns the range of ids for guests.
+    /// Returns the range of uids and gids for guests; `None` for the default range.
     pub(crate) fn guest_ids(&self) -> Result<Option<GuestIds>, ErrorBody> {
         let given = self.guest_ids.as_deref().map(GuestIds::parse);
         given

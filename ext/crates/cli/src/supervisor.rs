@@ -1,8 +1,8 @@
 //! Starts supervisors for all commands and follows their frames, completely or until the run can
 //! continue without this process.
 //!
-//! The frame socket is the only descriptor that a supervisor inherits. Starts are serialized: while
-//! one descriptor is inheritable, no other process may be spawned.
+//! The frame socket is the only descriptor that a supervisor inherits. Supervisors are started one
+//! after the other, because no other process may be spawned while that descriptor is inheritable.
 
 use serde_json::{Map, Value, json};
 use std::io;
@@ -18,10 +18,11 @@ use wp_codebox_contracts::{
 use wp_codebox_control::{RunClient, SupervisorFrame, monotonic_ns};
 
 static TURN: Mutex<()> = Mutex::new(());
-/// Start time of this command.
+/// Start time of this command, in nanoseconds of the monotonic clock.
 static BEGAN: OnceLock<u64> = OnceLock::new();
 
-/// Records the start time, from which the cost of a run is counted. Must be called first.
+/// Records the start time of this command, from which the duration of a run is counted. Must be
+/// called first.
 pub(super) fn command_begins() {
     BEGAN.get_or_init(monotonic_ns);
 }
@@ -34,12 +35,13 @@ pub(super) fn unreachable(e: &dyn std::error::Error) -> ErrorBody {
     unavailable(format!("the supervisor cannot be reached: {e}"))
 }
 
-/// Starts a supervisor and sends it the request, whose time counts from the start of this command.
+/// Starts a supervisor and sends it the request. The duration of the run counts from the start of
+/// this command.
 pub(super) fn open(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
     Spawned::new(request.mode)?.begin(request)
 }
 
-/// Starts a supervisor for one of several requests, whose time counts from now.
+/// Starts a supervisor for one of several requests. The duration of the run counts from now.
 pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
     let asked_ns = monotonic_ns();
     let spawned = Spawned::new(request.mode)?;
@@ -50,8 +52,8 @@ pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), Erro
     .begin(request)
 }
 
-/// Supervisor that waits for its request. It has the permissions that this process had at its
-/// start; it exits if it gets no request.
+/// A supervisor that waits for its request. It has the permissions that this process had when it
+/// started the supervisor; it exits if it gets no request.
 #[derive(Debug)]
 pub(super) struct Spawned {
     stream: UnixStream,
@@ -60,7 +62,7 @@ pub(super) struct Spawned {
 }
 
 impl Spawned {
-    /// Starts the supervisor.
+    /// Starts a supervisor that waits for its request.
     pub(super) fn new(mode: RunMode) -> Result<Self, ErrorBody> {
         let (stream, child) = spawn(mode).map_err(|e| unreachable(&e))?;
         Ok(Self {
@@ -175,8 +177,8 @@ pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
     }
 }
 
-/// Starts a detached sandbox; returns its document when it is ready. `on_event` is called for every
-/// earlier event.
+/// Starts a detached sandbox and returns its document `sandbox/v1` when it is ready. `on_event` is
+/// called for every earlier event.
 pub(super) fn until_ready(
     request: &RunRequest,
     on_event: impl FnMut(&LifecycleEvent),

@@ -58,7 +58,7 @@ fn speaks_of_json(args: &[OsString]) -> bool {
         .any(|arg| arg == "--json")
 }
 
-/// Returns the usage error as one sentence, with all hints.
+/// Returns the command of a wrong command line, and the error as one sentence with clap's hints.
 fn refusal(args: &[OsString], error: &clap::Error) -> (String, ErrorBody) {
     let command = chosen(args);
     let text = error.render().to_string();
@@ -83,7 +83,8 @@ fn one_line(part: &str) -> String {
     part.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the command that the first words name, such as `runs list`; `cli` if they name none.
+/// Returns the name of the command that the first words select, such as `runs list`; `cli` if they
+/// select none.
 fn chosen(args: &[OsString]) -> String {
     let root = Cli::command();
     let (mut at, mut names) = (&root, Vec::new());

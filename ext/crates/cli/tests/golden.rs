@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Hidden commands, which no list shows.
+/// Commands for internal use, which no help text lists.
 const HIDDEN: [&str; 3] = ["spawn", "keep-cgroups", "supervise"];
 
 /// Runs the program in a pipe, 80 columns wide, without settings of this host.
@@ -40,7 +40,7 @@ fn listed(help: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Adds the help of a command and its subcommands, and their error for an unknown flag.
+/// Appends the help texts of a command and its subcommands, and their errors for an unknown flag.
 fn walk(words: &[&str], all: &mut String) {
     let help = run(&[words, &["--help"]].concat());
     let shown = text(&help.stdout);
@@ -70,7 +70,7 @@ fn sha256_line(list: &mut String, bytes: &[u8], name: &str) {
     writeln!(list, " {name}").unwrap();
 }
 
-/// Returns the digests of a directory's files, sorted by name.
+/// Returns the SHA-256 of each file in a directory, sorted by file name.
 fn sha256_list(directory: &Path) -> String {
     let mut files: Vec<_> = fs::read_dir(directory)
         .unwrap()

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub enum Agent {
     /// A program in the guest.
     Command(AgentCommand),
-    /// A well-known program, started as its preset says. The runner replaces this variant by an
-    /// [`AgentCommand`] before it makes any other decision.
+    /// A well-known program, started as its preset file describes. The runner replaces this
+    /// variant by an [`AgentCommand`] before it makes any other decision.
     Preset(PresetAgent),
     /// The built-in agent loop: model requests are sent from outside the guest, tools run
     /// inside it.
@@ -177,7 +177,7 @@ pub struct ModelPrices {
     pub output: u64,
 }
 
-/// `wp-codebox/sandbox-tool-policy/v1`: the tools that an agent may have.
+/// `wp-codebox/sandbox-tool-policy/v1`: the tools that an agent may have, one rule each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxToolPolicy {
@@ -198,14 +198,14 @@ pub struct SandboxToolPolicy {
 pub struct ToolRule {
     /// Id of the tool, e.g. `workspace.read`.
     pub id: String,
-    /// Id of the tool for programs: letters, digits and `_`.
+    /// Id of the tool in the form that model APIs accept: letters, digits and `_`.
     pub runtime_tool_id: String,
     /// Alternative names of the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Side on which the tool runs: guest or parent process.
     pub execution_location: ToolLocation,
-    /// Sides that see the tool.
+    /// Sides, agent and parent process, to which the tool is visible.
     pub transport_visibility: ToolVisibility,
     /// Whether calls of the tool are allowed.
     pub allowed: bool,
@@ -228,7 +228,8 @@ pub struct ToolRule {
 pub enum ToolLocation {
     /// The tool runs in the guest.
     Sandbox,
-    /// The tool runs in the parent process, which checks permission again for each call.
+    /// The tool runs in the parent process, which started the run and checks permission again for
+    /// each call.
     Parent,
 }
 
@@ -256,22 +257,23 @@ pub struct ToolRuntime {
     pub capability_scope: ToolScope,
 }
 
-/// Scope of a tool.
+/// Place in which a tool runs, or whose systems it may affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolScope {
-    /// The guest.
+    /// Inside the guest.
     RuntimeLocal,
-    /// The parent process.
+    /// In the parent process, outside the guest.
     ControlPlane,
 }
 
-/// Part of `wp-codebox/parent-tool-bridge/v1` that a run needs: the tools that the parent
-/// process serves. The runner never sends a request for a tool that is not in this list.
+/// Tools that the parent process, which started the run, serves to the agent; a part of
+/// `wp-codebox/parent-tool-bridge/v1`. The runner never sends a request for a tool that is not in
+/// this list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParentToolBridge {
-    /// Tools by id, each with the description that the model gets.
+    /// The tools, each with its id and the description that the model gets.
     #[serde(default)]
     pub tools: Vec<ParentTool>,
     /// Timeout of one tool call in milliseconds; default 60,000.

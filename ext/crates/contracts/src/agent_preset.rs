@@ -34,19 +34,19 @@ pub struct AgentPreset {
     pub apis: Vec<ModelApi>,
     /// Path of the program, relative to its directory.
     pub program: String,
-    /// Arguments, without the program.
+    /// Arguments of the program; each is a template.
     pub argv: Vec<String>,
-    /// How the program gets the goal.
+    /// How the program receives the goal of the task.
     pub goal: GoalDelivery,
-    /// Environment variables.
+    /// Environment variables of the program; their values are templates.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// JSON configuration files by name, visible read-only below `{files}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Value>,
-    /// Network presets that the agent needs.
+    /// Names of network presets that the agent needs.
     pub network: Vec<String>,
-    /// Exit codes that mean success.
+    /// Exit codes of the program that mean success.
     #[serde(default = "AgentPreset::default_success")]
     pub success_codes: Vec<i32>,
     /// How the runner extracts the agent's final message from its output.
@@ -81,13 +81,13 @@ pub struct PresetStep {
     pub line: String,
 }
 
-/// How a program gets the goal.
+/// How a program receives the goal of the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GoalDelivery {
-    /// As one argument, or as the end of one: the placeholder `{goal}`.
+    /// The program gets the goal as one argument or the end of one: the placeholder `{goal}`.
     Argument,
-    /// On standard input.
+    /// The program reads the goal from standard input.
     Stdin,
 }
 

@@ -38,23 +38,23 @@ pub struct RunAttestation {
     pub exposed_secrets: Vec<String>,
     /// Network access that the guest had.
     pub network: AttestedNetwork,
-    /// Limits in force.
+    /// Resource limits of the run.
     pub limits: Limits,
-    /// Process wrapper around the launcher, one row per guest.
+    /// Command lines of the process wrapper around the launcher, one row per guest.
     pub sandbox_audits: Vec<SandboxAudit>,
 }
 
 /// Probe results of one guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestObservation {
-    /// Purpose of the guest.
+    /// Whether the guest ran the work or the checks.
     pub phase: GuestPhase,
     /// Isolation report of the guest's probes.
     pub report: IsolationReport,
 }
 
 string_enum! {
-    /// Purpose of a guest.
+    /// What a guest of the run was started for.
     pub enum GuestPhase {
         /// The guest ran commands and the agent.
         Work = "work",

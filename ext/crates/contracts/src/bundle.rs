@@ -13,7 +13,7 @@ pub enum DigestAlgorithm {
     Sha256,
 }
 
-/// `{algorithm, value}`.
+/// A digest with the name of its algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDigest {
     /// Digest algorithm, always `sha256`.
@@ -33,7 +33,7 @@ impl FileDigest {
     }
 }
 
-/// Digest over the bundle's content; the bundle id contains it.
+/// Digest over the content of a bundle; the bundle id contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentDigest {
     /// Digest algorithm, always `sha256`.
@@ -53,12 +53,12 @@ pub struct RuntimeEnvironment {
     /// WordPress version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// PHP version.
+    /// PHP version in the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub php_version: Option<String>,
 }
 
-/// Runtime that produced the bundle.
+/// Backend, software versions and state of the guest whose run produced the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeInfo {
@@ -68,9 +68,9 @@ pub struct RuntimeInfo {
     pub backend: String,
     /// Software versions in the guest.
     pub environment: RuntimeEnvironment,
-    /// RFC 3339 timestamp, UTC, with milliseconds.
+    /// RFC 3339 timestamp of the guest's creation, UTC, with milliseconds.
     pub created_at: String,
-    /// `created` or `destroyed`.
+    /// State of the guest: `created` or `destroyed`.
     pub status: String,
 }
 
@@ -82,9 +82,10 @@ pub struct ManifestFile {
     pub path: String,
     /// Kind of file, e.g. `patch`.
     pub kind: String,
-    /// Media type.
+    /// Media type of the file.
     pub content_type: String,
-    /// Digest of the file's bytes; for `manifest.json` the self hash.
+    /// Digest of the file's bytes. For `manifest.json` the digest of the manifest in which this
+    /// value is 64 zeros.
     pub sha256: FileDigest,
     /// Note about values that were redacted from the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,11 +100,11 @@ pub struct Manifest {
     pub id: String,
     /// Content digest that the bundle id contains.
     pub content_digest: ContentDigest,
-    /// RFC 3339 timestamp, UTC, with milliseconds.
+    /// RFC 3339 timestamp of the bundle's creation, UTC, with milliseconds.
     pub created_at: String,
-    /// Runtime that produced the bundle.
+    /// Backend, software versions and state of the guest whose run produced the bundle.
     pub runtime: RuntimeInfo,
-    /// Files of the bundle; their order is part of the self hash.
+    /// Files of the bundle. Their order matters because the manifest's own digest covers it.
     pub files: Vec<ManifestFile>,
 }
 
@@ -148,16 +149,16 @@ pub enum ViolationCode {
 /// One violation found by the bundle verifier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Violation {
-    /// Kind of violation.
+    /// Kind of the violation.
     pub code: ViolationCode,
     /// Manifest field or file with the violation.
     pub path: String,
-    /// Message, one sentence.
+    /// Description of the violation, one sentence.
     pub message: String,
-    /// Affected file, when `path` names a field.
+    /// Path of the affected file, when `path` names a manifest field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Additional detail.
+    /// Further facts about the violation, by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Map<String, Value>>,
 }

@@ -15,7 +15,7 @@ pub enum ChangeKind {
     Deleted,
 }
 
-/// File type of the path after the change; for a deleted path, before it.
+/// File type of a changed path after the change; for a deleted path, before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryType {
@@ -27,17 +27,17 @@ pub enum EntryType {
     Directory,
 }
 
-/// One changed path.
+/// One path that a run changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedFile {
     /// Declared mount target joined with the relative path. Approvals refer to this path.
     pub path: String,
-    /// Path relative to the mount.
+    /// Path relative to the mount that contains it.
     pub relative_path: String,
-    /// Kind of change.
+    /// Whether the path was added, modified or deleted.
     pub status: ChangeKind,
-    /// File type of the path.
+    /// File type of the path after the change; for a deleted path, before it.
     #[serde(rename = "type")]
     pub entry_type: EntryType,
     /// SHA-256 of the bytes before the change.
@@ -49,7 +49,7 @@ pub struct ChangedFile {
     /// SHA-256 of the bytes after the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_sha256: Option<Sha256Hex>,
-    /// Mode after the change.
+    /// Mode after the change, like `before_mode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<String>,
     /// Whether the patch contains the file as `GIT binary patch`.
@@ -61,9 +61,9 @@ pub struct ChangedFile {
     /// Number of removed lines; absent for binary files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletions: Option<u64>,
-    /// Index of the mount in the plan.
+    /// Index of the mount in the run request.
     pub mount_index: usize,
-    /// Declared target of the mount.
+    /// Declared target of the mount, its path in the guest.
     pub mount_target: GuestPath,
     /// Path of the file in `files/patch.diff`, without the `a/` or `b/` prefix.
     pub patch_name: String,

@@ -40,14 +40,14 @@ macro_rules! codes {
             /// Returns the code as its stable text.
             #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $(ErrorCode::$variant => $text,)+ } }
-            /// Returns the class of the error.
+            /// Returns the class of the error, which says what the caller can do about it.
             #[must_use]
             pub const fn kind(self) -> ErrorKind { match self { $(ErrorCode::$variant => ErrorKind::$kind,)+ } }
             /// Returns the HTTP status for `WP_Error` `data.status`.
             #[must_use]
             pub const fn http_status(self) -> u16 { match self { $(ErrorCode::$variant => $http,)+ } }
-            /// Returns the process exit status: 1 failure, 124 timeout, 125 start failed, 126
-            /// denied by policy.
+            /// Returns the process exit status: 1 failure, 3 incomplete or rejected work, 124
+            /// timeout, 125 start failed, 126 denied by policy, 130 cancelled.
             #[must_use]
             pub const fn exit_status(self) -> u8 { match self { $(ErrorCode::$variant => $exit,)+ } }
         }
@@ -75,7 +75,7 @@ codes! {
     MountTooLarge = "wp_codebox_mount_too_large", InvalidInput, 413, 1;
     /// The requested git repository cannot be created for a mount.
     GitUnavailable = "wp_codebox_git_unavailable", InvalidInput, 400, 1;
-    /// A mount target is outside `/workspace` and `/wordpress`, or not normalised.
+    /// A mount target is not a normalised path below `/workspace` or `/wordpress/wp-content`.
     MountTargetInvalid = "wp_codebox_mount_target_invalid", InvalidInput, 400, 1;
     /// Two mount targets overlap.
     MountTargetOverlap = "wp_codebox_mount_target_overlap", InvalidInput, 400, 1;
@@ -143,17 +143,17 @@ codes! {
     RecipeInvalid = "wp_codebox_recipe_invalid", InvalidInput, 400, 1;
     /// A step of a recipe failed.
     StepFailed = "wp_codebox_step_failed", Conflict, 409, 1;
-    /// A file that a recipe declares is missing or has the wrong type.
+    /// A file that a recipe wants to store in the bundle is missing or has the wrong type.
     CollectionFailed = "wp_codebox_collection_failed", Conflict, 409, 1;
     /// A profile is malformed; `data.issues` lists every reason.
     ProfileInvalid = "wp_codebox_profile_invalid", InvalidInput, 400, 1;
-    /// No profile has this id.
+    /// No sandbox profile has this id.
     ProfileNotFound = "wp_codebox_profile_not_found", NotFound, 404, 1;
     /// No sandbox has this id.
     SandboxNotFound = "wp_codebox_sandbox_not_found", NotFound, 404, 1;
-    /// The run is not a held sandbox and accepts no requests.
+    /// The run is not a held sandbox (a guest kept alive for requests) and accepts no requests.
     SandboxNotHeld = "wp_codebox_sandbox_not_held", Conflict, 409, 1;
-    /// A program in the sandbox blocks the request.
+    /// A program that runs in the sandbox prevents a snapshot or its restore.
     SandboxInUse = "wp_codebox_sandbox_in_use", Conflict, 409, 1;
     /// No snapshot has this id or name.
     SnapshotNotFound = "wp_codebox_snapshot_not_found", NotFound, 404, 1;
@@ -179,7 +179,7 @@ codes! {
     DiskLimit = "wp_codebox_disk_limit", Limit, 507, 1;
     /// The run reached its output limit.
     OutputLimit = "wp_codebox_output_limit", Limit, 507, 1;
-    /// The changes are larger than the limit of a bundle.
+    /// The changed files are larger than a bundle may be.
     CaptureLimit = "wp_codebox_capture_limit", Limit, 507, 1;
     /// The run was cancelled.
     RunCancelled = "wp_codebox_run_cancelled", Conflict, 409, 130;
@@ -232,7 +232,7 @@ codes! {
     StateDirInvalid = "wp_codebox_state_dir_invalid", Unavailable, 503, 125;
     /// The runner could not be started or exited early.
     RunnerUnavailable = "wp_codebox_runner_unavailable", Unavailable, 503, 125;
-    /// The WordPress template could not be built.
+    /// The installed WordPress that guests start from could not be built.
     TemplateFailed = "wp_codebox_template_failed", Unavailable, 503, 125;
     /// The bundle could not be written; the message says where the changes are stored.
     BundleWriteFailed = "wp_codebox_bundle_write_failed", Internal, 507, 1;
@@ -242,7 +242,7 @@ codes! {
     SecretInPatch = "wp_codebox_secret_in_patch", Denied, 422, 3;
     /// The mount source changed while the run used it.
     BaselineChanged = "wp_codebox_baseline_changed", Conflict, 409, 1;
-    /// No artifact id was given.
+    /// The call names no artifact bundle.
     ArtifactIdMissing = "wp_codebox_artifact_id_missing", InvalidInput, 400, 1;
     /// No bundle has this id.
     ArtifactNotFound = "wp_codebox_artifact_not_found", NotFound, 404, 1;
@@ -258,7 +258,7 @@ codes! {
     ArtifactChanged = "wp_codebox_artifact_changed", Conflict, 409, 1;
     /// The bundle is too large for one response.
     ArtifactTooLarge = "wp_codebox_artifact_too_large", InvalidInput, 413, 1;
-    /// No import source was given.
+    /// The call names no archive or directory to import.
     ArtifactImportSourceMissing = "wp_codebox_artifact_import_source_missing", InvalidInput, 400, 1;
     /// The import source is not a valid bundle: unreadable, malicious, or failing verification.
     ArtifactImportSourceInvalid = "wp_codebox_artifact_import_source_invalid", Integrity, 400, 1;
@@ -272,7 +272,7 @@ codes! {
     ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
     /// The archive could not be written.
     ArtifactExportFailed = "wp_codebox_artifact_export_failed", Internal, 507, 1;
-    /// The bundle lacks data for a replay, or this host lacks its mount sources.
+    /// The bundle lacks data for a replay of its run, or this host lacks its mount sources.
     ReplayUnavailable = "wp_codebox_replay_unavailable", Unavailable, 422, 1;
     /// No review action was given.
     ReviewActionMissing = "wp_codebox_review_action_missing", InvalidInput, 400, 1;
@@ -280,13 +280,13 @@ codes! {
     ReviewActionInvalid = "wp_codebox_review_action_invalid", InvalidInput, 400, 1;
     /// The host plugin returned an invalid review result.
     ReviewResultInvalid = "wp_codebox_review_result_invalid", Internal, 502, 1;
-    /// No host plugin handles pending applies.
+    /// No plugin of the host site stores applies that wait for another user's approval.
     PendingApplyUnavailable = "wp_codebox_pending_apply_unavailable", Unavailable, 501, 1;
-    /// No approved files were given.
+    /// The call names no files that the reviewer approved.
     ApprovedFilesMissing = "wp_codebox_approved_files_missing", InvalidInput, 400, 1;
     /// An approved file is not among the changed files.
     ApprovedFilesInvalid = "wp_codebox_approved_files_invalid", InvalidInput, 400, 1;
-    /// The patch cannot be filtered to the approved files.
+    /// The patch cannot be reduced to the approved files.
     PatchUnfilterable = "wp_codebox_patch_unfilterable", Integrity, 400, 1;
     /// The files to change differ from the baseline of the run.
     ApplyConflict = "wp_codebox_apply_conflict", Conflict, 409, 1;
@@ -294,11 +294,11 @@ codes! {
     ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
     /// The site does not allow file changes.
     FileChangesDisallowed = "wp_codebox_file_changes_disallowed", Denied, 403, 126;
-    /// No host plugin handles the apply filter.
+    /// No plugin of the host site handles the filter that applies approved changes.
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
     /// The host plugin returned an invalid apply result.
     ApplyResultInvalid = "wp_codebox_apply_result_invalid", Internal, 502, 1;
-    /// A connector request has no connector or operation, or is too large.
+    /// A request to a connector of the site has no connector or operation, or is too large.
     BrowserConnectorRequestInvalid = "wp_codebox_browser_connector_request_invalid", InvalidInput, 400, 1;
     /// No connector of this site has this name, or the connector cannot be resolved.
     BrowserConnectorUnresolved = "wp_codebox_browser_connector_unresolved", NotFound, 404, 1;
@@ -315,37 +315,39 @@ codes! {
     BrowserConnectorHandlerFailed = "wp_codebox_browser_connector_handler_failed", Internal, 502, 1;
     /// The response of the plugin that handles connector requests is invalid.
     BrowserConnectorResponseInvalid = "wp_codebox_browser_connector_response_invalid", Internal, 502, 1;
-    /// A provider request has no operation.
+    /// A request to a model provider has no operation.
     BrowserProviderOperationRequired = "wp_codebox_browser_provider_operation_required", InvalidInput, 400, 1;
-    /// A provider request has no inner request, or its inner request is too large.
+    /// A request to a model provider has no inner request, or its inner request is too large.
     BrowserProviderRequestRequired = "wp_codebox_browser_provider_request_required", InvalidInput, 400, 1;
-    /// A provider request has no inherited connector.
+    /// A request to a model provider names no connector of the site.
     BrowserProviderConnectorRequired = "wp_codebox_browser_provider_connector_required", InvalidInput, 400, 1;
-    /// No adapter handles provider requests.
+    /// No plugin of the site handles requests to a model provider.
     BrowserProviderAdapterMissing = "wp_codebox_browser_provider_adapter_missing", Unavailable, 501, 1;
-    /// The provider adapter returned an invalid response.
+    /// The plugin that handles requests to a model provider returned an invalid response.
     BrowserProviderAdapterInvalidResponse = "wp_codebox_browser_provider_adapter_invalid_response", Internal, 502, 1;
-    /// The site's provider bridge policy is malformed.
+    /// The site's policy for the provider bridge, which forwards requests to a model provider, is
+    /// malformed.
     BrowserProviderBridgePolicyInvalid = "wp_codebox_browser_provider_bridge_policy_invalid", Internal, 500, 1;
     /// The provider bridge does not support this operation.
     BrowserProviderBridgeOperationUnsupported = "wp_codebox_browser_provider_bridge_operation_unsupported", InvalidInput, 400, 1;
-    /// The URL of a bridged request is malformed.
+    /// The URL of a request to the provider bridge is malformed.
     BrowserProviderBridgeUriInvalid = "wp_codebox_browser_provider_bridge_uri_invalid", InvalidInput, 400, 1;
-    /// The URL of a bridged request is not below an allowed base URL.
+    /// The URL of a request to the provider bridge is not below an allowed base URL.
     BrowserProviderBridgeUriForbidden = "wp_codebox_browser_provider_bridge_uri_forbidden", Denied, 403, 126;
-    /// The path of a bridged request is malformed.
+    /// The path of a request to the provider bridge is malformed.
     BrowserProviderBridgePathInvalid = "wp_codebox_browser_provider_bridge_path_invalid", InvalidInput, 400, 1;
-    /// The site's provider bridge policy allows no base URL.
+    /// The site's policy for the provider bridge allows no base URL.
     BrowserProviderBridgeBaseUrlMissing = "wp_codebox_browser_provider_bridge_base_url_missing", Internal, 500, 1;
-    /// The site's provider bridge policy has no authentication.
+    /// The site's policy for the provider bridge has no authentication.
     BrowserProviderBridgeAuthenticationMissing = "wp_codebox_browser_provider_bridge_authentication_missing", Internal, 500, 1;
     /// The authentication of the provider bridge has no type.
     BrowserProviderBridgeAuthenticationStrategyMissing = "wp_codebox_browser_provider_bridge_authentication_strategy_missing", Internal, 500, 1;
     /// The authentication of the provider bridge has an unknown type or lacks its credential.
     BrowserProviderBridgeAuthenticationStrategyInvalid = "wp_codebox_browser_provider_bridge_authentication_strategy_invalid", Internal, 500, 1;
-    /// The site's authentication of a bridged request returned something that is not a request.
+    /// The site's code that authenticates requests of the provider bridge returned something that
+    /// is not a request.
     BrowserProviderBridgeAuthenticatedRequestInvalid = "wp_codebox_browser_provider_bridge_authenticated_request_invalid", Internal, 500, 1;
-    /// The site's authentication of a bridged request failed.
+    /// The site's code that authenticates requests of the provider bridge failed.
     BrowserProviderBridgeAuthenticationFailed = "wp_codebox_browser_provider_bridge_authentication_failed", Internal, 502, 1;
     /// The provider is unreachable, or its response cannot be forwarded.
     BrowserProviderBridgeException = "wp_codebox_browser_provider_bridge_exception", Unavailable, 502, 1;

@@ -25,7 +25,7 @@ pub enum CommandStatus {
     Error,
 }
 
-/// `wp-codebox/runtime-command-result/v1`. All of it is redacted.
+/// `wp-codebox/runtime-command-result/v1`: the result of one command. All of its text is redacted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandResult {
     /// Schema id of the document.
@@ -41,7 +41,7 @@ pub struct CommandResult {
     /// Standard output parsed as JSON; only when the output begins with `{` or `[` and parses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
-    /// `{command, timing {durationMs}}`.
+    /// Command id and duration: `{command, timing {durationMs}}`.
     pub diagnostics: Value,
     /// References to bundle files with further output.
     #[serde(

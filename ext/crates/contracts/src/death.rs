@@ -19,7 +19,7 @@ pub enum GuestProcess {
     Unknown,
 }
 
-/// The process whose end ended the guest, and the cause.
+/// Which process ended first and thereby ended the guest, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GuestDeath {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 string_enum! {
     /// Type of a lifecycle event.
     pub enum EventType {
-        /// The runtime was created.
+        /// The run asked for a guest; no program can run yet.
         Created = "runtime.created",
         /// A mount became visible in the guest.
         Mounted = "runtime.mounted",
@@ -17,7 +17,7 @@ string_enum! {
         CommandOutput = "runtime.command.output",
         /// An execution ended.
         CommandFinished = "runtime.command.finished",
-        /// An observation was made.
+        /// A part of the guest's state was observed and recorded.
         Observed = "runtime.observed",
         /// A snapshot was created.
         SnapshotCreated = "runtime.snapshot.created",
@@ -35,7 +35,7 @@ string_enum! {
         StateChanged = "runtime.state.changed",
         /// The bundle was written.
         ArtifactsCollected = "runtime.artifacts.collected",
-        /// The runtime was destroyed.
+        /// All guests of the run have ended.
         Destroyed = "runtime.destroyed",
     }
 }

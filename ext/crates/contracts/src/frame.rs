@@ -47,7 +47,7 @@ pub enum Frame {
     Accepted {
         /// [`PROTOCOL_VERSION`] of the runner.
         protocol: u32,
-        /// Version of the runner.
+        /// Release version of the runner.
         version: String,
         /// Run id of the request.
         run_id: RunId,
@@ -59,7 +59,7 @@ pub enum Frame {
     },
     /// Runner: the agent calls a tool that the parent process serves.
     ToolRequest {
-        /// `wp-codebox/parent-tool-request/v1`.
+        /// The call, `wp-codebox/parent-tool-request/v1`.
         request: Value,
     },
     /// Runner: the run ended with an outcome. Terminal frame.

@@ -18,7 +18,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// Validates and wraps a text.
+            /// Creates the id from a text; fails if the text does not have the form of such an id.
             pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
                 let text = text.into();
                 let check: fn(&str) -> bool = $check;
@@ -74,14 +74,14 @@ id!(
 );
 
 impl Sha256Hex {
-    /// Formats a raw digest.
+    /// Creates the digest from its 32 bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self(hex(bytes))
     }
 
-    /// Returns 64 zeros, the placeholder that a manifest has in place of its own hash while it
-    /// is hashed.
+    /// Returns 64 zeros. A manifest contains this placeholder in place of its own digest while
+    /// that digest is computed.
     #[must_use]
     pub fn zero() -> Self {
         Self("0".repeat(64))
@@ -89,8 +89,8 @@ impl Sha256Hex {
 }
 
 impl RunId {
-    /// Returns a run id derived from a digest, for imports that come from no run of this host.
-    /// Equal digests give equal ids.
+    /// Returns a run id derived from a digest, for an imported bundle whose run is unknown on this
+    /// host. Equal digests give equal ids.
     #[must_use]
     pub fn from_digest(digest: &Sha256Hex) -> Self {
         let digits: String = digest.0.chars().take(32).collect();

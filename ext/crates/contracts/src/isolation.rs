@@ -4,14 +4,14 @@ use crate::string_enum;
 use serde::{Deserialize, Serialize};
 
 string_enum! {
-    /// Overall isolation level.
+    /// Overall isolation level of a guest.
     #[derive(PartialOrd, Ord)]
     pub enum IsolationLevel {
         /// Insufficient: the run is refused.
         None = "none",
-        /// No private file-system view.
+        /// Some mechanisms are missing: the guest shares the host's file tree and processes.
         Reduced = "reduced",
-        /// All isolation mechanisms.
+        /// All isolation mechanisms are in force.
         Full = "full",
     }
 }
@@ -54,7 +54,7 @@ impl IsolationLevel {
 }
 
 string_enum! {
-    /// Aspect of isolation.
+    /// Aspect of a guest's isolation with a separate row in the report.
     #[derive(PartialOrd, Ord)]
     #[allow(missing_docs)]
     pub enum IsolationAxis {
@@ -72,12 +72,12 @@ string_enum! {
 }
 
 string_enum! {
-    /// How well an axis is enforced, weakest first.
+    /// How well an isolation axis is enforced, weakest first.
     #[derive(PartialOrd, Ord)]
     pub enum Enforcement {
-        /// Not enforced.
+        /// The isolation axis is not enforced at all.
         NotEnforced = "not-enforced",
-        /// Enforced by polling or per process only.
+        /// Enforced by the runner's polling, or by the kernel for each process alone.
         BestEffort = "best-effort",
         /// Enforced by the kernel, as observed inside the guest.
         Enforced = "enforced",
@@ -87,7 +87,7 @@ string_enum! {
 /// Report of one isolation axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisReport {
-    /// The axis.
+    /// Isolation axis that the row describes.
     pub axis: IsolationAxis,
     /// Enforcement that the run requested.
     pub requested: Enforcement,
@@ -95,7 +95,7 @@ pub struct AxisReport {
     pub enforced: Enforcement,
     /// Kernel mechanism that enforces the axis.
     pub by: String,
-    /// Observation of the probe.
+    /// What the probe observed, as text for readers.
     pub evidence: String,
 }
 
@@ -105,14 +105,14 @@ pub struct AxisReport {
 pub struct IsolationReport {
     /// Schema id, `wp-codebox/isolation-report/v1`.
     pub schema: String,
-    /// Overall isolation level.
+    /// Overall isolation level that the probes observed.
     pub level: IsolationLevel,
-    /// Kernel release.
+    /// Release of the host's kernel.
     pub kernel: String,
     /// Landlock ABI version; 0 without Landlock.
     #[serde(rename = "landlockAbi")]
     pub landlock_abi: u32,
-    /// One row per axis.
+    /// One row per isolation axis.
     pub axes: Vec<AxisReport>,
 }
 

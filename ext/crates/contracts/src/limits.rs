@@ -8,31 +8,31 @@ const MIB: u64 = 1024 * 1024;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsRequest {
-    /// Wall clock of the whole run, in milliseconds.
+    /// Maximum wall clock time of the whole run, in milliseconds.
     pub wall_clock_ms: Option<u64>,
     /// Maximum number of concurrent processes.
     pub processes: Option<u64>,
-    /// Memory of all processes together, in bytes.
+    /// Maximum memory of all processes together, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Bytes written to the guest's file systems.
+    /// Maximum size of the files that the guest writes, in bytes.
     pub disk_bytes: Option<u64>,
-    /// Captured bytes of stdout and stderr per execution.
+    /// Maximum captured output of one execution, stdout and stderr together, in bytes.
     pub output_bytes: Option<u64>,
 }
 
-/// Limits in force.
+/// Resource limits in force for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Wall clock of the whole run, in milliseconds.
+    /// Maximum wall clock time of the whole run, in milliseconds.
     pub wall_clock_ms: u64,
     /// Maximum number of concurrent processes.
     pub processes: u64,
-    /// Memory of all processes together, in bytes. Files are not counted here.
+    /// Maximum memory of all processes together, in bytes. Files are not counted here.
     pub memory_bytes: u64,
-    /// Bytes written to the guest's file systems, which use host memory. The memory cgroup's
-    /// limit is `memory_bytes + disk_bytes`.
+    /// Maximum size of the files that the guest writes, in bytes. They occupy host memory, so the
+    /// memory cgroup's limit is `memory_bytes + disk_bytes`.
     pub disk_bytes: u64,
-    /// Captured bytes of stdout and stderr per execution.
+    /// Maximum captured output of one execution, stdout and stderr together, in bytes.
     pub output_bytes: u64,
 }
 
@@ -46,13 +46,14 @@ pub struct FixedLimits {
     /// file descriptors in flight over unix sockets with the sender's limit, so the runner's
     /// limit must be well above this one.
     pub open_files: u64,
-    /// Queued signals and POSIX timers of a guest; counted per user namespace since Linux 5.14.
+    /// Maximum queued signals and POSIX timers of a guest; counted per user namespace since Linux
+    /// 5.14.
     pub queued_signals: u64,
-    /// Locked memory of a guest in bytes: enough for programs that lock their keys.
+    /// Maximum locked memory of a guest in bytes: enough for programs that lock their keys.
     pub locked_bytes: u64,
-    /// inotify instances of a guest; the host allows 128 per uid by default.
+    /// Maximum inotify instances of a guest; the host allows 128 per uid by default.
     pub inotify_instances: u64,
-    /// inotify watches of a guest.
+    /// Maximum inotify watches of a guest.
     pub inotify_watches: u64,
 }
 
@@ -69,7 +70,7 @@ pub const FIXED_LIMITS: FixedLimits = FixedLimits {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("limits.{field} is {value}, but must be from {min} to {max}")]
 pub struct LimitError {
-    /// Name of the limit.
+    /// Name of the limit that is outside its range.
     pub field: &'static str,
     /// Requested value.
     pub value: u64,
@@ -92,7 +93,7 @@ impl Default for Limits {
 }
 
 impl LimitsRequest {
-    /// Fills in defaults; fails when a value is outside its range.
+    /// Fills in defaults for absent limits; fails when a value is outside its range.
     pub fn resolve(&self) -> Result<Limits, LimitError> {
         let d = Limits::default();
         let pick = |field, given: Option<u64>, default, min, max| match given {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct GuestPath(String);
 
-/// Error for text that is not a valid guest path.
+/// Error for a text that is not a valid guest path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "guest path {text:?} must be absolute, normalised, without `..`, NUL or newline, and at most 4,000 bytes"
@@ -73,18 +73,18 @@ impl std::fmt::Display for GuestPath {
     }
 }
 
-/// Access of the guest to a mount.
+/// Whether the guest may write to a mount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MountAccess {
-    /// Read only.
+    /// The guest may only read the mount.
     Readonly,
     /// Writable inside the guest; the runner never writes to the host directory.
     #[default]
     Readwrite,
 }
 
-/// How the guest sees a mount.
+/// How the guest gets the contents of a mounted host directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MountView {
@@ -98,8 +98,8 @@ pub enum MountView {
     Bind,
 }
 
-/// Git repository that a mount gets in the guest. The source's own `.git` is never visible
-/// there.
+/// Git repository that a mount gets in the guest. The guest never sees the `.git` of the host
+/// directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GitChoice {
@@ -108,16 +108,16 @@ pub enum GitChoice {
     Auto,
     /// A new repository with one commit of the mounted files.
     Baseline,
-    /// The real commits, as a read-only object store below the guest's writes: the full
-    /// history, without the source's git configuration and hooks. Only the operator on the
-    /// command line may request this.
+    /// A repository with all commits of the host's repository, as a read-only object store;
+    /// objects that the guest creates are stored separately. It has none of the host's git
+    /// configuration and hooks. Only the operator on the command line may request this.
     History,
-    /// No repository.
+    /// The mount gets no repository.
     None,
 }
 
 impl GitChoice {
-    /// Every value with its text.
+    /// Every value with its name in JSON and on the command line.
     pub const WORDS: [(&'static str, Self); 4] = [
         ("auto", Self::Auto),
         ("baseline", Self::Baseline),
@@ -139,7 +139,7 @@ pub enum GitView {
     None,
     /// A repository with one commit of the mounted files, created when git is first used.
     Baseline,
-    /// The real commits.
+    /// A repository with all commits of the host's repository.
     History,
 }
 
@@ -147,18 +147,18 @@ pub enum GitView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountRequest {
-    /// Host directory, absolute.
+    /// Absolute path of the host directory.
     pub source: String,
-    /// Path in the guest, below `/workspace` or `/wordpress`.
+    /// Path of the mount in the guest, below `/workspace` or `/wordpress/wp-content`.
     pub target: String,
-    /// `readonly` or `readwrite` (default).
+    /// Whether the guest may write to the mount: `readonly` or `readwrite` (default).
     #[serde(default)]
     pub mode: MountAccess,
-    /// File names excluded from the capture at any depth. By default the capture includes trees
-    /// such as `vendor`; it never includes `.git`.
+    /// File names whose changes are not captured, at any depth. By default the changes of
+    /// directories such as `vendor` are captured, and those of `.git` never.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Git repository of the mount in the guest.
+    /// Git repository that the mount gets in the guest.
     #[serde(default, skip_serializing_if = "GitChoice::is_auto")]
     pub git: GitChoice,
     /// Free-form data from the caller, copied into the bundle.
@@ -170,40 +170,41 @@ pub struct MountRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MountReport {
-    /// Declared path in the guest.
+    /// Path of the mount in the guest, as the caller declared it.
     pub target: GuestPath,
-    /// How the guest saw the mount.
+    /// How the guest got the contents of the host directory.
     pub view: MountView,
-    /// Git repository of the mount in the guest.
+    /// Git repository that the mount had in the guest.
     pub git: GitView,
     /// Entries of the source that were missing in the guest.
     pub left_out: LeftOutReport,
 }
 
-/// Entries of a mount's source that were missing in the guest.
+/// Files and directories of a mount's source that were missing in the guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutReport {
-    /// Total number of entries.
+    /// Total number of missing entries.
     pub count: u64,
-    /// The first entries.
+    /// The first of the missing entries; the list has a limited length.
     pub entries: Vec<LeftOutEntry>,
 }
 
-/// One entry of a mount's source that was missing in the guest.
+/// One file or directory of a mount's source that was missing in the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutEntry {
-    /// Path relative to the mount.
+    /// Path of the entry relative to the mount.
     pub path: String,
-    /// `git-metadata`, `unreadable`, `symlink-absolute` or `symlink-leaves-mount`.
+    /// Why the entry was missing: `git-metadata`, `unreadable`, `symlink-absolute` or
+    /// `symlink-leaves-mount`.
     pub reason: String,
 }
 
 /// One host file that the guest may read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagedFile {
-    /// Host path of the file, absolute.
+    /// Absolute path of the file on the host.
     pub source: String,
-    /// Path in the guest, below `/workspace` or `/run/codebox/staged`.
+    /// Path of the file in the guest, below `/workspace` or `/run/codebox/staged`.
     pub target: String,
 }
 

@@ -4,7 +4,7 @@ use crate::string_enum;
 use serde::{Deserialize, Serialize};
 
 string_enum! {
-    /// Outcome of a run.
+    /// How a run ended.
     pub enum Outcome {
         /// The agent succeeded, files changed, all checks passed.
         Succeeded = "succeeded",
@@ -25,7 +25,7 @@ string_enum! {
     }
 }
 
-/// `status` of `sandbox-session/v1`.
+/// Whether a call completed: `status` of `sandbox-session/v1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
@@ -35,7 +35,7 @@ pub enum SessionStatus {
     Failed,
 }
 
-/// `status` of `sandbox-completion-outcome/v1`.
+/// What an orchestrator can use of a run: `status` of `sandbox-completion-outcome/v1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompletionStatus {
@@ -49,7 +49,7 @@ pub enum CompletionStatus {
     Partial,
 }
 
-/// `nextAction` of `sandbox-completion-outcome/v1`.
+/// What an orchestrator should do after a run: `nextAction` of `sandbox-completion-outcome/v1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NextAction {
@@ -64,7 +64,7 @@ pub enum NextAction {
 }
 
 impl Outcome {
-    /// Returns the status of the session envelope.
+    /// Returns `status` of `sandbox-session/v1` for a run with this outcome.
     #[must_use]
     pub const fn session_status(self) -> SessionStatus {
         match self {
@@ -77,8 +77,8 @@ impl Outcome {
         }
     }
 
-    /// Returns the status and next action of the completion outcome, which depend on whether
-    /// the bundle contains changed files.
+    /// Returns `status` and `nextAction` of `sandbox-completion-outcome/v1`, which depend on
+    /// whether the bundle contains changed files.
     #[must_use]
     pub const fn completion(self, salvaged: RecoveredChanges) -> (CompletionStatus, NextAction) {
         match (self, salvaged) {
@@ -103,7 +103,7 @@ impl Outcome {
         matches!(self, Outcome::Succeeded | Outcome::NoOp)
     }
 
-    /// Returns the process exit status.
+    /// Returns the process exit status for a run with this outcome.
     #[must_use]
     pub const fn exit_status(self) -> u8 {
         match self {

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `wp-codebox/parent-tool-request/v1`.
+/// `wp-codebox/parent-tool-request/v1`: one call of a tool that the parent process serves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParentToolRequest {
     /// Schema id of the document.
@@ -17,13 +17,13 @@ pub struct ParentToolRequest {
     pub request_id: String,
     /// Id of the tool.
     pub tool: String,
-    /// Requested operation.
+    /// What the parent process is to do with the tool; always a call.
     pub operation: ParentToolOperation,
     /// Input of the tool; the agent controls this value.
     pub input: Map<String, Value>,
-    /// Origin of the request.
+    /// Run from which the request comes.
     pub sandbox_session: ParentToolSession,
-    /// Tools that the task allows.
+    /// Tools that the task allows, for the permission check of the parent process.
     pub authorization: ParentToolAuthorization,
 }
 
@@ -35,7 +35,7 @@ pub enum ParentToolOperation {
     Call,
 }
 
-/// Origin of a request.
+/// Run from which a request comes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentToolSession {
     /// Id of the run.
@@ -57,26 +57,27 @@ pub enum ParentToolStatus {
     Succeeded,
     /// The call failed.
     Failed,
-    /// The call was denied.
+    /// The parent process refused the call.
     Denied,
-    /// No handler exists for the tool.
+    /// The parent process has no handler for the tool.
     Unavailable,
     /// The call timed out.
     Timeout,
 }
 
-/// `wp-codebox/parent-tool-result/v1`.
+/// `wp-codebox/parent-tool-result/v1`: the result of one call of a tool that the parent process
+/// serves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParentToolResult {
     /// Schema id of the document.
     pub schema: String,
     /// Version of the document, always 1.
     pub version: u32,
-    /// Id of the call.
+    /// Id of the call that this result answers.
     pub request_id: String,
     /// Id of the tool.
     pub tool: String,
-    /// Operation of the request.
+    /// Operation of the request that this result answers.
     pub operation: ParentToolOperation,
     /// Status of the call.
     pub status: ParentToolStatus,

@@ -1,4 +1,5 @@
-//! The launch plan, and the messages between the runner, the launcher and pid 1 of the guest.
+//! The launch plan (how to build a guest), and the messages between the runner, the launcher and
+//! pid 1 of the guest.
 //!
 //! The runner starts the launcher with three file descriptors (see [`LauncherFd`]). The plan is
 //! one JSON document. The channel is a SEQPACKET socket: one JSON message per packet, file
@@ -13,15 +14,15 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum LauncherFd {
-    /// The plan; the launcher reads it to end of file.
+    /// Descriptor from which the launcher reads the launch plan, to end of file.
     Plan = 3,
-    /// The SEQPACKET channel.
+    /// SEQPACKET socket for messages between runner and launcher.
     Channel = 4,
     /// Read end of the lifetime pipe: end of file means that the runner has exited.
     Lifetime = 5,
 }
 
-/// A host path and the inode that the runner saw there.
+/// A host path and the inode that the runner found there when it checked the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSource {
     /// Absolute, canonical path; opening it fails if a component is a symbolic link.
@@ -52,7 +53,7 @@ pub struct InodeId {
     pub inode: u64,
 }
 
-/// Purpose of a launch.
+/// What the launcher starts a guest for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaunchPurpose {
@@ -77,7 +78,7 @@ pub enum CallSet {
     Browser,
 }
 
-/// Owner of a guest's kernel uid.
+/// Whether a guest shares the runner's kernel uid or has one of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanIdentity {
@@ -92,7 +93,7 @@ pub enum PlanIdentity {
 /// Sockets that the launcher creates inside the guest for the egress bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressSockets {
-    /// Path of the unix socket in the guest.
+    /// Path of the unix socket in the guest, on which clients reach the egress bridge.
     pub socket: GuestPath,
     /// Port on the guest's 127.0.0.1 for clients that cannot use a unix socket.
     pub port: u16,
@@ -114,11 +115,11 @@ pub enum BindSource {
 /// A file that the plan creates on a tmpfs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TmpfsEntry {
-    /// Path in the guest.
+    /// Path of the file in the guest.
     pub target: GuestPath,
     /// Contents of the file.
     pub contents: String,
-    /// Permission bits.
+    /// Permission bits of the file.
     pub mode: u32,
 }
 
@@ -128,16 +129,16 @@ pub struct TmpfsEntry {
 pub enum LaunchMount {
     /// An empty directory on the root tmpfs, read-only for the guest.
     Directory {
-        /// Path in the guest.
+        /// Path of the directory in the guest.
         target: GuestPath,
     },
     /// A small text file on the root tmpfs, read-only for the guest.
     File(TmpfsEntry),
     /// A symbolic link on the root tmpfs.
     Symlink {
-        /// Path in the guest.
+        /// Path of the link in the guest.
         target: GuestPath,
-        /// Target of the link.
+        /// Path that the link contains.
         to: String,
     },
     /// A file or directory shown at another path, with nosuid and nodev. A read-only directory
@@ -146,26 +147,26 @@ pub enum LaunchMount {
     Bind {
         /// Source of the mount.
         source: BindSource,
-        /// Path in the guest; created if missing.
+        /// Path of the mount in the guest; created if missing.
         target: GuestPath,
         /// Whether the guest may write to the mount.
         writable: bool,
     },
     /// A writable directory on the run's scratch tmpfs; its files count towards the disk limit.
     Scratch {
-        /// Path in the guest.
+        /// Path of the directory in the guest.
         target: GuestPath,
-        /// Permission bits.
+        /// Permission bits of the directory.
         mode: u32,
     },
     /// An overlay with its upper directory on the scratch tmpfs.
     Overlay {
-        /// Host directories, topmost first.
+        /// Host directories that the overlay merges below the upper directory, topmost first.
         lowers: Vec<HostSource>,
-        /// Path in the guest.
+        /// Path of the overlay in the guest.
         target: GuestPath,
         /// When set, the launcher sends the upper directory's file descriptor as
-        /// `GuestReply::Layer` with this index.
+        /// `GuestReply::Layer` with this index, so that the runner can read what the guest wrote.
         capture: Option<u32>,
     },
     /// Host directories merged into one that is read-only, nosuid and nodev: an overlay without
@@ -173,7 +174,7 @@ pub enum LaunchMount {
     Merged {
         /// Host directories, topmost first; at least two.
         lowers: Vec<HostSource>,
-        /// Path in the guest.
+        /// Path of the merged directory in the guest.
         target: GuestPath,
     },
     /// `/proc` with `subset=pid`.
@@ -191,14 +192,14 @@ pub const PLAN_VERSION: u32 = 7;
 pub struct LaunchPlan {
     /// Version of the plan format, [`PLAN_VERSION`].
     pub version: u32,
-    /// Serve or probe.
+    /// Whether the guest serves executions or only runs the self-test.
     #[serde(default)]
     pub purpose: LaunchPurpose,
     /// Isolation level `full` or `reduced`; the launcher never falls back to another level.
     pub level: IsolationLevel,
     /// uid and gid inside the guest; mapped to the launcher's own.
     pub guest_id: u32,
-    /// Owner of the launcher's kernel uid.
+    /// Whether the guest shares the runner's kernel uid or has one of its own.
     #[serde(default)]
     pub identity: PlanIdentity,
     /// Host name of the guest (UTS namespace).
@@ -207,10 +208,10 @@ pub struct LaunchPlan {
     /// `Bind` of a host path onto itself, which the guest may read with everything below it, or
     /// write. The launcher pins the writable paths. The guest can open no other file.
     pub mounts: Vec<LaunchMount>,
-    /// Paths that the guest may write (Landlock); everything else is read and execute only.
-    /// Empty at `reduced`.
+    /// Paths that the guest may write, enforced by Landlock; everything else is read and execute
+    /// only. Empty at `reduced`.
     pub writable: Vec<GuestPath>,
-    /// System calls of the guest; at `reduced` always [`CallSet::Programs`].
+    /// Set of system calls that the guest may use; at `reduced` always [`CallSet::Programs`].
     #[serde(default)]
     pub calls: CallSet,
     /// Limits of the run. `disk_bytes` is the size of the scratch tmpfs.
@@ -223,10 +224,10 @@ pub struct LaunchPlan {
     pub mail: Option<u16>,
 }
 
-/// Per-execution resource limits, set in the child before `execve`.
+/// Resource limits of one execution, set in the child before `execve`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecLimits {
-    /// RLIMIT_CPU in seconds.
+    /// Limit of the program's CPU time in seconds (RLIMIT_CPU).
     pub cpu_seconds: Option<u64>,
 }
 
@@ -234,15 +235,15 @@ pub struct ExecLimits {
 /// stderr.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecRequest {
-    /// Id of the execution in all messages about it.
+    /// Id of the execution, used in all messages about it.
     pub id: ExecutionId,
     /// Program and arguments; a bare name is looked up in `env.PATH`.
     pub argv: Vec<String>,
-    /// The complete environment.
+    /// Complete environment of the program.
     pub env: BTreeMap<String, String>,
-    /// Working directory.
+    /// Working directory of the program in the guest.
     pub cwd: GuestPath,
-    /// Additional resource limits.
+    /// Resource limits of this program, in addition to the guest's.
     #[serde(default)]
     pub limits: ExecLimits,
     /// Whether standard input is a terminal that becomes the program's controlling terminal.
@@ -271,7 +272,7 @@ pub enum GuestRequest {
     Exec(ExecRequest),
     /// Kills one program and its descendants; the guest reports the program's end as usual.
     Stop {
-        /// Id of the execution.
+        /// Id of the execution whose program is killed.
         id: ExecutionId,
     },
     /// Sends a signal to the foreground process group of the program's terminal, or without a
@@ -279,17 +280,17 @@ pub enum GuestRequest {
     Signal {
         /// Id of the execution.
         id: ExecutionId,
-        /// Signal number.
+        /// Number of the signal.
         signal: i32,
     },
     /// Connects to a port of the guest's own 127.0.0.1.
     Connect {
-        /// Number that the reply repeats.
+        /// Number that the runner chooses; the reply repeats it.
         ticket: u64,
-        /// Port to connect to.
+        /// Port on the guest's 127.0.0.1.
         port: u16,
     },
-    /// Ends the guest.
+    /// Ends the guest and all programs in it.
     Shutdown,
 }
 
@@ -304,9 +305,9 @@ pub struct ExecExit {
     pub signal: Option<i32>,
     /// User CPU time of the process and its waited-for children, in microseconds.
     pub user_us: u64,
-    /// System CPU time, in microseconds.
+    /// System CPU time of the same processes, in microseconds.
     pub system_us: u64,
-    /// Largest resident set of a single process, in bytes.
+    /// Largest resident set of a single one of these processes, in bytes.
     pub max_rss_bytes: u64,
 }
 
@@ -337,7 +338,7 @@ pub enum GuestReply {
     Mail,
     /// Isolation is in force and was probed; the runner may send executions.
     Ready {
-        /// Report of the probes.
+        /// Isolation that the probes observed.
         report: IsolationReport,
     },
     /// A program started.
@@ -356,12 +357,12 @@ pub enum GuestReply {
     },
     /// A connection was opened; the packet carries its file descriptor.
     Connected {
-        /// Ticket of the request.
+        /// Ticket of the `Connect` request.
         ticket: u64,
     },
     /// A connection could not be opened.
     ConnectFailed {
-        /// Ticket of the request.
+        /// Ticket of the `Connect` request.
         ticket: u64,
         /// errno of the failing call.
         errno: i32,
@@ -380,9 +381,9 @@ pub enum GuestReply {
     },
     /// The guest's first process ended; the launcher sends this message and then exits.
     Over {
-        /// Exit code, if the process exited.
+        /// Exit code of the guest's first process, if it exited.
         code: Option<i32>,
-        /// Signal, if a signal killed the process.
+        /// Signal that killed the guest's first process, if one did.
         signal: Option<i32>,
     },
 }

@@ -26,7 +26,7 @@ pub struct NetworkRules {
     /// `model` opens only the run's own model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub presets: Vec<String>,
-    /// Individual rules.
+    /// Rules for single destinations, with ports, methods and paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<EgressRule>,
     /// Whether the egress bridge may terminate TLS with a certificate that only this guest
@@ -41,13 +41,14 @@ pub struct NetworkRules {
 pub struct EgressRule {
     /// Exact host name; no wildcard.
     pub host: String,
-    /// Ports; empty: 80 and 443.
+    /// Allowed ports; empty: 80 and 443.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
-    /// HTTP methods, e.g. `GET`; empty: every method.
+    /// Allowed HTTP methods, e.g. `GET`; empty: every method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<String>,
-    /// Path prefixes that match whole path segments, e.g. `/plugins/info/`; empty: every path.
+    /// Allowed path prefixes that match whole path segments, e.g. `/plugins/info/`; empty: every
+    /// path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
 }
@@ -57,15 +58,15 @@ pub struct EgressRule {
 #[serde(rename_all = "lowercase")]
 pub enum TlsMode {
     /// The bridge forwards TLS unread and can check only host and port. Rules with methods or
-    /// paths therefore apply to base-URL requests only, and the bridge refuses tunnels for
-    /// them.
+    /// paths therefore apply only to requests whose URL names the bridge itself (base-URL
+    /// requests), and the bridge refuses tunnels for them.
     #[default]
     Tunnel,
     /// The bridge terminates TLS with a certificate authority created for this run.
     Terminate,
 }
 
-/// The two values of a network policy without rules.
+/// Network access of a guest whose policy has no rules: everything or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkPosture {
@@ -97,36 +98,35 @@ pub enum SecretsPolicy {
     ConnectorScoped,
 }
 
-/// When a human must approve during the run.
+/// When a human must approve an action of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Approvals {
     /// Never; a human approves the finished bundle instead.
     Never,
-    /// Before each write.
+    /// A human must approve each write before it happens.
     OnWrite,
-    /// Before each command.
+    /// A human must approve each command before it runs.
     OnCommand,
 }
 
-/// The runtime policy: five fields of access rights, and requirements or exceptions for
-/// isolation and secrets.
+/// The runtime policy: access rights of a guest, and requirements on its isolation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimePolicy {
-    /// Network access.
+    /// Network access of the guest.
     pub network: NetworkPolicy,
-    /// File-system access.
+    /// File-system access of the guest.
     pub filesystem: FilesystemPolicy,
     /// Ids of allowed commands; exact match, no wildcards.
     pub commands: Vec<String>,
     /// Secrets that the run may use.
     pub secrets: SecretsPolicy,
-    /// When a human must approve.
+    /// When a human must approve an action of the run.
     pub approvals: Approvals,
     /// Lowest isolation level at which the run may start; default `full`.
     #[serde(default = "full", skip_serializing_if = "is_full")]
     pub minimum_isolation: IsolationLevel,
-    /// Minimum observed enforcement per axis; the run is refused below it.
+    /// Minimum enforcement per isolation axis; the run is refused if the probes observe less.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub isolation_floors: BTreeMap<IsolationAxis, Enforcement>,
     /// Names of secrets whose values the guest may read. The attestation lists them.
@@ -147,9 +147,10 @@ fn is_full(level: &IsolationLevel) -> bool {
 /// One violation found in a policy document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyIssue {
-    /// `invalid-network`, `invalid-filesystem`, `invalid-command`, `invalid-secrets`,
-    /// `invalid-approvals`, `invalid-minimum-isolation`, `invalid-isolation-floors` or
-    /// `unenforceable`.
+    /// Kind of violation: `invalid-network`, `invalid-filesystem`, `invalid-command`,
+    /// `invalid-secrets`, `invalid-approvals`, `invalid-minimum-isolation`,
+    /// `invalid-isolation-floors`, `unknown-field` or `unenforceable`; other documents have
+    /// further kinds.
     pub code: String,
     /// Field of the policy, e.g. `network` or `commands[2]`.
     pub field: String,

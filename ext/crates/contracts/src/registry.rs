@@ -56,11 +56,11 @@ pub struct RunView {
     /// The outcome in one sentence, if the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The sentence as code and arguments, for user interfaces in other languages. Absent when
-    /// the sentence is an error message.
+    /// `summary` as code and arguments, for user interfaces in other languages. Absent when
+    /// `summary` is an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
-    /// Error of a run that ended without its own outcome.
+    /// Error of a run that ended without an outcome, e.g. because its supervisor died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
     /// Bundle id, if the run has a bundle.
@@ -91,7 +91,7 @@ pub struct RunList {
     pub runs: Vec<RunView>,
 }
 
-/// A page of a journal.
+/// One page of a run's event journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEvents {
     /// Schema id, `wp-codebox/run-events/v1`.
@@ -114,12 +114,12 @@ pub struct CancelDetails {
     /// Name of the actor, e.g. `cli`; recorded, never used for authorisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// Reason, one sentence.
+    /// Reason for the cancellation, one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Effect of a cancellation.
+/// What a cancellation caused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelEffect {
@@ -136,7 +136,7 @@ pub struct RunCancellation {
     pub schema: String,
     /// Id of the run.
     pub run_id: RunId,
-    /// Effect of the cancellation.
+    /// What the cancellation caused.
     pub answer: CancelEffect,
     /// Whether the run is in progress, as last observed.
     pub status: RunStatus,

@@ -10,13 +10,13 @@ use serde_json::Value;
 /// Origin of the site in the guest's WordPress, for the guest itself, its browser and previews.
 pub const SITE_ORIGIN: &str = "http://localhost";
 
-/// Default maximum of concurrent runs per site.
+/// Maximum number of concurrent runs per site, unless the host sets another.
 pub const DEFAULT_MAX_RUNS: u32 = 8;
 
 /// Host paths and host settings of a run. They never enter a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPaths {
-    /// State directory.
+    /// Directory in which the runner keeps runs, bundles, templates and keys.
     pub state_dir: String,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub share_dir: String,
@@ -58,7 +58,7 @@ pub struct RunPaths {
     pub browser: Option<String>,
 }
 
-/// Whether the run ends with its caller.
+/// Whether a run ends when its caller disconnects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunMode {
@@ -93,22 +93,22 @@ impl std::fmt::Debug for SecretBinding {
     }
 }
 
-/// A process wrapper around the launcher.
+/// Process wrapper: another sandbox program in which the runner starts the launcher.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OuterSandbox {
-    /// Kind of wrapper.
+    /// Wrapper program, or none.
     #[serde(default)]
     pub kind: OuterSandboxKind,
-    /// Program of the wrapper; absent: the fixed system path.
+    /// Path of the wrapper program; absent: the fixed system path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// What happens when the wrapper is missing.
+    /// What happens to the run when the wrapper is missing.
     #[serde(default)]
     pub need: OuterSandboxNeed,
 }
 
-/// Kinds of process wrapper.
+/// Programs that can wrap the launcher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OuterSandboxKind {
@@ -121,7 +121,7 @@ pub enum OuterSandboxKind {
     Gvisor,
 }
 
-/// What happens when the process wrapper is missing.
+/// What happens to the run when its process wrapper is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OuterSandboxNeed {
@@ -132,11 +132,12 @@ pub enum OuterSandboxNeed {
     Preferred,
 }
 
-/// Command line of a process wrapper. Guest paths only.
+/// Command line with which the runner started a launcher, with its process wrapper if there is
+/// one. Contains guest paths only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxAudit {
-    /// `none`, or the kind of wrapper.
+    /// Kind of the wrapper, `none` without one.
     pub kind: String,
     /// Program name of the wrapper; empty for `none`.
     pub wrapper_name: String,
@@ -147,12 +148,12 @@ pub struct SandboxAudit {
     pub wrapped_args: Vec<String>,
     /// Guest paths of mounts that the wrapper itself adds.
     pub mounts: Vec<String>,
-    /// Why a preferred wrapper was not used.
+    /// Why the run continued without a wrapper that it preferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Cost of a run.
+/// Time, memory and model use of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Wall clock in milliseconds from the start of the caller's call until the bundle is
@@ -167,7 +168,7 @@ pub struct Cost {
     pub model: Option<ModelUsage>,
 }
 
-/// Model usage.
+/// Model responses and tokens that the built-in agent loop used, and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUsage {
     /// Number of model responses.
@@ -177,7 +178,7 @@ pub struct ModelUsage {
     pub input_tokens: u64,
     /// Part of the input tokens that the provider served from its cache.
     pub cached_input_tokens: u64,
-    /// Output tokens.
+    /// Number of output tokens, counted like the input tokens.
     pub output_tokens: u64,
     /// Cost in millionths of a US dollar by the price table; absent without prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,7 +200,7 @@ pub enum CheckStatus {
 /// Result of one check, run in a fresh sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
-    /// Command line of the check.
+    /// Command line of the check, as the caller gave it.
     pub command: String,
     /// Exit code; absent if the check was killed or could not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,16 +210,17 @@ pub struct CheckReport {
     /// End of the check's output, redacted, at most 4 KiB.
     #[serde(default)]
     pub output_tail: String,
-    /// Run time in milliseconds.
+    /// Run time of the check in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Location of the bundle. `path` is a host path for the caller and never enters a bundle.
+/// Location of the bundle that a run wrote. `path` is a host path for the caller and never enters
+/// a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunArtifacts {
     /// Host path of the bundle directory.
     pub path: String,
-    /// Bundle id.
+    /// Id of the bundle.
     pub bundle_id: String,
     /// SHA-256 of the manifest file; an approval refers to this digest.
     pub manifest_sha256: String,
@@ -235,8 +237,8 @@ pub struct RunResult {
     pub outcome: Outcome,
     /// The outcome in one sentence.
     pub summary: String,
-    /// The sentence as code and arguments, for user interfaces in other languages. Absent when
-    /// the sentence is an error message.
+    /// `summary` as code and arguments, for user interfaces in other languages. Absent when
+    /// `summary` is an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
     /// Error of a run that is not `succeeded`, with a stable code.
@@ -248,22 +250,22 @@ pub struct RunResult {
     /// How the guest saw the run's mounts, in order; components come last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<MountReport>,
-    /// Changed paths.
+    /// Paths in the mounts that the run changed.
     pub changed_files: Vec<ChangedFile>,
     /// Whether the bundle can be approved (false after `baseline-changed`).
     pub approvable: bool,
-    /// Results of the checks.
+    /// Results of the checks, in order.
     pub checks: Vec<CheckReport>,
     /// Isolation report of the guest's probes.
     pub isolation: IsolationReport,
-    /// Process wrapper around the launcher, one row per guest.
+    /// Command lines of the process wrapper around the launcher, one row per guest.
     #[serde(
         rename = "sandboxAudits",
         default,
         skip_serializing_if = "Vec::is_empty"
     )]
     pub sandbox_audits: Vec<SandboxAudit>,
-    /// Cost of the run.
+    /// Time, memory and model use of the run.
     pub cost: Cost,
     /// `sandbox-completion-outcome/v1`, as in the bundle.
     pub completion_outcome: Value,

@@ -4,9 +4,9 @@
 pub const TASK_INPUT: &str = "wp-codebox/task-input/v1";
 /// Reply of a synchronous agent task.
 pub const AGENT_TASK_RUN: &str = "wp-codebox/agent-task-run/v1";
-/// Reply of a batch of agent tasks.
+/// Reply of a batch: several independent agent tasks in one call.
 pub const AGENT_TASK_BATCH: &str = "wp-codebox/agent-task-batch/v1";
-/// Reply of a fan-out.
+/// Reply of a fan-out: several agent tasks with dependencies in one call.
 pub const AGENT_FANOUT_RESULT: &str = "wp-codebox/agent-fanout-result/v1";
 /// Aggregated results of a fan-out's workers.
 pub const AGENT_FANOUT_AGGREGATION_OUTPUT: &str = "wp-codebox/agent-fanout-aggregation-output/v1";
@@ -14,9 +14,9 @@ pub const AGENT_FANOUT_AGGREGATION_OUTPUT: &str = "wp-codebox/agent-fanout-aggre
 pub const AGENT_TASK_EVIDENCE_REFS: &str = "wp-codebox/agent-task-evidence-refs/v1";
 /// Machine-readable diagnostics of a task that did not succeed.
 pub const AGENT_TASK_DIAGNOSTICS: &str = "wp-codebox/agent-task-diagnostics/v1";
-/// Correlation ids of a call.
+/// Ids with which the caller of an agent task matches the reply to its call.
 pub const AGENT_TASK_RUN_METADATA: &str = "wp-codebox/agent-task-run-metadata/v1";
-/// Correlation envelope of a finished call.
+/// Ids and artifact paths of a finished call, for the orchestrator that made it.
 pub const SANDBOX_SESSION: &str = "wp-codebox/sandbox-session/v1";
 /// Completion outcome of a run, for an orchestrator.
 pub const COMPLETION_OUTCOME: &str = "wp-codebox/sandbox-completion-outcome/v1";
@@ -26,21 +26,21 @@ pub const AGENT_RESULT: &str = "wp-codebox/agent-result/v1";
 pub const AGENT_TRANSCRIPT: &str = "wp-codebox/agent-transcript/v1";
 /// Changed files of a bundle.
 pub const CHANGED_FILES: &str = "wp-codebox/changed-files/v1";
-/// Summary of a bundle for its reviewer.
+/// Summary of a bundle for the person who reviews it.
 pub const ARTIFACT_REVIEW: &str = "wp-codebox/artifact-review/v1";
 /// Check results of a bundle.
 pub const TEST_RESULTS: &str = "wp-codebox/test-results/v1";
 /// Result of a bundle verification.
 pub const BUNDLE_VERIFICATION: &str = "wp-codebox/artifact-bundle-verification/v1";
-/// Result of an apply preflight in the bundle layer.
+/// Result of checking whether a bundle's changes can be applied.
 pub const BUNDLE_APPLY_PREFLIGHT: &str = "wp-codebox/artifact-bundle-apply-preflight/v1";
-/// Input of an apply adapter from the bundle layer.
+/// Approved changes of a bundle, as the code that applies them receives them.
 pub const BUNDLE_APPLY_PAYLOAD: &str = "wp-codebox/artifact-bundle-apply-payload/v1";
-/// Required result of an apply adapter.
+/// Result that the code that applies a bundle's changes must return.
 pub const APPLY_RESULT: &str = "wp-codebox/apply-result/v1";
-/// File reference manifest of a bundle.
+/// List of a bundle's files with their digests.
 pub const RUNTIME_REFERENCE_MANIFEST: &str = "wp-codebox/runtime-reference-manifest/v1";
-/// Replay reference index of a bundle.
+/// List of the bundle files that a replay of the run needs.
 pub const RUNTIME_REPLAY_INDEX: &str = "wp-codebox/runtime-replay-reference-index/v1";
 /// Predicate type of the bundle attestation.
 pub const BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/bundle-attestation/v1";
@@ -70,13 +70,13 @@ pub const SANDBOX_SNAPSHOT_REMOVAL: &str = "wp-codebox/sandbox-snapshot-removal/
 pub const SANDBOX_PROFILE: &str = "wp-codebox/sandbox-profile/v1";
 /// Estimated resource use of a sandbox.
 pub const SANDBOX_ESTIMATE: &str = "wp-codebox/sandbox-estimate/v1";
-/// Result of a checkpoint command.
+/// Result of a command that saves or restores the state of a sandbox.
 pub const RUNTIME_CHECKPOINT_RESULT: &str = "wp-codebox/runtime-checkpoint-result/v1";
-/// Failure of a checkpoint command.
+/// Failure of a command that saves or restores the state of a sandbox.
 pub const RUNTIME_CHECKPOINT_FAILURE: &str = "wp-codebox/runtime-checkpoint-failure/v1";
-/// Catalogue of commands.
+/// Catalogue of all registry commands.
 pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
-/// Result of one command.
+/// Result of one registry command.
 pub const RUNTIME_COMMAND_RESULT: &str = "wp-codebox/runtime-command-result/v1";
 /// Result of `command-agent-run`.
 pub const COMMAND_AGENT_RUN: &str = "wp-codebox/command-agent-run/v1";
@@ -90,17 +90,17 @@ pub const RUN_HANDLE: &str = "wp-codebox/run-handle/v1";
 pub const RUN: &str = "wp-codebox/run/v1";
 /// Runs of a site.
 pub const RUN_LIST: &str = "wp-codebox/run-list/v1";
-/// A page of a run's journal.
+/// One page of a run's event journal.
 pub const RUN_EVENTS: &str = "wp-codebox/run-events/v1";
 /// Reply to a cancellation.
 pub const RUN_CANCELLATION: &str = "wp-codebox/run-cancellation/v1";
-/// Run registry entry.
+/// One run in the format of the run registry.
 pub const RUN_REGISTRY_ENTRY: &str = "wp-codebox/run-registry-entry/v1";
-/// Page of the run registry.
+/// One page of runs in the format of the run registry.
 pub const RUN_REGISTRY: &str = "wp-codebox/run-registry/v1";
-/// Artifacts of a run.
+/// Bundle of a run, and its files.
 pub const RUN_ARTIFACTS: &str = "wp-codebox/run-artifacts/v1";
-/// The control socket of a run.
+/// Path of the control socket of a run.
 pub const RUN_SOCKET: &str = "wp-codebox/run-socket/v1";
 /// Mails that a run's guests sent.
 pub const RUN_MAIL: &str = "wp-codebox/run-mail/v1";
@@ -110,13 +110,13 @@ pub const RUN_LIFECYCLE: &str = "wp-codebox/run-lifecycle/v1";
 pub const RUNTIME_RUN_RESULT: &str = "wp-codebox/runtime-run-result/v1";
 /// Effect of a cancellation, with the run's registry entry.
 pub const RUN_CANCELLATION_REQUEST: &str = "wp-codebox/run-cancellation-request/v1";
-/// Trace of an episode.
+/// Trace of an episode, a recorded sequence of steps in one sandbox.
 pub const RUNTIME_EPISODE_TRACE: &str = "wp-codebox/runtime-episode-trace/v1";
-/// Action of an episode.
+/// Action of an episode: the request of one step.
 pub const RUNTIME_EPISODE_ACTION: &str = "wp-codebox/runtime-episode-action/v1";
-/// Observation of an episode.
+/// Observation of an episode: a part of the sandbox's state at one time.
 pub const RUNTIME_EPISODE_OBSERVATION: &str = "wp-codebox/runtime-episode-observation/v1";
-/// Snapshot of an episode.
+/// Snapshot of an episode: a recorded state of the sandbox.
 pub const RUNTIME_EPISODE_SNAPSHOT: &str = "wp-codebox/runtime-episode-snapshot/v1";
 /// One JSON Schema, or the input schema of a tool.
 pub const JSON_SCHEMA: &str = "wp-codebox/json-schema/v1";
@@ -124,9 +124,9 @@ pub const JSON_SCHEMA: &str = "wp-codebox/json-schema/v1";
 pub const JSON_SCHEMA_LIST: &str = "wp-codebox/json-schema-list/v1";
 /// Failure of the command line in JSON mode.
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
-/// A preview of a sandbox's site.
+/// Preview: address under which browsers of the host reach a sandbox's site.
 pub const PREVIEW: &str = "wp-codebox/preview/v1";
-/// Result of a file sync.
+/// Result of copying files into or out of a sandbox.
 pub const SANDBOX_SYNC: &str = "wp-codebox/sandbox-sync/v1";
 /// Objects that a garbage collection removed.
 pub const GC: &str = "wp-codebox/gc/v1";

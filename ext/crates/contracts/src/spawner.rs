@@ -20,15 +20,16 @@ pub const NEWUIDMAP: &str = "/usr/bin/newuidmap";
 /// Program that maps subordinate group ids.
 pub const NEWGIDMAP: &str = "/usr/bin/newgidmap";
 
-/// Name of the file system of an unprivileged spawner, below [`SpawnerPlan::place`].
+/// Name of the directory, below [`SpawnerPlan::place`], where an unprivileged spawner mounts the
+/// file system with its copies.
 pub const STORE: &str = "store";
 
 /// Range of user and group ids that the operator reserved for guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestIds {
-    /// First id; each id is used as uid and as gid.
+    /// First id of the range; each id is used as uid and as gid.
     pub first: u32,
-    /// Number of ids.
+    /// Number of ids in the range.
     pub count: u32,
 }
 
@@ -42,13 +43,13 @@ impl Default for GuestIds {
     }
 }
 
-/// Error for an unusable range of ids.
+/// Error for a range of guest ids that is malformed or not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "guest ids {given:?} must be FIRST:COUNT with FIRST at least 1000, COUNT from 1 to 65536, and no id above 2147483646"
 )]
 pub struct InvalidGuestIds {
-    /// The range as given.
+    /// The range as the operator wrote it.
     pub given: String,
 }
 
@@ -80,7 +81,7 @@ impl GuestIds {
             && self.first.saturating_add(self.count) <= i32::MAX as u32
     }
 
-    /// Returns the intersection of two ranges.
+    /// Returns the ids that are in both ranges, or `None` if there are none.
     #[must_use]
     pub fn common(self, other: Self) -> Option<Self> {
         let first = self.first.max(other.first);
@@ -97,7 +98,7 @@ impl GuestIds {
 }
 
 string_enum! {
-    /// Choice of the guests' kernel uid.
+    /// Which kernel uid guests get.
     #[derive(Default)]
     pub enum IdentityChoice {
         /// A separate kernel uid if this host can provide one.
@@ -113,17 +114,17 @@ string_enum! {
 /// A user id and a group id of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelIds {
-    /// User id.
+    /// User id on the host.
     pub uid: u32,
-    /// Group id.
+    /// Group id on the host.
     pub gid: u32,
 }
 
-/// Access through a view.
+/// Whether guests may write through a view, an idmapped mount of a host directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ViewAccess {
-    /// Read only.
+    /// Guests may only read through the view.
     Read,
     /// Writes with the directory owner's ids: for the state directory, in which templates are
     /// built.
@@ -133,25 +134,25 @@ pub enum ViewAccess {
 /// One host directory that launchers will open below [`SpawnerPlan::place`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnerView {
-    /// Name of the view below `place`.
+    /// Name of the view's mount point below `place`.
     pub name: String,
     /// Owner of the files on disk, mapped to the guest's user.
     pub owner: KernelIds,
-    /// Access through the view.
+    /// Whether guests may write through the view.
     pub access: ViewAccess,
-    /// Direct subdirectories that an empty mount hides.
+    /// Names of direct subdirectories that an empty mount hides from guests.
     #[serde(default)]
     pub covered: Vec<String>,
 }
 
-/// Everything that a spawner needs. One `Source` packet per view follows on the channel.
+/// Everything that a spawner needs to start. One `Source` packet per view follows on the channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnerPlan {
     /// Version of the plan format, [`crate::PLAN_VERSION`].
     pub version: u32,
     /// Owner of the state directory, who must be able to read the files that guests create.
     pub owner: KernelIds,
-    /// uid and gid inside guests.
+    /// User and group id of a program inside a guest.
     pub guest_id: u32,
     /// Ids from which the spawner chooses.
     pub ids: GuestIds,
@@ -183,7 +184,7 @@ pub enum SpawnerRequest {
     },
     /// Kills a launcher.
     Kill {
-        /// Pid from `Launched`.
+        /// Pid of the launcher, from `Launched`.
         pid: i32,
     },
     /// Shows a host directory below `place`, with its owners and modes unchanged. Only an
@@ -195,8 +196,8 @@ pub enum SpawnerRequest {
         /// Absolute path of the directory.
         path: String,
     },
-    /// Maps the files of a guest's scratch to the state owner's ids. The packet carries a
-    /// detached mount of the scratch, which the caller also keeps open.
+    /// Maps the files of a guest's scratch tmpfs to the ids of the state directory's owner. The
+    /// packet carries a detached mount of the scratch, which the caller also keeps open.
     Expose,
 }
 
@@ -205,7 +206,7 @@ pub enum SpawnerRequest {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SpawnerReply {
     /// Result for a view. If `errno` is 0, the packet carries a detached mount of the directory
-    /// that maps the owner on disk to the state's owner.
+    /// that maps the owner on disk to the owner of the state directory.
     View {
         /// Index of the view in the plan.
         index: usize,
@@ -229,7 +230,7 @@ pub enum SpawnerReply {
         /// errno of the failing call.
         errno: i32,
     },
-    /// A launcher ended.
+    /// The process of a launcher ended.
     Ended {
         /// Pid of the launcher.
         pid: i32,
@@ -239,12 +240,12 @@ pub enum SpawnerReply {
         signal: Option<i32>,
         /// User CPU time of the launcher and its waited-for children, in microseconds.
         user_us: u64,
-        /// System CPU time, in microseconds.
+        /// System CPU time of the same processes, in microseconds.
         system_us: u64,
     },
     /// Result of `Show`.
     Shown {
-        /// errno; 0 on success.
+        /// errno of the failing call; 0 on success.
         errno: i32,
     },
     /// Result of `Expose`.
@@ -256,9 +257,9 @@ pub enum SpawnerReply {
     Failed {
         /// Failing step; `guest_ids` with EAGAIN if all ids are in use.
         step: String,
-        /// Object of the failing step.
+        /// Object of the failing step, e.g. a path or a mechanism.
         subject: String,
-        /// errno; 0 when none applies.
+        /// errno of the failing step; 0 when none applies.
         errno: i32,
     },
 }

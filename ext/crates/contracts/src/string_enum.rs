@@ -1,8 +1,8 @@
 //! Macros for enums whose variants stand for fixed strings of a document.
 
-/// Defines enums whose variants stand for strings: serde reads and writes the string, `as_str`
-/// returns it, and `ALL` lists the variants in the order of their definition. Each string is
-/// written only once.
+/// Defines an enum whose variants stand for strings: serde reads and writes the string, `as_str`
+/// returns it, and `ALL` lists the variants in the order of their definition. A definition
+/// contains each string once.
 #[macro_export]
 macro_rules! string_enum {
     ($($(#[$meta:meta])* $vis:vis enum $name:ident {
@@ -41,10 +41,10 @@ macro_rules! open_string_enum {
         }
 
         impl $name {
-            /// Every listed variant.
+            /// Every variant with a fixed string.
             pub const KNOWN: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the string.
+            /// Returns the string that the value stands for.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self { $(Self::$variant => $text,)+ Self::$other(text) => text }

@@ -4,7 +4,7 @@
 use crate::ErrorCode;
 use serde::{Deserialize, Serialize};
 
-/// Code of the sentence.
+/// Code of the sentence that describes how a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SummaryCode {
@@ -43,8 +43,8 @@ pub enum SummaryCode {
 }
 
 impl SummaryCode {
-    /// Returns the sentence without arguments. For an interrupted run it is also the error
-    /// message.
+    /// Returns the English sentence of this code, without arguments. For an interrupted run it is
+    /// also the error message.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -97,10 +97,10 @@ impl ChangeCounts {
     }
 }
 
-/// Arguments of the sentence.
+/// Values that the sentence about a run's end contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryArgs {
-    /// Changed paths; absent if the sentence does not mention them.
+    /// Number of changed paths; absent if the sentence does not mention them.
     #[serde(flatten)]
     pub changes: Option<ChangeCounts>,
     /// Number of checks that ran; absent without checks.
@@ -127,12 +127,13 @@ impl SummaryArgs {
     }
 }
 
-/// A sentence as code and arguments.
+/// The sentence that describes how a run ended, as a code and arguments that user interfaces can
+/// translate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Code of the sentence.
+    /// Code of the sentence that describes how the run ended.
     pub code: SummaryCode,
-    /// Arguments of the sentence.
+    /// Values that the sentence contains.
     #[serde(default, skip_serializing_if = "SummaryArgs::is_empty")]
     pub args: SummaryArgs,
 }

@@ -12,9 +12,9 @@ pub struct TaskInput {
     pub schema: String,
     /// Version of the document, always 1.
     pub version: u32,
-    /// Goal in the caller's words; never blank.
+    /// Goal of the task in the caller's words; never blank.
     pub goal: String,
-    /// Subject of the task: `kind`, `ref`, `path`, `url`.
+    /// Object that the task is about: `kind`, `ref`, `path`, `url`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub target: Map<String, Value>,
     /// Ids of the tools that the agent may use.
@@ -23,7 +23,7 @@ pub struct TaskInput {
     /// Names of artifacts that the caller expects.
     #[serde(default)]
     pub expected_artifacts: Vec<String>,
-    /// Structured inputs, unchanged.
+    /// Structured inputs from the caller, unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub structured_artifacts: Vec<Value>,
     /// Files copied into the guest. Host paths are removed before the guest or a bundle gets

@@ -1,4 +1,5 @@
-//! JSON shapes of a task's fields, as data; the policy crate's reader interprets them.
+//! JSON shapes of the fields of a task, as data; the policy crate's reader checks tasks against
+//! them.
 
 use crate::ErrorCode;
 
@@ -30,9 +31,9 @@ pub enum Shape {
     Texts,
     /// A list of strings, none blank and none with a NUL byte.
     Lines,
-    /// A program and its arguments.
+    /// A list of strings: a program and its arguments.
     Argv,
-    /// Exit codes.
+    /// A list of exit codes, each from 0 to 255.
     ExitCodes,
     /// Names and values of environment variables.
     Environment,
@@ -53,7 +54,7 @@ pub enum Shape {
     Typed,
 }
 
-/// A member of an object.
+/// A member of a JSON object, as a row of its shape.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
     /// Name of the member in JSON.

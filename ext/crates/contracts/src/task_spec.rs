@@ -1,5 +1,5 @@
-//! One struct for everything that a run can be asked for, with the authority that each field
-//! needs.
+//! The fields of a run's task as one struct, and a table of the authority that a caller needs for
+//! each field.
 //!
 //! Flags, JSON callers, groups, recipes and the extension fill a [`TaskSpec`];
 //! [`TaskSpec::into_request`] converts it to a request. [`TASK_FIELDS`] has a row for each
@@ -23,43 +23,45 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskSpec {
-    /// Goal in plain words.
+    /// Goal of the task, in plain words.
     pub goal: String,
-    /// Subject of the task.
+    /// Object that the task is about: `kind`, `ref`, `path`, `url`.
     pub target: Map<String, Value>,
     /// Ids of the tools that the agent may use; empty: every tool that acts in the guest.
     pub allowed_tools: Vec<String>,
     /// Names of artifacts that the caller expects.
     pub expected_artifacts: Vec<String>,
-    /// Structured inputs, unchanged.
+    /// Structured inputs of the task, passed to the agent unchanged.
     pub structured_artifacts: Vec<Value>,
     /// Free-form context from the caller.
     pub context: Map<String, Value>,
-    /// Slug of an installed plugin; a site resolves it into `mounts`.
+    /// Slug of the installed plugin to work on; the host site adds its directory to `mounts`.
     pub plugin: Option<String>,
-    /// Slug of an installed theme; a site resolves it into `mounts`.
+    /// Slug of the installed theme to work on; the host site adds its directory to `mounts`.
     pub theme: Option<String>,
     /// Directories that the agent works on; their position is the mount index.
     pub mounts: Vec<MountRequest>,
-    /// Default for `git` of the mounts.
+    /// Git repository that a mount gets in the guest if it does not set its own `git`.
     pub git: Option<String>,
     /// Command line of the agent; resolved into `resolved_agent`.
     pub agent_command: Option<String>,
     /// Name of an agent or preset; resolved into `resolved_agent`.
     pub agent: Option<String>,
-    /// Exit codes of `agent_command` that mean success; empty: 0.
+    /// Exit codes of `agent_command` that mean success; empty: only 0.
     pub agent_success_codes: Vec<i32>,
     /// Additional environment variables of `agent_command`.
     pub agent_env: BTreeMap<String, String>,
-    /// Ability in the guest that does the work; resolved into `resolved_agent`.
+    /// WordPress ability in the guest that does the work in place of an agent program; resolved
+    /// into `resolved_agent`.
     pub runtime_task: Map<String, Value>,
-    /// Code that the guest's WordPress loads; a site resolves it into `components`.
+    /// Code that the guest's WordPress loads in addition, as the caller describes it; the host
+    /// site converts it to `components`.
     pub component_contracts: Vec<Value>,
-    /// Paths of plugins with a model provider; a site resolves them into `components`.
+    /// Paths of plugins that provide a model provider; the host site adds them to `components`.
     pub provider_plugin_paths: Vec<String>,
     /// Agent bundles that a component imports before the agent runs.
     pub agent_bundles: Vec<AgentBundle>,
-    /// Names of secrets; resolved into `secrets`.
+    /// Names of the secrets that the run may use; the host looks up their values for `secrets`.
     pub secret_env: Vec<String>,
     /// Id of a model provider; resolved into `resolved_model`.
     pub provider: Option<String>,
@@ -67,60 +69,62 @@ pub struct TaskSpec {
     pub model: Option<String>,
     /// Base URL of the provider; resolved into `resolved_model`.
     pub base_url: Option<String>,
-    /// Same as `budget.turns`; the smaller one applies.
+    /// Maximum number of model responses, like `budget.turns`; the smaller one applies.
     pub max_turns: Option<u32>,
     /// Budget of the built-in agent.
     pub budget: TaskBudget,
     /// Tools that the built-in agent may have.
     pub sandbox_tool_policy: Option<SandboxToolPolicy>,
-    /// `allowed_tools` and `sandbox_tool_policy` in one document, which a site resolves.
+    /// `allowed_tools` and `sandbox_tool_policy` in one document; the host site splits it.
     pub tool_bridge: Map<String, Value>,
-    /// Abilities of the parent site; a site resolves them into `parent_tools`.
+    /// Abilities of the parent site that the agent may call; the host site converts them to
+    /// `parent_tools`.
     pub parent_tool_bridge: Map<String, Value>,
-    /// Settings from which a site resolves model and secrets.
+    /// Site settings from which the host site takes the model and the secrets.
     pub inherit: Map<String, Value>,
     /// Command lines that run after the agent in a fresh guest.
     pub checks: Vec<String>,
-    /// Runtime policy; absent: the default policy.
+    /// Runtime policy of the run; absent: the default policy.
     pub policy: Option<RuntimePolicy>,
-    /// Overrides `network` of the policy.
+    /// Network access of the guest; replaces `network` of the policy.
     pub network: Option<Value>,
-    /// Limits.
+    /// Requested resource limits of the run.
     pub limits: LimitsRequest,
-    /// `limits.wall_clock_ms` in seconds; 0: not set.
+    /// Same as `limits.wall_clock_ms`, in seconds; 0: not set.
     pub task_timeout_seconds: u64,
-    /// Whether to report renames as git renames.
+    /// Whether the patch shows moved files as git renames.
     pub find_renames: bool,
-    /// Whether an ability waits until the run ends.
+    /// Whether the call of the ability waits for the end of the run (default) or returns a handle
+    /// at once.
     pub wait: Option<bool>,
-    /// Free-form data from the caller for the bundle's provenance.
+    /// Free-form data from the caller, copied into the bundle's provenance.
     pub metadata: Map<String, Value>,
     /// Session id of an orchestrator; returned to the caller and not stored.
     pub sandbox_session_id: Option<String>,
     /// Session id of an orchestrator; returned to the caller and not stored.
     pub session_id: Option<String>,
-    /// Ids of an orchestrator; returned to the caller and not stored.
+    /// Ids that an orchestrator gave the call; returned to the caller and not stored.
     pub orchestrator: Map<String, Value>,
 
-    /// Id of the site's partition of the state directory.
+    /// Id of the requesting site; each site has its own partition of the state directory.
     pub site: String,
-    /// Attached or detached.
+    /// Whether the run ends with its caller (attached) or continues without it (detached).
     pub mode: RunMode,
     /// Directory of the WordPress core that the guest gets.
     pub wordpress: String,
-    /// See [`RunPaths::denied`].
+    /// Host directories that must not be mounted; see [`RunPaths::denied`].
     pub denied: Vec<String>,
-    /// See [`RunPaths::code_roots`].
+    /// Host directories of plugins and themes, which may be mounted; see [`RunPaths::code_roots`].
     pub code_roots: Vec<String>,
-    /// See [`RunPaths::allowed_roots`].
+    /// Host directories outside of which nothing may be mounted; see [`RunPaths::allowed_roots`].
     pub allowed_roots: Option<Vec<String>>,
     /// Maximum of concurrent runs per site, if lower than the operator's limit.
     pub max_runs: Option<u64>,
-    /// Agent that does the work.
+    /// Agent that does the work: `agent`, `agent_command` or `runtime_task` in resolved form.
     pub resolved_agent: Option<Agent>,
-    /// Model and address of its provider.
+    /// Model of the run and the address of its provider.
     pub resolved_model: Option<ModelEndpoint>,
-    /// Tools that the parent process serves.
+    /// Tools that the parent process, which started the run, executes for the agent.
     pub parent_tools: Option<ParentToolBridge>,
     /// Code of the host that the guest's WordPress loads.
     pub components: Vec<Component>,
@@ -128,22 +132,22 @@ pub struct TaskSpec {
     pub secrets: Vec<SecretBinding>,
     /// Host files that the guest may read.
     pub staged_files: Vec<StagedFile>,
-    /// Registry commands that run before the agent.
+    /// Calls of registry commands that run before the agent.
     pub commands: Vec<CommandCall>,
-    /// Keeps the guest alive after all work is done.
+    /// Keeps the guest alive after all work is done, for further requests.
     pub hold: Option<Hold>,
     /// Values that must not reach a log or bundle.
     pub redact: Vec<String>,
-    /// Requesting user or program, for the bundle.
+    /// Requesting user or program, recorded in the bundle.
     pub provenance: Map<String, Value>,
 
-    /// Steps of a recipe.
+    /// Steps of the recipe that the run executes.
     pub workflow: Option<Workflow>,
-    /// Process wrapper around the launcher.
+    /// Process wrapper, e.g. bubblewrap, in which the launcher of the guest runs.
     pub outer_sandbox: OuterSandbox,
 }
 
-/// Budget of the built-in agent as a caller writes it.
+/// Budget of the built-in agent as a caller writes it, with the cost in dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskBudget {
@@ -157,7 +161,7 @@ pub struct TaskBudget {
     pub cost_usd: Option<f64>,
 }
 
-/// Authority that a field needs. Each level includes those before it.
+/// Authority that is needed to set a field. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskAuthority {
     /// Every caller who may run a task: users over REST, abilities, JSON files.
@@ -168,16 +172,16 @@ pub enum TaskAuthority {
     Operator,
 }
 
-/// One row of [`TASK_FIELDS`].
+/// One row of [`TASK_FIELDS`]: a field of a task.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskField {
     /// Name of the field in JSON.
     pub name: &'static str,
-    /// Authority that the field needs.
+    /// Authority that is needed to set the field.
     pub authority: TaskAuthority,
     /// Shape of the field's value.
     pub shape: Shape,
-    /// Error code of a wrong value.
+    /// Error code that a wrong value of the field causes.
     pub code: ErrorCode,
 }
 
@@ -326,35 +330,35 @@ pub struct RunRequest {
     /// Run id, chosen by the caller, so that the run can be found even if the runner dies at
     /// once.
     pub run_id: RunId,
-    /// Site's partition of the state directory.
+    /// Id of the requesting site, which has its own partition of the state directory.
     pub site: SiteId,
-    /// Attached or detached.
+    /// Whether the run ends with its caller (attached) or continues without it (detached).
     #[serde(default)]
     pub mode: RunMode,
     /// Maximum of concurrent runs of this site; set by the host, never by the caller.
     #[serde(default = "RunRequest::default_max_runs")]
     pub max_runs: u32,
-    /// Host paths.
+    /// Host paths and host settings of the run.
     pub paths: RunPaths,
     /// The task; absent for `wp-codebox run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskInput>,
-    /// Policy; absent: the default policy plus the commands of this request.
+    /// Runtime policy; absent: the default policy plus the commands of this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<RuntimePolicy>,
-    /// Mounts, in order; their position is the mount index.
+    /// Host directories to mount, in order; their position is the mount index.
     #[serde(default)]
     pub mounts: Vec<MountRequest>,
-    /// Commands that run before the agent, or without an agent.
+    /// Calls of registry commands that run before the agent, or without an agent.
     #[serde(default)]
     pub commands: Vec<CommandCall>,
-    /// Steps of a recipe, run after the commands.
+    /// Steps of the recipe, executed after the commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Workflow>,
     /// Keeps the working guest alive after all work is done; absent: the guest ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
-    /// The agent.
+    /// Agent that does the work; absent: the run only executes commands and steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Agent>,
     /// Model of the built-in loop, or of programs in the guest whose policy has the network
@@ -378,16 +382,16 @@ pub struct RunRequest {
     /// rules, run without a shell.
     #[serde(default)]
     pub checks: Vec<String>,
-    /// Limits.
+    /// Requested resource limits of the run.
     #[serde(default)]
     pub limits: LimitsRequest,
-    /// Whether to report renames as git renames.
+    /// Whether the patch shows moved files as git renames.
     #[serde(default)]
     pub find_renames: bool,
     /// Secrets that the run may use without reading them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretBinding>,
-    /// Process wrapper around the launcher.
+    /// Process wrapper, e.g. bubblewrap, in which the launcher of the guest runs.
     #[serde(default)]
     pub outer_sandbox: OuterSandbox,
     /// Values that must not reach a log or bundle; the runner keeps them in memory only.
@@ -408,8 +412,8 @@ impl RunRequest {
 }
 
 impl TaskSpec {
-    /// Converts the task to a request. Drops orchestrator ids and fields that were resolved
-    /// into others.
+    /// Converts the task to a request. Drops orchestrator ids, and fields whose resolved form is
+    /// in another field, e.g. `agent` in `resolved_agent`.
     #[must_use]
     pub fn into_request(self, run_id: RunId, site: SiteId, paths: RunPaths) -> RunRequest {
         let task = (!self.goal.is_empty()).then(|| TaskInput {

@@ -42,7 +42,8 @@ pub fn plain(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Same as [`plain`], on one line.
+/// Converts a text to one line for a terminal, without hidden characters; line breaks and tabs
+/// become spaces.
 pub fn plain_line(text: &str) -> String {
     plain(text.as_bytes()).replace(['\n', '\t'], " ")
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Effect of a failing step.
+/// What a failed step means for the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
@@ -15,7 +15,7 @@ pub enum OnFailure {
     Stop,
     /// The failure is recorded and the run continues.
     Allow,
-    /// The failure is recorded as advice and the run continues.
+    /// The failure is recorded in a separate list of advisories, and the run continues.
     Advise,
 }
 
@@ -29,21 +29,21 @@ pub struct WorkflowStep {
     /// Name of the step, e.g. of a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Command to run.
+    /// Registry command that the step runs.
     pub call: CommandCall,
     /// Timeout in milliseconds; absent: the remaining time of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Effect of a failure.
+    /// What a failure of the step means for the run.
     #[serde(default)]
     pub on_failure: OnFailure,
     /// Whether the step's output must be JSON.
     #[serde(default)]
     pub expect_json: bool,
-    /// A bounded loop around the step, as the recipe declares it.
+    /// When and how often the step is repeated, as the recipe declares it; absent: once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Value>,
-    /// Free-form data from the recipe.
+    /// Free-form data about the step from the recipe.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -51,9 +51,9 @@ pub struct WorkflowStep {
 /// A file of the guest to store in the bundle as evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CollectedFile {
-    /// Name, unique in the run.
+    /// Name of the file in the results, unique in the run.
     pub name: String,
-    /// Path in the guest.
+    /// Path of the file in the guest.
     pub path: String,
     /// Whether the run fails if the file is missing.
     pub required: bool,
@@ -95,7 +95,7 @@ pub struct Workflow {
     pub php_ini: Vec<String>,
 }
 
-/// A file with its content.
+/// A file that the runner writes for the guest, with its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenFile {
     /// Path in the guest.
@@ -135,7 +135,7 @@ pub enum GeneratedFrom {
     },
     /// From these files, by path relative to the directory.
     Files {
-        /// Contents by path.
+        /// Contents of the files by path.
         files: BTreeMap<String, String>,
     },
 }
@@ -147,9 +147,9 @@ pub struct WorkspaceRule {
     pub workspaces: Vec<String>,
     /// Paths below a workspace that may change; `.` is the whole workspace.
     pub writable_roots: Vec<String>,
-    /// Paths that must not change.
+    /// Paths below a workspace that must not change, even below a writable root.
     #[serde(default)]
     pub hidden_paths: Vec<String>,
-    /// Effect of a violation.
+    /// What a violation means for the run.
     pub on_breach: OnFailure,
 }

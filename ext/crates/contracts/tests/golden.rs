@@ -1,5 +1,6 @@
-//! Recorded lines of the two line protocols, and recorded tables of error codes and outcomes.
-#![allow(clippy::unwrap_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Compares the lines of the two line protocols, and the tables of error codes and outcomes, with
+//! recorded ones.
+#![allow(clippy::unwrap_used, clippy::panic)] // Test helpers may panic.
 
 #[path = "../../../../tests/golden/compare.rs"]
 mod golden;

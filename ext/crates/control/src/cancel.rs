@@ -8,13 +8,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CancelDetails, RunCancellation};
 
-/// Maximum length of an accepted reply, in bytes.
+/// Maximum length of an accepted reply line, in bytes.
 const LONGEST_ANSWER: usize = 64 * 1024;
 /// Maximum length of `actor` and of `reason` in a cancel request, in characters.
 const TEXT: usize = 250;
 
-/// Cancel request for the run in one directory. It can be sent several times, because a supervisor
-/// that was just started may not listen on its socket yet.
+/// Request to cancel the run in one run directory. It can be sent several times, because a
+/// supervisor that was just started may not listen on its socket yet.
 #[derive(Debug)]
 pub struct CancelRequest {
     line: Vec<u8>,
@@ -22,7 +22,7 @@ pub struct CancelRequest {
 }
 
 impl CancelRequest {
-    /// Builds the cancel frame; shortens the actor and the reason to 250 characters each.
+    /// Builds the request; shortens the actor and the reason to 250 characters each.
     #[must_use]
     pub fn new(wish: &CancelDetails) -> Self {
         let mut frame = json!({"type": "cancel"});
@@ -37,16 +37,18 @@ impl CancelRequest {
         }
     }
 
-    /// Returns whether the frame was sent at least once. The supervisor may then carry it out even
-    /// if no reply arrived.
+    /// Returns whether the request was sent at least once. The supervisor may then cancel the run
+    /// even if no reply arrived.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         self.sent
     }
 
-    /// Sends the request once and reads the reply; each of the two steps may take `longest`.
+    /// Sends the request once and reads the reply; sending and waiting for the reply may each take
+    /// `longest`.
     ///
-    /// # Errors The same as those of [`crate::LiveClient`].
+    /// # Errors
+    /// The same as those of [`crate::LiveClient`].
     pub fn ask(&mut self, run_dir: &Path, longest: Duration) -> Result<RunCancellation, LiveError> {
         let socket = ControlSocket::of(run_dir)?.connect()?;
         let channel = Channel::new(socket, LONGEST_ANSWER);

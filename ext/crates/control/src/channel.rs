@@ -1,5 +1,5 @@
-//! Caller's end of the frame socket: JSON lines up to a maximum length. Every blocking call has a
-//! time limit.
+//! Caller's end of the frame socket, which connects the caller of a run to the run's supervisor.
+//! It carries JSON lines up to a maximum length. Every blocking call has a time limit.
 //!
 //! Only the process that opened a channel may close it: after `pcntl_fork()` the child holds a copy
 //! of the descriptor, and the child's exit must not cancel the parent's run.
@@ -20,7 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, MAX_FRAME_BYTES};
 
-/// Maximum single wait inside a send, after which `idle` is called.
+/// Maximum single wait inside a send, after which the caller's `idle` function is called.
 const SEND_WAIT: Duration = Duration::from_millis(50);
 
 /// Error of the frame socket.
@@ -33,13 +33,13 @@ pub enum ChannelError {
     RequestTooLarge {
         /// Length of the serialized request in bytes, including the newline.
         bytes: usize,
-        /// Maximum length of an accepted line, in bytes.
+        /// Maximum length of a line that the runner accepts, in bytes.
         longest: usize,
     },
     /// The runner sent a frame that exceeds the line length limit.
     #[error("the runner sent a frame longer than {longest} bytes; install matching versions")]
     FrameTooLarge {
-        /// Maximum length of an accepted line, in bytes.
+        /// Maximum length of a line that the caller accepts, in bytes.
         longest: usize,
     },
     /// The runner sent a line that cannot be parsed as a frame.
@@ -76,7 +76,7 @@ impl From<ChannelError> for ErrorBody {
 /// Result of one read attempt on the socket.
 #[derive(Debug)]
 pub enum Received {
-    /// One line, without its newline.
+    /// The next line, without its newline.
     Line(Vec<u8>),
     /// No complete line is available yet.
     Nothing,
@@ -84,7 +84,7 @@ pub enum Received {
     End,
 }
 
-/// Whether the peer received the whole line.
+/// Whether the socket accepted the whole line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// The socket accepted all bytes.
@@ -95,7 +95,8 @@ pub(crate) enum Sent {
 
 /// Serializes a document to one line of at most `longest` bytes.
 ///
-/// # Errors Fails when the line would be longer.
+/// # Errors
+/// Fails when the line would be longer.
 pub(crate) fn line_of(document: &impl Serialize, longest: usize) -> Result<Vec<u8>, ChannelError> {
     let mut line = serde_json::to_vec(document).map_err(|_| ChannelError::NotAFrame {
         reason: "it could not be written",
@@ -122,7 +123,8 @@ impl Channel {
     /// Creates a connected socket pair for frames: the caller's end and the runner's end. Both are
     /// close-on-exec.
     ///
-    /// # Errors Fails with the errno of `socketpair`.
+    /// # Errors
+    /// Fails with the errno of `socketpair`.
     pub fn pair() -> Result<(Self, OwnedFd), ChannelError> {
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
@@ -154,7 +156,8 @@ impl Channel {
 
     /// Fails in a process that inherited the channel through `fork`.
     ///
-    /// # Errors [`ChannelError::Foreign`].
+    /// # Errors
+    /// [`ChannelError::Foreign`].
     pub fn assert_ours(&self) -> Result<(), ChannelError> {
         if getpid() == self.owner {
             Ok(())
@@ -163,11 +166,12 @@ impl Channel {
         }
     }
 
-    /// Sends a frame; calls `idle` each time the socket buffer has been full for 50 ms. Succeeds
-    /// when the runner has closed its end, because its last frames may still be in the receive
-    /// buffer.
+    /// Sends a frame; calls `idle` each time the socket buffer has been full for 50 ms. Returns
+    /// success also if the runner has closed its end, because the runner's last frames may still
+    /// be in the receive buffer.
     ///
-    /// # Errors Fails when the frame is too long, when the socket fails, or with the error that
+    /// # Errors
+    /// Fails when the frame is too long, when the socket fails, or with the error that
     /// `idle` returns.
     pub fn send<E: From<ChannelError>>(
         &self,
@@ -213,9 +217,10 @@ impl Channel {
         }
     }
 
-    /// Returns the next line; waits at most `longest` for it.
+    /// Returns the next line; waits at most `longest` for it to arrive.
     ///
-    /// # Errors Fails when a line is too long or the socket fails.
+    /// # Errors
+    /// Fails when a line is too long or the socket fails.
     pub fn receive(&self, longest: Duration) -> Result<Received, ChannelError> {
         self.assert_ours()?;
         if let Some(received) = self.buffered()? {
@@ -227,10 +232,12 @@ impl Channel {
     }
 
     /// Writes as much of `pending` as the socket accepts and returns the next line if one is
-    /// available; waits at most this long for either. Reading while writing prevents a deadlock: a
-    /// peer whose own send buffer is full does not read. Also returns the number of bytes written.
+    /// available; waits at most `longest` for either. Also returns the number of bytes written.
+    /// Reading while writing prevents a deadlock: a peer whose own send buffer is full does not
+    /// read.
     ///
-    /// # Errors The same as those of [`Channel::receive`].
+    /// # Errors
+    /// The same as those of [`Channel::receive`].
     pub fn exchange(
         &self,
         pending: &[u8],
@@ -262,9 +269,10 @@ impl Channel {
         Ok((sent, received.unwrap_or(Received::Nothing)))
     }
 
-    /// Returns the next line from the bytes already read; does not touch the socket.
+    /// Returns the next line from the bytes that were already read; does not read from the socket.
     ///
-    /// # Errors The same as those of [`Channel::receive`].
+    /// # Errors
+    /// The same as those of [`Channel::receive`].
     pub fn receive_read(&self) -> Result<Received, ChannelError> {
         self.assert_ours()?;
         Ok(self.buffered()?.unwrap_or(Received::Nothing))
@@ -281,9 +289,10 @@ impl Channel {
         }
     }
 
-    /// Reads the available bytes without waiting, up to about 1 MiB a call.
+    /// Reads the available bytes into the buffer without waiting, up to about 1 MiB a call.
     ///
-    /// # Errors Fails when the socket fails.
+    /// # Errors
+    /// Fails when the socket fails.
     pub fn fill(&self) -> Result<(), ChannelError> {
         let socket = self.socket.borrow();
         let Some(socket) = socket.as_ref() else {
@@ -305,12 +314,12 @@ impl Channel {
         Ok(())
     }
 
-    /// Number of buffered bytes that belong to an incomplete line.
+    /// Returns the number of buffered bytes that belong to an incomplete line.
     pub(crate) fn unfinished(&self) -> usize {
         self.lines.borrow().unfinished()
     }
 
-    /// Duplicates the socket descriptor for use in another thread.
+    /// Duplicates the socket descriptor, so that another thread can send.
     pub(crate) fn try_clone_socket(&self) -> io::Result<UnixStream> {
         match self.socket.borrow().as_ref() {
             Some(socket) => socket.try_clone().map(UnixStream::from),
@@ -318,7 +327,7 @@ impl Channel {
         }
     }
 
-    /// Shuts the socket down. The runner sees end of file and treats its caller as gone.
+    /// Shuts the socket down. The runner reads end of file and treats its caller as gone.
     pub fn close(&self) {
         let Ok(mut slot) = self.socket.try_borrow_mut() else {
             return;
@@ -337,8 +346,8 @@ impl Drop for Channel {
     }
 }
 
-/// Waits until the descriptor is ready, at most `time`. Returns early on `EINTR`; every caller
-/// checks the descriptor again.
+/// Waits until the descriptor is ready, at most `time`. Also returns early on `EINTR`, so every
+/// caller checks the descriptor again.
 pub fn wait_for(fd: BorrowedFd<'_>, flags: PollFlags, time: Duration) {
     let time = Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),

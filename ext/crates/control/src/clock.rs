@@ -1,8 +1,9 @@
-//! Monotonic clock that a caller and its supervisor both read.
+//! Monotonic clock that a caller and its supervisor both read, so that the supervisor can measure
+//! from the caller's start.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns `CLOCK_MONOTONIC` in nanoseconds.
+/// Returns the current `CLOCK_MONOTONIC` time in nanoseconds.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

@@ -1,10 +1,11 @@
-//! Frames of the runner protocol on a stream socket: one JSON document per line.
+//! Reads and writes frames of the runner protocol on a stream socket: one JSON document per line.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 use std::os::unix::net::UnixStream;
 use wp_codebox_contracts::{Frame, MAX_FRAME_BYTES};
 
-/// Reader of frames. A line that is too long or cannot be parsed ends the connection.
+/// Reader of frames. A line that is too long or cannot be parsed is an error, after which callers
+/// close the connection.
 #[derive(Debug)]
 pub struct FrameReader {
     stream: BufReader<Chain<Cursor<Vec<u8>>, UnixStream>>,
@@ -17,7 +18,8 @@ impl FrameReader {
         Self::resume(stream, Vec::new())
     }
 
-    /// Creates a reader that consumes `buffered`, the read-ahead of an earlier reader, first.
+    /// Creates a reader that first returns the frames in `buffered`, bytes that an earlier reader
+    /// has read from the socket.
     #[must_use]
     pub fn resume(stream: UnixStream, buffered: Vec<u8>) -> Self {
         Self {
@@ -25,7 +27,7 @@ impl FrameReader {
         }
     }
 
-    /// Returns the socket and the bytes that were read beyond the last frame.
+    /// Returns the socket, and the bytes that were read from it beyond the last returned frame.
     #[must_use]
     pub fn into_parts(self) -> (UnixStream, Vec<u8>) {
         let buffered = self.stream.buffer().to_vec();
@@ -34,7 +36,8 @@ impl FrameReader {
 
     /// Returns the next frame, or `None` at end of file.
     ///
-    /// # Errors Fails with the socket's error, or with `InvalidData` for a line that is too long,
+    /// # Errors
+    /// Fails with the socket's error, or with `InvalidData` for a line that is too long,
     /// truncated or not a frame.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         let mut line = Vec::new();
@@ -73,14 +76,16 @@ impl FrameReader {
 
 /// Writes one frame; blocks while the socket buffer is full.
 ///
-/// # Errors Fails with the socket's error, or with `InvalidData` for a frame that is too long.
+/// # Errors
+/// Fails with the socket's error, or with `InvalidData` for a frame that is too long.
 pub fn write_frame(mut stream: &UnixStream, frame: &Frame) -> io::Result<()> {
     stream.write_all(&frame_bytes(frame)?)
 }
 
-/// Serializes one frame to a line.
+/// Serializes one frame to a line with its newline.
 ///
-/// # Errors Fails with `InvalidData` for a frame that is too long.
+/// # Errors
+/// Fails with `InvalidData` for a frame that is too long.
 pub fn frame_bytes(frame: &Frame) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(frame)?;
     line.push(b'\n');
@@ -164,6 +169,20 @@ mod tests {
             let taken = std::iter::from_fn(|| reader.next_frame().ok().flatten()).count();
             assert_eq!(taken, frames, "{name}");
         }
+    }
+
+    #[test]
+    fn control_frame_above_the_size_limit_is_refused_before_its_end_arrives() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let writer = std::thread::spawn(move || {
+            let _ = (&a).write_all(&vec![b' '; MAX_FRAME_BYTES + 65_536]);
+            let _ = (&a).write_all(b"\n");
+        });
+        let mut reader = FrameReader::new(b);
+        let error = reader.next_frame().unwrap_err();
+        assert_eq!(error.to_string(), "a frame is longer than 16 MiB");
+        drop(reader);
+        writer.join().unwrap();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Protocol between a caller and the supervisor of a run, and the client side of it.
+//! Protocol between the caller of a run and the run's supervisor, and the client side of it.
 //!
 //! All functions are synchronous: the extension runs in PHP's thread and must not link an async
 //! runtime. For every wait, the caller passes a time limit, or an `idle` function that is called

@@ -1,13 +1,13 @@
 //! Splits a byte stream that arrives in arbitrary pieces into lines.
 
-/// Buffer of received bytes that were not returned yet. Each byte is searched for a newline only
-/// once.
+/// Buffer of received bytes from which complete lines are taken. Each byte is searched for a
+/// newline only once.
 #[derive(Debug, Default)]
 pub(crate) struct LineBuffer {
     bytes: Vec<u8>,
-    /// Offset of the first byte that was not returned.
+    /// Offset of the first byte that was not yet returned as part of a line.
     start: usize,
-    /// Offset up to which no newline was found after `start`.
+    /// Offset before which no newline is left after `start`.
     searched: usize,
 }
 
@@ -16,12 +16,13 @@ impl LineBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Length of the incomplete line in bytes, after [`LineBuffer::next`] returned `None`.
+    /// Returns the length of the incomplete line in bytes. Valid after [`LineBuffer::next`]
+    /// returned `None`.
     pub(crate) fn unfinished(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Returns the next line without its newline.
+    /// Returns the next complete line without its newline.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
         let from = self.searched.max(self.start);
         let Some(offset) = self.bytes[from..].iter().position(|&byte| byte == b'\n') else {

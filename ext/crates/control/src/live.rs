@@ -1,5 +1,5 @@
-//! Client of a held sandbox, a run that is kept open after its setup: one request and its replies
-//! over the control socket of the run.
+//! Client of a held sandbox, a run that is kept open after its setup. Sends one request over the
+//! control socket of the run and receives the replies to it.
 
 use crate::channel::{Channel, ChannelError, Received, Sent, line_of};
 use crate::socket::ControlSocket;
@@ -12,19 +12,19 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, MAX_LIVE_LINE,
 };
 
-/// Length of one wait of which an unlimited wait consists.
+/// Length of a single wait; a wait without limit repeats it.
 const LONG_WAIT: Duration = Duration::from_secs(3600);
 
-/// Error of a request to a held sandbox.
+/// Error of a request to a held sandbox, on the side of the client.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// No process listens on the socket.
+    /// No process listens on the control socket of the run.
     #[error("the run accepts no requests: it has ended")]
     NotHeld,
     /// The listen backlog of the socket is full. A later attempt can succeed.
     #[error("too many clients wait for the supervisor; try again")]
     QueueFull,
-    /// The socket cannot be opened or connected to.
+    /// The run directory cannot be opened, or the connection to its socket fails.
     #[error("the supervisor cannot be reached: {errno}")]
     Unreachable {
         /// Error number of the system call.
@@ -36,7 +36,7 @@ pub enum LiveError {
     /// The sandbox did not read the request, or sent no byte, within the time limit.
     #[error("the sandbox sent nothing for {} seconds", time.as_secs())]
     Silent {
-        /// The time limit.
+        /// Time limit that has passed.
         time: Duration,
     },
     /// The sandbox closed the connection before the final reply.
@@ -45,7 +45,7 @@ pub enum LiveError {
     /// A received line cannot be parsed as a reply.
     #[error("the sandbox sent a line that is not a reply; install matching versions")]
     NotAReply,
-    /// The socket failed, or a line exceeds the length limit.
+    /// The connection failed, or a line exceeds the length limit.
     #[error("the connection to the sandbox failed: {0}")]
     Channel(#[from] ChannelError),
 }
@@ -66,7 +66,7 @@ impl From<LiveError> for ErrorBody {
     }
 }
 
-/// Converts the errors of opening the run directory and of connecting.
+/// Converts the error number of opening the run directory, or of connecting to its socket.
 impl From<Errno> for LiveError {
     fn from(errno: Errno) -> Self {
         match errno {
@@ -77,26 +77,27 @@ impl From<Errno> for LiveError {
     }
 }
 
-/// Time limit for the next reply.
+/// Time limit of waiting for the next reply.
 #[derive(Debug, Clone, Copy)]
 pub enum ReplyTimeout {
     /// No limit: the sandbox may have to finish earlier requests first.
     Unlimited,
-    /// Maximum time without a received byte.
+    /// Maximum time in which the sandbox may send no byte.
     AtMost(Duration),
 }
 
-/// Connection for one request.
+/// Connection to a held sandbox for one request.
 #[derive(Debug)]
 pub struct LiveClient {
     channel: Channel,
 }
 
 impl LiveClient {
-    /// Connects to the socket in this run directory without waiting. A reply may have up to
-    /// `longest` bytes.
+    /// Connects to the control socket in this run directory; fails instead of waiting. A reply may
+    /// have up to `longest` bytes.
     ///
-    /// # Errors [`LiveError::NotHeld`], [`LiveError::QueueFull`] or [`LiveError::Unreachable`].
+    /// # Errors
+    /// [`LiveError::NotHeld`], [`LiveError::QueueFull`] or [`LiveError::Unreachable`].
     pub fn connect(run_dir: &Path, longest: usize) -> Result<Self, LiveError> {
         let stream = ControlSocket::of(run_dir)?.connect()?;
         Ok(Self {
@@ -106,7 +107,8 @@ impl LiveClient {
 
     /// Sends the request; calls `idle` each time the socket buffer has been full for 50 ms.
     ///
-    /// # Errors Fails with [`LiveError::RequestTooLarge`], the socket's error, or the error that
+    /// # Errors
+    /// Fails with [`LiveError::RequestTooLarge`], the socket's error, or the error that
     /// `idle` returns.
     pub fn call<E: From<LiveError> + From<ChannelError>>(
         &self,
@@ -128,9 +130,10 @@ impl LiveClient {
         self.channel.send_line(&line, idle).map(|_: Sent| ())
     }
 
-    /// Waits for the next reply.
+    /// Waits for the next reply to the request.
     ///
-    /// # Errors [`LiveError::Silent`], [`LiveError::Ended`], [`LiveError::NotAReply`] or the
+    /// # Errors
+    /// [`LiveError::Silent`], [`LiveError::Ended`], [`LiveError::NotAReply`] or the
     /// socket's error.
     pub fn next(&self, timeout: ReplyTimeout) -> Result<LiveReply, LiveError> {
         let (mut heard, mut unfinished) = (Instant::now(), self.channel.unfinished());
@@ -154,9 +157,10 @@ impl LiveClient {
     }
 
     /// Writes as much of `pending` as the socket accepts and returns the next reply if one is
-    /// available; waits at most this long for either. Also returns the number of bytes written.
+    /// available; waits at most `longest` for either. Also returns the number of bytes written.
     ///
-    /// # Errors [`LiveError::Ended`], [`LiveError::NotAReply`] or the socket's error.
+    /// # Errors
+    /// [`LiveError::Ended`], [`LiveError::NotAReply`] or the socket's error.
     pub fn exchange(
         &self,
         pending: &[u8],
@@ -168,7 +172,8 @@ impl LiveClient {
 
     /// Duplicates the socket for a thread that sends while another thread waits for replies.
     ///
-    /// # Errors Fails when the process has no free file descriptor.
+    /// # Errors
+    /// Fails when the process has no free file descriptor.
     pub fn sender(&self) -> io::Result<UnixStream> {
         self.channel.try_clone_socket()
     }

@@ -1,4 +1,4 @@
-//! Client side of the frame protocol, for the process that starts a supervisor.
+//! Client side of the frame protocol, for the process that starts the supervisor of a run.
 
 use crate::channel::{Channel, ChannelError, Received};
 use rustix::fd::OwnedFd;
@@ -12,18 +12,18 @@ use wp_codebox_contracts::{
     hex,
 };
 
-/// Length of one wait of which an unlimited wait consists.
+/// Length of a single wait; a wait without limit repeats it.
 const LONG_WAIT: Duration = Duration::from_secs(3600);
 
-/// Error of reading a frame of the supervisor.
+/// Error of reading a frame that the supervisor sent.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The runner uses another version of the protocol.
+    /// The supervisor uses another version of the frame protocol.
     #[error(
         "the runner speaks protocol {theirs}, the caller {PROTOCOL_VERSION}; install both from the same release"
     )]
     Stale {
-        /// Protocol version that the runner sent.
+        /// Protocol version that the supervisor sent.
         theirs: Value,
     },
     /// The line is not a valid frame, or the socket failed.
@@ -42,42 +42,43 @@ impl From<FrameError> for ErrorBody {
     }
 }
 
-/// Frame that a supervisor sends to its caller. The JSON documents keep members that this version
-/// does not know.
+/// Frame that a supervisor sends to its caller. The members `document` and `request` also contain
+/// JSON members that this version does not know.
 #[derive(Debug)]
 pub enum SupervisorFrame {
     /// The supervisor has created the run directory.
     Accepted,
     /// A lifecycle event of the run.
     Event {
-        /// Parsed event.
+        /// The event, parsed.
         event: LifecycleEvent,
-        /// Event as JSON, unchanged.
+        /// The event as JSON, unchanged.
         document: Value,
     },
-    /// The agent requests a tool that the parent process must run: `parent-tool-request/v1`.
+    /// The agent calls a tool that the parent process must execute: `parent-tool-request/v1`.
     ToolRequest {
-        /// The tool request.
+        /// The request as JSON, `parent-tool-request/v1`.
         request: Value,
     },
-    /// The run has a result. Last frame.
+    /// The run has ended and has a result. Last frame.
     Result {
-        /// Parsed result.
+        /// The result, parsed.
         result: Box<RunResult>,
-        /// Result as JSON, unchanged.
+        /// The result as JSON, unchanged.
         document: Value,
     },
     /// The run could not start or could not be finished. Last frame.
     Error {
-        /// Cause.
+        /// Why the run could not start or be finished.
         error: ErrorBody,
     },
 }
 
 impl SupervisorFrame {
-    /// Parses a line as a frame of this run.
+    /// Parses a line as a frame of the run with this id.
     ///
-    /// # Errors Fails when the line is not a frame, is a caller's frame, belongs to another run, or
+    /// # Errors
+    /// Fails when the line is not a frame, is a caller's frame, belongs to another run, or
     /// is an `accepted` frame of another protocol version.
     pub fn read(line: &[u8], run_id: &RunId) -> Result<Self, FrameError> {
         let refused = |reason| FrameError::Channel(ChannelError::NotAFrame { reason });
@@ -115,7 +116,8 @@ impl SupervisorFrame {
 /// Creates a new random run id. The caller chooses the id so that it can find the run even if its
 /// supervisor dies at once.
 ///
-/// # Errors Fails when the kernel returns no random bytes.
+/// # Errors
+/// Fails when the kernel returns no random bytes.
 pub fn new_run_id() -> Result<RunId, ErrorBody> {
     let failed = |reason: String| ErrorBody::new(ErrorCode::Internal, reason);
     let mut bytes = [0; 16];
@@ -123,7 +125,7 @@ pub fn new_run_id() -> Result<RunId, ErrorBody> {
     RunId::new(format!("run_{}", hex(&bytes))).map_err(|e| failed(e.to_string()))
 }
 
-/// Blocking client for a caller that only follows its run.
+/// Blocking client for a caller that follows one run until it ends.
 #[derive(Debug)]
 pub struct RunClient {
     run_id: RunId,
@@ -131,9 +133,10 @@ pub struct RunClient {
 }
 
 impl RunClient {
-    /// Sends the request to the supervisor at the other end of this socket.
+    /// Creates the client and sends the request to the supervisor at the other end of this socket.
     ///
-    /// # Errors Fails when the request is too long or the socket fails.
+    /// # Errors
+    /// Fails when the request is too long or the socket fails.
     pub fn start(
         socket: OwnedFd,
         asked_ns: u64,
@@ -151,17 +154,19 @@ impl RunClient {
         Ok(client)
     }
 
-    /// Sends a frame; waits while the socket buffer is full. Does not report that the supervisor
-    /// has gone: the next `next_frame` does.
+    /// Sends a frame; waits while the socket buffer is full. Returns success also if the
+    /// supervisor has closed the socket; a later `next_frame` returns `None`.
     ///
-    /// # Errors Fails when the frame is too long or the socket fails.
+    /// # Errors
+    /// Fails when the frame is too long or the socket fails.
     pub fn send(&self, frame: &Frame) -> Result<(), ChannelError> {
         self.channel.send(frame, || Ok(()))
     }
 
     /// Waits for the next frame; returns `None` after the supervisor closed the socket.
     ///
-    /// # Errors Fails as [`SupervisorFrame::read`] does, or when the socket fails.
+    /// # Errors
+    /// Fails as [`SupervisorFrame::read`] does, or when the socket fails.
     pub fn next_frame(&self) -> Result<Option<SupervisorFrame>, FrameError> {
         loop {
             match self.channel.receive(LONG_WAIT)? {
@@ -174,9 +179,10 @@ impl RunClient {
         }
     }
 
-    /// Duplicates the socket for a thread that cancels the run.
+    /// Duplicates the socket for a thread that sends a cancel frame.
     ///
-    /// # Errors Fails when the process has no free file descriptor.
+    /// # Errors
+    /// Fails when the process has no free file descriptor.
     pub fn sender(&self) -> io::Result<UnixStream> {
         self.channel.try_clone_socket()
     }
@@ -203,7 +209,7 @@ mod tests {
         assert!(matches!(good, Ok(SupervisorFrame::Accepted)), "{good:?}");
         let other = read(&accepted(PROTOCOL_VERSION, "1"));
         assert!(matches!(other, Err(FrameError::Channel(_))), "{other:?}");
-        // A frame of another protocol version is only checked for its version.
+        // Of a frame with another protocol version, only the version is checked.
         let stale = read(&json!({"type": "accepted", "protocol": 99})).unwrap_err();
         let stale = ErrorBody::from(stale);
         assert_eq!(stale.code, ErrorCode::ExtensionStale);

@@ -8,26 +8,28 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::CONTROL_SOCKET;
 
-/// Open descriptor of the directory that contains the socket.
+/// Open descriptor of a run directory, which contains the control socket.
 #[derive(Debug)]
 pub struct ControlSocket(OwnedFd);
 
 impl ControlSocket {
     /// Opens the run directory, which must not be a symbolic link.
     ///
-    /// # Errors Fails with the errno of `open`.
+    /// # Errors
+    /// Fails with the errno of `open`.
     pub fn of(run_dir: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(run_dir, flags, Mode::empty()).map(Self)
     }
 
-    /// Returns a path of the socket that fits `sun_path`. The path is valid while this value lives.
+    /// Returns a path of the control socket that fits `sun_path`. It is valid while this value
+    /// exists.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}/{CONTROL_SOCKET}", self.0.as_raw_fd()).into()
     }
 
-    /// Connects to the socket. `EAGAIN` means that the listen backlog is full.
+    /// Connects to the control socket. `EAGAIN` means that its listen backlog is full.
     pub(crate) fn connect(&self) -> Result<OwnedFd, Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

@@ -1,23 +1,25 @@
-//! Flow control of a program's standard input: the number of bytes a client may send.
+//! Flow control of a program's standard input: how many bytes a client may send before the sandbox
+//! grants more.
 
 use wp_codebox_contracts::{LiveReply, StdinFlow};
 
-/// Credit that the sandbox's replies have granted.
+/// Number of bytes of standard input that a client may send now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StdinCredit {
-    /// No credit: the program is not started yet.
+    /// The client may send nothing: the program has not started yet.
     #[default]
     NotStarted,
-    /// No flow control: the sandbox has an older version that grants no credit.
+    /// The client may send any number of bytes: the sandbox has an older version without flow
+    /// control.
     Unlimited,
-    /// Number of bytes that may be sent.
+    /// The client may send this many bytes.
     Bytes(u64),
-    /// No credit any more: the program closed its standard input.
+    /// The client may send nothing any more: the program closed its standard input.
     Closed,
 }
 
 impl StdinCredit {
-    /// Updates the credit from a reply; ignores replies that do not grant credit.
+    /// Updates the credit from a reply of the sandbox; ignores replies that do not change it.
     pub fn update(&mut self, reply: &LiveReply) {
         match (reply, &mut *self) {
             (LiveReply::Started { stdin, .. }, _) => {
@@ -42,14 +44,14 @@ impl StdinCredit {
         }
     }
 
-    /// Subtracts sent bytes from the credit.
+    /// Subtracts bytes that the client has sent from the credit.
     pub fn spend(&mut self, bytes: usize) {
         if let Self::Bytes(left) = self {
             *left = left.saturating_sub(u64::try_from(bytes).unwrap_or(u64::MAX));
         }
     }
 
-    /// Returns the length of the next chunk, at most `longest` bytes.
+    /// Returns how many bytes the client may send next, at most `longest`.
     #[must_use]
     pub fn next_chunk_len(self, longest: usize) -> usize {
         match self {

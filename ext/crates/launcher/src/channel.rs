@@ -20,18 +20,18 @@ use wp_codebox_contracts::GuestReply;
 const PACKET: usize = 256 * 1024;
 /// Maximum number of file descriptors attached to one packet, in either direction.
 const DESCRIPTORS: usize = 8;
-/// Deadline for sending file descriptors while ETOOMANYREFS persists; all processes of a uid share
-/// that budget.
+/// Maximum time for sending file descriptors while the kernel answers ETOOMANYREFS. All processes
+/// of the uid share the limit on descriptors in flight (sent, not received yet).
 const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause between two attempts.
+/// Pause between two attempts to send or receive.
 const RETRY_PAUSE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
 
 /// Returns whether sending file descriptors failed on a limit that other processes of this uid
-/// share. unix(7): ETOOMANYREFS when more descriptors are in flight than RLIMIT_NOFILE of the
-/// sender allows.
+/// share. unix(7): ETOOMANYREFS when more descriptors are in flight (sent, not received yet) than
+/// RLIMIT_NOFILE of the sender allows.
 pub(crate) fn is_in_flight_limit(errno: i32) -> bool {
     matches!(
         errno,
@@ -55,7 +55,7 @@ pub(crate) fn poll_retrying(
     }
 }
 
-/// Result of one receive.
+/// Result of one attempt to receive a packet.
 pub(crate) enum Incoming<T> {
     /// A request and its file descriptors.
     Request(T, Vec<OwnedFd>),
@@ -67,7 +67,7 @@ pub(crate) enum Incoming<T> {
     Closed,
 }
 
-/// One end of the channel.
+/// One end of the socket between launcher or pid 1 and the runner.
 pub(crate) struct Channel {
     socket: OwnedFd,
 }
@@ -78,7 +78,7 @@ impl Channel {
     }
 
     /// Sends a message. Waits while the socket buffer is full or the kernel has no memory, because
-    /// a short ENOMEM on the host must not end the guest. Fails when the other end is closed.
+    /// a short ENOMEM on the host must not end the guest. Fails when the runner's end is closed.
     pub(crate) fn send(&self, reply: &impl Serialize) -> Result<(), Failure> {
         loop {
             match self.send_with(reply, &[]) {
@@ -89,8 +89,8 @@ impl Channel {
         }
     }
 
-    /// Waits for [`RETRY_PAUSE`], or until the other end is closed: `poll` reports POLLHUP without
-    /// being asked for it.
+    /// Waits for [`RETRY_PAUSE`], or until the runner's end is closed, and returns whether it is:
+    /// `poll` reports POLLHUP without being asked for it.
     fn is_closed_after_pause(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::empty())];
         matches!(poll(&mut fds, Some(&RETRY_PAUSE)), Ok(ready) if ready > 0)
@@ -132,7 +132,7 @@ impl Channel {
         .at(Step::Channel, "sendmsg")
     }
 
-    /// Sends a message with file descriptors during the launch. Retries for at most
+    /// Sends a message with file descriptors while the guest is being built. Retries for at most
     /// [`IN_FLIGHT_TIMEOUT`] while too many descriptors are in flight, and gives up early when
     /// `lifetime` shows that the runner has ended.
     pub(crate) fn send_building(
@@ -155,7 +155,7 @@ impl Channel {
         }
     }
 
-    /// Receives one packet; the caller has seen the socket readable.
+    /// Receives one packet. Call it when `poll` has reported the socket readable.
     pub(crate) fn receive<T: DeserializeOwned>(&self, buffer: &mut Vec<u8>) -> Incoming<T> {
         buffer.resize(PACKET + 1, 0);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -175,7 +175,8 @@ impl Channel {
         let message = match result {
             Ok(message) => message,
             Err(errno) if is_in_flight_limit(errno.raw_os_error()) => {
-                // The socket stays readable, so the next poll of the caller returns at once.
+                // After this pause the caller polls again; the socket is still readable, so that
+                // poll returns at once.
                 let _ = poll(&mut [], Some(&RETRY_PAUSE));
                 return Incoming::Nothing;
             }
@@ -215,19 +216,20 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::sync::mpsc;
 
-    /// Result that a test returns for a trapped system call, in place of the kernel's.
+    /// What a test lets a trapped system call do: fail with an errno, or run in the kernel.
     #[derive(Clone, Copy)]
     enum Kernel {
         Fails(i32),
         GoesOn,
     }
 
-    /// `_IOWR('!', 0, struct seccomp_notif)` and `_IOWR('!', 1, struct seccomp_notif_resp)`.
+    /// ioctl numbers `_IOWR('!', 0, struct seccomp_notif)` and `_IOWR('!', 1, struct
+    /// seccomp_notif_resp)`.
     const RECEIVE: u64 = 0xC050_2100;
     const ANSWER: u64 = 0xC018_2101;
 
-    /// Installs a seccomp filter on this thread: calls with these numbers block until [`answer`]
-    /// answers them.
+    /// Installs a seccomp filter on this thread: system calls with these numbers block until
+    /// [`answer`] lets them fail or run. Returns the filter's notification descriptor.
     fn trap(calls: [i64; 2]) -> OwnedFd {
         let rule = |code: u32, jt, jf, k| libc::sock_filter {
             code: u16::try_from(code).unwrap(),
@@ -264,7 +266,8 @@ mod tests {
         }
     }
 
-    /// Waits for one call of the trapped thread, answers it, and returns its number.
+    /// Waits for the next blocked system call of the trapped thread, ends its wait as `kernel`
+    /// says, and returns its number.
     fn answer(trap: &OwnedFd, kernel: Kernel) -> i64 {
         // SAFETY: zeroed is valid for both structures, their sizes match those encoded in the ioctl
         // numbers, and they live until the calls return.
@@ -284,7 +287,8 @@ mod tests {
         }
     }
 
-    /// Runs `work` in a new thread whose system calls are answered by `kernel`.
+    /// Runs `work` in a new thread; `kernel` decides the results of the thread's system calls
+    /// `calls`.
     fn with<T: Send + 'static>(
         calls: [i64; 2],
         work: impl FnOnce() -> T + Send + 'static,
@@ -352,7 +356,8 @@ mod tests {
         assert_eq!(sent.map_err(|failure| failure.errno), Err(libc::EIO));
     }
 
-    /// Without the pause the caller would spin, because the socket stays readable.
+    /// Without the pause the caller would use the processor without end, because the socket stays
+    /// readable.
     #[test]
     fn receive_pauses_after_enomem_and_then_returns_the_message() {
         let (ours, theirs) = pair();
@@ -395,7 +400,7 @@ mod tests {
                 },
                 move |trap| {
                     answer(trap, Kernel::Fails(errno));
-                    // Answers the call with which the code under test sleeps after ENOMEM.
+                    // Lets the `poll` through with which the code under test sleeps after ENOMEM.
                     if goes_on {
                         answer(trap, Kernel::GoesOn);
                     }

@@ -15,19 +15,19 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::GuestReply;
 
-/// Maximum number of pending connects.
+/// Maximum number of connects that are still in progress.
 const PENDING: usize = 32;
-/// Deadline for one connect: a server with a full accept queue does not answer.
+/// Deadline of one connect. It is needed because a server with a full accept queue does not answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A connect in progress.
+/// A connect that is still in progress.
 struct Pending {
     ticket: u64,
     socket: OwnedFd,
     until: Instant,
 }
 
-/// All connects in progress.
+/// All connects that pid 1 has in progress.
 #[derive(Default)]
 pub(crate) struct Connections {
     pending: Vec<Pending>,
@@ -63,14 +63,14 @@ impl Connections {
         }
     }
 
-    /// Returns the descriptors to poll.
+    /// Returns the sockets for which `poll` must wait until they are connected.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.pending
             .iter()
             .map(|one| PollFd::new(&one.socket, PollFlags::OUT))
     }
 
-    /// Returns the earliest deadline of the pending connects.
+    /// Returns the earliest deadline of the connects in progress; `None` when there are none.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.pending.iter().map(|one| one.until).min()
     }
@@ -113,8 +113,8 @@ fn report_result(
         Ok(socket) => {
             let sent = channel.send_with(&GuestReply::Connected { ticket }, &[socket.as_fd()]);
             match sent {
-                // Other processes of this uid used up the limit of descriptors in flight: fail this
-                // connection, not the guest.
+                // Other processes of this uid have used up the limit on descriptors in flight: fail
+                // this connection, not the guest.
                 Err(failure) if is_in_flight_limit(failure.errno) => failure.errno,
                 other => return other,
             }

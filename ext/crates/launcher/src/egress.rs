@@ -1,4 +1,5 @@
-//! The listening sockets through which a guest reaches the egress bridge and the mail capture.
+//! The listening sockets through which a guest reaches the egress bridge (the runner's proxy to the
+//! network) and the runner's mail server.
 //!
 //! A listening socket belongs to the network namespace and the file system in which it was created,
 //! no matter which process accepts on it. The launcher creates the sockets inside the guest and
@@ -15,23 +16,24 @@ use rustix::net::{
 use std::net::{Ipv4Addr, SocketAddrV4};
 use wp_codebox_contracts::{EgressSockets, LaunchPlan};
 
-/// Length of the accept queue.
+/// Maximum number of connections that wait to be accepted on one socket.
 const BACKLOG: i32 = 128;
 /// File mode of the unix socket: every user of the guest may connect.
 const MODE: u32 = 0o666;
 
-/// State of a listening socket in the kernel's TCP tables.
+/// State number of a listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
-/// Flags of a listening socket in `/proc/net/unix`.
+/// `Flags` value of a listening socket in `/proc/net/unix`.
 const ACCEPTING: &str = "00010000";
 
-/// The two listening sockets for the egress bridge.
+/// The listening sockets on which the egress bridge accepts: a unix socket and a TCP socket.
 pub(crate) struct Listeners {
     pub(crate) unix: OwnedFd,
     pub(crate) tcp: OwnedFd,
 }
 
-/// Creates the sockets; called while the tree is still writable and `lo` is up.
+/// Creates the sockets. Called while the guest's tree is still writable and the loopback interface
+/// is up.
 pub(crate) fn listen(sockets: &EgressSockets, tree: &Tree) -> Result<Listeners, Failure> {
     Ok(Listeners {
         unix: unix(sockets, tree)?,
@@ -74,8 +76,8 @@ pub(crate) fn listen_for_mail(port: u16) -> Result<OwnedFd, Failure> {
     tcp(port)
 }
 
-/// Describes the listening sockets of this namespace; fails unless they are exactly the planned
-/// ones.
+/// Describes the listening sockets of this network namespace for the isolation report; fails unless
+/// they are exactly those in the launch plan.
 pub(crate) fn observe(plan: &LaunchPlan) -> Result<String, Failure> {
     let mut tcp: Vec<String> = ["tcp", "tcp6"]
         .into_iter()
@@ -122,7 +124,7 @@ pub(crate) fn observe(plan: &LaunchPlan) -> Result<String, Failure> {
     })
 }
 
-/// Local addresses of listening sockets, as the kernel prints them.
+/// Returns the local addresses of listening TCP sockets, as the kernel prints them.
 fn listening(family: &str) -> Result<Vec<String>, Failure> {
     let text = table(family)?;
     let rows = text.lines().skip(1).filter_map(|line| {
@@ -133,7 +135,8 @@ fn listening(family: &str) -> Result<Vec<String>, Failure> {
     Ok(rows.collect())
 }
 
-/// Reads a socket table of this network namespace; empty when the kernel lacks the family.
+/// Reads a socket table of this network namespace; returns an empty text when the kernel lacks the
+/// address family.
 fn table(family: &str) -> Result<String, Failure> {
     let path = format!("/proc/self/net/{family}");
     match std::fs::read_to_string(&path) {

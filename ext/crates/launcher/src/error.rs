@@ -6,18 +6,19 @@
 use rustix::io::Errno;
 use wp_codebox_contracts::GuestReply;
 
-/// Exit status of a sandbox that could not start.
+/// Exit status of the launcher when the guest could not be built.
 pub(crate) const NOT_STARTED: u8 = 125;
 
 macro_rules! steps {
     ($($(#[$doc:meta])* $variant:ident = $step:literal;)+) => {
-        /// The steps, in the order in which they run.
+        /// The steps of building a guest, in the order in which they run.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Step { $($(#[$doc])* $variant,)+ }
         impl Step {
-            /// The stable name.
+            /// Returns the step's name in messages to the runner, which stays the same across
+            /// releases.
             pub(crate) const fn name(self) -> &'static str { match self { $(Step::$variant => $step,)+ } }
-            /// Every step.
+            /// Every step, in the same order.
             #[cfg(test)]
             pub(crate) const ALL: &'static [Step] = &[$(Step::$variant,)+];
         }
@@ -27,7 +28,7 @@ macro_rules! steps {
 steps! {
     /// No guest id is free, or its lock file is unusable.
     GuestIds = "guest_ids";
-    /// A mount of a host directory for guests that have their own kernel uid.
+    /// A host directory could not be mounted for guests that have their own kernel uid.
     View = "view";
     /// The process could not drop root permanently.
     GiveUpRoot = "give_up_root";
@@ -59,7 +60,7 @@ steps! {
     Scratch = "scratch";
     /// A mount point could not be created.
     Target = "target";
-    /// A directory, file or symbolic link of the root could not be created.
+    /// A directory, file or symbolic link of the guest's root could not be created.
     Entry = "entry";
     /// A bind mount failed.
     Bind = "bind";
@@ -93,7 +94,7 @@ steps! {
     Channel = "channel";
 }
 
-/// A failed step.
+/// A failed step of building a guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} failed at {subject} (errno {errno})", step.name())]
 pub(crate) struct Failure {
@@ -112,7 +113,7 @@ impl Failure {
         }
     }
 
-    /// Returns the message that reports this failure to the runner.
+    /// Returns the message that tells the runner about this failure.
     pub(crate) fn reply(&self) -> GuestReply {
         GuestReply::Failed {
             step: self.step.name().to_owned(),
@@ -122,7 +123,7 @@ impl Failure {
     }
 }
 
-/// Attaches step and subject to a system call's error.
+/// Adds step and subject to the error of a system call.
 pub(crate) trait At<T> {
     /// Returns the same result with `step` and `subject` added to the error.
     fn at(self, step: Step, subject: &str) -> Result<T, Failure>;

@@ -1,10 +1,10 @@
 //! Host files in the guest: overlays and copies, never the host's own inode.
 //!
-//! Through a bind mount, `flock`, POSIX locks, leases and inotify act on the inode that the host's
-//! programs use; a socket or FIFO that the host creates there later connects to the host program
-//! behind it; and `fsync` reaches the disk. An overlay has its own inodes, sockets and FIFOs and
-//! does not sync a lower layer, so each host directory is shown as the lower directory of a
-//! read-only overlay. A single file is copied into the root tmpfs.
+//! A bind mount would share the host's inode. `flock`, POSIX locks, leases and inotify act on the
+//! inode that the host's programs use. A socket or FIFO that the host creates there later connects
+//! to the host program behind it. `fsync` reaches the disk. An overlay has its own inodes, sockets
+//! and FIFOs and does not sync a lower layer. So each host directory is shown as the lower
+//! directory of a read-only overlay, and a single file is copied into the root tmpfs.
 
 use crate::error::{At, Failure, Step};
 use crate::mounting::{READ_ONLY, clone_tree, link, new_mount, set_attributes};
@@ -16,22 +16,24 @@ use std::fs::File;
 use std::io::{self, Read};
 use wp_codebox_contracts::HostSource;
 
-/// Size limit of one copied file, in bytes. Staged files are no larger.
+/// Size limit in bytes of one copied file. Staged files (single host files shown in the guest) are
+/// no larger.
 const FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// Size limit of all copied files of a guest, in bytes: a tmpfs holds them in memory.
+/// Size limit in bytes of all copied files of a guest together: a tmpfs holds them in memory.
 const FILES_BYTES: u64 = 256 * 1024 * 1024;
-/// Upper bound of the memory that a file takes beyond its size: the unused part of its last page.
+/// Upper bound in bytes of the memory that a file takes beyond its size: the unused part of its
+/// last page.
 const PAGE: u64 = 4096;
 
-/// A host file opened for copying.
+/// A regular host file, opened for copying it into the guest.
 pub(crate) struct Copied {
     file: File,
     size: u64,
     mode: u32,
 }
 
-/// Returns how many bytes of the root tmpfs the copied files need; fails with EFBIG above
-/// [`FILES_BYTES`].
+/// Returns how many bytes of the root tmpfs the copied files need; fails with EFBIG when they
+/// exceed [`FILES_BYTES`].
 pub(crate) fn copied_bytes<'a>(files: impl Iterator<Item = &'a Copied>) -> Result<u64, Failure> {
     let total = files.map(|file| file.size + PAGE).sum();
     if total > FILES_BYTES {
@@ -68,8 +70,8 @@ pub(crate) fn copied(path: &OwnedFd) -> Result<Option<Copied>, Errno> {
 }
 
 impl Copied {
-    /// Copies the file into `target`, at most the size used for sizing the root tmpfs: the file may
-    /// have grown since.
+    /// Copies the file into `target`. Copies no more bytes than the root tmpfs was sized for,
+    /// because the file may have grown since.
     pub(crate) fn write_to(self, mut target: File) -> io::Result<()> {
         io::copy(&mut self.file.take(self.size), &mut target)?;
         rustix::fs::fchmod(&target, Mode::from_raw_mode(self.mode))?;
@@ -86,8 +88,8 @@ pub(crate) enum View {
     Bind,
 }
 
-/// Returns a detached read-only mount that merges `lowers`, topmost first, and the kind of mount
-/// used. `host` is set when a single host directory is shown.
+/// Returns a mount, not attached yet, that merges `lowers`, topmost first, read-only. Also returns
+/// whether it is an overlay or a bind mount. `host` is set when a single host directory is shown.
 ///
 /// `empty` is an empty directory used as a second lower: the kernel refuses an overlay with one
 /// lower and no upper.
@@ -122,7 +124,7 @@ pub(crate) fn directories(
 }
 
 /// Returns whether a mount step shows a system directory, which only root can change, at its own
-/// path. Site and state directories are never bind-mounted.
+/// path. Directories of sites and the state directory are never bind-mounted.
 fn is_system(host: &HostSource, target: &str) -> bool {
     host.inode.is_none() && host.path == target
 }

@@ -16,13 +16,13 @@ use std::mem::MaybeUninit;
 use std::time::Instant;
 use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest};
 
-/// A started program that has not ended.
+/// A program that has been started and has not ended.
 struct Running {
     pid: i32,
     id: ExecutionId,
 }
 
-/// State of pid 1.
+/// What pid 1 knows about its children and requests.
 #[derive(Default)]
 struct Service {
     starting: Vec<Starting>,
@@ -30,7 +30,7 @@ struct Service {
     connections: Connections,
 }
 
-/// Reason for pid 1 to end.
+/// Whether pid 1 continues to serve requests or ends.
 enum Next {
     Continue,
     End,
@@ -53,7 +53,8 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Failure> {
     }
 }
 
-/// Serves requests until the runner asks pid 1 to end, or one of `ends` becomes readable.
+/// Serves requests until the runner asks pid 1 to end, or a descriptor in `ends` becomes readable
+/// because the process behind it has ended.
 pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), Failure> {
     let signals = child_signals()?;
     let mut service = Service::default();
@@ -113,7 +114,7 @@ fn handle_request(
             service.start(channel, &request, descriptors)?;
         }
         Incoming::Request(GuestRequest::Stop { id }, _) => {
-            // A program that ended meanwhile has no pid here; its exit was or will be reported.
+            // A program that ended meanwhile is not in the table; its exit was or will be reported.
             if let Some(pid) = service.pid(&id) {
                 stop::end_session(pid);
             }
@@ -147,7 +148,8 @@ impl Service {
         all.find_map(|(known, pid)| (known == id).then_some(pid))
     }
 
-    /// Returns the longest time to poll; `None` means without limit.
+    /// Returns the longest time that `poll` may wait until a deadline of a start or connect; `None`
+    /// means without limit.
     fn poll_timeout(&self) -> Option<Timespec> {
         let starts = self.starting.iter().map(Starting::due);
         let until = starts.chain(self.connections.due()).min()?;
@@ -180,7 +182,8 @@ impl Service {
         }
     }
 
-    /// Reports children that reached or failed `execve`, and resumes or kills those still pending.
+    /// Tells the runner which children reached or failed `execve`. Resumes the others with SIGCONT,
+    /// or kills them at their deadline.
     fn settle_starts(&mut self, channel: &Channel) -> Result<(), Failure> {
         let mut left = Vec::new();
         for mut one in std::mem::take(&mut self.starting) {
@@ -264,8 +267,8 @@ pub(crate) fn micros(time: libc::timeval) -> u64 {
         .saturating_add(u64::try_from(time.tv_usec).unwrap_or(0))
 }
 
-/// Waits until the runner or another process behind `ends` is gone. A self-test keeps its guest
-/// alive this way while the runner inspects it from outside; no program is started.
+/// Waits until a descriptor in `ends` shows that the runner or the launcher has ended. A self-test
+/// keeps its guest alive this way while the runner inspects it from outside; no program is started.
 pub(crate) fn wait_for_runner_end(ends: [BorrowedFd<'_>; 2]) {
     loop {
         let mut fds = ends.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
@@ -276,7 +279,8 @@ pub(crate) fn wait_for_runner_end(ends: [BorrowedFd<'_>; 2]) {
     }
 }
 
-/// Returns whether the other end of the lifetime pipe is closed.
+/// Returns whether the runner has closed its end of the lifetime pipe, which also happens when it
+/// dies.
 pub(crate) fn runner_is_gone(lifetime: &OwnedFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(lifetime.as_fd(), PollFlags::IN)];
     let now = Timespec {

@@ -1,8 +1,8 @@
 //! Landlock: read and execute in the whole guest tree, write only where the plan allows.
 //!
-//! At level `full` Landlock backs up the read-only mounts: it also denies writes to device nodes
+//! At level `full` Landlock adds to the read-only mounts: it also denies writes to device nodes
 //! that the mounts allow, and confines signals and abstract unix sockets to the guest. At level
-//! `reduced` Landlock alone restricts files: a path without a rule cannot be opened.
+//! `reduced` only Landlock restricts files: a path without a rule cannot be opened.
 
 use crate::error::{At, Failure, Step};
 use landlock::{
@@ -13,17 +13,18 @@ use landlock::{
 use rustix::fd::{AsFd, OwnedFd};
 use wp_codebox_contracts::GuestPath;
 
-/// Newest ABI whose access rights are all handled.
+/// Newest Landlock ABI version; all its access rights are restricted.
 const HANDLED: ABI = ABI::V7;
-/// Lowest accepted ABI: without the truncate right (ABI 3) a program could truncate a file that it
-/// may not write.
+/// Lowest accepted Landlock ABI version. Without the truncate right (version 3) a program could
+/// truncate a file that it may not write.
 const NEEDED: i32 = 3;
-/// Flag that makes `landlock_create_ruleset` return the ABI version.
+/// Flag that makes `landlock_create_ruleset` return the kernel's ABI version.
 const CREATE_RULESET_VERSION: libc::c_uint = 1;
-/// Lowest ABI at level `reduced`: only Landlock's signal scope (ABI 6) confines signals there.
+/// Lowest accepted ABI version at level `reduced`, where only Landlock's signal scope (version 6)
+/// confines signals.
 const NEEDED_ALONE: i32 = 6;
-/// Writable devices. `/dev/urandom` is left out on purpose: its file mode allows writing, so a
-/// probe can observe that Landlock denies it.
+/// Devices that a guest may write. `/dev/urandom` is left out on purpose: its file mode allows
+/// writing, so a probe can observe that Landlock denies it.
 const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
@@ -32,7 +33,8 @@ const DEVICES: [&str; 5] = [
     "/dev/tty",
 ];
 
-/// Enforces the rules on this process and its children; returns the ABI in use.
+/// Enforces the rules of level `full` on this process and its children; returns the Landlock ABI
+/// version in use.
 pub(crate) fn restrict(writable: &[GuestPath]) -> Result<u32, Failure> {
     available()?;
     let refused = |subject: &'static str| move |_| Failure::rule(Step::Landlock, subject);
@@ -63,12 +65,12 @@ pub(crate) fn restrict(writable: &[GuestPath]) -> Result<u32, Failure> {
 
 /// A host path that a guest at level `reduced` may access.
 pub(crate) struct AllowedPath {
-    /// Descriptor opened with `O_PATH`.
+    /// Descriptor of the path, opened with `O_PATH`.
     pub(crate) fd: OwnedFd,
     pub(crate) kind: AllowedAccess,
 }
 
-/// Kind of the path and the access allowed to it.
+/// Whether the path is a file or a directory, and which access is allowed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllowedAccess {
     /// A file; read and execute.
@@ -80,7 +82,8 @@ pub(crate) enum AllowedAccess {
 }
 
 /// Denies access to every file except these paths and the devices, to every TCP port, and to
-/// signals and abstract sockets outside this process and its children; returns the ABI in use.
+/// signals and abstract sockets outside this process and its children. Returns the Landlock ABI
+/// version in use.
 pub(crate) fn restrict_to(places: &[AllowedPath]) -> Result<u32, Failure> {
     let refused = |subject: &'static str| move |_| Failure::rule(Step::Landlock, subject);
     let mut rules = Ruleset::default()
@@ -116,7 +119,7 @@ pub(crate) fn restrict_to(places: &[AllowedPath]) -> Result<u32, Failure> {
     in_force(&status, NEEDED_ALONE)
 }
 
-/// Confines signals of this process and its children to themselves. Restricts nothing else.
+/// Lets this process and its children send signals only to each other. Restricts nothing else.
 pub(crate) fn confine_signals() -> Result<(), Failure> {
     let refused = |subject: &'static str| move |_| Failure::rule(Step::Landlock, subject);
     let status = Ruleset::default()
@@ -150,9 +153,9 @@ fn in_force(status: &RestrictionStatus, needed: i32) -> Result<u32, Failure> {
     Ok(u32::try_from(abi).unwrap_or(0))
 }
 
-/// Calls the kernel directly, because the landlock crate hides the errno. The errno distinguishes a
-/// kernel without Landlock (ENOSYS), a disabled Landlock (EOPNOTSUPP) and a seccomp filter that
-/// refuses the call.
+/// Checks that Landlock is usable. Calls the kernel directly, because the landlock crate hides the
+/// errno. The errno distinguishes a kernel without Landlock (ENOSYS), a disabled Landlock
+/// (EOPNOTSUPP) and a seccomp filter that refuses the call.
 fn available() -> Result<(), Failure> {
     // SAFETY: with this flag the call takes no attributes and touches no memory.
     let answer = unsafe {

@@ -1,8 +1,8 @@
 //! Mount system calls on file descriptors.
 //!
-//! Sources are opened before any mount can cover them. Targets are reached by walking from the new
-//! root without following symbolic links. No path is resolved through a tree that another process
-//! could have changed.
+//! Sources are opened before any mount can cover them. Targets are reached from the new root, one
+//! directory at a time and without following symbolic links. No path is resolved through a tree
+//! that another process could have changed.
 
 use crate::error::{At, Failure, Step};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,9 +19,9 @@ const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
     .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
     .union(OpenTreeFlags::AT_EMPTY_PATH);
 
-/// Attributes of a read-only mount; execution is allowed.
+/// Attributes of a read-only mount; executing programs from it is allowed.
 pub(crate) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | QUIET;
-/// Attributes of a writable mount.
+/// Attributes of a writable mount: no set-uid programs, no device nodes.
 pub(crate) const QUIET: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 /// Attributes of a bind-mounted device node.
 pub(crate) const DEVICE: u64 =
@@ -37,9 +37,9 @@ pub(crate) fn set_attributes(
     mount_setattr(mount, attributes, 0, flags)
 }
 
-/// Sets attributes on a detached mount and all mounts below it, and maps file owners through the
-/// user namespace `mapping`. Fails with EINVAL when the file system does not support idmapped
-/// mounts.
+/// Sets attributes on a mount that is not attached yet and on all mounts below it, and maps file
+/// owners through the user namespace `mapping`. Fails with EINVAL when the file system does not
+/// support idmapped mounts.
 pub(crate) fn set_idmap(
     mount: BorrowedFd<'_>,
     attributes: u64,
@@ -87,7 +87,7 @@ pub(crate) fn last_errno() -> Errno {
     Errno::from_raw_os_error(code.unwrap_or(libc::EINVAL))
 }
 
-/// Creates a new, detached mount of a file system.
+/// Creates a new mount of a file system of the type `kind`, not attached yet.
 pub(crate) fn new_mount(
     kind: &str,
     options: &[(&str, &str)],
@@ -105,17 +105,17 @@ pub(crate) fn new_mount(
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Returns a detached recursive copy of the mount tree at a descriptor.
+/// Returns a copy of the mount at a descriptor and of all mounts below it, not attached yet.
 pub(crate) fn clone_tree(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     open_tree(source, c"", CLONE | OpenTreeFlags::AT_RECURSIVE)
 }
 
-/// Returns a detached copy of the mount at a descriptor, without the mounts below it.
+/// Returns a copy of the mount at a descriptor, without the mounts below it, not attached yet.
 pub(crate) fn clone_of(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     open_tree(source, c"", CLONE)
 }
 
-/// Attaches a detached mount.
+/// Attaches a mount at the directory or file of `target`.
 pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mount, c"", target, c"", flags)
@@ -139,8 +139,8 @@ pub(crate) fn source(host: &HostSource) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Returns the `/proc/self/fd` path of a descriptor. Using it as a mount option avoids escaping `:`
-/// and `,` in host paths and keeps host paths out of the guest's `mountinfo`.
+/// Returns the `/proc/self/fd` path of a descriptor. As a mount option it needs no escaping of `:`
+/// and `,` in host paths, and it keeps host paths out of the guest's `mountinfo`.
 pub(crate) fn link(fd: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
@@ -174,7 +174,7 @@ impl Tree {
         Ok(here)
     }
 
-    /// Opens the parent directory of `path`; creates it when missing.
+    /// Opens the parent directory of `path` in the guest's tree; creates it when missing.
     pub(crate) fn parent(&self, path: &GuestPath) -> Result<OwnedFd, Failure> {
         let parent = path
             .as_str()
@@ -202,7 +202,7 @@ impl Tree {
         }
     }
 
-    /// Opens an existing path of the tree.
+    /// Opens a path of the guest's tree that must exist.
     pub(crate) fn existing(&self, path: &GuestPath) -> Result<OwnedFd, Errno> {
         let mut here = self.reopen()?;
         for name in path.as_str().split('/').filter(|name| !name.is_empty()) {
@@ -211,7 +211,8 @@ impl Tree {
         Ok(here)
     }
 
-    /// Attaches a mount at a path; creates a directory or file as mount point to match the source.
+    /// Attaches a mount at a path of the guest's tree; creates a directory or file there as mount
+    /// point, whichever the mount's root is.
     pub(crate) fn mount(
         &self,
         mount: BorrowedFd<'_>,

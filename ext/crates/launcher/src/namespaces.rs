@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
 
-/// Enters a new user namespace in which the caller is `guest_id`.
+/// Enters a new user namespace in which this process has the uid and gid `guest_id`.
 pub(crate) fn enter_user(guest_id: u32) -> Result<(), Failure> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     unshare(UnshareFlags::NEWUSER, "user namespace")?;
@@ -24,8 +24,8 @@ pub(crate) fn enter_user(guest_id: u32) -> Result<(), Failure> {
 /// Enters the other namespaces. The new pid namespace applies to the caller's children, not to the
 /// caller.
 ///
-/// The mount and pid namespaces are required, also for a self-test; a failure of another one is
-/// recorded as a shortfall.
+/// Failing to create the mount or pid namespace is always an error, also in a self-test. A failure
+/// to create another one is recorded as a shortfall (a missing mechanism).
 pub(crate) fn enter_others(shortfalls: &mut Shortfalls) -> Result<(), Failure> {
     unshare(UnshareFlags::NEWNS, "mount namespace")?;
     unshare(UnshareFlags::NEWPID, "pid namespace")?;
@@ -47,7 +47,7 @@ pub(crate) fn unshare(flag: UnshareFlags, name: &str) -> Result<(), Failure> {
     unsafe { unshare_unsafe(flag) }.at(Step::Unshare, name)
 }
 
-/// Brings the loopback interface up: test runs start servers on localhost.
+/// Brings the loopback interface up, so that programs in the guest can use servers on localhost.
 pub(crate) fn loopback_up() -> Result<(), Failure> {
     let socket =
         socket(AddressFamily::INET, SocketType::DGRAM, None).at(Step::Loopback, "socket")?;

@@ -1,5 +1,5 @@
-//! The launcher process after the fork: waits for the guest's pid 1 and kills it when the runner
-//! ends.
+//! The launcher process after it has forked the guest's pid 1: waits for pid 1 and kills it when
+//! the runner ends.
 //!
 //! The launcher holds no capability at this point. The parent-death signal ends the guest when the
 //! launcher ends.
@@ -15,7 +15,8 @@ use rustix::process::{
 };
 use wp_codebox_contracts::GuestReply;
 
-/// Sends the runner a pidfd of pid 1 and waits for its end.
+/// Sends the runner a pidfd of the guest's pid 1 and waits until pid 1 ends; returns the exit
+/// status for the launcher.
 pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
     wait_for_guest(pid, channel, lifetime, |guest| {
         privileges::drop_capabilities()?;

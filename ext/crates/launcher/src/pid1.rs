@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::Signal;
 use wp_codebox_contracts::{CallSet, GuestReply, LaunchPlan, LaunchPurpose};
 
-/// Runs as pid 1 of the guest until its end; returns the exit status.
+/// Runs as pid 1 of the guest until the guest ends; returns the exit status for this process.
 pub(crate) fn run(
     plan: &LaunchPlan,
     channel: &Channel,
@@ -65,15 +65,15 @@ fn build(
             index: layer.index,
             directory: layer.name,
         };
-        // The runner opens a path below the scratch by the layer's name, through its own mount of
-        // the scratch.
+        // In this case the runner finds the layer by its name, through its own mount of the scratch
+        // tmpfs.
         match built.scratch {
             None => channel.send_building(&message, &[layer.upper.as_fd()], lifetime)?,
             Some(_) => channel.send(&message)?,
         }
     }
     drop(built.scratch);
-    // The runner accepts on these sockets; the guest keeps no copy.
+    // Only the runner accepts on these sockets; the guest keeps no copy of the descriptors.
     if let Some(listeners) = built.egress {
         let both = [listeners.unix.as_fd(), listeners.tcp.as_fd()];
         channel.send_building(&GuestReply::Egress, &both, lifetime)?;

@@ -1,4 +1,4 @@
-//! Reading and checking the plan.
+//! Reads and checks the launch plan.
 //!
 //! The plan comes from the project's own runner and is validated here again: the launcher is the
 //! last program with power over mounts, and it does not rely on the runner's validation.
@@ -12,9 +12,10 @@ use wp_codebox_contracts::{
     LaunchPlan, PLAN_VERSION, PlanIdentity,
 };
 
-/// Size limit of the plan in bytes.
+/// Size limit in bytes of the launch plan.
 const SIZE: u64 = 8 * 1024 * 1024;
-/// Maximum number of steps; far below the kernel's limit on mounts (fs.mount-max).
+/// Maximum number of mount steps in a launch plan; far below the kernel's limit on mounts
+/// (fs.mount-max).
 const STEPS: usize = 1024;
 /// Maximum number of lower directories of one overlay.
 const LOWERS: usize = 16;
@@ -76,7 +77,7 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     }
 }
 
-/// Checks the steps at level `full`, where they build a root.
+/// Checks the mount steps of a launch plan for level `full`, where they build a root.
 fn tree(plan: &LaunchPlan) -> Result<(), Failure> {
     for needed in [LaunchMount::Proc, LaunchMount::Dev] {
         if plan.mounts.iter().filter(|m| **m == needed).count() != 1 {
@@ -92,13 +93,14 @@ fn tree(plan: &LaunchPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Host directories that a rule at level `reduced` must not allow as a whole.
+/// Host directories that a launch plan for level `reduced` must not allow as a whole.
 const TOO_BROAD: [&str; 16] = [
     "/", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/root", "/run",
     "/srv", "/sys", "/tmp", "/var", "/var/lib",
 ];
 
-/// Checks the steps at level `reduced`, where each one allows a host path in place.
+/// Checks the steps of a launch plan for level `reduced`, where each one allows a host path in
+/// place.
 fn places(plan: &LaunchPlan) -> Result<(), Failure> {
     for mount in &plan.mounts {
         let LaunchMount::Bind {
@@ -123,11 +125,11 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
     if plan.calls != CallSet::Programs {
         return Err(rule("the calls of a browser"));
     }
-    // Without mounts the runner cannot read files that another uid leaves behind.
+    // Without mounts the runner could not read files that a guest with another uid leaves.
     if plan.identity != PlanIdentity::Shared {
         return Err(rule("identity"));
     }
-    // Egress and mail sockets need the guest's own network namespace.
+    // The sockets for egress and mail would need a network namespace of the guest's own.
     if plan.egress.is_some() || plan.mail.is_some() {
         return Err(rule("listening sockets"));
     }
@@ -240,7 +242,8 @@ mod tests {
         check(&plan(vec![bind("/usr", "/usr")])).unwrap();
     }
 
-    /// A seed that an earlier check refuses would keep the fuzzer from reaching the later checks.
+    /// A seed that an earlier check refuses would keep the fuzzer from reaching the check that it
+    /// is meant for.
     #[test]
     fn launch_plans_in_fuzzer_seeds_give_the_result_that_their_name_states() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();

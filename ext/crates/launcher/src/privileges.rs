@@ -1,8 +1,8 @@
 //! Limits, capabilities, `no_new_privs` and the dumpable flag.
 //!
-//! Order matters. Securebits and the bounding set need a capability, so they are changed before the
-//! capability sets are emptied. The kernel counts processes per user namespace, so the process
-//! limit is set inside it.
+//! The order matters. Changing the securebits and the bounding set needs a capability, so they are
+//! changed before the capability sets are emptied. The kernel counts processes per user namespace,
+//! so the process limit is set inside it.
 
 use crate::error::{At, Failure, Step};
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 /// Number of processes besides the guest's programs that count against the process limit of the
 /// guest's user namespace: the launcher and pid 1.
 pub(crate) const OWN_PROCESSES: u64 = 2;
-/// inotify limits of this user namespace: sysctl path and value.
+/// inotify limits that the guest's user namespace gets: sysctl path and value.
 pub(crate) const WATCHES: [(&str, u64); 2] = [
     (
         "/proc/sys/user/max_inotify_instances",
@@ -31,15 +31,16 @@ pub(crate) const WATCHES: [(&str, u64); 2] = [
 /// program, the kernel still runs that program as host root with the guest's memory as input. With
 /// a limit of 1 the kernel does not start it.
 const CORE: u64 = 1;
-/// Limit of POSIX message queues in bytes; the guest mounts no mqueue file system.
+/// Limit of POSIX message queues in bytes: none may be created. The guest has no mqueue file system
+/// either.
 const QUEUES: u64 = 0;
 
-/// Factor between the memory limit and the bytes that a process may map. Programs map memory that
-/// they never touch (PHP up to twice what it uses), while the memory limit applies to used memory;
-/// the runner polls the sum of all processes and enforces it.
+/// A process may map this many times the memory limit. Programs map memory that they never touch
+/// (PHP up to twice what it uses), while the memory limit is about used memory. The runner polls
+/// the sum of all processes and enforces that limit.
 const MAPPED: u64 = 2;
 
-/// Returns RLIMIT_DATA of one process in bytes.
+/// Returns the value of RLIMIT_DATA for each process in bytes.
 pub(crate) fn data_limit(limits: &Limits) -> u64 {
     limits.memory_bytes.saturating_mul(MAPPED)
 }
@@ -86,13 +87,13 @@ fn lower(resource: Resource, value: u64) -> Result<(), Errno> {
     setrlimit(resource, both)
 }
 
-/// Sets RLIMIT_NOFILE for the program that this process will execute. Pid 1 keeps the runner's
-/// limit, because it passes file descriptors to the runner.
+/// Lowers RLIMIT_NOFILE for the program that this process is about to execute. Pid 1 keeps the
+/// runner's limit, because it passes file descriptors to the runner.
 pub(crate) fn limit_descriptors() -> Result<(), Errno> {
     lower(Resource::Nofile, FIXED_LIMITS.open_files)
 }
 
-/// Lowers the inotify limits of this user namespace; needs the host's `/proc` mount.
+/// Lowers the inotify limits of the guest's user namespace; needs the host's `/proc` mount.
 pub(crate) fn limit_watches() -> Result<(), Failure> {
     for (path, most) in WATCHES {
         match std::fs::write(path, most.to_string()) {
@@ -106,8 +107,8 @@ pub(crate) fn limit_watches() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Drops every capability permanently, including those that `execve` of a privileged file would
-/// grant.
+/// Drops every capability permanently, including those that executing a set-uid program or a
+/// program with file capabilities would grant.
 pub(crate) fn drop_capabilities() -> Result<(), Failure> {
     let locked = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
@@ -132,7 +133,7 @@ pub(crate) fn drop_capabilities() -> Result<(), Failure> {
     clear_capabilities()
 }
 
-/// Empties the ambient, effective, permitted and inheritable sets of this process.
+/// Empties the ambient, effective, permitted and inheritable capability sets of this process.
 fn clear_capabilities() -> Result<(), Failure> {
     clear_ambient_capability_set().at(Step::Capabilities, "ambient set")?;
     let none = CapabilitySets {
@@ -143,8 +144,8 @@ fn clear_capabilities() -> Result<(), Failure> {
     set_capabilities(None, none).at(Step::Capabilities, "capset")
 }
 
-/// Drops the capabilities that the process holds. The bounding set is kept when this process may
-/// not change it: with `no_new_privs`, no child gains a capability from it.
+/// Drops all capabilities that the process holds. If it may not change the bounding set, that set
+/// stays: with `no_new_privs`, no child gains a capability from it.
 pub(crate) fn drop_any_capabilities() -> Result<(), Failure> {
     let held = capabilities(None).at(Step::Capabilities, "capget")?;
     if held.effective.contains(CapabilitySet::SETPCAP) {

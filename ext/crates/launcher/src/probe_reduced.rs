@@ -15,21 +15,24 @@ use wp_codebox_contracts::{
     LaunchPlan, schema_id,
 };
 
-/// World-readable host files; the probes try those that exist.
+/// World-readable host files; the probes check that those that exist cannot be opened.
 const READABLE: [&str; 3] = ["/etc/passwd", "/etc/group", "/proc/version"];
-/// Host directories that this user may list and, in part, write.
+/// Host directories that this user may list and in part write; the probes check that they cannot be
+/// opened.
 const LISTABLE: [&str; 5] = ["/", "/etc", "/proc", "/tmp", "/var"];
-/// World-writable directory.
+/// World-writable host directory; the probes check that no file can be created in it.
 const PUBLIC: &str = "/tmp";
 
-/// Operations that succeeded before the restrictions took effect.
+/// Operations that succeeded before the restrictions took effect; the probes check that they fail
+/// now.
 pub(crate) struct Control {
     launcher: Pid,
     readable: Vec<&'static str>,
     listable: Vec<&'static str>,
 }
 
-/// Runs the positive controls of the probes; must be called before the restrictions take effect.
+/// Runs the positive controls of the probes: operations that must succeed now and fail later. Call
+/// it before the restrictions take effect.
 pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
     test_kill_process(launcher).at(Step::Probe, "control: the launcher can be signalled")?;
     let opens = |flags: OFlags| move |path: &&str| open(path, flags).is_ok();
@@ -52,7 +55,7 @@ pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
     })
 }
 
-/// Runs every probe of level `reduced`.
+/// Runs every probe of a guest at level `reduced`.
 pub(crate) fn run(
     plan: &LaunchPlan,
     control: &Control,
@@ -145,11 +148,13 @@ fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
         if *writable {
             write += 1;
             let made = open(path, OFlags::TMPFILE | OFlags::WRONLY);
-            // Some file systems lack O_TMPFILE; a named file would have to be removed again.
+            // Some file systems lack O_TMPFILE. That counts as success here, because a named file
+            // would have to be removed again.
             if !matches!(made, Ok(()) | Err(Errno::OPNOTSUPP)) {
                 return Err(wrong("a writable directory cannot be written"));
             }
-            // The parent directory belongs to the same user, but the guest has no rule for it.
+            // The parent directory belongs to the same user, but no Landlock rule allows it to the
+            // guest.
             let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
             denied(above, OFlags::TMPFILE | OFlags::WRONLY).or_else(|failure| {
                 if inside(plan, above) {
@@ -261,7 +266,8 @@ fn network() -> Result<AxisReport, Failure> {
     if pair(libc::SOCK_STREAM) != 0 {
         return Err(wrong("control: no connected pair"));
     }
-    // One end of a datagram pair could be connected to any unix datagram socket of the host.
+    // One end of a datagram pair could be connected to any unix datagram socket of the host, so the
+    // filter must refuse datagram pairs.
     if pair(libc::SOCK_DGRAM) != libc::EPERM {
         return Err(wrong("a datagram pair"));
     }
@@ -382,7 +388,7 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
                 libc::EPERM,
                 code(libc::syscall(libc::SYS_fcntl, -1, libc::F_SETLEASE, 0)),
             ),
-            // With an invalid descriptor the kernel returns EBADF, so success comes from the
+            // The descriptor is invalid, so the kernel would return EBADF; a success comes from the
             // filter.
             ("fsync", 0, code(libc::syscall(libc::SYS_fsync, -1))),
         ]

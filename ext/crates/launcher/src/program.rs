@@ -1,8 +1,8 @@
-//! Starting one program: fork, descriptors, directory, limits, `execve`.
+//! Starts one program in the guest: fork, descriptors, directory, limits, `execve`.
 //!
-//! The child reports the steps between fork and `execve` over a close-on-exec pipe: end of file
-//! means that `execve` succeeded. Pid 1 never blocks on the report, because any process of the
-//! guest has the child's uid and may stop the child with SIGSTOP before `execve`.
+//! The child reports a failed step between fork and `execve` over a close-on-exec pipe; end of file
+//! means that `execve` succeeded. Pid 1 never blocks on that pipe, because any process of the guest
+//! has the child's uid and may stop the child with SIGSTOP before `execve`.
 
 use crate::privileges;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -13,13 +13,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecRequest, ExecTerminal, ExecutionId};
 
-/// Interval between SIGCONT signals to a child that has not reported: a process of the guest may
-/// have stopped the child.
+/// Time between two SIGCONT signals to a child that has not reached `execve` yet: a process of the
+/// guest may have stopped the child.
 const SIGCONT_INTERVAL: Duration = Duration::from_millis(100);
-/// Deadline for `execve`; a child that misses it is killed.
+/// Maximum time from fork to `execve`; a child that exceeds it is killed.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Step in which a start failed; also the first byte of the child's report.
+/// Step in which the start of a program failed; the first byte of the child's report is its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum StartStep {
@@ -30,7 +30,7 @@ pub(crate) enum StartStep {
     Lookup = 5,
     Execve = 6,
     Terminal = 7,
-    /// The child did not report before the deadline.
+    /// The child did not reach `execve` before the deadline.
     Start = 8,
 }
 
@@ -61,7 +61,7 @@ impl StartStep {
     }
 }
 
-/// Error of a program that did not start.
+/// Why a program did not start: failed step and errno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotStarted {
     pub(crate) step: StartStep,
@@ -72,19 +72,19 @@ const fn failed(step: StartStep, errno: i32) -> NotStarted {
     NotStarted { step, errno }
 }
 
-/// A child between fork and `execve`.
+/// A child that has not reached `execve` yet, as far as pid 1 knows.
 pub(crate) struct Starting {
     pub(crate) pid: i32,
     pub(crate) id: ExecutionId,
-    /// Read end of the report pipe, non-blocking.
+    /// Read end of the pipe on which the child reports a failure, non-blocking.
     pub(crate) report: OwnedFd,
     nudge: Instant,
     until: Instant,
 }
 
-/// State of a started child.
+/// What the report pipe shows about a started child.
 pub(crate) enum Progress {
-    /// No report yet.
+    /// The child has not reached `execve` and has reported no failure.
     Pending,
     /// The program runs, or the child was killed before `execve`; its exit will be reported.
     Running,
@@ -93,7 +93,7 @@ pub(crate) enum Progress {
 }
 
 impl Starting {
-    /// Reads the report without blocking.
+    /// Reads the child's report pipe without blocking.
     pub(crate) fn progress(&self) -> Progress {
         let mut message = [0_u8; 5];
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.report, &mut message)) {
@@ -130,7 +130,7 @@ impl Starting {
     }
 }
 
-/// Forks the child that becomes the program.
+/// Forks the child that executes the program of `request`.
 pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<Starting, NotStarted> {
     let input = |_| failed(StartStep::Input, libc::EINVAL);
     let argv = request

@@ -1,14 +1,14 @@
 //! Level `reduced`: a guest without namespaces, for hosts that forbid them.
 //!
 //! Uses Landlock, seccomp and resource limits, with host files at their own paths. The launcher
-//! first enters its own Landlock domain. From then on `kill(-1)` reaches exactly the launcher's
-//! descendants, atomically in the kernel even while they fork, and no process of the guest can
-//! signal the launcher. The guest's first process enters a nested domain, so it can end its
-//! descendants the same way if the launcher is killed.
+//! first enters a Landlock domain of its own. From then on `kill(-1)` reaches exactly the
+//! launcher's descendants, atomically in the kernel even while they fork, and no process of the
+//! guest can signal the launcher. The guest's first process enters a nested domain. So it can kill
+//! its descendants in the same way if the launcher is killed.
 //!
 //! If another process kills the launcher and the guest's first process with SIGKILL at the same
 //! moment, the programs keep running: without a pid namespace, no kernel object ties them together.
-//! The report therefore rates this axis as best effort.
+//! The isolation report therefore rates the isolation of processes as best effort.
 
 use crate::channel::Channel;
 use crate::error::{At, Failure, NOT_STARTED, Step};
@@ -60,8 +60,9 @@ pub(crate) fn launch(
     }
 }
 
-/// Opens the paths that the plan names. A path without a recorded inode must belong to another
-/// user: through a descriptor the guest could change mode and times of files of its own user.
+/// Opens the host paths that the launch plan names. A path without a recorded inode must belong to
+/// another user: through a descriptor the guest could change mode and times of files of its own
+/// user.
 fn open_allowed_paths(plan: &LaunchPlan) -> Result<Vec<AllowedPath>, Failure> {
     let mut places = Vec::new();
     for mount in &plan.mounts {
@@ -102,8 +103,8 @@ fn open_allowed_paths(plan: &LaunchPlan) -> Result<Vec<AllowedPath>, Failure> {
     Ok(places)
 }
 
-/// Makes this process a child subreaper: orphans of the guest become its children instead of the
-/// host init's.
+/// Makes this process a child subreaper: orphaned processes of the guest become its children
+/// instead of children of the host's init.
 pub(crate) fn adopt_orphans() -> Result<(), Failure> {
     // SAFETY: PR_SET_CHILD_SUBREAPER takes one number and touches no memory.
     let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
@@ -113,15 +114,16 @@ pub(crate) fn adopt_orphans() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Enters the signal domain and verifies it on a process created earlier. Without the check,
-/// `kill(-1)` could reach the runner and every other process of this user.
+/// Enters a Landlock domain that confines signals, and checks that a process created before cannot
+/// be signalled any more. Without the check, `kill(-1)` could reach the runner and every other
+/// process of this user.
 fn confine_signals() -> Result<(), Failure> {
     let (wait, hold) = pipe_with(PipeFlags::CLOEXEC).at(Step::Fork, "pipe")?;
     // SAFETY: this process has a single thread; the child only reads and exits.
     let raw = unsafe { libc::fork() };
     if raw == 0 {
         drop(hold);
-        // Returns when this process's write end closes, however that happens.
+        // The read returns when this process's write end is closed, even if the process is killed.
         let _ = rustix::io::retry_on_intr(|| rustix::io::read(&wait, &mut [0_u8; 1]));
         // SAFETY: ends the child without running anything of the parent's state.
         unsafe { libc::_exit(0) }
@@ -143,7 +145,7 @@ fn confine_signals() -> Result<(), Failure> {
 }
 
 /// Kills every other process in this process's Landlock domain and the domains below it, and waits
-/// until they are gone. The domain must have been verified before.
+/// until they are gone. `confine_signals` must have succeeded before.
 fn end_everything() {
     loop {
         // SAFETY: takes two numbers; the Landlock domain limits which processes the signal reaches.
@@ -151,7 +153,8 @@ fn end_everything() {
         // Wait for any child (-1): `waitpid` with 0 would wait for this process group only.
         match wait(WaitOptions::empty()) {
             Ok(_) | Err(Errno::INTR) => {}
-            // ECHILD: no child is left, and every orphan would be a child.
+            // ECHILD: no child is left. Orphans become children of this process, so no process of
+            // the guest is left.
             Err(_) => return,
         }
     }
@@ -166,7 +169,7 @@ struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Serves requests until the end; returns the exit status.
+    /// Serves requests until the guest ends; returns the exit status for this process.
     fn run(&self, channel: &Channel, lifetime: &OwnedFd, launcher: &OwnedFd) -> u8 {
         let ends = [lifetime.as_fd(), launcher.as_fd()];
         let answer = match self.build(channel) {
@@ -181,7 +184,7 @@ impl Guest<'_> {
                 end_everything();
                 served
             }
-            // The signal domain is not entered or not verified yet, so `kill(-1)` is not safe.
+            // `confine_signals` has not succeeded yet, so `kill(-1)` is not safe.
             Err(failure) => Err(failure),
         };
         match answer {
@@ -205,8 +208,8 @@ impl Guest<'_> {
     }
 }
 
-/// Returns how many threads of this user exist now: RLIMIT_NPROC counts them together with the
-/// guest's.
+/// Returns how many threads of this user exist now. RLIMIT_NPROC counts them together with the
+/// guest's threads, so they are added to the limit.
 fn tasks_of_this_user() -> u64 {
     let own = rustix::process::getuid().as_raw().to_string();
     let mut count = 0_u64;

@@ -21,16 +21,16 @@ use wp_codebox_contracts::{
     BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan, PlanIdentity, TmpfsEntry,
 };
 
-/// Host directories, one of which the new root covers while it is built.
+/// Host directories of which the launcher uses one as mount point while it builds the guest's root.
 const BASES: [&str; 3] = ["/tmp", "/run", "/mnt"];
-/// Size of the root tmpfs in bytes for generated files and mount points; the size of copied files
-/// is added.
+/// Size in bytes of the root tmpfs for generated files and mount points. The size of copied host
+/// files is added.
 const ROOT_SIZE: u64 = 16 * 1024 * 1024;
-/// Limit of inodes of the root tmpfs.
+/// Maximum number of inodes on the root tmpfs.
 const ROOT_INODES: &str = "8192";
-/// Mount point of the scratch while the tree is built.
+/// Guest path at which the scratch tmpfs is mounted while the tree is built.
 const SCRATCH: &str = "/.scratch";
-/// Minimum and maximum inode limit of the scratch; each inode uses kernel memory.
+/// Minimum and maximum of the inode limit on the scratch tmpfs; each inode uses kernel memory.
 const INODES: (u64, u64) = (16_384, 200_000);
 /// Device nodes bind-mounted from the host. `tty` does not work without a controlling terminal, but
 /// programs expect it to exist.
@@ -42,7 +42,7 @@ const NODES: [(&str, bool); 6] = [
     ("urandom", true),
     ("tty", false),
 ];
-/// Symbolic links in `/dev` that programs expect.
+/// Symbolic links in the guest's `/dev` that programs expect: name and target.
 const LINKS: [(&str, &str); 4] = [
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -50,7 +50,7 @@ const LINKS: [(&str, &str); 4] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Descriptors of the host sources of a step.
+/// Open descriptors of the host files or directories that one mount step uses.
 enum Opened {
     Nothing,
     One(OwnedFd),
@@ -62,18 +62,20 @@ enum Opened {
 pub(crate) struct Layer {
     pub(crate) index: u32,
     pub(crate) upper: OwnedFd,
-    /// Directory name on the scratch.
+    /// Name of the upper directory on the scratch tmpfs.
     pub(crate) name: String,
 }
 
-/// Objects of the guest that are passed to the runner.
+/// What the build of a guest's root produces for the runner.
 pub(crate) struct Built {
-    /// A detached, separate mount of the scratch.
+    /// A second mount of the scratch tmpfs, not attached anywhere, through which the runner reads
+    /// the layers.
     pub(crate) scratch: Option<OwnedFd>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) egress: Option<Listeners>,
     pub(crate) mail: Option<OwnedFd>,
-    /// System directories that are bind-mounted; evidence for the files axis.
+    /// System directories that are bind-mounted because no overlay was possible; evidence for the
+    /// report's files axis.
     pub(crate) bound: Vec<String>,
 }
 
@@ -234,7 +236,7 @@ impl Build {
                     (BindSource::Host(_), Opened::Copied(file)) => file
                         .write_to(self.create(target)?)
                         .at(Step::Entry, target.as_str()),
-                    // Only a template build binds a host directory.
+                    // Only the build of a template binds a host directory writable.
                     (BindSource::Host(_), Opened::One(fd)) => {
                         self.bind(&fd, target, attributes, Step::Bind)
                     }
@@ -283,8 +285,8 @@ impl Build {
             .at(Step::Entry, entry.target.as_str())
     }
 
-    /// Mounts host directories merged into one, read-only. `host` is set when a single one is
-    /// shown.
+    /// Mounts host directories merged into one, read-only. `host` is set when there is only one
+    /// directory.
     fn host_directory(
         &mut self,
         lowers: &[OwnedFd],
@@ -322,7 +324,7 @@ impl Build {
         self.tree.mount(tree.as_fd(), target, step)
     }
 
-    /// Creates a new directory on the scratch.
+    /// Creates a new directory on the scratch tmpfs.
     fn scratch_directory(
         &mut self,
         prefix: &str,
@@ -402,7 +404,7 @@ impl Build {
         Ok(())
     }
 
-    /// Detaches the scratch, makes the tree the root and sets the root read-only.
+    /// Detaches the scratch tmpfs, makes the tree this process's root and sets the root read-only.
     fn finish(self) -> Result<Vec<Layer>, Failure> {
         let root = self.tree.root();
         rustix::process::fchdir(root).at(Step::PivotRoot, "fchdir")?;

@@ -1,10 +1,10 @@
-//! The three seccomp filters.
+//! The three seccomp filters of a guest.
 //!
-//! The first filter allows the calls in `syscalls.rs` and answers EPERM to all others; a call
-//! through another architecture's table (`int 0x80`, x32) is refused or kills the process. The
-//! second filter answers success to calls without executing them. The third answers ENOSYS to calls
-//! for which libraries then use a fallback. If several filters return an errno, the kernel uses
-//! that of the filter installed last.
+//! The first filter allows the system calls in `syscalls.rs` and answers EPERM to all others. A
+//! call through another architecture's table (`int 0x80`, x32) is refused or kills the process. The
+//! second filter answers success to some calls without executing them. The third answers ENOSYS to
+//! calls for which libraries then use a fallback. If several filters return an errno, the kernel
+//! uses that of the filter installed last.
 
 use crate::error::{Failure, Step};
 use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, IGNORED, LEGACY};
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// List of system calls that a guest may use.
+/// Which list of allowed system calls a guest gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallList {
-    /// For a guest with namespaces.
+    /// List for a guest at level `full`, which has namespaces.
     Full,
     /// For a guest with namespaces that runs a browser.
     Browser,
@@ -37,7 +37,7 @@ fn arch() -> Result<TargetArch, Failure> {
     TargetArch::try_from(std::env::consts::ARCH).map_err(refused("architecture"))
 }
 
-/// Compiles the allow-list.
+/// Compiles the first filter: allowed system calls.
 fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
     let (added, removed, replaced) = match list {
         CallList::Full => (&[][..], &[][..], &[][..]),
@@ -62,7 +62,8 @@ fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
     compile(rules, denied, SeccompAction::Allow)
 }
 
-/// Builds the rules of one call, one per alternative.
+/// Builds the rules for one system call. One rule per alternative: the call matches when any of
+/// them matches.
 fn chain(alternatives: &[&[Argument]]) -> Result<Vec<SeccompRule>, Failure> {
     let rule = |conditions: &&[Argument]| {
         let conditions = conditions
@@ -74,7 +75,7 @@ fn chain(alternatives: &[&[Argument]]) -> Result<Vec<SeccompRule>, Failure> {
     alternatives.iter().map(rule).collect()
 }
 
-/// Compiles the filter of calls that return success without being executed.
+/// Compiles the second filter: system calls that return success without being executed.
 fn ignored_list(list: CallList) -> Result<BpfProgram, Failure> {
     let added = match list {
         CallList::Full | CallList::Browser => &[][..],
@@ -88,7 +89,7 @@ fn ignored_list(list: CallList) -> Result<BpfProgram, Failure> {
     compile(rules, SeccompAction::Allow, SeccompAction::Errno(0))
 }
 
-/// Compiles the filter of calls that return ENOSYS.
+/// Compiles the third filter: system calls that return ENOSYS.
 fn absent_list() -> Result<BpfProgram, Failure> {
     let rules = ABSENT.iter().map(|number| (*number, Vec::new())).collect();
     let absent = SeccompAction::Errno(errno(libc::ENOSYS));
@@ -124,7 +125,7 @@ fn condition(argument: &Argument) -> Result<SeccompCondition, Failure> {
     SeccompCondition::new(index, width, operator, value).map_err(refused("condition"))
 }
 
-/// Installs the filters for this process and its children.
+/// Installs the three filters for this process and its children.
 pub(crate) fn install(list: CallList) -> Result<(), Failure> {
     let (allowed, ignored, absent) = (allow_list(list)?, ignored_list(list)?, absent_list()?);
     apply_filter(&allowed).map_err(not_installed("allow-list"))?;
@@ -204,7 +205,8 @@ mod tests {
         let [conditions] = commands else {
             panic!("{commands:?}")
         };
-        for command in [libc::F_SETLEASE, libc::F_NOTIFY] {
+        // F_SETDELEG (Linux 6.19) sets the same lease on a directory.
+        for command in [libc::F_SETLEASE, libc::F_NOTIFY, 1040] {
             let wanted = u64::try_from(command).unwrap();
             assert!(
                 conditions

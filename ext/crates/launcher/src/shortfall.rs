@@ -1,14 +1,14 @@
-//! Isolation mechanisms that could not be enabled.
+//! Shortfalls: isolation mechanisms that could not be enabled.
 //!
-//! In a serving guest any such failure ends the launch. A self-test records the failure and
-//! continues where a guest can still be built; its report lists the missing mechanisms per axis. No
-//! step is retried with weaker isolation.
+//! In the guest of a run any such failure ends the launch. In a self-test it is recorded, and the
+//! launcher continues where a guest can still be built; the self-test's report lists the missing
+//! mechanisms per isolation axis. No step is retried with weaker isolation.
 
 use crate::error::{Failure, Step};
 use rustix::io::Errno;
 use wp_codebox_contracts::{IsolationAxis, LaunchPurpose};
 
-/// The failures recorded so far.
+/// The failed steps recorded so far, and whether the guest belongs to a run or a self-test.
 pub(crate) struct Shortfalls {
     purpose: LaunchPurpose,
     noted: Vec<Failure>,
@@ -22,12 +22,13 @@ impl Shortfalls {
         }
     }
 
-    /// Purpose of the guest.
+    /// Returns whether the guest belongs to a run or a self-test.
     pub(crate) fn purpose(&self) -> LaunchPurpose {
         self.purpose
     }
 
-    /// Returns a success unchanged; a failure ends a serving guest and is recorded by a self-test.
+    /// Unwraps the result of a step. A failure in the guest of a run is returned as error; in a
+    /// self-test it is recorded, and `None` is returned.
     pub(crate) fn tolerate<T>(&mut self, result: Result<T, Failure>) -> Result<Option<T>, Failure> {
         match (self.purpose, result) {
             (_, Ok(value)) => Ok(Some(value)),
@@ -39,17 +40,18 @@ impl Shortfalls {
         }
     }
 
-    /// Returns whether a step failed.
+    /// Returns whether a failure of this step was recorded.
     pub(crate) fn has(&self, step: Step) -> bool {
         self.noted.iter().any(|failure| failure.step == step)
     }
 
-    /// Returns whether no step failed.
+    /// Returns whether no failure was recorded.
     pub(crate) fn is_empty(&self) -> bool {
         self.noted.is_empty()
     }
 
-    /// Returns the failures that affect an axis, one sentence part each.
+    /// Returns the recorded failures that weaken an isolation axis, each as one clause for the
+    /// report.
     pub(crate) fn on(&self, axis: IsolationAxis) -> Vec<String> {
         self.noted
             .iter()
@@ -75,7 +77,7 @@ pub(crate) fn sentence(failure: &Failure) -> String {
     }
 }
 
-/// Returns the axis that a failed step weakens.
+/// Returns the isolation axis that a failed step weakens.
 fn axis_of(failure: &Failure) -> IsolationAxis {
     match failure.step {
         Step::Unshare if failure.subject == "network namespace" => IsolationAxis::Network,

@@ -33,14 +33,15 @@ pub(crate) fn end_session(leader: i32) {
     }
 }
 
-/// Signals the foreground process group of the terminal of `leader`'s session; or `leader`'s own
-/// process group when it has no terminal or its status cannot be read.
+/// Sends a signal to the foreground process group of the terminal of `leader`'s session. Without a
+/// terminal, or if the status of `leader` cannot be read, sends it to `leader`'s own process group.
 pub(crate) fn signal_foreground(leader: i32, signal: i32) {
     let foreground = std::fs::read(format!("/proc/{leader}/stat"))
         .ok()
         .and_then(|stat| parse(&stat))
         .map(|stat| stat.foreground);
-    // `kill` treats 0 as the caller's own group and -1 as every process.
+    // `kill` takes group 0 as the caller's own group and group -1 as every process, so both are
+    // excluded.
     let group = match foreground {
         Some(group) if group > 1 => group,
         Some(_) | None => leader,
@@ -48,7 +49,7 @@ pub(crate) fn signal_foreground(leader: i32, signal: i32) {
     if group > 1 && signal > 0 {
         // SAFETY: no memory is involved; ESRCH of an ended group is acceptable.
         let sent = unsafe { libc::kill(-group, signal) };
-        // A newly forked child has not created its process group yet.
+        // A newly forked child has no process group of its own yet, so signal the process itself.
         if sent < 0 {
             send(leader, signal);
         }
@@ -79,7 +80,7 @@ fn processes() -> Vec<Process> {
         .collect()
 }
 
-/// Fields of `/proc/PID/stat` used here.
+/// Fields of `/proc/PID/stat` that this module uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     parent: i32,
@@ -103,7 +104,7 @@ fn parse(stat: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Returns the members of the session and the descendants of its leader.
+/// Returns the pids of the session's members and of all descendants of its leader.
 fn session(leader: i32, all: &[Process]) -> BTreeSet<i32> {
     let mut found = BTreeSet::from([leader]);
     loop {

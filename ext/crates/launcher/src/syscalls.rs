@@ -1,4 +1,4 @@
-//! System calls that a guest may use. Data only.
+//! System calls that a guest may use; a table without code.
 //!
 //! The list covers what PHP, node, Python, git, bash and curl use. It leaves out calls that reach
 //! beyond the guest: memory of other processes, new namespaces, mounts, keyrings, BPF, clocks,
@@ -47,7 +47,7 @@ use libc::{
     SYS_write, SYS_writev,
 };
 
-/// A condition on one argument, given by index; compared as 32 bits.
+/// A condition on one argument of a system call, given by index; compared as 32 bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Argument {
     /// The argument equals the value.
@@ -60,7 +60,7 @@ pub(crate) enum Argument {
     Null(u8),
 }
 
-/// Allowed with any arguments.
+/// System calls that are allowed with any arguments.
 pub(crate) const COMMON: &[i64] = &[
     // Files and directories; the mounts and Landlock decide which paths are accessible.
     SYS_openat,
@@ -202,7 +202,8 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_sched_get_priority_min,
     SYS_sched_rr_get_interval,
     SYS_getcpu,
-    // Identity: one id is mapped and there are no capabilities, so setting an id can only keep it.
+    // Identity: one id is mapped and there are no capabilities, so a call that sets an id can only
+    // set the same id again.
     SYS_getuid,
     SYS_geteuid,
     SYS_getgid,
@@ -219,7 +220,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_setfsuid,
     SYS_setfsgid,
     SYS_capget,
-    // Signals.
+    // Signals of processes in this guest.
     SYS_rt_sigaction,
     SYS_rt_sigprocmask,
     SYS_rt_sigreturn,
@@ -230,7 +231,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_rt_tgsigqueueinfo,
     SYS_sigaltstack,
     SYS_signalfd4,
-    // Waiting, pipes, events.
+    // Waiting for events, pipes.
     SYS_ppoll,
     SYS_pselect6,
     SYS_epoll_create1,
@@ -272,15 +273,15 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_recvfrom,
     SYS_recvmsg,
     SYS_recvmmsg,
-    // Other calls at the start of a C library.
+    // Calls that a C library makes when a program starts.
     SYS_uname,
     SYS_sysinfo,
     SYS_getrandom,
-    // Needed to install the later filters; the third filter then hides this call.
+    // Needed to install the second and third filter; the third filter then answers ENOSYS to it.
     SYS_seccomp,
 ];
 
-/// Older calls that other architectures do not have.
+/// System calls that x86_64 has in addition to newer architectures, allowed with any arguments.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const LEGACY: &[i64] = &[
     libc::SYS_open,
@@ -319,7 +320,7 @@ pub(crate) const LEGACY: &[i64] = &[
     libc::SYS_time,
     libc::SYS_arch_prctl,
 ];
-/// Older calls that other architectures do not have.
+/// System calls that only x86_64 has; none on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) const LEGACY: &[i64] = &[];
 
@@ -334,18 +335,18 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
 /// `fcntl` command that takes a lease on a directory (Linux 6.19); the libc crate does not name it
 /// yet.
 const F_SETDELEG: u64 = 1040;
-/// Mask of the file type within a mode.
+/// Bits of a file mode that contain the file type.
 const KIND: u64 = libc::S_IFMT as u64;
 
 const fn option(value: i32) -> Argument {
     Argument::Is(0, value as u64)
 }
 
-/// Calls that are allowed when all conditions of one alternative hold.
+/// System calls that are allowed only when all conditions of one alternative hold.
 pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     (SYS_clone, &[&[Argument::Masked(0, NAMESPACES, 0)]]),
-    // No vsock, netlink, packet or bluetooth: each reaches past the network namespace or into a
-    // part of the kernel that no program here needs.
+    // No vsock, netlink, packet or bluetooth sockets: each reaches past the network namespace, or
+    // into a part of the kernel that no program here needs.
     (
         SYS_socket,
         &[
@@ -375,7 +376,7 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             Argument::IsNot(1, libc::TIOCSETD),
         ]],
     ),
-    // Reading the personality, or setting the plain Linux one: other values turn off address
+    // Only reading the personality, or setting the plain Linux one: other values turn off address
     // randomisation.
     (
         SYS_personality,
@@ -403,7 +404,7 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             &[option(libc::PR_SET_VMA)],
         ],
     ),
-    // Regular files, pipes and sockets; no device nodes, even where a mount would allow them.
+    // Only regular files, FIFOs and sockets; no device nodes, even where a mount would allow them.
     (
         SYS_mknodat,
         &[
@@ -425,7 +426,7 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     ),
 ];
 
-/// Calls answered with ENOSYS, so that libraries use an older call instead of failing.
+/// System calls answered with ENOSYS, so that libraries use an older call instead of failing.
 pub(crate) const ABSENT: &[i64] = &[
     // The flags of `clone3` lie in memory, which a seccomp filter cannot read; the C library falls
     // back to `clone`.
@@ -440,9 +441,9 @@ pub(crate) const ABSENT: &[i64] = &[
     SYS_landlock_restrict_self,
 ];
 
-/// Calls answered with success but not executed, so that programs continue. Each one would affect
-/// the host, and a guest of level `full` has nothing to flush, because everything it writes is
-/// memory.
+/// System calls answered with success but not executed, so that programs continue. Each one would
+/// affect the host. A guest at level `full` has nothing to flush, because everything that it writes
+/// is in memory.
 pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
     // Would write the caches of the whole host to disk.
     (SYS_sync, &[]),

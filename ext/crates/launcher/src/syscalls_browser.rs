@@ -1,9 +1,9 @@
-//! System calls that a browser guest may use in addition. Data only.
+//! System calls that a browser guest may use in addition to other guests; a table without code.
 //!
 //! The zygote process that starts a browser's renderers drops its capabilities first and aborts if
-//! that fails. The browser works without the other calls that it tries and no guest may use
-//! (netlink sockets, `memfd_create`, user namespaces, its own seccomp filters).
+//! that fails. The browser also tries calls that no guest may use (netlink sockets, `memfd_create`,
+//! user namespaces, its own seccomp filters), and works without them.
 
-/// Allowed with any arguments. No process here holds a capability, and `no_new_privs` and the
-/// securebits prevent gaining one, so the only set that can be set is the empty one.
+/// System calls that are allowed with any arguments. No process here holds a capability, and
+/// `no_new_privs` and the securebits prevent gaining one. So `capset` can only set the empty set.
 pub(crate) const ADDED: &[i64] = &[libc::SYS_capset];

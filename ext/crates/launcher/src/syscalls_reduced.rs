@@ -1,4 +1,4 @@
-//! Changes to the system call list at level `reduced`. Data only.
+//! Changes to the list of allowed system calls at level `reduced`; a table without code.
 //!
 //! At this level the guest runs as the runner's own host user and sees the host's paths. Landlock
 //! decides which files the guest can open, but does not cover calls that change a file by path
@@ -14,7 +14,7 @@ use libc::{
     SYS_socketpair, SYS_sync_file_range, SYS_utimensat,
 };
 
-/// Calls that are removed completely.
+/// System calls of the full list that are not allowed at level `reduced`.
 pub(crate) const REMOVED: &[i64] = &[
     // No socket of any family: the host's network and every unix socket of the host would be
     // reachable, and Landlock covers neither UDP nor unix socket paths.
@@ -24,8 +24,9 @@ pub(crate) const REMOVED: &[i64] = &[
     SYS_accept,
     SYS_accept4,
     SYS_connect,
-    // Mode, owner, times and attributes by path: the same user owns files of the host. `fchmod`,
-    // `fchown` and `fsetxattr` stay allowed: only the guest's files can be opened.
+    // No change of mode, owner, times and attributes by path: files of the host belong to the same
+    // user. `fchmod`, `fchown` and `fsetxattr` stay allowed, because only the guest's files can be
+    // opened.
     SYS_fchmodat,
     // fchmodat2, which the libc crate does not name yet.
     452,
@@ -50,14 +51,14 @@ pub(crate) const REMOVED: &[i64] = &[
     SYS_inotify_add_watch,
 ];
 
-/// Kernel mask of the socket kind within the type argument.
+/// Bits of the `type` argument of `socketpair` that contain the socket type (SOCK_STREAM, …).
 const SOCKET_KIND: u64 = 0xf;
-/// `IOPRIO_WHO_PROCESS`.
+/// Kernel constant `IOPRIO_WHO_PROCESS`.
 const IOPRIO_PROCESS: u64 = 1;
 
-/// Rows that replace those of the full list.
+/// Rows that replace the rows of the full list for the same system calls.
 pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
-    // Stream pairs only: one end of a datagram pair can be connected to another unix socket.
+    // No datagram pairs: one end of a datagram pair can be connected to another unix socket.
     (
         SYS_socketpair,
         &[
@@ -71,9 +72,9 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             ],
         ],
     ),
-    // Times of an open file only, no path.
+    // Only times of an open file, not of a path.
     (SYS_utimensat, &[&[Argument::Null(1)]]),
-    // Limits of the caller only: another process of this user may be the runner.
+    // Only limits of the calling process: another process of this user may be the runner.
     (SYS_prlimit64, &[&[Argument::Is(0, 0)]]),
     (SYS_sched_setaffinity, &[&[Argument::Is(0, 0)]]),
     (SYS_sched_setattr, &[&[Argument::Is(0, 0)]]),
@@ -92,8 +93,9 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     ),
 ];
 
-/// Calls answered with success but not executed, in addition to the full list. The guest's files
-/// lie on the host's disk at this level, and no file of a run has to survive a crash of the host.
+/// System calls answered with success but not executed, in addition to those of the full list. At
+/// this level the guest's files lie on the host's disk, and no file of a run has to survive a crash
+/// of the host.
 pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
     (SYS_fsync, &[]),
     (SYS_fdatasync, &[]),

@@ -26,27 +26,28 @@ pub const MAX_PRESETS: usize = 64;
 const MAX_NAME: usize = 40;
 /// Maximum number of entries in one list of a preset.
 const MAX_ENTRIES: usize = 64;
-/// Maximum length of a goal passed as one argument; Linux limits an argument to 128 KiB.
+/// Maximum length in bytes of a goal that is passed as one argument; Linux limits an argument to
+/// 128 KiB.
 const MAX_ARGUMENT: usize = 120 * 1024;
 /// Maximum length of the extracted final message in bytes.
 const MAX_RESULT: usize = 16 * 1024;
 
-/// Why a preset cannot be used.
+/// Why an agent preset cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PresetError {
-    /// The name is malformed.
+    /// The name of a preset is malformed.
     #[error("the name of an agent preset is small letters, digits and -, at most {MAX_NAME}")]
     Name,
     /// No preset has this name.
     #[error("there is no agent preset {name}; {}", listed(.known))]
     Unknown {
-        /// Requested name.
+        /// Name of the requested preset.
         name: String,
         /// Names of the installed presets.
         known: Vec<String>,
     },
-    /// The installation's preset file is invalid.
+    /// The preset file of this installation is invalid.
     #[error("the agent preset {name} is broken: {what}; install wp-codebox anew")]
     Broken {
         /// Name of the preset.
@@ -72,17 +73,17 @@ pub enum PresetError {
         /// API of the run's model.
         given: &'static str,
     },
-    /// The policy gives programs in the guest no access to the model.
+    /// The policy gives programs in the guest no access to the run's model.
     #[error(
         "the agent {name} needs the network preset {preset}, which the policy does not have; add it to the policy's network.presets, or leave the policy out"
     )]
     Closed {
         /// Name of the preset.
         name: String,
-        /// Missing network preset.
+        /// Name of the network preset that the policy lacks.
         preset: String,
     },
-    /// The goal is too long for an argument.
+    /// The goal is too long to be passed as an argument of the program.
     #[error(
         "the goal is too long for the agent {name}, which takes it as an argument: at most {MAX_ARGUMENT} bytes"
     )]
@@ -101,7 +102,7 @@ fn listed(known: &[String]) -> String {
 }
 
 impl PresetError {
-    /// Returns the serialisable error.
+    /// Returns the error with its stable code, for callers in other processes.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -126,7 +127,7 @@ pub fn check_preset_name(name: &str) -> Result<(), PresetError> {
     }
 }
 
-/// Parses the preset with this name.
+/// Parses the file of the preset with this name.
 pub fn parse_preset(name: &str, bytes: &[u8]) -> Result<AgentPreset, PresetError> {
     check_preset_name(name)?;
     let broken = |what: String| PresetError::Broken {
@@ -144,7 +145,7 @@ pub fn parse_preset(name: &str, bytes: &[u8]) -> Result<AgentPreset, PresetError
     }
 }
 
-/// Returns the first fault of a preset.
+/// Returns the first fault of a preset, or `None` if it is valid.
 fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
     if preset.schema != schema_id::AGENT_PRESET || preset.name != name {
         return Some("its schema or its name is not the expected one".to_owned());
@@ -207,22 +208,22 @@ fn is_relative(path: &str) -> bool {
             .all(|segment| !matches!(segment, "" | "." | ".."))
 }
 
-/// Values for the placeholders of a preset.
+/// Values that replace the placeholders of a preset.
 #[derive(Debug, Clone, Copy)]
 pub struct PresetContext<'a> {
     /// Goal of the task.
     pub goal: &'a str,
     /// Model of the run.
     pub model: &'a ModelEndpoint,
-    /// URL of the egress bridge's model route in the guest.
+    /// URL in the guest under which the egress bridge forwards requests to the model.
     pub base_url: &'a str,
-    /// Placeholder of the API key in the guest.
+    /// Placeholder that stands for the model's API key in the guest.
     pub key: &'a str,
-    /// Working directory of programs.
+    /// Working directory of programs in the guest.
     pub workspace: &'a str,
     /// Home directory in the guest.
     pub home: &'a str,
-    /// Directory of the preset's files in the guest.
+    /// Directory in the guest with the preset's configuration files.
     pub files: &'a str,
     /// Directory of the agent's program in the guest.
     pub directory: &'a str,
@@ -231,15 +232,15 @@ pub struct PresetContext<'a> {
 /// A preset with all placeholders replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedPreset {
-    /// Command to start.
+    /// Command line that starts the agent.
     pub command: AgentCommand,
-    /// Bytes for standard input; may be empty.
+    /// Bytes for standard input: the goal, or nothing.
     pub stdin: Vec<u8>,
-    /// Contents of the preset's files by name.
+    /// Contents of the preset's configuration files, by name.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// Replaces the placeholders of a preset.
+/// Replaces the placeholders of a preset by the values of a run.
 pub fn resolve_preset(
     preset: &AgentPreset,
     context: PresetContext<'_>,
@@ -301,7 +302,7 @@ enum Goal {
     Unknown,
 }
 
-/// Values of the placeholders by name.
+/// Values of the placeholders, by placeholder name.
 #[derive(Default)]
 struct Values<'a>(BTreeMap<&'static str, &'a str>);
 

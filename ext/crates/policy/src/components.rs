@@ -1,4 +1,5 @@
-//! Validates components, runtime tasks and agent bundles of a request.
+//! Validates a request's components (code that the guest's WordPress loads), runtime tasks
+//! (abilities that do the work) and agent bundles (agent definitions to import).
 
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{
@@ -10,7 +11,7 @@ use wp_codebox_contracts::{
 pub const MAX_COMPONENTS: usize = 32;
 /// Maximum number of agent bundles of a run.
 pub const MAX_AGENT_BUNDLES: usize = 16;
-/// Directory of must-use components in the guest.
+/// Directory in the guest of components that are loaded as must-use plugins.
 pub const GUEST_MU_COMPONENTS: &str = "/wordpress/wp-content/mu-plugins/contained-runtime";
 const PLUGINS: &str = "/wordpress/wp-content/plugins";
 /// Maximum size of an inline agent bundle or ability input, in bytes of JSON.
@@ -20,20 +21,20 @@ const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComponentError {
-    /// Too many entries of one kind.
+    /// The request has too many components or agent bundles.
     #[error("a run can have at most {most} {what}")]
     TooMany {
-        /// Kind of entries: components or agent bundles.
+        /// Kind of the entries: components or agent bundles.
         what: &'static str,
-        /// Maximum number.
+        /// Maximum number of entries.
         most: usize,
     },
-    /// A slug is not a valid directory name.
+    /// The slug of a component is not a valid directory name.
     #[error(
         "component slug {slug:?} must be letters, digits, `-`, `_` and `.`, start with a letter or digit and be at most 100 bytes"
     )]
     Slug {
-        /// Slug in the request.
+        /// Slug of the component in the request.
         slug: String,
     },
     /// Two components have the same slug.
@@ -48,7 +49,7 @@ pub enum ComponentError {
         /// Slug of the component.
         slug: String,
     },
-    /// The entry file lies outside the component.
+    /// The entry file of a component lies outside its directory.
     #[error(
         "the entry of component {slug} must be a path of a .php file below its directory, without `.` and `..` segments"
     )]
@@ -56,15 +57,15 @@ pub enum ComponentError {
         /// Slug of the component.
         slug: String,
     },
-    /// A readiness probe has no name.
+    /// The readiness probe of a component has no ability or filter name.
     #[error("the readiness probe of component {slug} must name {what}")]
     Probe {
         /// Slug of the component.
         slug: String,
-        /// Object that the probe must name.
+        /// What the probe must name: an ability or a filter.
         what: &'static str,
     },
-    /// The policy's file-system posture forbids components.
+    /// The policy allows no host directory in the guest, and therefore no component.
     #[error(
         "filesystem policy sandbox forbids component {slug}: it allows no directory of the host in the guest; use readonly-mounts or readwrite-mounts"
     )]
@@ -81,7 +82,7 @@ pub enum ComponentError {
         slug: String,
         /// Path of the component in the guest.
         component: GuestPath,
-        /// Target of the mount.
+        /// Path of the mount in the guest.
         mount: GuestPath,
     },
     /// A runtime task has no valid ability name.
@@ -92,10 +93,10 @@ pub enum ComponentError {
         /// Ability name in the request.
         ability: String,
     },
-    /// A document is too large.
+    /// An inline agent bundle or the input of an ability is too large.
     #[error("{what} is larger than {DOCUMENT_BYTES} bytes of JSON; stage a file instead")]
     Document {
-        /// Name of the document.
+        /// Name of the document for the message, e.g. `agent bundle 2`.
         what: String,
     },
     /// An agent bundle has neither `source` nor `bundle`, or has both.
@@ -125,7 +126,7 @@ pub enum ComponentError {
 }
 
 impl ComponentError {
-    /// Returns the serialisable error.
+    /// Returns the error with its stable code, for callers in other processes.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -147,8 +148,8 @@ impl ComponentError {
     }
 }
 
-/// Checks names, paths and the policy's posture; returns the guest path of each component, in
-/// order.
+/// Checks the components of a run: names, paths, overlaps with the mounts, and the policy's
+/// file-system access. Returns the path of each component in the guest, in order.
 pub fn check_components(
     components: &[Component],
     mounts: &[GuestPath],
@@ -256,7 +257,8 @@ fn is_ability(name: &str) -> bool {
     name.len() <= 200 && name.split('/').count() == 2 && name.split('/').all(part)
 }
 
-/// Checks the ability that does the work. Only the guest can tell whether the ability exists.
+/// Checks the ability that does the work of a task. Only the guest can tell whether the ability
+/// exists.
 pub fn check_runtime_task(task: &RuntimeTask) -> Result<(), ComponentError> {
     if !is_ability(&task.ability) {
         return Err(ComponentError::Ability {
@@ -266,7 +268,8 @@ pub fn check_runtime_task(task: &RuntimeTask) -> Result<(), ComponentError> {
     bounded(&task.input, || "the input of the runtime task".to_owned())
 }
 
-/// Checks agent bundles, including their tokens against the names of the run's secrets.
+/// Checks agent bundles. `secrets` are the names of the run's secrets, which the tokens of agent
+/// bundles must be among.
 pub fn check_agent_bundles(
     bundles: &[AgentBundle],
     secrets: &BTreeSet<&str>,

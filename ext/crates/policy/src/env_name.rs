@@ -2,8 +2,8 @@
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why a name is refused. The error repeats a reserved name only: a malformed name may be a key
-/// that the caller passed in place of its name.
+/// Why the name of an environment variable is refused. The error repeats a reserved name only: a
+/// malformed name may be a secret that the caller passed in place of its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvNameError {
@@ -17,13 +17,13 @@ pub enum EnvNameError {
         "{name} cannot be used here: it is one of the guest's own variables; choose another name"
     )]
     Reserved {
-        /// Name of the variable.
+        /// Reserved name in the request.
         name: String,
     },
 }
 
 impl EnvNameError {
-    /// Returns the serialisable error for a variable that is not a secret.
+    /// Returns the error with its stable code, for a variable that is not a secret.
     #[must_use]
     pub fn body(&self, name: &str) -> ErrorBody {
         let message = match self {

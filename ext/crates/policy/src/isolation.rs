@@ -13,7 +13,7 @@ pub(crate) struct IsolationRequirements {
     pub(crate) floors: BTreeMap<IsolationAxis, Enforcement>,
 }
 
-/// Reads the two isolation fields; every fault in them becomes an issue.
+/// Reads the two isolation fields of a policy document; every fault in them becomes an issue.
 pub(crate) fn demands(document: &Value) -> Result<IsolationRequirements, Vec<PolicyIssue>> {
     let mut issues = Vec::new();
     let minimum = match document.get("minimum_isolation") {

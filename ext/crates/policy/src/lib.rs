@@ -2,7 +2,7 @@
 //! secrets and redaction, tools.
 //!
 //! All functions are pure: equal input gives equal output, and nothing accesses the disk, the
-//! environment or the clock. Callers that open directories pass canonical paths.
+//! environment or the clock. Callers resolve directories to canonical paths before they pass them.
 #![forbid(unsafe_code)]
 
 mod agent_presets;

@@ -22,39 +22,40 @@ const RESERVED: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// The target is not normalised or outside the two allowed directories.
+    /// The target is not a normalised path below `/workspace` or `/wordpress/wp-content`, or the
+    /// runtime uses it.
     #[error(
         "mount target {target:?} must lie below /workspace or /wordpress/wp-content, be normalised and not belong to the runtime"
     )]
     Target {
-        /// Target in the request.
+        /// Target of the mount in the request.
         target: String,
     },
-    /// Two targets overlap.
+    /// The targets of two mounts overlap.
     #[error("mount targets {first} and {second} overlap; give each mount a target of its own")]
     Overlap {
-        /// First target.
+        /// Target of the first mount.
         first: GuestPath,
-        /// Second target.
+        /// Target of the second mount.
         second: GuestPath,
     },
-    /// The source is not an absolute path.
+    /// The source of a mount is not an absolute path.
     #[error("mount source {source_path:?} must be an absolute directory")]
     Source {
-        /// Source in the request.
+        /// Source of the mount in the request.
         source_path: String,
     },
-    /// The source is on the deny list.
+    /// The source of a mount must not be mounted by anybody, e.g. a system directory.
     #[error(
         "{subject} must not be mounted: it is, contains or is inside {what}; mount the plugin or theme directory itself"
     )]
     Denied {
         /// Target of the mount; the message must not repeat a host path to a remote caller.
         subject: String,
-        /// Denied directory that the source is, contains or lies in.
+        /// Kind of the directory that the source is, contains or lies in.
         what: &'static str,
     },
-    /// The source is outside the directories that this caller may mount.
+    /// The source of a mount is outside the directories that this caller may mount.
     #[error(
         "{subject} lies outside the installed plugins, themes and wp_codebox.mount_roots; mount one of those, or let the operator add its directory to wp_codebox.mount_roots"
     )]
@@ -62,12 +63,12 @@ pub enum MountError {
         /// Target of the mount.
         subject: String,
     },
-    /// The policy's file-system posture forbids the mount.
+    /// The policy's file-system access forbids the mount.
     #[error("filesystem policy {policy} forbids the {wanted} mount at {target}")]
     Policy {
-        /// Posture of the policy.
+        /// File-system access of the policy, e.g. `sandbox`.
         policy: &'static str,
-        /// `readonly` or `readwrite`.
+        /// Requested access to the mount: `readonly` or `readwrite`.
         wanted: &'static str,
         /// Target of the mount.
         target: String,
@@ -75,13 +76,13 @@ pub enum MountError {
     /// The target of a staged file is outside the allowed directories.
     #[error("staged file target {target:?} must lie below /workspace or {GUEST_STAGED_ROOT}")]
     StagedTarget {
-        /// Target in the request.
+        /// Target of the staged file in the request.
         target: String,
     },
 }
 
 impl MountError {
-    /// Returns the serialisable error.
+    /// Returns the error with its stable code, for callers in other processes.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -98,7 +99,8 @@ impl MountError {
     }
 }
 
-/// Checks targets, overlaps and the policy's posture; returns the normalised targets in order.
+/// Checks the mounts of a run: targets, overlaps and the policy's file-system access. Returns the
+/// normalised targets in order.
 pub fn check_mounts(
     mounts: &[MountRequest],
     policy: &RuntimePolicy,
@@ -173,10 +175,10 @@ fn check_posture(mount: &MountRequest, policy: &RuntimePolicy) -> Result<(), Mou
     }
 }
 
-/// Directories that a caller may mount.
+/// Host directories that a caller may mount, as part of the run's host paths.
 #[derive(Debug, Clone, Copy)]
 pub struct MountAuthority<'a> {
-    /// Canonical host paths of the run.
+    /// Host paths of the run, in canonical form.
     pub paths: &'a RunPaths,
 }
 
@@ -249,8 +251,8 @@ pub fn check_source(
     }
 }
 
-/// Checks the canonical path of an opened file to stage. Files of the site may be staged only
-/// if its plugins and themes are allowed explicitly.
+/// Checks the canonical path of an opened file to stage. A file below a directory of the site's
+/// deny list may be staged only if the caller is restricted to `allowed_roots`.
 pub fn check_staged_source(
     canonical: &str,
     subject: &str,
@@ -272,7 +274,7 @@ pub fn check_staged_source(
     Ok(())
 }
 
-/// Checks the target of a staged file.
+/// Checks the path in the guest at which a staged file is to appear.
 pub fn check_staged_target(text: &str) -> Result<GuestPath, MountError> {
     let fail = || MountError::StagedTarget {
         target: text.to_owned(),

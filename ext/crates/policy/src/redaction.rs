@@ -1,8 +1,8 @@
-//! Redaction of secrets in text and bytes, and detection where the text must not change.
+//! Replaces secrets in text and bytes, and finds them in data that must not change.
 //!
-//! Known token formats are found by pattern, configured values in every encoding of
-//! [`SecretEncodings`]. The input is searched as a whole. A caller with a part of a stream uses
-//! [`Redactor::safe_cut`] to find out how much of it can be searched and shown.
+//! Known token formats are found by pattern, configured secret values in every encoding of
+//! [`SecretEncodings`]. The input is searched as a whole. A caller that has only a part of a
+//! stream uses [`Redactor::safe_cut`] to find out how much of it can be searched and shown.
 
 use crate::SecretEncodings;
 use once_cell::sync::Lazy;
@@ -45,29 +45,29 @@ static PATTERNS: Lazy<Vec<Pattern>> = Lazy::new(|| {
 pub struct Finding {
     /// Kind of secret, e.g. `github-token` or `configured-secret-value`.
     pub kind: &'static str,
-    /// Byte offset of the start.
+    /// Offset of the secret's first byte.
     pub offset: usize,
 }
 
-/// Replaces secrets by `[REDACTED:<kind>]`.
+/// Replaces each secret by `[REDACTED:<kind>]`.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     values: SecretEncodings,
 }
 
-/// Start, end and kind of a secret.
+/// Start, end (exclusive) and kind of a secret in the input.
 type Span = (usize, usize, &'static str);
 
 impl Redactor {
-    /// Creates a redactor for known formats and these values. Ignores values shorter than 8
-    /// bytes, common words such as `true`, and pure numbers: they would match in ordinary text.
+    /// Creates a redactor for known formats and these values. Ignores values shorter than 8 bytes
+    /// and pure numbers, because they would match in ordinary text.
     #[must_use]
     pub fn new(values: &[String]) -> Self {
         Self::with_secrets(values, std::iter::empty())
     }
 
     /// Creates a redactor as [`Self::new`] does, and also for the values of `secrets`. These are
-    /// known to be secret, so a value that is a pure number is redacted, too.
+    /// known to be secret, so those that are pure numbers are redacted, too.
     #[must_use]
     pub fn with_secrets<'a>(
         values: &'a [String],
@@ -82,7 +82,7 @@ impl Redactor {
         }
     }
 
-    /// Redacts every string and key of a JSON value.
+    /// Redacts every string and every member name of a JSON value.
     #[must_use]
     pub fn redact_value(&self, value: Value) -> Value {
         match value {
@@ -100,7 +100,7 @@ impl Redactor {
             .collect()
     }
 
-    /// Redacts an error, including its hints and data.
+    /// Redacts the message, the hints and the data of an error.
     #[must_use]
     pub fn redact_error(&self, error: ErrorBody) -> ErrorBody {
         ErrorBody {
@@ -144,7 +144,7 @@ impl Redactor {
         Cow::Owned(out)
     }
 
-    /// Returns the first secret.
+    /// Returns the first secret in the bytes.
     #[must_use]
     pub fn find(&self, bytes: &[u8]) -> Option<Finding> {
         self.spans(bytes)
@@ -153,9 +153,9 @@ impl Redactor {
             .map(|&(offset, _, kind)| Finding { kind, offset })
     }
 
-    /// Returns the largest position up to `wanted` at which the bytes may be cut. The cut
-    /// splits no secret, and no configured value may begin before the cut and end in bytes that
-    /// have not arrived yet.
+    /// Returns the largest position up to `wanted` at which the bytes may be cut: no secret lies
+    /// across it, and no configured value can begin before it and end in bytes that have not
+    /// arrived yet.
     #[must_use]
     pub fn safe_cut(&self, bytes: &[u8], wanted: usize) -> usize {
         let (spans, open) = self.spans(bytes);
@@ -166,8 +166,9 @@ impl Redactor {
             .map_or(cut, |(start, _, _)| start)
     }
 
-    /// Returns the ordered spans of secrets, with overlapping ones merged, and the position at
-    /// which a configured value may begin that the end of the bytes cuts off.
+    /// Returns the positions of all secrets, in order and with overlapping ones merged. Also
+    /// returns the position at which a configured value may begin that the end of the bytes cuts
+    /// off.
     fn spans(&self, bytes: &[u8]) -> (Vec<Span>, usize) {
         let search = self.values.search(bytes);
         let mut found: Vec<Span> = search

@@ -16,21 +16,22 @@ use wp_codebox_contracts::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// The document is malformed.
+    /// The policy document is malformed.
     #[error("the policy is not valid: {}", join(.issues))]
     Invalid {
-        /// All issues.
+        /// Every issue of the document.
         issues: Vec<PolicyIssue>,
     },
-    /// The document is well formed, but this backend cannot enforce it.
+    /// The policy document is well formed, but asks for something that this backend cannot
+    /// enforce.
     #[error("the policy cannot be enforced: {}", join(.issues))]
     Unenforceable {
-        /// All issues.
+        /// Every issue of the document.
         issues: Vec<PolicyIssue>,
     },
 }
 
-/// Returns all issues in one line.
+/// Joins issues to one line of text for an error message.
 pub(crate) fn join(issues: &[PolicyIssue]) -> String {
     issues
         .iter()
@@ -40,7 +41,8 @@ pub(crate) fn join(issues: &[PolicyIssue]) -> String {
 }
 
 impl PolicyError {
-    /// Returns the serialisable error; `data.issues` lists every issue.
+    /// Returns the error with its stable code, for callers in other processes; `data.issues` lists
+    /// every issue.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let (code, issues) = match self {
@@ -77,7 +79,8 @@ pub fn validate(document: &Value) -> Vec<PolicyIssue> {
     }
 }
 
-/// Every key of a policy. `schema`, `version` and `metadata` describe the document itself.
+/// Every accepted key of a policy. `schema`, `version` and `metadata` describe the document
+/// itself.
 const KEYS: &[&str] = &[
     "network",
     "filesystem",
@@ -178,7 +181,8 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
     else {
         return Err(PolicyError::Invalid { issues });
     };
-    // A field can have the right type and still be invalid.
+    // A value can have the right type and still be invalid, e.g. network rules that do not
+    // compile.
     if !issues.is_empty() {
         return Err(PolicyError::Invalid { issues });
     }

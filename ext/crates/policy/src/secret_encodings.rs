@@ -1,4 +1,4 @@
-//! Encodings of a known value, and the search for them; used by the redactor and the egress
+//! Encodings of secret values, and the search for them; used by the redactor and the egress
 //! bridge.
 //!
 //! | encoding | found as |
@@ -14,8 +14,8 @@
 //! | quoted-printable with soft line breaks | escapes |
 //! | base64 inside any of these (`\/`, `%2B`), broken into lines | escapes of the base64 |
 //!
-//! A form is a separate byte string to search for. Escapes are decoded at their position in the
-//! input (see [`Escapes`]).
+//! A form is one encoded byte string; the search compares it with the input byte by byte. Escapes
+//! are decoded where they occur in the input (see [`Escapes`]).
 //!
 //! Not found: two nested encodings other than around base64, other named HTML characters, other
 //! Unicode normal forms, reordered or omitted characters. A custom encoder defeats every table.
@@ -32,26 +32,26 @@ use escapes::{Escapes, Step};
 use std::cmp::Reverse;
 use wp_codebox_contracts::hex;
 
-/// Minimum length of a configured value in bytes; shorter ones would match in ordinary text.
+/// Minimum length of a secret value in bytes; shorter ones would match in ordinary text.
 pub const SECRET_MIN_BYTES: usize = 8;
-/// Leading bytes of a form that the filter checks; no form is shorter.
+/// Number of bytes at the beginning of a form that the filter checks; no form is shorter.
 const HEAD: usize = 4;
-/// Size of the filter in bits.
+/// Size in bits of the filter, which excludes most positions at which no form begins.
 const FILTER_BITS: usize = 1 << 16;
-/// Number of bytes before an escape that are used to look up positions in the texts.
+/// Number of input bytes before an escape that are looked up in the index of the texts.
 const GRAM: usize = 4;
 
-/// Known values and their encodings.
+/// Secret values and their encodings.
 #[derive(Clone, Default)]
 pub struct SecretEncodings {
-    /// Sorted byte strings, without duplicates.
+    /// Every encoded byte string to search for, sorted, without duplicates.
     forms: Vec<Form>,
-    /// Forms that are also searched with escapes.
+    /// Forms that are also found when some of their characters are escaped.
     texts: Vec<Text>,
-    /// Sorted index from four bytes (fewer at the beginning of a text) to their positions in
-    /// the texts.
+    /// Index of the texts: maps up to four consecutive bytes to the positions after them in the
+    /// texts. Fewer than four bytes occur only at the beginning of a text. Sorted.
     grams: Vec<Gram>,
-    /// One bit per hash of a form's first bytes; empty without forms.
+    /// Filter with one bit for each hash of a form's first bytes; empty without forms.
     filter: Vec<u64>,
     longest: usize,
 }
@@ -77,32 +77,32 @@ struct Gram {
     end: u32,
 }
 
-/// Number of bytes, and the bytes; unused ones are zero.
+/// Number of bytes (at most four), and the bytes; unused ones are zero.
 type GramKey = (u8, [u8; GRAM]);
 
-/// An encoded value found in the input.
+/// Position of an encoded secret value in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncodedMatch {
-    /// Start of the match.
+    /// Offset of the first byte of the match.
     pub start: usize,
-    /// End of the match.
+    /// Offset after the last byte of the match.
     pub end: usize,
-    /// Index of the value, as given to the constructor; of overlapping matches, the first
-    /// one's.
+    /// Index of the secret value, as given to the constructor; of overlapping matches, the one of
+    /// the first match.
     pub value: usize,
 }
 
-/// Result of a search.
+/// Result of searching an input for encoded values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodingSearch {
-    /// Matches in order, without overlaps.
+    /// Matches in the order of the input, without overlaps.
     pub found: Vec<EncodedMatch>,
     /// Position at which an encoded value may begin that ends in bytes that have not arrived
     /// yet; the end of the input if there is none.
     pub open: usize,
 }
 
-/// Last skipped line break.
+/// Line break that the comparison skipped last, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Skipped {
     No,
@@ -110,7 +110,7 @@ enum Skipped {
     Line,
 }
 
-/// Result of comparing the remaining text.
+/// Result of comparing the rest of a text with the input.
 enum Rest {
     EndsAt(usize),
     Open,
@@ -204,8 +204,8 @@ impl SecretEncodings {
         self.grams.sort_unstable();
     }
 
-    /// Returns the texts and end positions at which a text has these bytes, and so may
-    /// continue.
+    /// Returns the texts that contain these bytes, each with the position after them. `last` is
+    /// the end of the input before an escape.
     fn reached(&self, last: &[u8]) -> impl Iterator<Item = (&Text, usize)> {
         let sizes = 1..=last.len().min(GRAM);
         sizes.flat_map(move |size| {
@@ -218,7 +218,7 @@ impl SecretEncodings {
         })
     }
 
-    /// Finds every encoded value.
+    /// Finds every encoded secret value in the input.
     #[must_use]
     pub fn search(&self, bytes: &[u8]) -> EncodingSearch {
         let mut search = EncodingSearch {
@@ -248,7 +248,7 @@ impl SecretEncodings {
         })
     }
 
-    /// Returns the longest form at this position.
+    /// Returns the longest form that begins at this position of the input.
     fn form_at(&self, bytes: &[u8], at: usize) -> Option<EncodedMatch> {
         let rest = &bytes[at..];
         let head = rest.get(..HEAD)?;
@@ -267,8 +267,8 @@ impl SecretEncodings {
             })
     }
 
-    /// Finds texts whose first escape or line break is at this position; the part before it
-    /// must match unescaped.
+    /// Finds texts whose first escape or line break in the input is at this position; the part
+    /// before it must match unescaped.
     fn escaped_at(&self, escapes: Escapes, bytes: &[u8], at: usize, search: &mut EncodingSearch) {
         let (before, rest) = bytes.split_at(at);
         let Some(step) = escapes.step(rest) else {
@@ -389,9 +389,9 @@ impl Text {
         Rest::EndsAt(at)
     }
 
-    /// Returns whether a line break can be skipped in this text. Only one at a time, so that a
-    /// blank line ends every match and the search does not delay an event stream until more
-    /// input arrives.
+    /// Returns whether a line break of the input can be skipped in this text. Only one is skipped
+    /// at a time: a blank line ends every match, so a stream whose events end with a blank line is
+    /// not delayed until more input arrives.
     fn skips(&self, step: &Step, before: Skipped) -> Option<Skipped> {
         match (step.stands_for(), before) {
             (b"", Skipped::No) => Some(Skipped::Line),
@@ -409,14 +409,14 @@ fn gram(bytes: &[u8]) -> GramKey {
     (size as u8, key)
 }
 
-/// Returns word and bit of the filter for the first bytes of a form.
+/// Returns the word and the bit in the filter for the first bytes of a form.
 fn place(head: [u8; HEAD]) -> (usize, u64) {
     let hash = u32::from_le_bytes(head).wrapping_mul(0x9e37_79b1) >> 16;
     (hash as usize / 64, 1 << (hash % 64))
 }
 
-/// Returns the base64 characters that depend on the value alone when it begins `lead` bytes
-/// into a group of three.
+/// Returns the base64 characters that depend on the value alone, if `lead` other bytes of its
+/// group of three come before the value.
 fn base64_core(value: &[u8], lead: usize, alphabet: &GeneralPurpose) -> Option<Vec<u8>> {
     let mut padded = vec![0_u8; lead];
     padded.extend_from_slice(value);
@@ -426,8 +426,8 @@ fn base64_core(value: &[u8], lead: usize, alphabet: &GeneralPurpose) -> Option<V
     (core.len() >= SECRET_MIN_BYTES).then_some(core)
 }
 
-/// Encodes each character as Latin-1 if possible, otherwise as UTF-8: the result of decoding
-/// JavaScript's `escape()`.
+/// Encodes each character as Latin-1 if possible, otherwise as UTF-8. A decoder of JavaScript's
+/// `escape()` returns these bytes.
 fn latin1(value: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     for char in value.chars() {
@@ -444,8 +444,8 @@ mod tests {
     use super::*;
 
     const VALUE: &str = r#"p/a+s"s'wü € <&>~*1=\z"#;
-    /// Encoded values as programs write them, one row per encoding. Literals instead of
-    /// computed values, so that an error in the encoder cannot repeat itself in the test.
+    /// Encoded values as other programs write them, one row per encoding. They are literals, so
+    /// that an error in the encoder cannot repeat itself in the test.
     const WRITTEN: &[(&str, &str)] = &[
         ("as it is", VALUE),
         ("backwards", r#"z\=1*~>&< € üw's"s+a/p"#),

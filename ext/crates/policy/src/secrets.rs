@@ -60,7 +60,7 @@ pub enum SecretError {
     /// The run has too many secrets.
     #[error("{count} secrets are given, at most {MAX_SECRETS} are accepted")]
     TooMany {
-        /// Number of secrets.
+        /// Number of secrets in the request.
         count: usize,
     },
     /// The name is invalid.
@@ -68,16 +68,16 @@ pub enum SecretError {
     Name {
         /// Position of the secret, from 1.
         position: usize,
-        /// Fault of the name.
+        /// Why the name is refused.
         why: EnvNameError,
     },
-    /// Another secret or the agent's environment already uses the name.
+    /// Another secret or a variable of the agent's environment already has the name.
     #[error("the secret name {name} is given twice; each secret needs a unique name")]
     Twice {
         /// Name of the secret.
         name: String,
     },
-    /// The value cannot be transmitted, or cannot be redacted.
+    /// The value of a secret cannot be sent in an HTTP header, or is too short to be redacted.
     #[error("the value of secret {name} {rule}")]
     Value {
         /// Name of the secret.
@@ -85,22 +85,22 @@ pub enum SecretError {
         /// Rule that the value violates.
         rule: &'static str,
     },
-    /// A host is invalid.
+    /// An entry in the list of hosts of a secret is invalid.
     #[error("a host of secret {name} is not accepted: {why}")]
     Host {
         /// Name of the secret.
         name: String,
-        /// Fault of the host.
+        /// Why the host is refused.
         why: String,
     },
-    /// The network rules do not name the host.
+    /// The network rules do not allow a host of the secret.
     #[error(
         "secret {name} is for {host}, which the network rules do not allow; allow that host, or bind the secret to one that is allowed"
     )]
     Closed {
         /// Name of the secret.
         name: String,
-        /// Host in the request.
+        /// Host of the secret in the request.
         host: String,
     },
     /// The policy exposes the model's API key to the guest.
@@ -108,7 +108,7 @@ pub enum SecretError {
         "the policy exposes {name}, the key of the model; remove it from expose_secrets: the guest's programs use the model without seeing the key"
     )]
     ModelExposed {
-        /// Name of the secret.
+        /// Name of the secret that holds the API key.
         name: String,
     },
     /// The model names a secret that the run does not have.
@@ -116,7 +116,7 @@ pub enum SecretError {
         "the model needs the secret {name}, which the run does not have; add it to the run, or leave out the name of the key"
     )]
     ModelWithout {
-        /// Name of the secret.
+        /// Name of the secret that the model needs.
         name: String,
     },
     /// The secret has no hosts and is not exposed to the guest.
@@ -130,7 +130,7 @@ pub enum SecretError {
 }
 
 impl SecretError {
-    /// Returns the serialisable error.
+    /// Returns the error with its stable code, for callers in other processes.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -168,12 +168,13 @@ pub fn check_secret_name(name: &str) -> Result<(), EnvNameError> {
     }
 }
 
-/// Parts of the request that the check of secrets needs.
+/// Parts of a run request that decide which secrets the run may have.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretUse<'a> {
     /// Policy of the run.
     pub policy: &'a RuntimePolicy,
-    /// Model of the run; special rules apply to its secret.
+    /// Model of the run. Its API key belongs to the host and needs neither hosts nor a policy
+    /// entry.
     pub model: Option<&'a ModelEndpoint>,
 }
 
@@ -186,7 +187,8 @@ impl SecretUse<'_> {
     }
 }
 
-/// Checks every secret against the policy; `taken` are names that the run uses otherwise.
+/// Checks every secret against the policy. `taken` are the names of other environment variables of
+/// the agent.
 pub fn check_secrets<'a>(
     secrets: &[SecretBinding],
     secret_use: SecretUse<'_>,

@@ -5,7 +5,7 @@
 /// Arguments that have a meaning only in a shell.
 const OPERATORS: &[&str] = &["|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "2>&1"];
 
-/// Returns a hint with a replacement, if the arguments look like shell syntax.
+/// Returns a hint to call `sh -c`, if the arguments look like shell syntax.
 #[must_use]
 pub fn shell_hint<S: AsRef<str>>(argv: &[S]) -> Option<String> {
     let (program, arguments) = argv.split_first()?;

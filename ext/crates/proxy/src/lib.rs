@@ -1,5 +1,5 @@
-//! The three servers between a guest and the outside: egress bridge, preview forwarder, mail
-//! capture.
+//! The three servers between a guest (sandbox) and the outside: egress bridge, preview forwarder,
+//! mail capture.
 //!
 //! - [`egress`]: the guest's only connection to the network, with policy checks;
 //! - [`preview`]: forwards HTTP from a visitor's browser to the guest's site;

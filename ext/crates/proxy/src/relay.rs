@@ -1,8 +1,8 @@
-//! Filters bodies that pass through this process: checks each piece, drops trailers, and ties the
-//! connection's lifetime to the body's.
+//! Filters HTTP bodies that pass through this process: checks each piece, drops trailers, and keeps
+//! a value (such as a connection) alive as long as the body.
 //!
-//! A [`BodyFilter`] checks and changes the data; this module handles body frames and the end of a
-//! body once for egress and preview.
+//! A [`BodyFilter`] checks and changes the data. This module handles body frames and the end of a
+//! body, for both the egress bridge and the preview.
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::task::AbortHandle;
 
-/// Number of bytes read from a connection before its task yields to other tasks.
+/// Number of bytes that a task reads from a connection before it lets other tasks run.
 const READ_TURN: u64 = 16 * 1024;
 
 /// Checks and changes the data of one body.
@@ -20,7 +20,8 @@ pub(crate) trait BodyFilter: Unpin {
     /// Error that aborts the body.
     type Error;
 
-    /// Filters received data. Returns the data to forward; empty when the filter holds it back.
+    /// Filters a piece of received data. Returns the data to forward; empty when the filter holds
+    /// it back.
     fn data(&mut self, data: Bytes) -> Result<Bytes, Self::Error>;
 
     /// Returns the error for a body whose sender closed the connection early.
@@ -47,7 +48,7 @@ pub(crate) trait BodyFilter: Unpin {
     }
 }
 
-/// Task that drives an HTTP connection; aborted on drop.
+/// Task that runs an HTTP connection; the task is aborted when this value is dropped.
 pub(crate) struct Connection(AbortHandle);
 
 impl Connection {
@@ -62,9 +63,8 @@ impl Drop for Connection {
     }
 }
 
-/// Connection that yields to other tasks after every [`READ_TURN`] bytes. The HTTP library would
-/// otherwise read an endless head on and on and block the only thread, so that no timer could
-/// fire.
+/// Connection that lets other tasks run after every [`READ_TURN`] bytes. Otherwise the HTTP library
+/// would read an endless head without pause and block the only thread, so that no timer could fire.
 pub(crate) struct YieldingReader<S>(Take<S>);
 
 impl<S: AsyncRead> YieldingReader<S> {
@@ -122,7 +122,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for YieldingReader<S> {
     }
 }
 
-/// Body whose data passes through a filter, with a value that lives as long as the body.
+/// Body whose data passes through a filter, with an attached value that is dropped together with
+/// it.
 pub(crate) struct FilteredBody<F, K> {
     inner: Incoming,
     filter: F,
@@ -143,8 +144,8 @@ impl<F: BodyFilter, K> FilteredBody<F, K> {
         body
     }
 
-    /// The HTTP library stops polling once `is_end_stream` is true, so the end must be noticed
-    /// here.
+    /// Checks for the end of the body. The HTTP library stops polling once `is_end_stream` is true,
+    /// so no later poll would notice it.
     fn notice_end(&mut self) {
         if self.inner.is_end_stream() && !self.filter.holds_back() {
             self.ended = true;

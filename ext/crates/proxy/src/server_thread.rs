@@ -7,14 +7,14 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// Number of task polls after which the runtime polls timers and new connections.
+/// Number of tasks that the runtime polls before it checks timers and new connections.
 const EVENT_INTERVAL: u32 = 8;
-/// Maximum wait for running blocking calls, such as name lookups, when a server stops.
+/// Maximum wait for blocking calls that still run when a server stops, such as name lookups.
 const LAST_WAIT: Duration = Duration::from_millis(100);
-/// Pause after a failed accept, e.g. when file descriptors are exhausted.
+/// Pause after a failed accept, for example when the process has no file descriptors left.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Thread of a server.
+/// The thread on which a server runs.
 pub(crate) struct ServerThread {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -41,7 +41,7 @@ impl ServerThread {
         })
     }
 
-    /// Aborts running tasks and waits for the thread.
+    /// Aborts running tasks and waits until the thread has ended.
     pub(crate) fn stop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

@@ -11,41 +11,41 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{CommandCall, OnFailure, Workflow, WorkflowStep};
 
-/// Schema id of the response of `validate-blueprint`.
+/// Schema id of the response to the request `validate-blueprint`.
 pub const BLUEPRINT_VALIDATION: &str = "wp-codebox/blueprint-validation/v1";
-/// Maximum number of steps.
+/// Maximum number of steps in a blueprint.
 const MAX_STEPS: usize = 500;
 
-/// Result of one part of a blueprint.
+/// One part of a blueprint: whether it is supported, and how it is implemented.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlueprintRow {
     /// Path of the part, e.g. `steps[0]` or `login`.
     pub path: String,
-    /// Name of the step or of the part.
+    /// Name of the step, e.g. `runPHP`, or of the other part.
     pub step: String,
     /// Whether the part is supported.
     pub supported: bool,
-    /// Reason why the part is refused.
+    /// Why the part is not supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Recipe command that implements the part.
+    /// Recipe command that does what the part requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Value>,
 }
 
-/// A validated blueprint.
+/// A blueprint translated to recipe steps, as far as its parts are supported.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blueprint {
     /// One row for each part of the blueprint, in the order of the blueprint.
     pub rows: Vec<BlueprintRow>,
-    /// Recipe steps of the supported parts.
+    /// Recipe steps that do what the supported parts request.
     pub steps: Vec<WorkflowStep>,
-    /// Constants for `wp-config.php`.
+    /// Constants that the blueprint defines, which go into the guest's `wp-config.php`.
     pub constants: Map<String, Value>,
 }
 
-/// Translation of one part.
+/// What a part of a blueprint is translated to.
 enum Part {
     Call(CommandCall),
     Constants(Map<String, Value>),
@@ -55,7 +55,7 @@ enum Part {
 
 type PartResult = Result<Part, String>;
 
-/// Validates and translates a blueprint.
+/// Translates a blueprint and checks each of its parts.
 #[must_use]
 pub fn blueprint(document: &Metadata) -> Blueprint {
     let mut all = Blueprint::default();
@@ -86,12 +86,13 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
     all
 }
 
-/// Returns the steps of a blueprint that has been validated before.
+/// Returns the recipe steps of a blueprint; unsupported parts are left out, so validate it first.
 pub(crate) fn steps(document: Option<&Metadata>) -> Vec<WorkflowStep> {
     document.map_or_else(Vec::new, |document| blueprint(document).steps)
 }
 
-/// Returns the response of `validate-blueprint`.
+/// Returns the response to the request `validate-blueprint`. `document` is the blueprint, or why it
+/// could not be read.
 #[must_use]
 pub fn blueprint_validation(document: Result<&Metadata, &str>) -> Value {
     let validated = document.map(blueprint);
@@ -120,7 +121,7 @@ pub fn blueprint_validation(document: Result<&Metadata, &str>) -> Value {
 }
 
 impl Blueprint {
-    /// Returns the workflow that implements the blueprint.
+    /// Returns the blueprint as a workflow: its steps, and the file with its constants.
     #[must_use]
     pub fn workflow(&self) -> Workflow {
         Workflow {
@@ -356,7 +357,8 @@ fn php(code: String) -> CommandCall {
     }
 }
 
-/// Returns a step of plain PHP: in a blueprint WordPress is loaded only if the code loads it.
+/// Returns a step that runs PHP without loading WordPress: in a blueprint, code loads WordPress
+/// itself if it needs it.
 fn bare(code: &str) -> PartResult {
     let code = code.trim_start();
     let code = code.strip_prefix("<?php").unwrap_or(code).trim_start();
@@ -372,7 +374,8 @@ fn wp_cli(command: String) -> CommandCall {
     }
 }
 
-/// Returns a step that ensures that the user exists: guest programs have no login session.
+/// Returns a step that creates the user if missing. There is no session to log in to, because steps
+/// are programs in the guest.
 fn login(user: &str) -> PartResult {
     let user = php_literal(&json!(user));
     Ok(Part::Call(php(format!(
@@ -426,7 +429,8 @@ fn command_line(value: Option<&Value>) -> Result<String, String> {
     Ok(line)
 }
 
-/// Returns a plugin's directory or file relative to the plugins directory, as WordPress names it.
+/// Converts the path of a plugin's directory or main file to the form that WordPress uses: relative
+/// to the plugins directory.
 fn plugin_file(path: &str) -> Result<String, String> {
     let path = path.trim_start_matches('/');
     let path = path.strip_prefix("wordpress/").unwrap_or(path);
@@ -440,7 +444,7 @@ fn plugin_file(path: &str) -> Result<String, String> {
     }
 }
 
-/// Returns an absolute, normalised path as PHP source.
+/// Returns PHP source for a path in the guest, made absolute and normalised.
 fn guest_path(path: &str) -> Result<String, String> {
     let path = if path.starts_with('/') {
         path.to_owned()

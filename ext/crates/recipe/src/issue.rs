@@ -7,20 +7,20 @@ use serde::Serialize;
 use wp_codebox_contracts::string_enum;
 
 string_enum! {
-    /// Stable code of a recipe issue.
+    /// Code of the rule that a recipe violates. Later versions keep the codes.
     #[derive(PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum IssueCode {
         /// The document is not JSON or does not match the grammar.
         InvalidRecipe = "invalid-recipe",
 
-        /// `code` and `code-file` are both given.
+        /// A step has both PHP code (`code`) and a PHP file (`code-file`).
         AmbiguousCode = "ambiguous-code",
         /// Two domains of a site seed are marked primary.
         AmbiguousSiteSeedBootstrapPrimary = "ambiguous-site-seed-bootstrap-primary",
         /// Two external services share an id.
         DuplicateExternalServiceId = "duplicate-external-service-id",
-        /// Two rows that require distinct names share one.
+        /// Two list entries that must have different names have the same one.
         DuplicateName = "duplicate-name",
         /// Two guest paths are equal, or one contains the other.
         OverlappingTarget = "overlapping-target",
@@ -34,13 +34,13 @@ string_enum! {
         InvalidDistributionConstant = "invalid-distribution-constant",
         /// The name of an environment variable is invalid or reserved for the runtime.
         InvalidDistributionEnv = "invalid-distribution-env",
-        /// The distribution has no usable name.
+        /// The name of the distribution is empty or too long.
         InvalidDistributionName = "invalid-distribution-name",
-        /// A host of the distribution is invalid.
+        /// A host that the distribution may connect to is not a valid host name.
         InvalidDistributionNetworkHost = "invalid-distribution-network-host",
-        /// The name of a secret is invalid or not listed in `inputs.secretEnv`.
+        /// A secret of the distribution has an invalid name or is not listed in `inputs.secretEnv`.
         InvalidDistributionSecretEnv = "invalid-distribution-secret-env",
-        /// A setup artifact has no usable name.
+        /// The name of a setup artifact is invalid.
         InvalidDistributionSetupArtifactName = "invalid-distribution-setup-artifact-name",
         /// A host of an external service is invalid.
         InvalidExternalServiceHost = "invalid-external-service-host",
@@ -50,33 +50,34 @@ string_enum! {
         InvalidExternalServiceSecretEnv = "invalid-external-service-secret-env",
         /// The table name of a fixture reset is invalid.
         InvalidFixtureResetTable = "invalid-fixture-reset-table",
-        /// The main file of a plugin is invalid.
+        /// The main file of a plugin is not a valid file name.
         InvalidPluginFile = "invalid-plugin-file",
-        /// A PHP setting has an invalid name.
+        /// A PHP setting is one that plugins may not change, or its value is invalid.
         InvalidPluginRuntimeIni = "invalid-plugin-runtime-ini",
         /// A memory limit is invalid.
         InvalidPluginRuntimeMemoryLimit = "invalid-plugin-runtime-memory-limit",
         /// A constant of `wp-config.php` has an invalid name or one reserved for the runtime.
         InvalidPluginRuntimeDefine = "invalid-plugin-runtime-define",
-        /// A health probe has no usable name.
+        /// The name of a health probe is invalid or not unique.
         InvalidPluginRuntimeHealthProbeName = "invalid-plugin-runtime-health-probe-name",
-        /// The name of an environment variable is invalid or reserved for the runtime.
+        /// The name of an environment variable for the guest is invalid or reserved for the
+        /// runtime.
         InvalidRuntimeEnv = "invalid-runtime-env",
-        /// The value of an environment variable is invalid.
+        /// An environment variable for the guest has an invalid value.
         InvalidRuntimeEnvValue = "invalid-runtime-env-value",
-        /// A guest path is not normalised or reserved for the runtime.
+        /// A guest path is not normalised, or is reserved for the runtime.
         InvalidSandboxPath = "invalid-sandbox-path",
         /// The name of a secret is invalid or given twice.
         InvalidSecretEnv = "invalid-secret-env",
-        /// A service fake has no usable name.
+        /// The name of a service fake is invalid or not unique.
         InvalidServiceFakeName = "invalid-service-fake-name",
         /// A domain of a site seed is invalid.
         InvalidSiteSeedBootstrapDomain = "invalid-site-seed-bootstrap-domain",
-        /// A site of a network has no distinct path.
+        /// A site of a network has an invalid path, or the same path as another site.
         InvalidSiteSeedBootstrapPath = "invalid-site-seed-bootstrap-path",
-        /// A limit of a site seed is out of range.
+        /// A limit of a site seed (content to copy into the guest's site) is out of range.
         InvalidSiteSeedBound = "invalid-site-seed-bound",
-        /// A site seed has no usable name.
+        /// The name of a site seed is invalid or not unique.
         InvalidSiteSeedName = "invalid-site-seed-name",
         /// A scope of a site seed uses a filter that its kind does not support.
         InvalidSiteSeedScope = "invalid-site-seed-scope",
@@ -84,38 +85,38 @@ string_enum! {
         InvalidSiteSeedSource = "invalid-site-seed-source",
         /// A slug is not a valid directory name.
         InvalidSlug = "invalid-slug",
-        /// The number of mails to list is out of range.
+        /// The maximum number of mails to list is out of range.
         InvalidSmtpLimit = "invalid-smtp-limit",
-        /// A source cannot be used.
+        /// A source (host path) cannot be used, e.g. because the host does not allow it.
         InvalidSource = "invalid-source",
         /// The subdirectory of a source lies outside of the source.
         InvalidSourceSubdir = "invalid-source-subdir",
-        /// A sha256 is malformed.
+        /// A SHA-256 is not 64 hex digits.
         InvalidSourceSha256 = "invalid-source-sha256",
-        /// A startup probe has no usable name.
+        /// The name of a startup probe is invalid or not unique.
         InvalidStartupProbeName = "invalid-startup-probe-name",
         /// The steps of a browser command are invalid.
         InvalidStepsJson = "invalid-steps-json",
         /// The scenario of a browser command is invalid.
         InvalidScenarioJson = "invalid-scenario-json",
-        /// A step has arguments that its command does not accept.
+        /// A step has arguments that its command does not accept, or lacks required ones.
         InvalidStep = "invalid-step",
-        /// A continuation is invalid.
+        /// The continuation of a step (its conditional repetition) is not valid.
         InvalidContinuation = "invalid-continuation",
         /// A timeout is not a number of milliseconds.
         InvalidTimeoutMs = "invalid-timeout-ms",
-        /// Two sections that must refer to each other do not.
+        /// An entry refers to an entry of another section that does not exist.
         InvalidReference = "invalid-reference",
 
-        /// The name of an ability is missing.
+        /// A step that runs an ability does not name it.
         MissingAbilityName = "missing-ability-name",
-        /// PHP code is missing.
+        /// A step that runs PHP has no code.
         MissingCode = "missing-code",
-        /// A command is missing.
+        /// A step or probe has no command.
         MissingCommand = "missing-command",
         /// The WordPress section of the distribution is missing.
         MissingDistributionWordpress = "missing-distribution-wordpress",
-        /// A path is missing or does not exist.
+        /// A required path is missing, empty or does not exist.
         MissingPath = "missing-path",
         /// The code of a health probe is missing.
         MissingPluginRuntimeHealthProbeCode = "missing-plugin-runtime-health-probe-code",
@@ -123,13 +124,13 @@ string_enum! {
         MissingPluginRuntimeHealthProbeCommand = "missing-plugin-runtime-health-probe-command",
         /// A plugin's slug is missing.
         MissingPluginSlug = "missing-plugin-slug",
-        /// A mail command has no service.
+        /// A step with a mail command does not name the mail service.
         MissingSmtpService = "missing-smtp-service",
-        /// A source is missing.
+        /// An input has no source, or its source does not exist.
         MissingSource = "missing-source",
         /// An archive has no sha256, which this host requires.
         MissingSourceSha256 = "missing-source-sha256",
-        /// The scopes of a site seed are missing.
+        /// A site seed does not say which content to copy.
         MissingSiteSeedScopes = "missing-site-seed-scopes",
         /// The code of a startup probe is missing.
         MissingStartupProbeCode = "missing-startup-probe-code",
@@ -137,24 +138,25 @@ string_enum! {
         MissingStartupProbeCommand = "missing-startup-probe-command",
         /// The URL of a startup probe is missing.
         MissingStartupProbeUrl = "missing-startup-probe-url",
-        /// A URL is missing.
+        /// A step or probe that requests a URL has none.
         MissingUrl = "missing-url",
 
-        /// A source would require a download.
+        /// A source is remote and would have to be downloaded, which runs never do.
         NetworkDownloadsDisabled = "network-downloads-disabled",
-        /// The path is not a directory.
+        /// A path must be a directory, but is none.
         NotDirectory = "not-directory",
-        /// The path is not a file.
+        /// A path must be a file, but is none.
         NotFile = "not-file",
-        /// A declared network has no hosts, or hosts are listed without a declared network.
+        /// The distribution declares a network without hosts, or lists hosts without declaring a
+        /// network.
         UndeclaredDistributionNetwork = "undeclared-distribution-network",
-        /// A scope of options lists no option names.
+        /// A site seed selects options without naming them.
         UnboundedSiteSeedOptions = "unbounded-site-seed-options",
-        /// A scope of a site seed has no limit.
+        /// A site seed selects content without a maximum number of records.
         UnboundedSiteSeedScope = "unbounded-site-seed-scope",
-        /// The scope would copy media files.
+        /// A site seed would copy media files, which may be private.
         UnsafeSiteSeedMediaFiles = "unsafe-site-seed-media-files",
-        /// The scope would copy users without anonymisation.
+        /// A site seed would copy users without anonymising them.
         UnsafeSiteSeedUsers = "unsafe-site-seed-users",
         /// A recipient label has invalid characters.
         UnsafeSmtpRecipientLabel = "unsafe-smtp-recipient-label",
@@ -171,17 +173,17 @@ string_enum! {
         UnsupportedBlueprint = "unsupported-blueprint",
         /// Browser actors are not supported.
         UnsupportedBrowserActor = "unsupported-browser-actor",
-        /// The backend does not support the command.
+        /// The backend does not support the command of a step or probe.
         UnsupportedCommand = "unsupported-command",
         /// Component manifests are not supported.
         UnsupportedComponentManifest = "unsupported-component-manifest",
         /// Running Composer during preparation is not supported.
         UnsupportedComposerInstall = "unsupported-composer-install",
-        /// Overlays of Composer packages are not supported.
+        /// Overlays (replacements) of Composer packages are not supported.
         UnsupportedDependencyOverlay = "unsupported-dependency-overlay",
         /// Keeping the ids of seeded rows is not supported.
         UnsupportedDeterministicSiteSeedIds = "unsupported-deterministic-site-seed-ids",
-        /// Diagnostics of a step beyond its output are not supported.
+        /// Recording database queries of a step is not supported.
         UnsupportedDiagnostics = "unsupported-diagnostics",
         /// Loading a database dump is not supported.
         UnsupportedFixtureDatabase = "unsupported-fixture-database",
@@ -189,13 +191,13 @@ string_enum! {
         UnsupportedFixtureUser = "unsupported-fixture-user",
         /// Fuzz runs are not supported.
         UnsupportedFuzzRun = "unsupported-fuzz-run",
-        /// A Node heap size is not supported.
+        /// Setting the heap size of Node on the host is not supported.
         UnsupportedHostNodeHeap = "unsupported-host-node-heap",
-        /// Inheriting connectors and settings is not supported.
+        /// Inheriting connectors and settings from the host's site is not supported.
         UnsupportedInheritance = "unsupported-inheritance",
-        /// The mount cannot be created as written.
+        /// The type, access, phase or git options of a mount are not supported.
         UnsupportedMount = "unsupported-mount",
-        /// The guest has no such path.
+        /// The distribution requires its WordPress at a path that the guest does not have.
         UnsupportedPath = "unsupported-path",
         /// The host's PHP does not have the extension.
         UnsupportedPhpExtension = "unsupported-php-extension",
@@ -215,19 +217,19 @@ string_enum! {
         UnsupportedRuntimeOverlay = "unsupported-runtime-overlay",
         /// Opening a preview from a recipe is not supported.
         UnsupportedRuntimePreview = "unsupported-runtime-preview",
-        /// Services beside the guest are not supported.
+        /// Services that run beside the guest, such as databases, are not supported.
         UnsupportedRuntimeServiceProvider = "unsupported-runtime-service-provider",
-        /// Mounts below the runtime are not supported.
+        /// Layers that are mounted below the guest's WordPress are not supported.
         UnsupportedRuntimeStack = "unsupported-runtime-stack",
         /// More than one worker is not supported.
         UnsupportedRuntimeWorkers = "unsupported-runtime-workers",
-        /// The load time of a service fake is not supported.
+        /// Service fakes can only be loaded as must-use plugins.
         UnsupportedServiceFake = "unsupported-service-fake",
-        /// The type of a setup artifact is not supported.
+        /// The type of a setup artifact (e.g. a database dump) is not supported.
         UnsupportedSetupArtifact = "unsupported-setup-artifact",
-        /// Creating a multisite network from a seed is not supported.
+        /// The requested multisite network cannot be created.
         UnsupportedSiteSeedMultisiteBootstrap = "unsupported-site-seed-multisite-bootstrap",
-        /// The host does not have the source of a seed.
+        /// The host does not have the parent site from which a site seed would be copied.
         UnsupportedSiteSeedSource = "unsupported-site-seed-source",
         /// Source packages are not supported.
         UnsupportedSourcePackage = "unsupported-source-package",
@@ -235,7 +237,7 @@ string_enum! {
         UnsupportedStartupProbe = "unsupported-startup-probe",
         /// User sessions are not supported.
         UnsupportedUserSession = "unsupported-user-session",
-        /// The WordPress installation mode is not supported.
+        /// Installing WordPress is not supported: guests start with an installed one.
         UnsupportedWordpressInstallMode = "unsupported-wordpress-install-mode",
         /// The host does not have the WordPress version.
         UnsupportedWordpressVersion = "unsupported-wordpress-version",
@@ -254,9 +256,9 @@ string_enum! {
         RuntimePolicyExternalServiceHostDenied = "runtime-policy-external-service-host-denied",
         /// Writes to an external service require human approval during the run.
         RuntimePolicyExternalServiceApprovalRequired = "runtime-policy-external-service-approval-required",
-        /// A secret is available, but the policy permits no use of it.
+        /// The caller has a secret for which the policy permits no use.
         RuntimePolicySecretWithheld = "runtime-policy-secret-withheld",
-        /// The policy's file-system posture forbids the mount.
+        /// The policy does not permit mounts of this kind.
         RuntimePolicyMountDenied = "runtime-policy-mount-denied",
     }
 }
@@ -267,7 +269,7 @@ impl std::fmt::Display for IssueCode {
     }
 }
 
-/// One problem of a recipe.
+/// A rule that a recipe violates, with the position and a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Issue {
     /// Code of the violated rule.
@@ -279,7 +281,7 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// Creates an issue.
+    /// Creates an issue from code, path of the field and message.
     pub fn new(code: IssueCode, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 
 /// Maximum size of a recipe, in bytes.
 pub const MAX_RECIPE_BYTES: usize = 4 * 1024 * 1024;
-/// Maximum nesting depth of lists and objects.
+/// Maximum nesting depth of lists and objects in a recipe.
 pub const MAX_RECIPE_DEPTH: usize = 64;
 /// Maximum number of duplicate keys reported individually.
 const MAX_DUPLICATES: usize = 50;

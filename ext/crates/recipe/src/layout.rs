@@ -1,6 +1,7 @@
-//! Guest paths and effective commands of a recipe.
+//! Derives from a recipe what exists in the guest: paths of its inputs, and commands of its steps
+//! and probes.
 //!
-//! Validation and plan use this module, so that the plan contains exactly what was validated.
+//! Validation, the plan and the run request all use this module, so they agree.
 
 use crate::model::{ExtraPlugin, HealthKind, HealthProbe, LoadAs, ProbeKind, Recipe, SeedKind};
 use crate::model::{StartupProbe, Step, Workspace};
@@ -12,37 +13,38 @@ use wp_codebox_policy::{GUEST_MU_COMPONENTS, GUEST_STAGED_ROOT};
 pub(crate) const WORDPRESS: &str = "/wordpress";
 
 string_enum! {
-    /// Phase of a step.
+    /// Phase of the run in which a step is executed.
     #[derive(PartialOrd, Ord)]
     pub enum Phase {
-        /// Plugin setup.
+        /// Steps that set plugins up, before the workflow.
         Setup = "setup",
-        /// Before the main steps.
+        /// Steps of `workflow.before`.
         Before = "before",
-        /// Main steps.
+        /// Steps of `workflow.steps`.
         Steps = "steps",
-        /// After the main steps, also when they failed.
+        /// Steps of `workflow.after`, which are executed even if an earlier step failed.
         After = "after",
-        /// Final probes.
+        /// Probes, which are executed last.
         Probe = "probe",
     }
 }
 
-/// A step with its position.
+/// A step, and its position in the recipe.
 #[derive(Debug, Clone)]
 pub struct PlacedStep<'a> {
     /// Phase of the workflow that contains the step.
     pub phase: Phase,
-    /// Index within the phase.
+    /// Position of the step in its phase, from 0.
     pub index: usize,
-    /// Path of the step's field in the recipe.
+    /// JSON path of the step in the recipe, e.g. `$.workflow.steps[0]`.
     pub path: String,
-    /// The step.
+    /// The step as written in the recipe.
     pub step: &'a Step,
 }
 
 impl PlacedStep<'_> {
-    /// Returns the call in the guest: a `code-file` of the host is replaced by its staged copy.
+    /// Returns the command as the guest executes it: a `code-file` on the host is replaced by the
+    /// path of its copy in the guest.
     #[must_use]
     pub fn call(&self) -> CommandCall {
         let mut args = self.step.args.clone();
@@ -58,8 +60,9 @@ impl PlacedStep<'_> {
         }
     }
 
-    /// Returns the argument index and host path of a `code-file` that must be staged. A path below
-    /// `/workspace`, `/wordpress` or the staged files is a guest path and needs no staging.
+    /// Returns the argument index and host path of a `code-file` that must be copied into the
+    /// guest. A path below `/workspace`, `/wordpress` or the directory of copied files is already a
+    /// guest path.
     #[must_use]
     pub fn code_file(&self) -> Option<(usize, &str)> {
         let takes_one = wp_codebox_policy::descriptor(&self.step.command)
@@ -77,7 +80,7 @@ impl PlacedStep<'_> {
     }
 }
 
-/// Returns the guest path of a step's code file.
+/// Returns the guest path of the copy of a step's `code-file`.
 #[must_use]
 pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
     // The name appears only in PHP's error messages.
@@ -95,7 +98,7 @@ pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
     )
 }
 
-/// Returns the workflow steps in execution order.
+/// Returns the steps of the recipe's workflow in execution order.
 pub(crate) fn workflow(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     let workflow = &recipe.workflow;
     [
@@ -111,7 +114,7 @@ pub(crate) fn workflow(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     .collect()
 }
 
-/// Returns the plugin setup steps.
+/// Returns the steps that set plugins up.
 pub(crate) fn setup(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     recipe
         .inputs
@@ -124,7 +127,7 @@ pub(crate) fn setup(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
         .collect()
 }
 
-/// Returns the probe steps.
+/// Returns the probes that are executed last, as steps.
 pub(crate) fn probes(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     recipe
         .probes
@@ -152,7 +155,7 @@ fn placed(phase: Phase, path: String, steps: &[Step]) -> Vec<PlacedStep<'_>> {
         .collect()
 }
 
-/// Returns the command that implements a health probe.
+/// Returns the command that checks what a health probe of a plugin asks for.
 pub(crate) fn health_call(probe: &HealthProbe) -> CommandCall {
     let (command, arg) = match probe.kind {
         HealthKind::PluginActive => (
@@ -182,7 +185,7 @@ fn plugin_name(file: &str) -> &str {
     }
 }
 
-/// Returns the command that implements a startup probe.
+/// Returns the command that checks what a startup probe of the distribution asks for.
 pub(crate) fn startup_call(probe: &StartupProbe) -> CommandCall {
     let (command, mut args) = match probe.kind {
         ProbeKind::Http => (
@@ -239,7 +242,7 @@ pub(crate) fn workspace_target(workspace: &Workspace) -> Option<String> {
     }
 }
 
-/// Kind of a plugin's source.
+/// What the source of a plugin refers to on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PluginSource {
     Directory,
@@ -261,18 +264,18 @@ impl PluginSource {
     }
 }
 
-/// A plugin of the recipe with its guest paths.
+/// A plugin of a recipe, and where it is in the guest.
 #[derive(Debug, Clone)]
 pub(crate) struct PlacedPlugin<'a> {
     pub source: &'a str,
     pub from: PluginSource,
-    /// Slug of the plugin in the recipe; empty when it cannot be determined.
+    /// Slug from the recipe, otherwise the name of the directory or archive.
     pub slug: String,
-    /// Name of the plugin's directory.
+    /// Name of the plugin's directory in the guest.
     pub directory: String,
     pub target: String,
     pub load_as: LoadAs,
-    /// Main file relative to the plugins directory, including the plugin's own directory.
+    /// Main file relative to the plugins directory, e.g. `my-plugin/my-plugin.php`.
     pub file: String,
 }
 

@@ -1,4 +1,4 @@
-//! Typed model of a recipe, as accepted by the grammar.
+//! Rust types of a recipe, for documents that match the grammar.
 //!
 //! Sections that the native backend refuses as a whole stay untyped JSON; the grammar has checked
 //! them already and `validate` refuses them by path.
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::GitChoice;
 
-/// Free-form data of the recipe's author.
+/// Data that the recipe's author attaches and that has no effect.
 pub type Metadata = Map<String, Value>;
 type Scalars = BTreeMap<String, Value>;
 
@@ -70,35 +70,35 @@ macro_rules! words {
 }
 
 words! {
-    /// Kind of a source.
+    /// Whether the source of a mount is a directory or a file.
     SourceKind { Directory = "directory", File = "file" }
-    /// Access of the guest.
+    /// Access of the guest to a mount or workspace.
     Access { Readonly = "readonly", Readwrite = "readwrite" }
-    /// Phase in which a mount is added.
+    /// Whether a mount is added before or after WordPress is installed.
     MountPhase { PreInstall = "pre-install", PostInstall = "post-install" }
-    /// Initial content of a workspace.
+    /// How the initial content of a workspace is created.
     SeedKind { Plugin = "plugin_scaffold", Theme = "theme_scaffold", Directory = "directory" }
-    /// Origin of a workspace.
+    /// Whether a workspace comes from a git repository or from a site.
     SourceMode { Repo = "repo-backed", Site = "site-backed" }
-    /// Way a plugin is loaded.
+    /// Whether a plugin is loaded as a plugin or as a must-use plugin.
     LoadAs { Plugin = "plugin", MuPlugin = "mu-plugin" }
-    /// Source of a site seed.
+    /// Where the content of a site seed comes from.
     SiteSeedKind { Fixture = "fixture", ParentSite = "parent_site" }
-    /// Kind of a startup probe.
+    /// How a startup probe checks that the site responds.
     ProbeKind { Http = "http", Browser = "browser", WpCli = "wp-cli", Php = "php" }
-    /// Kind of a health probe.
+    /// How a health probe checks that a plugin works.
     HealthKind { PluginActive = "plugin-active", Php = "php", WpCli = "wp-cli" }
-    /// Permitted writes to an external service.
+    /// Writes to an external service that the recipe permits.
     Writes { Forbidden = "forbidden", RecordOnly = "record-only", WithApproval = "allowed-with-approval" }
-    /// Environment of an external service.
+    /// Which instance of an external service the recipe uses.
     Environment { Local = "local", Fixture = "fixture", Staging = "staging", Production = "production", External = "external" }
-    /// Network requirement of a distribution.
+    /// Whether a distribution needs no network or the declared hosts.
     SafetyNetwork { Deny = "deny", Declared = "declared" }
-    /// Strategy to keep the ids of rows.
+    /// How ids of copied rows would be kept.
     IdStrategy { Platform = "platform-identifiers", Numeric = "numeric" }
-    /// Behaviour when ids cannot be kept.
+    /// What to do if ids of copied rows cannot be kept.
     OnUnsupported { Block = "block", Warn = "warn" }
-    /// Load time of a service fake.
+    /// When a service fake is loaded.
     FakeLoad { PreBootstrap = "pre-bootstrap", MuPlugin = "mu-plugin", Manual = "manual" }
 }
 
@@ -116,13 +116,13 @@ records! {
         #[serde(default)] probes: Vec<Probe>,
         metadata: Option<Metadata>,
     }
-    /// Steps before, in and after the main phase.
+    /// Steps of a recipe in three phases: before, main and after.
     Workflow {
         #[serde(default)] before: Vec<Step>,
         steps: Vec<Step>,
         #[serde(default)] after: Vec<Step>,
     }
-    /// One command.
+    /// A step: one command with its arguments.
     Step {
         command: String,
         #[serde(default)] args: Vec<String>,
@@ -146,7 +146,7 @@ records! {
         git: Option<GitChoice>,
         metadata: Option<Metadata>,
     }
-    /// A workspace directory in the guest.
+    /// A working directory for the recipe's task in the guest.
     Workspace {
         target: Option<String>,
         mode: Option<Access>,
@@ -154,7 +154,7 @@ records! {
         git: Option<GitChoice>,
         seed: Seed,
     }
-    /// Initial content of a workspace.
+    /// How the initial content of a workspace is created.
     Seed {
         #[serde(rename = "type")] kind: SeedKind,
         slug: Option<String>,
@@ -162,7 +162,7 @@ records! {
         source: Option<String>,
         #[serde(default)] exclude_paths: Vec<String>,
     }
-    /// A plugin that the recipe provides.
+    /// A plugin that the recipe adds to WordPress.
     ExtraPlugin {
         source: Option<String>,
         source_path: Option<String>,
@@ -194,7 +194,7 @@ records! {
         #[serde(default)] ini_entries: Scalars,
         #[serde(default)] bootstrap_ini_entries: Scalars,
     }
-    /// Check that a plugin works.
+    /// Check that a plugin works after its setup.
     HealthProbe {
         name: String,
         #[serde(rename = "type")] kind: HealthKind,
@@ -202,7 +202,7 @@ records! {
         code: Option<String>,
         command: Option<String>,
     }
-    /// An external service and its limits.
+    /// A service outside the guest that the recipe uses, and what it may do there.
     ExternalService {
         id: String,
         label: Option<String>,
@@ -214,7 +214,7 @@ records! {
         redaction: Option<Value>,
         metadata: Option<Metadata>,
     }
-    /// Content for the guest's site.
+    /// Content to create in the guest's site before the steps.
     SiteSeed {
         #[serde(rename = "type")] kind: SiteSeedKind,
         name: String,
@@ -224,13 +224,13 @@ records! {
         bootstrap: Option<Bootstrap>,
         scopes: Scopes,
     }
-    /// Whether seeded rows keep their ids.
+    /// Whether copied rows must keep their ids.
     SiteSeedIds { strategy: IdStrategy, on_unsupported: OnUnsupported }
-    /// Domains of the guest's site.
+    /// Addresses of the guest's site, and whether it is a multisite network.
     Bootstrap { multisite: Option<Value>, #[serde(default)] domains: Vec<Domain> }
-    /// One domain.
+    /// One domain of the guest's site.
     Domain { domain: String, path: Option<String>, primary: Option<bool> }
-    /// Kinds of content to seed.
+    /// Kinds of content to create in the guest's site.
     Scopes {
         posts: Option<Scope>,
         terms: Option<Scope>,
@@ -240,7 +240,7 @@ records! {
         active_plugins: Option<bool>,
         active_theme: Option<bool>,
     }
-    /// Selection of rows of one kind.
+    /// Which rows of one kind of content to create.
     Scope {
         #[serde(default)] ids: Vec<u64>,
         #[serde(default)] slugs: Vec<String>,
@@ -253,11 +253,11 @@ records! {
         anonymize: Option<bool>,
         max_records: Option<u32>,
     }
-    /// A host file staged in the guest, read-only.
+    /// A host file that is copied into the guest, read-only.
     Staged { source: String, target: String }
-    /// A file that the run collects.
+    /// A file of the guest that becomes an artifact of the run.
     Declared { name: String, path: String, required: Option<bool>, parse_json: Option<bool>, metadata: Option<Metadata> }
-    /// A file that the run collects, with its type.
+    /// A file of the guest that becomes an artifact with a declared type.
     Typed {
         name: String,
         #[serde(rename = "type")] kind: String,
@@ -268,7 +268,7 @@ records! {
         payload_schema: Option<Value>,
         metadata: Option<Metadata>,
     }
-    /// A product with its own WordPress settings.
+    /// A product based on WordPress: its mounts, settings and checks.
     Distribution {
         name: String,
         #[serde(default)] source_mounts: Vec<SourceMount>,
@@ -292,13 +292,13 @@ records! {
         role: Option<String>,
         #[serde(rename = "ref")] reference: Option<String>,
     }
-    /// Location of WordPress.
+    /// Where a distribution has its WordPress.
     DistributionWordPress { root: String, bootstrap: Option<String>, config: Option<String>, bootstrap_file: Option<String> }
-    /// A PHP file that replaces an external service.
+    /// A PHP file whose code stands in for an external service.
     ServiceFake { name: String, source: String, load: Option<FakeLoad>, side_effects_artifact: Option<String>, metadata: Option<Metadata> }
-    /// A database dump to import.
+    /// A file that sets a distribution up, e.g. a database dump.
     SetupArtifact { name: String, #[serde(rename = "type")] kind: String, source: String, metadata: Option<Metadata> }
-    /// Check that the site responds.
+    /// Check that the distribution's site responds.
     StartupProbe {
         name: String,
         #[serde(rename = "type")] kind: ProbeKind,
@@ -308,13 +308,13 @@ records! {
         expect_status: Option<u16>,
         metadata: Option<Metadata>,
     }
-    /// A file that a distribution produces.
+    /// A file that the distribution writes and the run collects.
     DistributionArtifact { path: String, kind: Option<String>, metadata: Option<Metadata> }
-    /// Network and secrets that a distribution uses.
+    /// Network access and secrets that a distribution needs.
     Safety { network: Option<SafetyNetwork>, #[serde(default)] allowed_hosts: Vec<String>, #[serde(default)] secret_env: Vec<String> }
 }
 
-/// Runtime section of a recipe.
+/// Member `runtime` of a recipe: requirements on WordPress, PHP and backend.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -337,7 +337,7 @@ pub struct Runtime {
     pub overlays: Vec<Value>,
 }
 
-/// Source of WordPress.
+/// Where a recipe wants WordPress to come from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -346,7 +346,7 @@ pub struct Assets {
     pub wordpress_zip: Option<String>,
 }
 
-/// Inputs that the recipe provides.
+/// Member `inputs` of a recipe: mounts, plugins, secrets, services and other inputs of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -379,7 +379,7 @@ pub struct Inputs {
     pub inheritance: Option<Value>,
 }
 
-/// Collected artifacts and their checks.
+/// Member `artifacts` of a recipe: files to collect, and checks of the result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]

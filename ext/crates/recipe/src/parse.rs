@@ -1,4 +1,4 @@
-//! Parses bytes to a typed recipe.
+//! Parses the bytes of a recipe to the Rust types of the model.
 
 use crate::grammar::{RECIPE, check};
 use crate::issue::{Issue, IssueCode};
@@ -6,7 +6,7 @@ use crate::json;
 use crate::model::Recipe;
 use serde_json::Value;
 
-/// Schema id of a recipe.
+/// Schema id of a recipe document.
 pub const RECIPE_SCHEMA: &str = "wp-codebox/workspace-recipe/v1";
 
 /// Parses a recipe. The issues are all deviations from the grammar; `validate` checks further
@@ -86,7 +86,7 @@ mod tests {
                 refused += 1;
             }
         }
-        // The remaining objects are metadata and other free-form objects and maps.
+        // The other objects may have any members, e.g. metadata.
         assert!(refused >= 60, "{refused} of {}", places.len());
     }
 

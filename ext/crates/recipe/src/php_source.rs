@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wp_codebox_contracts::{CommandCall, WrittenFile};
 
-/// Guest directory of the guest programs.
+/// Guest directory of the PHP programs that belong to this system.
 const PROGRAMS: &str = "/opt/codebox/guest";
 /// Guest path of the recipe's constants, included by the guest's `wp-config.php`.
 pub(crate) const SETTINGS: &str = "/run/codebox/staged/recipe/settings.php";
@@ -44,7 +44,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Returns a call that passes JSON input to a guest program.
+/// Returns the command that runs the PHP program `name` in the guest with `question` as its input.
 pub(crate) fn program(name: &str, question: &Value) -> CommandCall {
     let code = format!(
         "code=$codebox_question = {}; require rtrim( dirname( ABSPATH ), '/' ) . '{PROGRAMS}/{name}';",

@@ -9,17 +9,17 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::{PolicyError, required_commands};
 
-/// Source of the policy.
+/// Where the runtime policy for a recipe comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum PolicyChoice<'a> {
-    /// Derived from the recipe.
+    /// The policy is derived from the recipe and permits only what it needs.
     Derived,
     /// The policy that the caller passed, unchanged. It must list every command of the recipe.
     Given(&'a Value),
 }
 
-/// Returns all commands of the recipe in order of first use: those of its steps and those that the
-/// registry runs on their behalf.
+/// Returns all commands that the recipe needs, in order of their first use: those of its steps, and
+/// others that these steps run.
 pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut add = |command: &str| {
@@ -128,7 +128,7 @@ pub(crate) fn secret_hosts(recipe: &Recipe, name: &str) -> Vec<String> {
     hosts
 }
 
-/// Returns whether the network rules contain the host by name.
+/// Returns which access to `host` the policy's network rules grant.
 pub(crate) fn opens(policy: &RuntimePolicy, host: &str) -> Opened {
     match &policy.network {
         NetworkPolicy::Posture(_) => Opened::Nothing,
@@ -156,7 +156,7 @@ pub(crate) fn opens(policy: &RuntimePolicy, host: &str) -> Opened {
     }
 }
 
-/// Access that the policy grants to a host.
+/// Access to a host that the policy's network rules grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opened {
     Nothing,

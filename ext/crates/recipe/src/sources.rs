@@ -3,10 +3,10 @@
 //! Paths are given as written in the recipe. Relative paths are resolved from the recipe's
 //! directory, never from a process's working directory.
 
-/// Kind of a host path.
+/// What exists at a path of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
-    /// No such path.
+    /// Nothing exists at the path.
     Missing,
     /// Regular file.
     File,
@@ -14,34 +14,34 @@ pub enum PathKind {
     Directory,
     /// Device, socket, FIFO, or dangling symbolic link.
     Other,
-    /// Path that may not be exposed to a guest.
+    /// The host's settings do not allow guests to see this path.
     Denied,
 }
 
-/// Availability of a secret.
+/// Whether the caller has the value of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretStatus {
-    /// The caller has the secret; `source` names its origin in one word, such as `environment`.
+    /// The caller has the secret's value.
     Available {
-        /// Origin of the value, in one word.
+        /// Where the value comes from, in one word such as `environment`.
         source: &'static str,
     },
-    /// The secret is not available.
+    /// The caller does not have the secret.
     Missing,
 }
 
-/// Directory entry of a zip archive.
+/// A file or directory listed in a zip archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZipEntry {
-    /// Name in the archive.
+    /// Path of the entry in the archive.
     pub name: String,
-    /// Uncompressed size in bytes.
+    /// Size of the entry after unpacking, in bytes, as stated in the archive.
     pub size: u64,
-    /// Kind of the entry.
+    /// Whether the entry is a plain file or directory.
     pub special: ZipKind,
 }
 
-/// Kind of a zip entry.
+/// Whether an entry of a zip archive may be unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZipKind {
     /// File or directory.
@@ -50,11 +50,11 @@ pub enum ZipKind {
     Special,
 }
 
-/// Reason why the directory of an archive cannot be read.
+/// Why the list of entries in a zip archive cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ZipUnreadable {
-    /// Description without a host path.
+    /// Why the list cannot be read, in one sentence without a host path.
     pub reason: String,
 }
 
@@ -67,25 +67,25 @@ pub struct HostFacts {
     pub php_version: String,
     /// Extensions of the PHP in guests, in lower case.
     pub php_extensions: Vec<String>,
-    /// Whether the run has a parent site, from which content can be copied.
+    /// Whether the run belongs to a site whose content a guest may copy.
     pub parent_site: ParentSite,
 }
 
-/// Whether a run has a parent site.
+/// Whether the run belongs to a site whose content a guest may copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParentSite {
-    /// There is a parent site.
+    /// The run belongs to a site from which content can be copied.
     Present,
-    /// There is no parent site.
+    /// The run belongs to no site from which content can be copied.
     Absent,
 }
 
 /// Provides facts about host files, secrets and the host. An implementation must return the same
 /// facts during the processing of one recipe.
 pub trait Sources {
-    /// Returns the kind of a path.
+    /// Returns what exists at a path.
     fn kind(&self, path: &str) -> PathKind;
-    /// Returns the directory of a zip archive; a truncated directory must be an error.
+    /// Returns the entries listed in a zip archive. An incomplete list must be an error.
     fn zip(&self, path: &str) -> Result<Vec<ZipEntry>, ZipUnreadable>;
     /// Returns the SHA-256 of a file in lower-case hex; `None` when it cannot be read.
     fn sha256(&self, path: &str) -> Option<String>;
@@ -96,44 +96,44 @@ pub trait Sources {
     fn plugin_file(&self, path: &str) -> Option<String>;
     /// Returns whether a secret is available, never its value.
     fn secret(&self, name: &str) -> SecretStatus;
-    /// Returns facts about the host.
+    /// Returns what the host provides to guests.
     fn facts(&self) -> &HostFacts;
 }
 
 /// Maximum uncompressed size of an archive, in bytes.
 pub const MAX_UNPACKED_BYTES: u64 = 100 * 1024 * 1024;
-/// Maximum number of entries in an archive.
+/// Maximum number of entries in an archive to be unpacked.
 pub const MAX_UNPACKED_FILES: usize = 5000;
 
 /// Reason why an archive must not be unpacked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// An entry would be unpacked outside of the archive's directory.
+    /// The name of an entry would lead out of the directory to which the archive is unpacked.
     #[error("the archive has an entry outside of its own directory: {name:?}")]
     Outside {
-        /// Shortened name of the entry.
+        /// Shortened name of the entry that leads out of the directory.
         name: String,
     },
     /// An entry is a symbolic link, device or other special file.
     #[error("the archive has an entry that is not a plain file or directory: {name:?}")]
     Special {
-        /// Shortened name of the entry.
+        /// Shortened name of the entry that is no plain file or directory.
         name: String,
     },
-    /// Two entries have the same name.
+    /// Two entries of the archive have the same name.
     #[error("the archive has the entry {name:?} twice")]
     Twice {
-        /// Shortened name of the entry.
+        /// Shortened name that two entries have.
         name: String,
     },
-    /// The archive has too many entries.
+    /// The archive has more than [`MAX_UNPACKED_FILES`] entries.
     #[error("the archive has {count} entries, at most {MAX_UNPACKED_FILES} are accepted")]
     Entries {
-        /// Number of entries.
+        /// Number of entries in the archive.
         count: usize,
     },
-    /// The archive is too large.
+    /// The archive's files have more than [`MAX_UNPACKED_BYTES`] bytes.
     #[error("the archive unpacks to more than {MAX_UNPACKED_BYTES} bytes")]
     Bytes,
 }

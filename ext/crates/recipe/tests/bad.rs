@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use wp_codebox_recipe::PolicyChoice;
 
-/// Merged document, expected code, expected path.
+/// What is merged into the valid recipe, the expected issue code, and the expected path.
 type Row = (Value, &'static str, &'static str);
 
 fn step(step: &Value) -> Value {
@@ -1408,7 +1408,7 @@ fn number_of_issues_is_bounded_for_hostile_recipes() {
 
 #[test]
 fn recipe_issues_never_repeat_secret_values() {
-    // Any text in a wrong position could be a secret value.
+    // A text in a wrong place may be a secret value, so no message may repeat it.
     let host = FakeHost::default();
     let document = with(&inputs(
         &json!({"secretEnv": ["sk-live-abcdefghijklmnop"], "externalServices": [{"id": "a", "environment": "fixture", "writes": "forbidden", "secretEnv": ["sk-live-abcdefghijklmnop"]}]}),

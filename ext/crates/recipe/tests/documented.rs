@@ -56,8 +56,8 @@ fn every_live_request_is_documented_and_parsed() {
     assert_eq!(shown.len(), 17, "{shown:?}");
 }
 
-/// A new kind of request does not compile until it has a name here; the test then requires it on
-/// the page.
+/// Names each kind of request. A new kind does not compile without a name here; then the test
+/// requires that the page describes it.
 fn name(request: &LiveRequest) -> &'static str {
     match request {
         LiveRequest::Exec(_) => "exec",

@@ -1,9 +1,9 @@
 //! Checks that every field of the grammar is implemented, descriptive or refused: none is parsed
 //! and ignored.
 //!
-//! The largest valid recipe contains every implemented field. Removing any one of them must change
-//! the lowered run request. All other fields of the grammar are refused by path (see `bad.rs`) or
-//! only descriptive.
+//! The largest valid recipe contains every implemented field. If any one of them is removed, the
+//! run request made from the recipe must change. All other fields are refused by path (see
+//! `bad.rs`) or only descriptive.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use wp_codebox_recipe::{Context, Lowered, PolicyChoice, lower, parse, recipe_schema, validate};
 
-/// Fields that are refused, always or when they request something, with their code.
+/// Fields whose use makes a recipe invalid, some only with certain values.
 const REFUSED: &[&str] = &[
     "adversarialCampaigns",
     "artifacts.workspacePolicy.gitBacked",
@@ -82,7 +82,7 @@ const DESCRIPTIVE: &[&str] = &[
     "runtime.wordpressInstallMode",
     "runtime.workers",
     "runtime.wp",
-    // In lists of steps, where only the commands take effect.
+    // A mount's type is only validated, and only HTTP probes have an expected status.
     "distribution.sourceMounts.type",
     "distribution.startupProbes.expectStatus",
 ];
@@ -276,7 +276,7 @@ fn removing_an_implemented_field_changes_the_run_request() {
     }
     // A field that takes effect in one row may be a default, or overridden, in another.
     forgotten.retain(|place| !done.contains(&plain(place)));
-    // Either of two fields with the same effect on failures, or an explicit default.
+    // The other of two fields has the same effect on failures, or the value is the default.
     forgotten.retain(|place| {
         !(place.ends_with("/allowFailure")
             || place.ends_with("/typed/0/parseJson")

@@ -18,7 +18,7 @@ fn fixtures() -> PathBuf {
         .join("../../../tests/fixtures/recipes")
 }
 
-/// Sources that read files from the repository.
+/// Host facts for the tests, with files from the repository.
 struct RepositorySources {
     directory: PathBuf,
     facts: HostFacts,
@@ -246,7 +246,7 @@ fn no_plan_is_produced_for_an_invalid_recipe() {
     let answer = validation("r.json", Err(&issues), context);
     assert_eq!(answer.get("summary"), None);
     assert_eq!(answer["error"]["name"], "RecipeValidationError");
-    // With a parent site, its content can be seeded.
+    // With a parent site on the host, this recipe is valid.
     let seeded = with(
         &json!({"inputs": {"siteSeeds": [{"type": "parent_site", "name": "p", "scopes": {"posts": {"maxRecords": 3}}}]}}),
     );

@@ -1,8 +1,9 @@
 //! The traits that every backend implements, and the guarantees for callers.
 //!
-//! A backend builds a runtime from a specification. A runtime executes commands one after the
-//! other in one guest until it is destroyed. All data about the guest's behaviour come from the
-//! guest and are untrusted. All data about isolation were observed before untrusted code ran.
+//! A backend builds a runtime (a guest that is ready for use) from a specification. A runtime
+//! executes commands one after the other until it is destroyed. Data about the guest's behaviour
+//! come from the guest and are untrusted. Data about isolation were observed before untrusted code
+//! ran.
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -12,19 +13,19 @@ use wp_codebox_contracts::{
     ErrorBody, ExecutionId, GuestDeath, GuestPath, IsolationReport, OutputStream, SandboxAudit,
 };
 
-/// Error of a backend with its stable code.
+/// Error of a backend: machine-readable code and message.
 pub type BackendError = ErrorBody;
 
-/// Optional features of a backend.
+/// Which optional features a backend has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether changed files can be captured.
+    /// Whether the backend can return the files that a guest changed.
     pub capture: bool,
-    /// Whether state can be snapshotted and restored.
+    /// Whether the backend can save a guest's state and start a guest from it.
     pub snapshot: bool,
 }
 
-/// One program to execute.
+/// One program to execute in a guest, with its input and limits.
 #[derive(Debug, Clone)]
 pub struct Execution {
     /// Execution id, which all of its events contain.
@@ -33,12 +34,12 @@ pub struct Execution {
     pub argv: Vec<String>,
     /// Environment variables added to the guest's base environment.
     pub env: BTreeMap<String, String>,
-    /// Working directory.
+    /// Working directory of the program in the guest.
     pub cwd: GuestPath,
-    /// Standard input; `None` means empty.
+    /// Standard input of the program; `None` means empty.
     pub stdin: Option<Vec<u8>>,
-    /// Maximum number of output bytes passed to the caller's sink, counted over standard output and
-    /// standard error together. Further output is read and dropped.
+    /// Maximum number of output bytes that the caller receives, standard output and standard error
+    /// together. Further output is read and dropped, so the program does not block.
     pub output_bytes: u64,
     /// Time at which the program and its child processes are killed; the guest stays alive.
     pub stop_at: Instant,
@@ -46,22 +47,22 @@ pub struct Execution {
     pub deadline: Instant,
 }
 
-/// End of an execution.
+/// How an execution ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecutionEnd {
     /// The program exited.
     Exited {
-        /// Exit code.
+        /// Exit code of the program.
         code: i32,
     },
     /// A signal killed the program.
     Signalled {
-        /// Signal number.
+        /// Number of the signal that killed the program.
         signal: i32,
     },
     /// The program could not be started.
     NotStarted {
-        /// Error, e.g. `wp_codebox_agent_program_missing`.
+        /// Why the program could not be started, e.g. `wp_codebox_agent_program_missing`.
         error: ErrorBody,
     },
     /// The deadline passed and the guest was killed.
@@ -70,10 +71,10 @@ pub enum ExecutionEnd {
     Cancelled,
     /// The guest reached a resource limit and was killed.
     LimitReached {
-        /// Error that names the limit.
+        /// Error that names the reached limit.
         error: ErrorBody,
     },
-    /// The guest ended without a request from the supervisor.
+    /// The guest ended although the supervisor (the host process that controls it) did not kill it.
     GuestDied {
         /// Process of the guest that ended, and its exit status.
         death: GuestDeath,
@@ -89,9 +90,8 @@ impl ExecutionEnd {
         }
     }
 
-    /// Returns a sentence for an execution that a limit or the death of the guest ended: the limit,
-    /// or the guest process that ended and its exit status. Returns an empty text for every other
-    /// end.
+    /// Returns a sentence about why the guest ended: the reached limit, or the guest process that
+    /// ended and its exit status. Returns an empty text if neither applies.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -106,7 +106,7 @@ impl ExecutionEnd {
     }
 }
 
-/// Result of an execution.
+/// How an execution ended, and what was observed about it.
 #[derive(Debug, Clone)]
 pub struct ExecutionResult {
     /// How the program ended.
@@ -117,7 +117,7 @@ pub struct ExecutionResult {
     pub output_truncated: bool,
     /// Whether the disk limit was reached during the execution.
     pub disk_full: bool,
-    /// Duration of the execution.
+    /// Wall time from the start of the program to its end.
     pub duration: Duration,
 }
 
@@ -130,46 +130,47 @@ pub struct Launch {
     pub argv: Vec<String>,
     /// Environment variables added to the guest's base environment.
     pub env: BTreeMap<String, String>,
-    /// Working directory.
+    /// Working directory of the program in the guest.
     pub cwd: GuestPath,
-    /// Whether standard input is a terminal that becomes the controlling terminal.
+    /// Whether the standard streams are a terminal.
     pub terminal: Terminal,
 }
 
-/// Kind of a launched program's standard streams.
+/// Whether a program's standard streams are a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
-    /// Pipes, sockets or files.
+    /// No terminal: the streams are pipes, sockets or files.
     None,
     /// All three are the slave side of one pseudo-terminal, which becomes the controlling
     /// terminal.
     Controlling,
 }
 
-/// End of a launched program.
+/// Which launched program ended, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchedEnd {
-    /// Id of the program.
+    /// Id that the program was launched with.
     pub id: ExecutionId,
     /// How the program ended.
     pub end: ExecutionEnd,
 }
 
-/// Resource usage of a runtime.
+/// CPU time and memory that a guest used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time of the guest and of the processes that built it.
     pub cpu: Duration,
-    /// Largest observed resident memory in bytes.
+    /// Largest resident memory of the guest that was observed, in bytes.
     pub peak_memory_bytes: u64,
 }
 
-/// Contents that the captured mounts have after the run, by mount index.
+/// Directories with the mounts' files after the run, by position of the mount. Only mounts whose
+/// changes are captured have one.
 #[derive(Debug)]
 pub enum CapturedMounts {
-    /// Upper directories of overlays, with the differences from the mount's source.
+    /// Upper directories of overlays: they contain what differs from the mount's host directory.
     Layers(BTreeMap<u32, OwnedFd>),
-    /// Complete trees that were copied from the mount's source.
+    /// Complete copies of the mounts' host directories, with the guest's changes in them.
     Trees(BTreeMap<u32, OwnedFd>),
 }
 
@@ -179,38 +180,39 @@ impl Default for CapturedMounts {
     }
 }
 
-/// Result of destroying a runtime.
+/// What remains of a runtime after it was destroyed.
 #[derive(Debug, Default)]
 pub struct Destroyed {
-    /// Contents of the captured mounts.
+    /// Directories with the files of the captured mounts.
     pub left: CapturedMounts,
-    /// Resource usage of the runtime.
+    /// CPU time and memory that the guest used.
     pub usage: Usage,
 }
 
-/// Sockets that listen inside a guest. The process that accepts their connections controls all
-/// outgoing traffic.
+/// Sockets that listen inside a guest for its outgoing connections. The process that accepts them
+/// controls all outgoing traffic.
 #[derive(Debug)]
 pub struct EgressListeners {
-    /// Unix domain socket.
+    /// Unix domain socket that listens in the guest.
     pub unix: OwnedFd,
-    /// TCP socket on the guest's 127.0.0.1.
+    /// TCP socket that listens on the guest's 127.0.0.1.
     pub tcp: OwnedFd,
 }
 
-/// Factory for runtimes of one kind.
+/// Builds guests with one technology, e.g. native Linux namespaces.
 pub trait Backend {
-    /// Specification from which this backend builds a runtime.
+    /// Description from which the backend builds a guest.
     type Spec;
     /// Returns the name of the backend, e.g. `native`.
     fn kind(&self) -> &'static str;
     /// Returns the optional features of the backend.
     fn capabilities(&self) -> Capabilities;
-    /// Builds, isolates and probes a guest. On an error, every partial resource is removed.
+    /// Builds a guest, isolates it, and tests the isolation from inside. On an error, everything
+    /// that was created for it is removed.
     fn create(&self, spec: &Self::Spec) -> Result<Box<dyn Runtime>, BackendError>;
 }
 
-/// Callback that receives a connection or an error.
+/// Callback for a connection into the guest, or for the error why there is none.
 pub type Connected = Box<dyn FnOnce(Result<OwnedFd, BackendError>) + Send>;
 
 /// Opens connections into a guest from any thread, even while the owner of the guest waits for a
@@ -224,16 +226,16 @@ pub trait Connector: Send + Sync {
 
 /// A guest that is ready to execute programs.
 pub trait Runtime {
-    /// Returns what the probes observed in this guest before untrusted code ran.
+    /// Returns the isolation that probes inside this guest observed before untrusted code ran.
     fn isolation(&self) -> &IsolationReport;
-    /// Returns the sockets on which the egress bridge accepts the guest's outgoing connections, if
-    /// the guest has such sockets. Only the first call returns them.
+    /// Returns the sockets on which the host accepts the guest's outgoing connections, or `None` if
+    /// the guest has no such sockets or they were returned before.
     fn take_egress(&mut self) -> Option<EgressListeners>;
-    /// Returns the socket that receives the guest's mail if the guest has one. Only the first
-    /// call returns it.
+    /// Returns the socket that receives mail sent by the guest, or `None` if the guest has no such
+    /// socket or it was returned before.
     fn take_mail(&mut self) -> Option<OwnedFd>;
-    /// Returns the restrictions that the host's process wrapper placed on the process that built
-    /// the guest.
+    /// Returns the command line that started the process which built the guest, including the
+    /// sandboxing program around it if the host is configured with one.
     fn outer_sandbox(&self) -> &SandboxAudit;
     /// Executes one program and passes its output to the sink as it arrives. If a limit or the
     /// deadline is reached, or the run is cancelled, the whole guest is killed. While the program
@@ -252,9 +254,9 @@ pub trait Runtime {
     /// Kills a launched program and its child processes. [`Runtime::ended`] returns its end as
     /// usual.
     fn stop(&mut self, id: &ExecutionId) -> Result<(), BackendError>;
-    /// Returns the end of a launched program. Blocks until `until`, or until `wake` is readable.
-    /// When the guest dies, the ends of all launched programs are returned; without launched
-    /// programs, the call returns `None` as soon as the guest dies.
+    /// Waits for a launched program to end and returns how it did. Returns `None` at the time
+    /// `until` or when `wake` is readable. If the guest dies, every launched program has ended; if
+    /// there is none left, the call returns `None` at once.
     fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd>;
     /// Returns how the guest died, or `None` if it is alive.
     fn death(&mut self) -> Option<ExecutionEnd>;
@@ -267,13 +269,13 @@ pub trait Runtime {
     /// Processes pending messages of the guest without blocking, for a thread that owns the guest
     /// and is waiting for something else.
     fn listen(&mut self);
-    /// Returns the current contents of the captured mounts. The guest is alive, so contents can
-    /// change during a read, and file names are chosen by the guest.
+    /// Returns the directories of the captured mounts as they are now. The guest is alive, so files
+    /// can change while they are read, and the guest chooses their names.
     fn look(&self) -> Result<CapturedMounts, BackendError>;
-    /// Kills the guest with all of its processes and returns the contents of its captured mounts.
+    /// Kills all processes of the guest and returns the directories of its captured mounts.
     fn destroy(self: Box<Self>) -> Destroyed;
 
-    /// Kills the guest like [`Runtime::destroy`] and drops the contents of its mounts.
+    /// Kills the guest like [`Runtime::destroy`], and closes the directories of its mounts.
     fn discard(self: Box<Self>) -> Usage {
         self.destroy().usage
     }

@@ -5,53 +5,53 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, GuestPath};
 
-/// Phase in which components are loaded, before the commands of the run.
+/// Phase in which the components of the run (plugins, for example) are loaded, before its commands.
 pub const COMPONENTS: &str = "components";
 
-/// One program that the run executes.
+/// A program that the run executes, and how the bundle records it.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Registry command id, or `check`.
+    /// Id of the registry command that the program carries out, or `check`.
     pub command: String,
-    /// Arguments as the artifact bundle records them.
+    /// Arguments of the registry command, as the bundle records them.
     pub args: Vec<String>,
-    /// [`COMPONENTS`], `workflow`, `agent` or `check`.
+    /// Phase of the run: [`COMPONENTS`], `workflow`, `agent` or `check`.
     pub phase: &'static str,
-    /// Program and arguments in the guest.
+    /// Path and arguments of the program in the guest.
     pub argv: Vec<String>,
-    /// Environment variables.
+    /// Environment variables added to those of every program in the guest.
     pub env: BTreeMap<String, String>,
     /// Working directory in the guest.
     pub cwd: GuestPath,
-    /// Standard input; `None` closes it.
+    /// Standard input of the program; `None` means that it is closed.
     pub stdin: Option<Vec<u8>>,
 }
 
-/// Time limits of one program.
+/// When a program, or its guest, is killed.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Time at which the whole guest is killed.
     pub deadline: Instant,
-    /// Timeout after which only this program and its child processes are killed.
+    /// Time after its start at which this program and its child processes are killed.
     pub timeout: Duration,
 }
 
-/// Result of one program.
+/// How one program ended, and its output.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// How the program ended.
+    /// How the program ended, and what was observed about it.
     pub result: ExecutionResult,
-    /// Redacted standard output.
+    /// Standard output of the program, with secrets redacted; it may be incomplete.
     pub stdout: String,
-    /// Redacted standard error.
+    /// Standard error of the program, with secrets redacted; it may be incomplete.
     pub stderr: String,
-    /// Streams whose stored text is incomplete.
+    /// Which output streams are stored incompletely, and their full sizes.
     pub cut: Cut,
 }
 
 impl Step {
-    /// Returns the exit code, 128 + signal number after a signal, or `None` if the program did
-    /// not exit.
+    /// Returns the program's exit code, or 128 + signal number if a signal killed it, or `None` if
+    /// it ended in another way.
     pub fn exit_code(&self) -> Option<i32> {
         match self.result.end {
             ExecutionEnd::Exited { code } => Some(code),
@@ -68,32 +68,32 @@ impl Step {
 /// Total size in bytes of each stream whose stored text is incomplete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Size of standard output.
+    /// Full size of standard output, if the stored text is incomplete.
     pub stdout: Option<u64>,
-    /// Size of standard error.
+    /// Full size of standard error, if the stored text is incomplete.
     pub stderr: Option<u64>,
 }
 
 impl Cut {
-    /// Returns whether any stream is incomplete.
+    /// Returns whether a stored text is incomplete.
     pub fn any(self) -> bool {
         self != Self::default()
     }
 }
 
-/// Reason why a run stopped early.
+/// Why a run ended before all of its programs were executed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// The deadline of the run passed.
     Timeout,
     /// The run was cancelled.
     Cancelled,
-    /// The run failed.
+    /// An error made it impossible to continue.
     Failed(ErrorBody),
     /// The agent stopped before it was done; its changes may still be useful.
     Partial(ErrorBody),
     /// A condition that the agent cannot change prevents it from continuing.
     Blocked(ErrorBody),
-    /// The changes of the guest cannot be captured, so there are none to review.
+    /// The guest's changes cannot be read, so there are none to review.
     Uncaptured(ErrorBody),
 }

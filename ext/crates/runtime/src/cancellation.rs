@@ -8,14 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub enum CancelReason {
     /// A caller requested the cancellation.
     Asked,
-    /// The caller of an attached run disconnected.
+    /// The caller disconnected from a run that was to end with its connection.
     CallerGone,
     /// The supervisor received a signal.
     Signal,
 }
 
 impl CancelReason {
-    /// Returns a sentence for the run record.
+    /// Returns the reason as a sentence, which goes into the run's record.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl CancelReason {
 
 type Kill = Box<dyn Fn() + Send>;
 
-/// Handle of a registered guest that a cancellation kills.
+/// Identifies a registered guest, so that it can be unregistered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct CancelHook(u64);
@@ -40,7 +40,8 @@ struct Inner {
     named: u64,
 }
 
-/// Cancellation state shared by the running thread and the thread that receives requests.
+/// Whether a run is cancelled, and how to kill its guests. Shared by the thread that executes the
+/// run and the thread that receives requests.
 #[derive(Default)]
 pub struct Cancellation {
     inner: Mutex<Inner>,
@@ -57,8 +58,8 @@ impl Cancellation {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels the run and kills the current guests. The first reason is stored; later ones are
-    /// ignored.
+    /// Cancels the run: stores the reason and kills the registered guests. If the run is cancelled
+    /// already, the first reason remains.
     pub fn cancel(&self, reason: CancelReason) {
         let mut inner = self.lock();
         inner.reason.get_or_insert(reason);
@@ -86,7 +87,7 @@ impl Cancellation {
         CancelHook(name)
     }
 
-    /// Unregisters a guest that is dead.
+    /// Unregisters a guest that has ended, so that a cancellation does not try to kill it.
     pub fn forget(&self, hook: CancelHook) {
         self.lock().kills.retain(|(name, _)| *name != hook.0);
     }

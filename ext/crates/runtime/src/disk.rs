@@ -4,9 +4,10 @@
 use rustix::fs::{FileType, Stat};
 use wp_codebox_artifacts::Dir;
 
-/// Maximum number of counted entries.
+/// Maximum number of entries that one measurement counts; further ones are ignored.
 const ENTRIES: usize = 200_000;
-/// Maximum number of directories open at the same time.
+/// Maximum depth of a directory below the measured one; deeper ones are not entered. Each level keeps
+/// one descriptor open.
 const DEPTH: usize = 64;
 
 /// Returns the disk usage in bytes of `name` in `parent` and everything below it. Unreadable
@@ -15,28 +16,42 @@ pub(crate) fn disk_bytes(parent: &Dir, name: &[u8]) -> u64 {
     let Ok(Some(stat)) = parent.stat(name) else {
         return 0;
     };
-    let mut total = bytes(&stat);
-    let mut stack: Vec<Dir> = parent.dir(name).into_iter().collect();
-    let mut seen = 0;
-    while let Some(directory) = stack.pop() {
+    let mut usage = Usage {
+        bytes: bytes(&stat),
+        entries: 0,
+    };
+    if let Ok(directory) = parent.dir(name) {
+        usage.add(&directory, DEPTH);
+    }
+    usage.bytes
+}
+
+/// Sum of a measurement.
+struct Usage {
+    bytes: u64,
+    entries: usize,
+}
+
+impl Usage {
+    /// Adds the entries of a directory, and of the directories below it up to `depth` levels.
+    fn add(&mut self, directory: &Dir, depth: usize) {
         for entry in directory.names().unwrap_or_default() {
-            seen += 1;
-            if seen > ENTRIES {
-                return total;
+            if self.entries == ENTRIES {
+                return;
             }
+            self.entries += 1;
             let Ok(Some(stat)) = directory.stat(&entry) else {
                 continue;
             };
-            total = total.saturating_add(bytes(&stat));
+            self.bytes = self.bytes.saturating_add(bytes(&stat));
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-                && stack.len() < DEPTH
+                && depth > 0
                 && let Ok(inner) = directory.dir(&entry)
             {
-                stack.push(inner);
+                self.add(&inner, depth - 1);
             }
         }
     }
-    total
 }
 
 fn bytes(stat: &Stat) -> u64 {
@@ -56,5 +71,16 @@ mod tests {
         fs::write(temp.path().join("t/u/f"), vec![1_u8; 100_000]).unwrap();
         let bytes = disk_bytes(&Dir::open(temp.path()).unwrap(), b"t");
         assert!((100_000..200_000).contains(&bytes), "{bytes}");
+    }
+    #[test]
+    fn files_in_each_of_many_directories_count_towards_the_disk_usage() {
+        let temp = tempfile::tempdir().unwrap();
+        for number in 0..3 * DEPTH {
+            let directory = temp.path().join(format!("t/{number}"));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("f"), vec![1_u8; 10_000]).unwrap();
+        }
+        let bytes = disk_bytes(&Dir::open(temp.path()).unwrap(), b"t");
+        assert!(bytes >= 3 * DEPTH as u64 * 10_000, "{bytes}");
     }
 }

@@ -1,4 +1,4 @@
-//! Reading the journal of a run from a cursor without loading the whole file.
+//! Reads the journal of a run after a given sequence number, without loading the whole file.
 //!
 //! Lines are ordered by sequence number, so a binary search finds the position of a cursor. A
 //! last line without line feed is not an event yet. A line that is not a valid event is skipped.
@@ -11,25 +11,25 @@ use wp_codebox_contracts::LifecycleEvent;
 
 /// Maximum length of an event line in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
-/// Size in bytes at which the binary search stops: a smaller part of the journal is read line by
-/// line.
+/// Size in bytes up to which a part of the journal is read line by line instead of being searched
+/// further.
 const SPAN: u64 = 64 * 1024;
 
-/// Events after a cursor.
+/// Events that follow a given sequence number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventPage {
-    /// Complete events in order.
+    /// The events, in order of their sequence numbers.
     pub events: Vec<LifecycleEvent>,
-    /// Sequence number of the last event, or the given cursor if there is no event.
+    /// Sequence number of the last event in `events`; if there is none, the requested one.
     pub cursor: u64,
-    /// Whether further events exist already.
+    /// Whether the journal has further events already.
     pub more: bool,
 }
 
-/// Limits of a page. The first event is returned even if it exceeds them.
+/// Limits of one page of events. At least one event is returned, even if it exceeds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
-    /// Maximum number of events.
+    /// Maximum number of events in the page.
     pub count: usize,
     /// Maximum total length of the events' journal lines, in bytes.
     pub bytes: u64,
@@ -40,8 +40,8 @@ struct Sequence {
     seq: u64,
 }
 
-/// Reads a page of `events.jsonl` in a run directory. The page is empty if the file does not
-/// exist yet.
+/// Reads the events after the sequence number `after` from `events.jsonl` in a run directory.
+/// Returns no events if the file does not exist yet.
 pub fn read_events(run_dir: &Path, after: u64, limits: PageLimits) -> io::Result<EventPage> {
     let mut page = EventPage {
         events: Vec::new(),
@@ -120,7 +120,7 @@ pub(crate) fn last_events(run_dir: &Path) -> io::Result<Vec<LifecycleEvent>> {
 /// A complete line of the journal.
 struct Line {
     bytes: Vec<u8>,
-    /// Offset of the next line.
+    /// Position in the file at which the next line starts.
     end: u64,
 }
 
@@ -153,10 +153,10 @@ impl Log {
         }))
     }
 
-    /// Returns the first complete line that starts at or after an offset.
+    /// Returns the first complete line that starts at position `place` of the file or later.
     fn line_from(&mut self, place: u64) -> io::Result<Option<Line>> {
-        // Starts one byte earlier: if that byte is a line feed, a line starts at the offset;
-        // otherwise the offset is inside a line.
+        // Reads from one byte earlier. If that byte is a line feed, a line starts at `place`; if
+        // not, `place` is inside a line.
         let start = place.saturating_sub(1);
         if self.at != start {
             self.file.seek(SeekFrom::Start(start))?;
@@ -197,8 +197,8 @@ impl Log {
         Ok(None)
     }
 
-    /// Returns an offset for a sequential read: from this offset on, the journal contains every
-    /// event after the cursor `after` and only few earlier events.
+    /// Returns a position from which to read line by line: no event after the sequence number
+    /// `after` lies before it, and only few earlier events follow it.
     fn first_after(&mut self, after: u64) -> io::Result<u64> {
         if after == 0 {
             return Ok(0);
@@ -215,8 +215,8 @@ impl Log {
         Ok(low)
     }
 
-    /// Returns the first event that starts in a span: its sequence number and the offset of the
-    /// next line.
+    /// Returns the sequence number of the first event that starts between two positions of the
+    /// file, and the position of the line after it.
     fn event_from(&mut self, mut place: u64, before: u64) -> io::Result<Option<(u64, u64)>> {
         while place < before {
             let Some(line) = self.line_from(place)? else {

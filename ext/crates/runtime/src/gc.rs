@@ -3,13 +3,13 @@
 //! (data to create a sandbox again) of removed sandboxes. Finished bundles and snapshots are
 //! removed only if the [`GcRules`] say so.
 //!
-//! A run directory is removed only if its run is proven dead: its marker is missing or can be
-//! locked, its lease can be locked and is held during the removal, and its record is terminal.
-//! One rename removes a run directory from the list of runs, so an interrupted collection leaves a
-//! directory with a hidden name, which the next collection removes. Collections may run
-//! concurrently with runs. Collections of the same site wait for each other: if two removed the
-//! same tree, each would report entries that vanish, and one could mistake a run directory that the
-//! other has just removed for a run without a record.
+//! A run directory is removed only if its run is certainly dead: its marker (a locked file in
+//! `active/`) is missing or can be locked, its lease can be locked and is held during the removal,
+//! and its record is final. One rename removes a run directory from the list of runs, so an
+//! interrupted collection leaves a directory with a hidden name, which the next collection removes.
+//! Collections may run at the same time as runs. Collections of the same site wait for each other:
+//! if two removed the same tree, each would report entries that vanish, and one could mistake a run
+//! directory that the other has just removed for a run without a record.
 
 mod removal;
 mod report;
@@ -35,11 +35,11 @@ use wp_codebox_contracts::{RunId, SiteId};
 
 /// Name prefix of run directories being removed.
 const REMOVING: &str = ".removing-";
-/// Age of an unfinished file without a known run after which its writer must be dead; longer than
-/// any run may last.
+/// Age above which an unfinished file whose run is unknown is removed. No run may last that long,
+/// so the process that wrote it must be dead.
 const ORPHAN_AGE: Duration = Duration::from_secs(25 * 3600);
 
-/// Returns all sites in the state directory.
+/// Returns the sites that have a directory in the state directory.
 pub fn sites(state: &StateDir) -> Result<Vec<SiteId>, RunDirError> {
     let path = state.ensure(&["sites"])?;
     let mut sites: Vec<SiteId> = std::fs::read_dir(path)
@@ -51,14 +51,14 @@ pub fn sites(state: &StateDir) -> Result<Vec<SiteId>, RunDirError> {
     Ok(sites)
 }
 
-/// A run whose final record is written.
+/// A settled run (its final record is written), which may be removed.
 struct Settling {
     run_id: RunId,
     age: Duration,
     bytes: u64,
 }
 
-/// Collects the garbage of one site.
+/// Removes what runs of one site left, as far as the rules say.
 pub fn collect(
     state: &StateDir,
     site: &SiteId,

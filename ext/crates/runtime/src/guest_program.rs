@@ -1,4 +1,4 @@
-//! Translates registry commands, agents and checks into programs of the guest.
+//! Determines which program in the guest carries out a registry command, agent or check.
 
 use crate::call::Call;
 use serde_json::{Map, Value, json};
@@ -8,12 +8,13 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor, is_true};
 
-/// Guest program that runs PHP code with WordPress.
+/// Guest path of the PHP program that loads WordPress and runs PHP code in it.
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
-/// Guest directory of the programs that execute individual registry commands.
+/// Guest directory of the PHP programs for individual registry commands.
 const PROGRAMS: &str = "/opt/codebox/guest/commands";
-/// File to which run-php writes recorded diagnostics.
+/// Guest path of the file into which the program run-php writes diagnostics such as database
+/// queries.
 pub const DIAGNOSTICS: &str = "/tmp/codebox-artifacts/wpdb-queries.json";
 /// Registry command that executes the run's agent.
 pub const AGENT_COMMAND: &str = "command-agent-run";
@@ -21,16 +22,16 @@ pub const AGENT_COMMAND: &str = "command-agent-run";
 /// A mount as programs in the guest see it.
 #[derive(Debug, Clone)]
 pub struct GuestMount {
-    /// Mount target.
+    /// Guest path of the mount, as the request declared it.
     pub target: GuestPath,
-    /// Workspace path of the mount for programs.
+    /// Guest path by which programs reach the mount in the workspace.
     pub workspace: GuestPath,
-    /// Access of the guest to the mount.
+    /// Whether the guest may write to the mount.
     pub access: MountAccess,
 }
 
-/// Returns the working directory of programs: the first writable mount, otherwise the first
-/// mount, otherwise `/tmp`.
+/// Returns the working directory of programs: the workspace path of the first writable mount,
+/// otherwise of the first mount, otherwise `/tmp`.
 pub fn working_directory(mounts: &[GuestMount]) -> Result<GuestPath, ErrorBody> {
     let first = mounts
         .iter()
@@ -114,7 +115,7 @@ pub fn command_program(
 type Variables = Vec<(String, String)>;
 
 /// Returns the environment variables that tell an agent's program which user and session requested
-/// the run. The variables are only information: nothing verifies the names, and they give the
+/// the run. The caller of the run chose these values and nothing verifies them, so they give the
 /// program no rights.
 fn requester_variables(
     call: &CommandCall,
@@ -237,7 +238,7 @@ fn run_php(
     }
 }
 
-/// Returns the program of the agent.
+/// Returns the program that executes the run's agent.
 pub fn agent_program(agent: &AgentCommand, cwd: &GuestPath) -> Call {
     let mut env = agent.env.clone();
     env.insert("WP_AGENT_RUNTIME".to_owned(), "1".to_owned());

@@ -30,54 +30,52 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Maximum number of bytes of the journal, and of the episode, that are read for a recovery
-/// bundle.
+/// Maximum number of bytes that are read of each file from which a recovery bundle is written.
 const MOST: u64 = 64 * 1024 * 1024;
-/// Summary in the recovery bundle and in the run's record.
+/// Summary of such a run, in its recovery bundle and in its record.
 pub(crate) const SUMMARY: &str = SummaryCode::InterruptedHeld.text();
 
-/// One mount of a held sandbox.
+/// A mount of a held sandbox, as its bundle describes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldMount {
-    /// Declared mount target.
+    /// Guest path of the mount, as the request declared it.
     pub target: GuestPath,
-    /// Access of the guest to the mount.
+    /// Whether the guest may write to the mount.
     pub access: MountAccess,
-    /// How the guest saw the mount.
+    /// How the mount was made in the guest, e.g. as an overlay.
     pub view: MountView,
-    /// Git repository of the mount that the guest could see.
+    /// Which git repository the guest saw in the mount.
     pub git: GitView,
-    /// Names excluded from the capture.
+    /// Names of entries whose changes are not captured.
     pub exclude: Vec<String>,
-    /// Caller-defined metadata.
+    /// Metadata that the caller attached to the mount.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// Facts about a run for its bundle that do not depend on the executed commands. They contain no
-/// secrets.
+/// What a run's bundle needs besides the executed commands. Secrets are redacted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldFacts {
-    /// Description of the runtime.
+    /// Backend and environment of the guest.
     pub runtime: RuntimeInfo,
-    /// Origin of the run.
+    /// Who or what requested the run.
     pub provenance: Map<String, Value>,
-    /// Task as the guest saw it.
+    /// The run's task, as the guest saw it.
     pub task: Option<Value>,
-    /// Policy of the run.
+    /// Runtime policy of the run.
     pub policy: Value,
     /// Limits, commands and other data that describe the request.
     pub spec: Map<String, Value>,
-    /// Mounts in plan order.
+    /// Mounts of the run in the order of the request.
     pub mounts: Vec<HeldMount>,
-    /// Isolation that the guest's probes observed.
+    /// Isolation of the guest, as probes inside it observed before untrusted code ran.
     pub isolation: IsolationReport,
-    /// Observations made so far.
+    /// Observations of the runtime made before the sandbox was held.
     pub observations: Vec<Value>,
 }
 
 impl RunDir {
-    /// Writes `held.json`, the facts for the bundle of a held sandbox. The caller must have
-    /// redacted the facts.
+    /// Writes `held.json`, from which a bundle can be written if the supervisor dies. The caller
+    /// must have redacted the facts.
     pub fn write_held(&self, facts: &Value) -> Result<(), RunDirError> {
         let failed = io("write the facts of the held sandbox");
         let bytes = serde_json::to_vec(facts).map_err(|e| failed(e.into()))?;
@@ -101,8 +99,8 @@ impl RunDir {
     }
 }
 
-/// Writes the recovery bundle of a dead run into its `salvage/` if the run died while its sandbox
-/// was held.
+/// If a dead run had a held sandbox, writes its recovery bundle into `salvage/` in the run
+/// directory.
 pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path.join(HELD_FACTS)).ok()?;

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent};
 
-/// Error when the journal could not be written.
+/// The journal of a run could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the journal of the run")]
 pub struct JournalError {
@@ -17,7 +17,7 @@ pub struct JournalError {
 }
 
 impl JournalError {
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(ErrorCode::RunFailed, format!("{self}: {}", self.source))
@@ -25,7 +25,7 @@ impl JournalError {
     }
 }
 
-/// An append-only journal.
+/// The open journal of a run, to which events are appended.
 #[derive(Debug)]
 pub struct Journal {
     file: File,

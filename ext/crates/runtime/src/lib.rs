@@ -1,9 +1,9 @@
 //! Parts common to all backends: the lifecycle, the state directory, the directory and journal of
 //! a run, the run registry, garbage collection, and the backend traits.
 //!
-//! Invariants: the state directory has one owner, who is not root. Files in it have mode 0600 and
-//! directories 0700. A journal line is written completely or not at all. A run whose lease no
-//! living process holds is dead.
+//! Invariants: the state directory belongs to one user, who is not root. Its files have mode 0600
+//! and its directories 0700. A journal line is written completely or not at all. A run is dead if
+//! no living process holds the lock on its `lease` file.
 #![forbid(unsafe_code)]
 
 mod backend;
@@ -29,7 +29,7 @@ mod state_dir;
 mod supervisor_death;
 mod timestamp;
 
-/// Name of a site's directory with the seeds of its sandboxes (the data to create each again).
+/// Name of the directory, in that of a site, with the data to create each of its sandboxes again.
 pub const SEEDS: &str = "sandboxes";
 
 pub use backend::{

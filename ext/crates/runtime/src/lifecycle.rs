@@ -1,8 +1,8 @@
-//! The state machine of a runtime.
+//! States of a runtime, and which of them may follow each other.
 
 use serde::{Deserialize, Serialize};
 
-/// State of a runtime.
+/// State of a runtime, from its request to its removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeState {
@@ -10,13 +10,13 @@ pub enum RuntimeState {
     Requested,
     /// The runtime is being built.
     Provisioning,
-    /// The runtime was built and probed.
+    /// The runtime is built, and its isolation was tested.
     Ready,
     /// The runtime executes commands.
     Active,
     /// The deadline of the runtime passed.
     Expired,
-    /// The runtime failed.
+    /// Building or executing failed.
     Failed,
     /// The runtime is being destroyed.
     Destroying,
@@ -24,19 +24,19 @@ pub enum RuntimeState {
     Destroyed,
 }
 
-/// Error for a transition that the state machine does not allow.
+/// A requested change of state that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a runtime cannot go from {from:?} to {to:?}")]
 pub struct IllegalTransition {
-    /// Current state.
+    /// State of the runtime, which the refused change would have left.
     pub from: RuntimeState,
-    /// Requested state.
+    /// State that was requested, and that must not follow.
     pub to: RuntimeState,
 }
 
 impl RuntimeState {
-    /// Changes the state. Remaining in a state is allowed, `destroying` is allowed from every
-    /// state, and `destroyed` is final.
+    /// Changes the state. `destroying` is allowed in every state, also repeatedly. A destroyed
+    /// runtime stays `destroyed`.
     pub fn advance(&mut self, to: RuntimeState) -> Result<(), IllegalTransition> {
         use RuntimeState as S;
         let legal = *self == to

@@ -16,7 +16,7 @@ use wp_codebox_contracts::RunId;
 /// Name prefix of a marker being created.
 pub(crate) const NEW_MARKER: &str = ".new-";
 
-/// State of a run according to its marker.
+/// What a marker file tells about its run.
 #[derive(Debug)]
 pub(crate) enum MarkerState {
     /// The supervisor is alive, or its state is unknown.
@@ -28,7 +28,7 @@ pub(crate) enum MarkerState {
     Settled,
 }
 
-/// Checks a marker.
+/// Determines from a marker file whether the supervisor of its run is alive.
 pub(crate) fn marker_state(marker: &Path) -> MarkerState {
     match lock(
         marker,
@@ -37,7 +37,7 @@ pub(crate) fn marker_state(marker: &Path) -> MarkerState {
     ) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => MarkerState::Settled,
         Err(_) => MarkerState::Alive,
-        // Another process removed the marker between open and lock.
+        // Another process settled the run and removed the marker before it was locked.
         Ok(mark) if is_removed(&mark) => MarkerState::Settled,
         Ok(mark) => MarkerState::Dead(mark),
     }
@@ -77,9 +77,8 @@ pub(crate) fn lock_site(active: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Creates and locks the marker under a temporary name, then renames it. A marker with its final
-/// name but without a lock would look like that of a dead run, and a reaper would write the run's
-/// terminal record.
+/// Creates and locks the marker under a temporary name, then renames it. If it had its final name
+/// before it is locked, the run would look dead, and another process would write its final record.
 pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (new, marker) = (
@@ -91,7 +90,8 @@ pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> 
         rustix::fs::flock(&fd, FlockOperation::LockExclusive)?;
         match renameat_with(CWD, &new, CWD, &marker, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(fd),
-            // A reaper removed the unlocked file before the rename.
+            // Another process took the file for one of a dead creator, before it was locked, and
+            // removed it.
             Err(Errno::NOENT) => {}
             Err(error) => {
                 let _ = fs::remove_file(&new);

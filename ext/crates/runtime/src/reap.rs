@@ -24,7 +24,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Outcome, RunId, RunSummary, SiteId, SummaryCode,
 };
 
-/// Result of reaping: the number of runs that were settled, and of those that were left unchanged.
+/// Numbers of dead and live runs that one call found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reaped {
     /// Number of runs settled because their supervisor was dead.
@@ -68,19 +68,19 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
     Ok(reaped)
 }
 
-/// Result of an attempt to settle a run.
+/// Whether an attempt to settle a run succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// This call settled the run.
+    /// This call wrote the final record.
     Yes,
-    /// Another process settled the run first.
+    /// Another process wrote the final record before.
     ByOther,
-    /// Another process holds the lease, or the record cannot be written.
+    /// Not now: another process holds the lease, or the record cannot be written.
     NotNow,
 }
 
-/// Completes the record of a dead run and removes data that only a live run needs. `mark` is the
-/// locked marker, if the run has one.
+/// Writes the final record of a dead run, and removes data that only a live run needs. `mark` is
+/// the locked marker file, if the run has one.
 pub(crate) fn settle_dead(
     state: &StateDir,
     site: &SiteId,
@@ -118,8 +118,8 @@ pub(crate) fn settle_dead(
         if record.write(path).is_err() {
             return Settled::NotNow;
         }
-        // Removes the unfinished bundle. A finished one is already at its final place: the terminal
-        // record is written only after that move.
+        // Removes a bundle that the run did not finish. A finished one is no longer there: it was
+        // moved to its final place before the record was written.
         let _ = remove_staging(state, site, run_id);
         remove_scratch(path);
     } else if record.outcome != Some(Outcome::Failed) {
@@ -131,7 +131,7 @@ pub(crate) fn settle_dead(
     Settled::Yes
 }
 
-/// Cancellation or timeout that the supervisor was handling when it died.
+/// Why the run was being ended when its supervisor died: a cancellation, the deadline, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndRequest {
     Nothing,
@@ -139,7 +139,7 @@ enum EndRequest {
     Deadline,
 }
 
-/// Reads the end request from the record or the journal.
+/// Determines from record and journal why the run was being ended.
 fn end_request(record: &RunRecord, path: &Path) -> EndRequest {
     let events = event_log::last_events(path).unwrap_or_default();
     let last = events.iter().rev().find_map(|event| match event.kind {
@@ -195,7 +195,7 @@ fn apply_end_request(ending: Ending, request: EndRequest) -> Ending {
     }
 }
 
-/// Returns the ending to record for a run that left this data.
+/// Returns outcome, summary and error to record for a run that left this data.
 fn ending(found: Recovered) -> Ending {
     let failed = |code: SummaryCode, bundle_id: Option<String>| Ending {
         outcome: Outcome::Failed,

@@ -9,7 +9,7 @@ use std::path::Path;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{Outcome, RunId, RunResult, RunSummary, SiteId};
 
-/// Maximum size of a result in bytes.
+/// Maximum size of a run's result that is read, in bytes.
 const LARGEST_RESULT: u64 = 256 * 1024 * 1024;
 
 /// The most complete data left by a run; variants in order of preference.
@@ -24,29 +24,30 @@ pub(crate) enum Recovered {
         summary: String,
         summary_detail: Option<RunSummary>,
     },
-    /// The run had written a recovery bundle after the capture, or while its sandbox was held.
-    /// The bundle was moved to its final place.
+    /// The run left a recovery bundle, or data for one: with the guest's changes, or of a held
+    /// sandbox. The bundle is now in the artifacts directory.
     RecoveryBundle {
         bundle_id: String,
         outcome: Outcome,
         of: RecoveryContent,
     },
-    /// The run left only a journal with executed commands.
+    /// The run left only its journal, which has at least one event.
     Journal,
-    /// The run had executed nothing.
+    /// The run left no events, so nothing was executed.
     Nothing,
 }
 
-/// Content of a recovery bundle.
+/// What a recovery bundle contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecoveryContent {
-    /// The changes of the guest.
+    /// The guest's changes and the executed commands.
     Change,
     /// Only the executed commands, without changes.
     Commands,
 }
 
-/// Determines the data left by a run and moves a recovery bundle to its final place.
+/// Finds out what a dead run left. If that is a recovery bundle, moves it to the artifacts
+/// directory.
 pub(crate) fn recover(state: &StateDir, site: &SiteId, path: &Path, run_id: &RunId) -> Recovered {
     if let Some(result) = result(path).filter(|result| result.run_id == *run_id) {
         return Recovered::Result(Box::new(result));
@@ -73,7 +74,7 @@ fn store(state: &StateDir, site: &SiteId) -> Option<Store> {
     Store::open(&Dir::open(state.path()).ok()?, site).ok()
 }
 
-/// Returns the result of the run if it can be read.
+/// Returns the run's `result.json`; `None` if it cannot be read.
 pub(crate) fn result(path: &Path) -> Option<RunResult> {
     serde_json::from_slice(&result_bytes(path)?).ok()
 }

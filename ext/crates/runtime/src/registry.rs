@@ -30,23 +30,23 @@ const FIRST_BYTES: u64 = 256 * 1024;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// The caller gave no reference.
+    /// The caller gave no run id.
     #[error("give the id of a run, or a prefix of it")]
     Missing,
-    /// No run matches the reference.
+    /// No run has this id, or an id that starts with it.
     #[error("no run matches {reference:?}; list them to see the ids")]
     NotFound {
-        /// Reference as the caller gave it.
+        /// The id or prefix that the caller gave.
         reference: String,
     },
-    /// Several runs match the reference.
+    /// Several runs have an id that starts with the given text.
     #[error("{reference:?} matches {count} runs; give more of the id: {examples}")]
     Ambiguous {
-        /// Reference as the caller gave it.
+        /// The id or prefix that the caller gave.
         reference: String,
-        /// Number of matching runs.
+        /// Number of runs whose id starts with the given text.
         count: usize,
-        /// Up to five run ids.
+        /// Ids of up to five runs whose id starts with the given text.
         examples: String,
     },
     /// The state directory cannot be used.
@@ -55,18 +55,18 @@ pub enum RegistryError {
     /// A file of the run cannot be read.
     #[error("the {what} of {run_id} cannot be read; check owner and mode of the state directory")]
     Unreadable {
-        /// File: `record` or `journal`.
+        /// Which file of the run cannot be read: `record` or `journal`.
         what: &'static str,
         /// Id of the run.
         run_id: RunId,
-        /// Error of the failed operation.
+        /// I/O error of the failed read.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl RegistryError {
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -82,24 +82,24 @@ impl RegistryError {
     }
 }
 
-/// Filter of a list by status.
+/// Which runs a list contains, by their status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StatusFilter {
-    /// Runs of every status.
+    /// All runs, whatever their status.
     #[default]
     Any,
-    /// Runs of one status.
+    /// Only runs with this status.
     Only(RunStatus),
 }
 
-/// Filter and page of a list.
+/// Which runs a list contains, and which page of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Filter by status.
+    /// Which runs the list contains, by their status.
     pub status: StatusFilter,
-    /// Maximum number of rows.
+    /// Maximum number of runs on the page.
     pub limit: usize,
-    /// Number of matching rows to skip.
+    /// Number of runs, newest first, that come before the page.
     pub offset: usize,
 }
 
@@ -122,8 +122,8 @@ impl FoundRun {
     }
 }
 
-/// Returns a page of the runs of these sites, newest first and without results, and the number of
-/// matching runs.
+/// Returns a page of the runs of these sites, newest first, without their results. The second value
+/// is the number of runs on all pages.
 pub fn list(
     state: &StateDir,
     sites: &[SiteId],
@@ -149,13 +149,13 @@ pub fn list_entries(
     Ok((total, entries.collect()))
 }
 
-/// Returns the registry entry of a run.
+/// Returns a run as an entry in the format of the run registry.
 pub fn entry(state: &StateDir, run: &FoundRun) -> Result<RunRegistryEntry, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
     Ok(entry_of(state, run, record, status))
 }
 
-/// Returns the recorded cancellation request of a run.
+/// Returns who cancelled a run, when and why, if that was recorded.
 pub fn cancellation(
     state: &StateDir,
     run: &FoundRun,
@@ -220,8 +220,8 @@ fn progress(found: &FoundRun) -> RunProgress {
 
 type Row = (FoundRun, RunRecord, RunStatus);
 
-/// Returns a page of matching runs, newest first. For runs outside the page, only the head of the
-/// record is read; for runs that ended, their locks are not checked either.
+/// Returns a page of the runs with the requested status, newest first. For other runs only the
+/// beginning of the record is read, and for those that have ended no lock is checked.
 fn page(
     state: &StateDir,
     sites: &[SiteId],
@@ -230,7 +230,7 @@ fn page(
     let mut rows = Vec::new();
     for site in sites {
         let found = match filter.status {
-            // Every live run has a marker.
+            // Every running run has a marker, so the others need not be read.
             StatusFilter::Only(RunStatus::Running) => marked(state, site)?,
             StatusFilter::Only(RunStatus::Ended) | StatusFilter::Any => runs(state, site)?,
         };
@@ -267,8 +267,8 @@ fn page(
     Ok((total, page.collect()))
 }
 
-/// Returns the run of these sites whose id equals the reference or is the only one that starts with
-/// it. The reference may omit the constant text that all run ids start with.
+/// Returns the run of these sites that has this id, or the only one whose id starts with the text.
+/// The text may omit the constant beginning of all run ids.
 pub fn find(
     state: &StateDir,
     sites: &[SiteId],
@@ -317,7 +317,7 @@ pub fn find(
     }
 }
 
-/// Returns the view of a run, including its result if it exists.
+/// Returns what callers may see of a run, including its result if it has one.
 pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
     let mut view = record.into_view(&run.path, status);
@@ -327,7 +327,8 @@ pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> 
     Ok(view)
 }
 
-/// Returns the resource usage from a run's result, if the run has a result of at most `most` bytes.
+/// Returns the CPU time and other costs in a run's result; `None` if the result does not exist or
+/// has more than `most` bytes.
 #[must_use]
 pub fn cost(run: &FoundRun, most: u64) -> Option<Cost> {
     #[derive(serde::Deserialize)]
@@ -340,12 +341,12 @@ pub fn cost(run: &FoundRun, most: u64) -> Option<Cost> {
     Some(costing.cost)
 }
 
-/// Returns whether a run is still active.
+/// Returns whether a run is running or has ended.
 pub fn status(state: &StateDir, run: &FoundRun) -> Result<RunStatus, RegistryError> {
     known_or_gone(state, run).map(|(_, status)| status)
 }
 
-/// Returns a page of a run's journal.
+/// Returns events of a run's journal that follow a given sequence number, and the run's status.
 pub fn events(
     state: &StateDir,
     run: &FoundRun,
@@ -428,7 +429,8 @@ fn known_or_gone(
     })
 }
 
-/// Returns the record and status of a run; `None` if the run was removed or has no record yet.
+/// Settles a run if it is dead, and returns its record and status. Returns `None` if the run was
+/// removed or has no record yet.
 fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
     let marker = marker_of(state, run);
     let settle = |mark: &OwnedFd| {
@@ -440,8 +442,8 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
     };
     let deadline = std::time::Instant::now() + SETTLE_TIMEOUT;
     loop {
-        // The marker is checked before the record: a run that ends in between has its terminal
-        // record.
+        // The marker is checked before the record is read: if the run ends in between, the record
+        // already is the final one.
         let marked = marker_state(&marker);
         let record = RunRecord::read(&run.path)?;
         if record.is_terminal() {

@@ -23,43 +23,43 @@ use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunResult, Site
 
 /// File with the result of the run, which can be read after the run's caller has disconnected.
 pub const RESULT_FILE: &str = "result.json";
-/// File with the facts for the bundle of a held sandbox.
+/// File with the facts that the bundle of a held sandbox (kept open for clients) needs.
 pub(crate) const HELD_FACTS: &str = "held.json";
 /// File with the parts of the episode of a held sandbox, one per line.
 pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
-/// Directory that holds `<run_id>/`, a recovery bundle for the case that the supervisor dies
-/// before it writes the bundle.
+/// Directory for a recovery bundle, `salvage/<run_id>/`, which is used if the supervisor process
+/// dies before it writes the run's bundle.
 pub const RECOVERY_BUNDLE: &str = "salvage";
 
 /// Reason why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunDirError {
-    /// The state directory cannot be used.
+    /// The state directory, which contains the run directory, cannot be used.
     #[error(transparent)]
     State(#[from] StateDirError),
-    /// The limit of live runs of this site is reached.
+    /// The maximum number of runs of this site are alive already.
     #[error(
         "{active} runs of this site are active, the limit is {limit}; wait for one to end or cancel it"
     )]
     Busy {
-        /// Number of live runs.
+        /// Number of runs of the site that are alive.
         active: usize,
-        /// Maximum number of live runs.
+        /// Maximum number of runs of the site that may be alive.
         limit: usize,
     },
     /// A file of the run directory cannot be created or read.
     #[error("cannot {what}")]
     Io {
-        /// Attempted operation.
+        /// What was attempted, e.g. `take the lease of the run`.
         what: &'static str,
-        /// Error of the failed operation.
+        /// I/O error of the failed operation.
         source: std::io::Error,
     },
 }
 
 impl RunDirError {
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         match self {
@@ -81,7 +81,7 @@ pub(crate) fn io(what: &'static str) -> impl Fn(std::io::Error) -> RunDirError {
     move |source| RunDirError::Io { what, source }
 }
 
-/// A run directory whose lease this process holds.
+/// The directory of a live run. This process is its supervisor and holds its locks.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
@@ -117,7 +117,7 @@ impl RunDir {
         };
         let path = runs.join(run.run_id.as_str());
         if let Err(error) = rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700)) {
-            // If the removal fails, reaping settles the marker.
+            // If this fails too, a later call of `reap_dead` settles the run.
             let _ = fs::remove_file(&marker);
             return Err(io("create the directory of the run")(error.into()));
         }
@@ -134,7 +134,7 @@ impl RunDir {
         })
     }
 
-    /// Returns the path of the directory.
+    /// Returns the path of the run directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -146,7 +146,7 @@ impl RunDir {
         &self.record
     }
 
-    /// Returns `scratch/<name>`, created if it is missing.
+    /// Returns the path of the scratch directory `scratch/<name>`, after creating it if missing.
     pub fn scratch(&self, name: &str) -> Result<PathBuf, RunDirError> {
         let path = self.path.join("scratch").join(name);
         fs::create_dir_all(&path).map_err(io("create the scratch directory of the run"))?;
@@ -158,7 +158,8 @@ impl RunDir {
         remove_scratch(&self.path);
     }
 
-    /// Returns `salvage/`, created if it is missing.
+    /// Returns the path of the directory for a recovery bundle, `salvage/`, after creating it if
+    /// missing.
     pub fn recovery_bundle(&self) -> Result<PathBuf, RunDirError> {
         use std::os::unix::fs::DirBuilderExt;
         let path = self.path.join(RECOVERY_BUNDLE);
@@ -179,7 +180,7 @@ impl RunDir {
         replace_file(&self.path, RESULT_FILE, &bytes).map_err(failed)
     }
 
-    /// Writes the terminal record and removes data that only a live run needs.
+    /// Ends the run: writes the final record and removes data that only a live run needs.
     pub fn settle(self, ending: Ending, scratch: Scratch) -> Result<(), RunDirError> {
         self.record
             .end(ending)

@@ -1,5 +1,5 @@
-//! `run.json`: the facts about a run for later calls. The file contains host paths and is never
-//! part of a bundle.
+//! The record of a run, `run.json`, from which later queries are answered. It contains host paths
+//! and is never part of a bundle.
 //!
 //! A rename replaces the file, which is never written in place, so a reader sees a complete file.
 //! A record with status `ended` is never changed.
@@ -17,24 +17,24 @@ use wp_codebox_contracts::{
     CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus, RunSummary, RunView, schema_id,
 };
 
-/// Maximum size of a record in bytes.
+/// Maximum size of a run's record that is read, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-/// Facts known before a run starts. Texts are redacted.
+/// What is known about a run before it starts. Secrets in texts are redacted.
 #[derive(Debug, Clone)]
 pub struct NewRun {
     /// Id of the run.
     pub run_id: RunId,
-    /// Whether the run is attached to its caller.
+    /// Whether the run is attached to its caller, i.e. is cancelled when the caller disconnects.
     pub mode: RunMode,
-    /// Goal of the task.
+    /// Goal of the run's task, as text.
     pub goal: Option<String>,
-    /// Origin of the request.
+    /// Who or what requested the run.
     pub provenance: Map<String, Value>,
 }
 
 impl NewRun {
-    /// Creates the facts of an attached run with only an id.
+    /// Creates the facts about a run that is attached to its caller and has no goal.
     #[must_use]
     pub fn new(run_id: RunId) -> Self {
         Self {
@@ -46,63 +46,64 @@ impl NewRun {
     }
 }
 
-/// End of a run. Texts are redacted.
+/// How a run ended. Secrets in texts are redacted.
 #[derive(Debug, Clone)]
 pub struct Ending {
-    /// Outcome of the run.
+    /// Outcome of the run, e.g. succeeded or failed.
     pub outcome: Outcome,
     /// Summary of the outcome in one sentence.
     pub summary: String,
-    /// Summary as data; absent if the summary is an error message.
+    /// Summary as a code with parameters; absent if the summary is an error message.
     pub summary_detail: Option<RunSummary>,
-    /// Error of a run that did not succeed.
+    /// Why the run did not succeed; `None` if it did.
     pub error: Option<ErrorBody>,
-    /// Id of the run's bundle.
+    /// Id of the run's bundle; `None` if it has none.
     pub bundle_id: Option<String>,
 }
 
-/// Contents of `run.json`.
+/// Content of the record of a run, `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Id of the run.
     pub run_id: RunId,
-    /// Start time in RFC 3339.
+    /// Time at which the run started, in RFC 3339.
     pub created_at: String,
-    /// Time of the last change in RFC 3339.
+    /// Time at which the record was last changed, in RFC 3339.
     pub updated_at: String,
-    /// Recorded status; the record of a run whose supervisor died still says `running`.
+    /// Status of the run. If the supervisor died, it is `running` until another process settles the
+    /// run.
     pub status: RunStatus,
-    /// Whether the run is attached to its caller.
+    /// Whether the run is attached to its caller, i.e. is cancelled when the caller disconnects.
     #[serde(default)]
     pub mode: RunMode,
-    /// Goal of the task.
+    /// Goal of the run's task, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// Outcome of the run after its end.
+    /// Outcome of the run; absent while it is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Summary of the outcome in one sentence. Records of the first version call it `reason`.
     #[serde(default, alias = "reason", skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Summary as data.
+    /// Summary as a code with parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
-    /// Error of a run that did not succeed.
+    /// Why the run did not succeed; absent if it did or is still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// Bundle id, if there is a bundle.
+    /// Id of the run's bundle; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle_id: Option<String>,
     /// Whether the bundle is a recovery bundle of a run whose supervisor died.
     #[serde(default)]
     pub salvaged: bool,
-    /// First cancellation request: requester, time and reason.
+    /// Who cancelled the run first, when and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<CancellationNote>,
-    /// Origin of the request.
+    /// Who or what requested the run.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provenance: Map<String, Value>,
-    /// Facts about the host at the start of the run; absent after the run ended.
+    /// Boot id and OOM kill count of the host when the run started; absent after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<HostNote>,
 }
@@ -138,7 +139,7 @@ impl RunRecord {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Returns whether the record contains the outcome.
+    /// Returns whether the record is final, i.e. contains the outcome.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.status == RunStatus::Ended
@@ -155,7 +156,7 @@ impl RunRecord {
         self.updated_at = now_rfc3339();
     }
 
-    /// Converts the record to the view for callers.
+    /// Converts the record to what callers may see of it.
     pub(crate) fn into_view(self, path: &Path, status: RunStatus) -> RunView {
         RunView {
             schema: schema_id::RUN.to_owned(),
@@ -184,9 +185,8 @@ impl RunRecord {
     }
 }
 
-/// The first lines of a record, which suffice for lists. Members are written in a fixed order, so
-/// the first bytes contain the members that a list shows. A file whose beginning cannot be parsed
-/// is read completely.
+/// The members of a record that lists of runs show. They come first in the file, so usually only
+/// its beginning is read. If the beginning cannot be parsed, the whole file is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordHead {
     pub created_at: String,
@@ -194,10 +194,10 @@ pub(crate) struct RecordHead {
 }
 
 impl RecordHead {
-    /// Number of bytes that contain the first members.
+    /// Number of bytes at the beginning of a record that contain these members.
     const LENGTH: usize = 320;
 
-    /// Reads the head of a record; `None` if there is no record.
+    /// Reads these members from a run's record; returns `None` if there is no record.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         use std::io::Read;
         let mut file = fs::File::open(path.join("run.json")).ok()?;
@@ -251,7 +251,7 @@ impl LiveRecord {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the start time of the run.
+    /// Returns the time at which the run started, in RFC 3339.
     #[must_use]
     pub fn created_at(&self) -> String {
         self.lock().created_at.clone()
@@ -293,7 +293,8 @@ pub(crate) fn unfinished(name: &str) -> String {
     format!(".{name}.new")
 }
 
-/// Writes a file with mode 0600 into a run directory atomically.
+/// Writes a file with mode 0600 under a temporary name, then renames it, replacing an existing
+/// file.
 pub(crate) fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temp = directory.join(unfinished(name));
     let mut file = fs::OpenOptions::new()
@@ -344,7 +345,8 @@ mod tests {
                 created_at: record.created_at.clone(),
                 status,
             };
-            // The head is parsed without the other members, whatever their form.
+            // The beginning of the file can be parsed even if the rest is missing or has another
+            // form.
             assert_eq!(RecordHead::parse(head), Some(read.clone()));
             assert_eq!(RecordHead::read(temp.path()), Some(read.clone()));
             fs::write(

@@ -9,9 +9,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 /// User id and group id that own the state directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// User id.
+    /// User id of the owner.
     pub uid: u32,
-    /// Group id.
+    /// Group id of the owner.
     pub gid: u32,
 }
 
@@ -25,59 +25,60 @@ pub enum StateDirError {
     Missing {
         /// Path of the state directory.
         path: PathBuf,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         source: rustix::io::Errno,
     },
-    /// Root owns the directory.
+    /// The directory belongs to root.
     #[error("the state directory {path} belongs to root; it needs an owner who is not root")]
     OwnedByRoot {
         /// Path of the state directory.
         path: PathBuf,
     },
-    /// Another user owns the directory.
+    /// The directory belongs to another user than that of this process.
     #[error(
         "the state directory {path} belongs to uid {owner}, but this process runs as uid {current}"
     )]
     Foreign {
         /// Path of the state directory.
         path: PathBuf,
-        /// User id of the owner.
+        /// User id that the directory belongs to.
         owner: u32,
         /// Effective user id of this process.
         current: u32,
     },
-    /// Group or others have permissions on the directory.
+    /// Users other than the owner have permissions on the directory.
     #[error(
         "the state directory {path} has mode {mode:04o}: it can be entered by its group or by everybody"
     )]
     TooOpen {
         /// Path of the state directory.
         path: PathBuf,
-        /// Permission bits.
+        /// Permission bits of the directory.
         mode: u32,
     },
     /// A root process could not switch to the owner's user id.
     #[error("cannot become uid {owner}, the owner of the state directory")]
     BecomeOwner {
-        /// User id of the owner.
+        /// User id that the directory belongs to.
         owner: u32,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         source: rustix::io::Errno,
     },
-    /// A directory or file in it cannot be created.
+    /// A directory or file in the state directory cannot be created.
     #[error("cannot create {what} below the state directory {path}")]
     Create {
         /// Path of the state directory.
         path: PathBuf,
-        /// Name of the directory or file.
+        /// Name of the directory or file that cannot be created.
         what: String,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         source: rustix::io::Errno,
     },
 }
 
 impl StateDirError {
-    /// Returns the error as the body sent to callers, with the command that fixes it.
+    /// Returns code and message of this error as the JSON body that callers receive. The message
+    /// has a command that fixes the problem.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
@@ -98,7 +99,7 @@ impl StateDirError {
     }
 }
 
-/// An opened and checked state directory.
+/// The state directory, after its owner and mode were checked.
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
@@ -107,8 +108,8 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Opens and checks the directory. A process that is not root may create it; root may not,
-    /// because root would have to guess the owner.
+    /// Opens the state directory and checks its owner and mode. If it is missing, a process that is
+    /// not root creates it. Root does not, because it would have to guess the owner.
     pub fn open(path: &Path) -> Result<Self, StateDirError> {
         let current = rustix::process::geteuid();
         let missing = |source| StateDirError::Missing {
@@ -175,19 +176,19 @@ impl StateDir {
         Ok(())
     }
 
-    /// Returns the path of the directory.
+    /// Returns the path of the state directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the owner of the directory.
+    /// Returns the user and group that the state directory belongs to.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Returns `sites/<site>`, created if it is missing.
+    /// Returns the path of a site's directory, `sites/<site>`, after creating it if missing.
     pub fn site(&self, site: &SiteId) -> Result<PathBuf, StateDirError> {
         self.ensure(&["sites", site.as_str()])
     }

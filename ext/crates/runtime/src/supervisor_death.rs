@@ -1,4 +1,4 @@
-//! Cause of the death of a supervisor that did not settle its run.
+//! Finds out why a supervisor process died before it could write its run's final record.
 //!
 //! A killed process writes nothing, so the facts are written in advance: `run.json` has the boot
 //! id of the host and its count of OOM kills, and `crash` the source location of a panic. The
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// File in a run directory with the location of the last panic in a thread of the supervisor.
 pub(crate) const CRASH: &str = "crash";
-/// Maximum size of the crash note in bytes.
+/// Maximum size of that file, in bytes.
 const NOTE: u64 = 512;
 
 /// Returns a panic hook that writes source location and thread to a run directory. The panic
@@ -32,7 +32,7 @@ pub fn crash_note(run: PathBuf) -> impl Fn(&PanicHookInfo<'_>) + Send + Sync + '
     }
 }
 
-/// Cause of a supervisor's death.
+/// Why the supervisor process died.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Cause {
     Restart,
@@ -74,7 +74,8 @@ pub(crate) fn explained(mut ending: Ending, record: &RunRecord, run: &Path) -> E
     ending
 }
 
-/// Returns the cause and the number of OOM kills since the start of the run.
+/// Returns why the supervisor died, and how many processes the host's OOM killer has killed since
+/// the start of the run (0 unless the supervisor was killed).
 fn cause(then: Option<&HostNote>, now: &HostNote, crash: Option<String>) -> (Cause, u64) {
     if let Some(place) = crash {
         return (Cause::Crash { place }, 0);

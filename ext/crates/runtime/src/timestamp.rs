@@ -11,11 +11,12 @@ pub fn now_rfc3339() -> String {
     rfc3339(since.as_secs(), since.subsec_millis())
 }
 
-/// Formats a time in seconds and milliseconds since the epoch, proleptic Gregorian calendar.
+/// Formats a time given in seconds and milliseconds since 1970, e.g. `2026-01-31T12:00:00.000Z`.
 #[must_use]
 pub fn rfc3339(seconds: u64, millis: u32) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Converts a day count to a civil date in eras of 400 years that start on 1 March.
+    // Converts the number of days to year, month and day. Counting years from 1 March puts the leap
+    // day at their end; the calendar repeats every 400 years.
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;

@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use wp_codebox_backend_native::remove_cgroups;
 
-/// Handle of the reaper process.
+/// The running reaper process and the pipe to its standard input.
 #[derive(Debug)]
 pub(crate) struct CgroupReaper {
     child: Child,
 }
 
 impl CgroupReaper {
-    /// Starts the reaper. The reaper outlives this process even if this process is killed.
+    /// Starts the reaper for the cgroups `directories`, which the file `intent` lists. The reaper
+    /// outlives this process even if this process is killed.
     pub(crate) fn start(intent: &Path, directories: &[PathBuf]) -> std::io::Result<Self> {
         let child = Command::new(std::env::current_exe()?)
             .arg("keep-cgroups")

@@ -85,12 +85,12 @@ pub(crate) fn listen(
     Ok(())
 }
 
-/// Action that a caller's frame requests.
+/// What a frame from the caller requests.
 #[derive(Debug, Clone, PartialEq)]
 enum CallerFrame {
     Cancel,
     Detach,
-    /// Result of a tool request of the run.
+    /// The caller's result for a tool that the run asked it to execute.
     Answer(Value),
     /// Frame that a caller must not send after the `start` frame.
     Invalid,

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, RunMode};
 use wp_codebox_control::frame_bytes;
 
-/// Capacity of the queue in bytes.
+/// Maximum size of the frames that wait for the caller, in bytes.
 const WAITING: usize = 8 * 1024 * 1024;
-/// Poll interval of long waits.
+/// Interval at which a long wait checks whether to stop.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Time limits for a caller that does not read.
+/// Time limits for a caller that does not read its frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SendTimeouts {
     /// Maximum time for which the caller reads nothing while events wait in the queue; attached
@@ -47,7 +47,8 @@ impl Default for SendTimeouts {
     }
 }
 
-/// Whether the run is still attached to its caller. A detached run never becomes attached again.
+/// Whether the run ends when its caller disconnects (attached) or continues without the caller
+/// (detached). A detached run never becomes attached again.
 #[derive(Debug, Default)]
 pub(crate) struct CallerAttachment(AtomicBool);
 
@@ -73,13 +74,13 @@ impl CallerAttachment {
 struct Queue {
     frames: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Whether a frame is being written.
+    /// Whether the writer thread is writing a frame.
     writing: bool,
-    /// Whether sending events has stopped because the caller does not read.
+    /// Whether no more events are sent because the caller does not read.
     given_up: bool,
-    /// Whether the socket has failed.
+    /// Whether writing to the socket has failed.
     broken: bool,
-    /// Number of frames written.
+    /// Number of frames written to the socket.
     written: u64,
 }
 
@@ -100,7 +101,7 @@ impl Shared {
     }
 }
 
-/// Sender of frames to the caller.
+/// Sends frames to the caller without waiting until the caller reads them.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     shared: Arc<Shared>,
@@ -254,7 +255,7 @@ mod tests {
     use wp_codebox_contracts::{EventType, LifecycleEvent};
     use wp_codebox_control::FrameReader;
 
-    /// Time limit that no test reaches.
+    /// Time limit so long that no test reaches it.
     const FOREVER: Duration = Duration::from_secs(600);
     /// Upper bound for a step that must not wait, generous for a busy machine.
     const AT_ONCE: Duration = Duration::from_secs(120);

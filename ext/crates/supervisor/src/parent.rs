@@ -1,4 +1,5 @@
-//! Tool requests from the run to its caller, and the caller's results.
+//! Sends requests to the caller, i.e. the process that started the run, to execute tools, and
+//! receives the results.
 //!
 //! At most one request waits for its result at a time. The thread that reads the caller's frames
 //! delivers results. A result that belongs to another request, arrives late or is the second one
@@ -13,19 +14,19 @@ use wp_codebox_agent::{Parent, ParentAnswer};
 use wp_codebox_contracts::{Frame, RunMode};
 use wp_codebox_runtime::Cancellation;
 
-/// Poll interval of a wait.
+/// Interval at which a wait checks for cancellation.
 const TICK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Open {
-    /// Id of the request that waits for its result.
+    /// Id of the tool request whose result is awaited; `None` while no request waits.
     request_id: Option<String>,
     answer: Option<Value>,
     /// Whether the caller has disconnected.
     gone: bool,
 }
 
-/// Results of the caller, passed from the reading thread to the waiting thread.
+/// Passes the caller's tool results from the thread that reads frames to the thread that waits.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     open: Mutex<Open>,
@@ -37,7 +38,7 @@ impl Answers {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Delivers a result from the caller.
+    /// Passes a tool result to the waiting thread; drops it if no thread waits for this result.
     pub(crate) fn deliver(&self, result: Value) {
         let mut open = self.lock();
         let meant = result.get("request_id").and_then(Value::as_str);
@@ -55,7 +56,7 @@ impl Answers {
     }
 }
 
-/// Client that sends tool requests to the caller.
+/// Connection over which a run requests tools from its caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParentLine<'a> {
     pub answers: &'a Answers,
@@ -65,7 +66,7 @@ pub(crate) struct ParentLine<'a> {
 }
 
 impl ParentLine<'_> {
-    /// Returns why no result can arrive, or `None` while one can.
+    /// Returns why the caller can send no result, or `None` if it still can.
     fn unavailable(&self, open: &Open) -> Option<&'static str> {
         if open.gone {
             Some("the caller of the run is gone")

@@ -28,7 +28,7 @@ pub enum Caller {
         gid: u32,
         /// Supplementary group ids at the time of the connection.
         groups: Vec<u32>,
-        /// Range of guest ids that the service configures.
+        /// Range of user and group ids for guests that the service's configuration sets.
         ids: Option<GuestIds>,
     },
 }
@@ -119,8 +119,8 @@ impl Caller {
         Ok(done)
     }
 
-    /// Returns the range of ids reserved for guests: the service's setting, otherwise the
-    /// request's.
+    /// Returns the user and group ids that guests may get: the range that the service configures,
+    /// otherwise the range in the request.
     pub fn guest_ids(&self, request: &RunRequest) -> GuestIds {
         let given = match self {
             Self::Trusted => request.paths.guest_ids,

@@ -18,8 +18,8 @@ use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
 
-/// Maximum time between the caller's start timestamp and the start of this process; an older
-/// timestamp is not believed.
+/// Maximum age of the caller's start timestamp when this process starts. An older timestamp is
+/// considered wrong.
 const LONGEST_ASKING: Duration = Duration::from_secs(3600);
 
 /// Starts a supervisor that inherits descriptor 3, then exits. The caller waits only for this
@@ -94,7 +94,7 @@ fn note_crashes(run: &run::StartedRun) {
     }));
 }
 
-/// Runs one request. Returns an error only if the run was not accepted.
+/// Handles one run request on the frame socket. Returns an error only if the run was not accepted.
 fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Result<u8, ErrorBody> {
     let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
     let (request, asked_ns) = start(&mut reader)?;

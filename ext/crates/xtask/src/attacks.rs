@@ -1,7 +1,9 @@
-//! The table of attacks in `docs/security/attacks.md`, generated from the suite's own table.
+//! The table of attacks in `docs/security/attacks.md`, generated from the attack list of the
+//! sandbox tests.
 //!
-//! The suite runs `tests/sandbox/attack/vectors.json`; the block between the two markers of the
-//! page shows the same rows. `cargo xtask check` and the suite fail when the two differ.
+//! The sandbox tests run the attacks in `tests/sandbox/attack/vectors.json`. The block between the
+//! two markers of the page shows the same rows. `cargo xtask check` and these tests fail when the
+//! two differ.
 
 use crate::findings::TaskError;
 use crate::generated::{Generated, with_block};
@@ -15,7 +17,7 @@ const DOCUMENT: &str = "docs/security/attacks.md";
 const BEGIN: &str = "<!-- attacks: made by `cargo xtask generate` -->";
 const END: &str = "<!-- end of attacks -->";
 
-/// The page with the table of the current vectors.
+/// Returns the page with a table of the current attacks.
 pub fn document(root: &Path) -> Result<Generated, TaskError> {
     let text = tree::read(&root.join(DOCUMENT))?;
     let text = with_block(&text, BEGIN, &block(root)?, END).ok_or_else(|| {
@@ -38,7 +40,7 @@ fn block(root: &Path) -> Result<String, TaskError> {
     }
 }
 
-/// Returns the table rows, and the number of vectors per axis.
+/// Returns the table rows, and the number of attacks for each axis (kind of isolation).
 fn table(vectors: &str) -> Result<String, String> {
     let all: Vec<Value> = serde_json::from_str(vectors).map_err(|error| error.to_string())?;
     let mut axes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -77,7 +79,8 @@ fn table(vectors: &str) -> Result<String, String> {
     ))
 }
 
-/// Formats expected results; `-` marks an attack that is not applicable at a level.
+/// Formats the expected results of one attack; `-` marks a level of isolation to which the attack
+/// does not apply.
 fn answer(text: &str) -> String {
     if text == "-" {
         return "not tried".to_owned();

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::path::Path;
 
-/// Extent of a check.
+/// Which rules a check runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// All rules.
@@ -57,7 +57,7 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     section("links", links::check(root)?);
     section("schemas", schemas::check(root)?);
     section("generated files", generate::check(root)?);
-    // Each of the two uses one processor most of the time.
+    // PHP checks and clippy run in parallel, because each uses one processor most of the time.
     let (php, clippy) = std::thread::scope(|scope| {
         let php = scope.spawn(|| php::check(root));
         let clippy = (extent == Extent::Full)

@@ -34,7 +34,7 @@ const REQUIRED: &[&str] = &[
 const PAGES: &str = "docs";
 /// Text of a heading, at any level, that makes each item below it a claim.
 const CLAIMS: &str = "(tested)";
-/// Directories that hold tests.
+/// Directories that are searched for tests.
 const PLACES: [&str; 2] = ["ext", "tests"];
 
 /// Returns one finding per missing page, claim without a test, and cited test that does not exist.
@@ -62,8 +62,8 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// The required documents and every other page with a marked heading, and a finding for each
-/// required document that does not exist.
+/// Returns the required documents and every other page with a marked heading, and a finding for
+/// each required document that does not exist.
 fn documents(root: &Path) -> Result<(BTreeSet<PathBuf>, Vec<String>), TaskError> {
     let mut documents = BTreeSet::new();
     let mut findings = Vec::new();
@@ -94,8 +94,8 @@ struct Claim {
     tests: Vec<String>,
 }
 
-/// Returns the bullets and table rows below the marked headings, and a finding when no heading is
-/// marked.
+/// Returns the claims: bullets and table rows below the marked headings. Also returns a finding
+/// when no heading is marked.
 fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut marked = false;

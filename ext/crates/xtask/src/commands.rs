@@ -4,17 +4,17 @@ use crate::findings::TaskError;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Result of a tool.
+/// Result of an external tool.
 pub struct Answer {
     /// Whether the tool exited with status 0.
     pub success: bool,
-    /// Standard output.
+    /// What the tool wrote to standard output.
     pub stdout: Vec<u8>,
     /// Standard output and standard error as text, for a finding.
     pub said: String,
 }
 
-/// Runs a tool and captures its output.
+/// Runs a tool without showing its output, and returns the output.
 pub fn quiet(root: &Path, program: &str, arguments: &[&str]) -> Result<Answer, TaskError> {
     let output = command(root, program, arguments)
         .output()

@@ -14,7 +14,7 @@ use std::path::Path;
 
 const PREFIX: &str = "wp-codebox-";
 
-/// Workspace crates that each crate may use, without the common prefix.
+/// Workspace crates that each workspace crate may use; names without the common prefix.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("contracts", &[]),
     ("control", &["contracts"]),
@@ -72,7 +72,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fuzz", &["contracts", "control", "policy", "artifacts"]),
 ];
 
-/// External crates that only some crates may use, because they grant a capability.
+/// External crates that grant a capability, such as network access; only the listed workspace
+/// crates may use them.
 const RESERVED: &[(&str, &[&str])] = &[
     ("ext-php-rs", &["ext"]),
     ("landlock", &["launcher"]),
@@ -116,7 +117,8 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// Checks the crates that the extension links; `tree` has one crate a line, name first.
+/// Returns a finding for each forbidden crate that the extension links; `tree` has one crate a
+/// line, name first.
 fn judge_extension(tree: &str) -> Vec<String> {
     let linked = tree.lines().filter_map(|line| line.split(' ').next());
     let linked: BTreeSet<&str> = linked.collect();

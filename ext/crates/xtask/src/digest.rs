@@ -20,7 +20,7 @@ pub fn contract_digest(files: &[(String, Vec<u8>)]) -> String {
     hex(&hash.finalize())
 }
 
-/// Formats lower-case hex.
+/// Formats bytes as lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Generates PHP's table of error codes from `contracts/src/code.rs`.
+//! Generates the PHP enum of error codes from the Rust enum in `contracts/src/code.rs`.
 
 use crate::generated::Generated;
 use wp_codebox_contracts::ErrorCode;
@@ -38,7 +38,7 @@ const TAIL: &str = "\t];
 }
 ";
 
-/// Returns `plugin-php/includes/ErrorCode.php`.
+/// Returns the generated file `plugin-php/includes/ErrorCode.php`.
 pub fn php_enum() -> Generated {
     let mut text = HEAD.to_owned();
     for code in ErrorCode::ALL {

@@ -11,27 +11,27 @@ pub enum TaskError {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Path of the file.
+        /// Path of the file that could not be read or written.
         path: PathBuf,
-        /// I/O error.
+        /// Error of reading or writing.
         #[source]
         source: std::io::Error,
     },
     /// A program that the task needs could not be started.
     #[error("cannot start {program}: {source}; run `make provision` first")]
     Start {
-        /// Name of the program.
+        /// Name of the program that could not be started.
         program: String,
-        /// I/O error.
+        /// Error of starting it.
         #[source]
         source: std::io::Error,
     },
     /// A program printed something other than JSON.
     #[error("{program} did not answer JSON: {source}")]
     Answer {
-        /// Name of the program.
+        /// Name of the program that printed it.
         program: String,
-        /// Parser error.
+        /// Error of the JSON parser.
         #[source]
         source: serde_json::Error,
     },

@@ -1,6 +1,6 @@
-//! A generated file: path and text.
+//! A generated file of the repository: path and text.
 
-/// A generated file: its path below the root and its text.
+/// A generated file of the repository: its path below the root and its text.
 pub struct Generated {
     pub path: &'static str,
     pub text: String,

@@ -9,10 +9,10 @@ use crate::tree;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Directories without pages of our own.
+/// Directories whose Markdown files are not checked, because they are build output.
 const SKIPPED: &[&str] = &["dist/"];
 
-/// Returns one finding for each link that leads nowhere.
+/// Returns one finding for each link whose target does not exist.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     for path in tree::files(root)? {
@@ -43,7 +43,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// Line number and target of every relative link outside of code.
+/// Returns line number and target of every relative link outside of code.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -69,7 +69,8 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Anchors of the headings: lower case, spaces as hyphens, other punctuation dropped.
+/// Returns the anchors of the page's headings: lower case, spaces as hyphens, other punctuation
+/// dropped.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings

@@ -29,7 +29,7 @@ use findings::TaskError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Subcommands with their options; what each does and when to use it.
+/// Subcommands with their options; the text says what each does and when to use it.
 const SUBCOMMANDS: &[(&str, &str)] = &[
     ("help", "Print this list; the same as no subcommand at all."),
     (
@@ -70,7 +70,7 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A subcommand with its options.
+/// A subcommand with its options, parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Task<'a> {
     Help,
@@ -169,7 +169,7 @@ fn run(task: Task<'_>, root: &Path) -> Result<(), TaskError> {
     }
 }
 
-/// Returns the root of the caller's checkout.
+/// Returns the root of the checkout that the caller works in.
 ///
 /// The root is determined at run time: checkouts with the same CARGO_TARGET_DIR share this
 /// program, so a path compiled into it may belong to another checkout. Cargo sets the directory

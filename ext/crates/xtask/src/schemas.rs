@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 const MANIFEST: &str = "abilities/manifest.php";
 const DIGEST_KEY: &str = "'contract_digest'";
 const SUFFIX: &str = ".v1.schema.json";
-/// Suffixes of schema positions in input schemas with free members: data of the caller, or
-/// policies and network rules, whose unknown members the extension reports.
+/// Objects of input schemas that may have unknown members, as endings of their position in the
+/// schema: data of the caller, or policies and network rules, whose unknown members the extension
+/// reports.
 const FREE: &[&str] = &[
     "/apply_target",
     "/approver",
@@ -78,7 +79,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// Returns the manifest with the digest of the current schemas.
+/// Returns the schema manifest with the digest of the current schemas.
 pub fn manifest(root: &Path) -> Result<Generated, TaskError> {
     let manifest = tree::read(&root.join(MANIFEST))?;
     let Some(old) = written_digest(&manifest) else {
@@ -158,7 +159,7 @@ fn lint(name: &str, schema: &Value) -> Vec<String> {
     findings
 }
 
-/// Returns whether an object accepts unknown members although it is not listed as free.
+/// Returns whether an object accepts unknown members although it is not in [`FREE`].
 fn is_open(at: &str, schema: &Map<String, Value>) -> bool {
     let object = match schema.get("type") {
         Some(Value::String(one)) => one == "object",
@@ -181,7 +182,8 @@ fn forbidden(at: &str, schema: &Map<String, Value>, findings: &mut Vec<String>) 
     }
 }
 
-/// Visits schema positions only, because a property may be named `const`.
+/// Calls `visit` for each sub-schema. Skips names of properties, because a property may be named
+/// `const`.
 fn positions(schema: &Value, at: &str, visit: &mut dyn FnMut(&str, &Map<String, Value>)) {
     let Some(object) = schema.as_object() else {
         return;

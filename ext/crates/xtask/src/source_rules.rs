@@ -1,8 +1,8 @@
 //! Rules for this project's source files that a text search can check.
 //!
-//! The rules cover product code only: whole-line comments, unit tests at the end of a module
-//! and files below a `tests` directory are skipped. They catch mistakes but prove nothing; the
-//! sandbox tests are the proof.
+//! The rules cover product code only: whole-line comments, unit tests at the end of a module and
+//! files below a `tests` directory are skipped. A text search finds mistakes but proves nothing
+//! about isolation; the sandbox tests do that.
 
 use crate::findings::TaskError;
 use crate::tree;
@@ -24,7 +24,8 @@ const TABLES: &[&str] = &[
 /// Crates that may contain unsafe code; each block needs a SAFETY comment.
 const UNSAFE_ALLOWED: &[&str] = &["ext", "launcher", "backend-native"];
 
-/// A capability of some crates, and the texts that indicate its use.
+/// Something that only some crates may do, such as reading the environment, and the texts in source
+/// code that indicate it.
 struct Right {
     what: &'static str,
     holders: &'static [&'static str],
@@ -81,8 +82,8 @@ const RIGHTS: &[Right] = &[
     },
 ];
 
-/// Names of PHP globals and products that must not occur below `ext/crates`, because the core
-/// is independent of the host application.
+/// Names of PHP globals and products that must not occur below `ext/crates`, because these crates
+/// must not depend on the application that uses them.
 const FOREIGN: &[&str] = &[
     "$_SERVER",
     "$_GET",
@@ -93,10 +94,11 @@ const FOREIGN: &[&str] = &[
     "playground",
 ];
 
-/// Values of a public format that contain such a name; they are allowed as a whole string.
+/// String literals that contain such a name and are allowed, because a public file format requires
+/// them.
 const CONTRACT_WORDS: &[&str] = &["\"wordpress-playground\""];
 
-/// Texts with which sources read the path of the checkout at compile time.
+/// Texts by which source code gets the path of the checkout at compile time.
 const COMPILED_PATHS: &[&str] = &[
     "env!(\"CARGO_MANIFEST_DIR\")",
     "env!(\"CARGO_MANIFEST_PATH\")",
@@ -153,7 +155,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// Returns the product code of a module: everything before its unit tests.
+/// Returns the numbered lines of a module before its unit tests.
 fn product(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
@@ -161,8 +163,9 @@ fn product(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|(index, line)| (index + 1, line))
 }
 
-/// Returns uses of a compile-time path, in tests and build scripts too. Checkouts with the same
-/// CARGO_TARGET_DIR share compiled programs, so the path may belong to another checkout.
+/// Returns a finding for each use of a path from compile time, in tests and build scripts too.
+/// Checkouts with the same CARGO_TARGET_DIR share compiled programs, so the path may belong to
+/// another checkout.
 fn compiled_paths(shown: &str, text: &str) -> Vec<String> {
     let lines = text.lines().enumerate();
     lines

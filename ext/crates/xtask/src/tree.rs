@@ -45,7 +45,7 @@ pub fn read(path: &Path) -> Result<String, TaskError> {
     fs::read_to_string(path).map_err(TaskError::file(path))
 }
 
-/// Returns `path` relative to `root`, for messages.
+/// Returns `path` relative to `root`, as findings show it.
 pub fn shown(root: &Path, path: &Path) -> String {
     path.strip_prefix(root)
         .unwrap_or(path)

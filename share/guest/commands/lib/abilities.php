@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/users.php';
 
 /**
- * Executes the ability that a call names.
+ * Executes the ability that the command's arguments name.
  *
  * @param Arguments $arguments Arguments name, input, expected-result-schema, user, session,
  *                             principal, principal-json.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Recorded actions: permission checks, execution and result.
+ * Actions of a command that may change the site: permission checks, execution and a record of the writes.
  *
  * @package WPCodebox
  */
@@ -19,7 +19,7 @@ const ACTION_OUTPUT_BYTES = 65536;
  */
 final class Writes {
 	/**
-	 * Counts by SQL verb.
+	 * Number of write statements by SQL verb.
 	 *
 	 * @var array<string,int>
 	 */
@@ -33,7 +33,7 @@ final class Writes {
 	private array $tables = array();
 
 	/**
-	 * Records a statement; a filter of `query`.
+	 * Records a statement if it writes. Callback of wpdb's filter `query`.
 	 *
 	 * @param mixed $query SQL statement.
 	 */
@@ -49,7 +49,7 @@ final class Writes {
 	}
 
 	/**
-	 * Returns the counts for results.
+	 * Returns the numbers of write statements and the written tables, as results report them.
 	 *
 	 * @return array{statements: int, verbs: object, tables: list<string>}
 	 */
@@ -96,7 +96,8 @@ function action_terms( Arguments $arguments ): array {
 }
 
 /**
- * Builds the document of an action; fails when the action wrote although it was declared read-only.
+ * Builds the result document of an action. Fails when the action wrote to the database although the caller
+ * declared it read-only.
  *
  * @param array<string,mixed> $action Action that ran: {kind, name, …}.
  * @param array<string,mixed> $terms  Result of action_terms().
@@ -124,7 +125,7 @@ function action_document( array $action, array $terms, array $writes, array $mor
 }
 
 /**
- * Runs an action in this process and returns its document.
+ * Runs an action in this process, with its checks, and returns its result document.
  *
  * @param Arguments           $arguments Arguments of the guest command.
  * @param array<string,mixed> $action    Action to run.
@@ -165,7 +166,7 @@ function act( Arguments $arguments, array $action, callable $work ): array {
 }
 
 /**
- * Handles a call of wp_die().
+ * Replaces WordPress's handler of wp_die(): throws, so that the action fails.
  *
  * @param mixed $message Message passed to wp_die().
  */

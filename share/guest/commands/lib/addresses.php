@@ -1,6 +1,6 @@
 <?php
 /**
- * URLs of the front end.
+ * URLs of the site's front end.
  *
  * @package WPCodebox
  */
@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Maximum number of URLs per kind. */
+/** Maximum number of URLs for each post type and for each taxonomy. */
 const ADDRESSES_OF_A_KIND = 200;
 
 /**

@@ -1,6 +1,6 @@
 <?php
 /**
- * Sends actions of wp-admin.
+ * Sends form actions and AJAX actions of wp-admin to the guest's web server.
  *
  * @package WPCodebox
  */
@@ -13,11 +13,11 @@ require_once __DIR__ . '/nonces.php';
 require_once __DIR__ . '/http-client.php';
 require_once __DIR__ . '/users.php';
 
-/** Default session name of an action. */
+/** Session name for an action whose caller names none. */
 const ADMIN_ACTION_SESSION = 'codebox-admin-action';
 
 /**
- * Sends the action that a call describes.
+ * Sends the action that the command's arguments describe, and reports the response.
  *
  * @param Arguments $arguments Arguments action-json, destructive-boundary-json.
  * @return array<string,mixed> `wp-codebox/wordpress-admin-action-result/v1`.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Actions, forms and links of the admin area.
+ * Lists the actions, forms and links of the admin area.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,7 @@ require_once __DIR__ . '/admin-pages.php';
 require_once __DIR__ . '/surfaces.php';
 
 /**
- * Lists actions, forms and links.
+ * Lists the actions that requests to the admin area can trigger, and forms and links of its pages.
  *
  * @param Arguments $arguments Arguments of the guest command.
  * @return array<string,mixed> Result document.
@@ -130,7 +130,7 @@ function page_actions( string $html, string $page ): array {
 }
 
 /**
- * Returns the target of a form or link without parameter values.
+ * Returns the target of a form or link, without the values of its parameters.
  *
  * @param string $address URL of the form or link.
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Pages of the admin area.
+ * Lists the pages of the admin area.
  *
  * @package WPCodebox
  */
@@ -12,7 +12,8 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Returns the pages of the loaded menu: {path, title, capability, parent, hook?, callbacks?}.
+ * Returns the pages of the admin menu that WordPress has loaded: {path, title, capability, parent, hook?,
+ * callbacks?}.
  *
  * @return list<array<string,mixed>>
  */

@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Values by name; each accessor validates the value it returns.
+ * Arguments of one guest command by name; each method validates the value that it returns.
  */
 final class Arguments {
 	/**
@@ -31,7 +31,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns a string; the first value of a repeated argument.
+	 * Returns an argument as a string; of a repeated argument the first value.
 	 *
 	 * @param string $name     Name of the argument.
 	 * @param string $fallback Value used when the argument is missing.
@@ -60,7 +60,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns a decoded JSON value.
+	 * Returns the decoded JSON value of an argument.
 	 *
 	 * @param string $name     Name of the argument.
 	 * @param mixed  $fallback Value used when the argument is missing.
@@ -77,7 +77,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns a string; fails when it is missing.
+	 * Returns an argument as a string; fails when it is missing.
 	 *
 	 * @param string $name Name of the argument.
 	 */
@@ -90,7 +90,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns one of several allowed words.
+	 * Returns an argument that must be one of several words.
 	 *
 	 * @param string       $name     Name of the argument.
 	 * @param list<string> $words    Allowed words.
@@ -105,7 +105,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns a boolean: 1, true, yes, on or 0, false, no, off.
+	 * Returns a boolean argument: 1, true, yes, on or 0, false, no, off.
 	 *
 	 * @param string $name     Name of the argument.
 	 * @param bool   $fallback Value used when the argument is missing.
@@ -119,7 +119,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Parses an integer.
+	 * Returns an integer argument within limits.
 	 *
 	 * @param string $name     Name of the argument.
 	 * @param int    $fallback Value used when the argument is missing.
@@ -135,7 +135,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns a JSON object or list; empty when the argument is missing.
+	 * Returns an argument that is a JSON object or list; empty when it is missing.
 	 *
 	 * @param string $name Name of the argument.
 	 * @return array<int|string,mixed>
@@ -153,7 +153,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns a JSON object.
+	 * Returns an argument that is a JSON object.
 	 *
 	 * @param string $name Name of the argument.
 	 * @return array<string,mixed>
@@ -167,7 +167,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns a JSON object; fails for unknown members.
+	 * Returns an argument that is a JSON object; fails when it has unknown members.
 	 *
 	 * @param string       $name  Name of the argument.
 	 * @param list<string> $known Known members.
@@ -178,8 +178,8 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns an object; fails for unknown members, because ignoring one would silently change what the
-	 * command does.
+	 * Returns the given members; fails when one is unknown, because ignoring it would silently change what
+	 * the command does.
 	 *
 	 * @param array<int|string,mixed> $members Members of the object.
 	 * @param list<string>            $known   Known members.
@@ -195,7 +195,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Returns strings: a JSON list, or words separated by commas or newlines.
+	 * Returns an argument as a list of strings: a JSON list, or words separated by commas or newlines.
 	 *
 	 * @param string $name Name of the argument.
 	 * @return list<string>
@@ -213,7 +213,7 @@ final class Arguments {
 	}
 
 	/**
-	 * Formats a value for a message.
+	 * Formats a value of the caller for an error message.
 	 *
 	 * @param mixed $value Value to show.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs and measures workloads.
+ * Runs the workloads of a benchmark and measures them.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,8 @@ require_once __DIR__ . '/places.php';
 require_once __DIR__ . '/watch.php';
 
 /**
- * Sets the environment of the workloads before WordPress is loaded.
+ * Sets the environment variables that the caller wants for the workloads; must run before WordPress is
+ * loaded.
  */
 function bench_environment(): void {
 	try {
@@ -29,15 +30,15 @@ function bench_environment(): void {
 }
 
 /**
- * Finds the workloads and measures them.
+ * Finds the workloads of a plugin (scripts or REST requests) and measures them.
  */
 final class Bench {
-	/** Maximum number of workloads. */
+	/** Maximum number of workloads in one command. */
 	private const WORKLOADS = 50;
 	/** Time limit of all workloads, in seconds; later workloads are not started. */
 	private const SECONDS = 600;
 
-	/** Directory of the plugin. */
+	/** Directory of the plugin whose workloads run. */
 	private readonly string $directory;
 
 	/**
@@ -62,7 +63,7 @@ final class Bench {
 	}
 
 	/**
-	 * Runs all workloads.
+	 * Runs all workloads and returns their measurements.
 	 *
 	 * @return array<string,mixed> Result document.
 	 */
@@ -112,7 +113,7 @@ final class Bench {
 	}
 
 	/**
-	 * Returns workloads by id.
+	 * Returns the workloads by id, each as a callable.
 	 *
 	 * @return array<string,\Closure>
 	 */
@@ -147,7 +148,7 @@ final class Bench {
 	}
 
 	/**
-	 * Returns the callable of a file or code string.
+	 * Returns a callable that runs a file or a string of code.
 	 *
 	 * @param array<string,mixed> $row  Row {file|code}.
 	 * @param string              $name Name of the row in error messages.
@@ -196,7 +197,7 @@ final class Bench {
 	}
 
 	/**
-	 * Measures one workload.
+	 * Measures the runs of one workload.
 	 *
 	 * @param \Closure  $workload   Workload to run.
 	 * @param ?\Closure $setup      Called once before all runs of the workload.
@@ -245,7 +246,8 @@ final class Bench {
 }
 
 /**
- * Summarizes a list of numbers; percentiles use the nearest-rank method.
+ * Returns minimum, mean, percentiles, maximum and standard deviation of a list of numbers; percentiles use
+ * the nearest-rank method.
  *
  * @param list<int|float> $values Measured values.
  * @return array<string,int|float>

@@ -1,6 +1,6 @@
 <?php
 /**
- * Renders and checks one block.
+ * Renders one block of the block editor and checks its serialized form.
  *
  * @package WPCodebox
  */
@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/watch.php';
 
 /**
- * Starts the program and its observer.
+ * Starts the command, and the observer that records what rendering does.
  */
 function watch_blocks(): Watch {
 	begin();
@@ -35,7 +35,7 @@ final class Block {
 	public function __construct( private readonly Arguments $arguments, private readonly Watch $watch ) {}
 
 	/**
-	 * Runs the checks.
+	 * Runs the requested checks and returns their results.
 	 *
 	 * @param string $mode Checks to run: render, serialize, round-trip or all.
 	 * @return array<string,mixed> Result document.
@@ -78,7 +78,7 @@ final class Block {
 	}
 
 	/**
-	 * Returns the block as WordPress parses it.
+	 * Returns the requested block in the form that parse_blocks() gives.
 	 *
 	 * @param string $name Name of the block.
 	 * @return array<string,mixed>
@@ -107,7 +107,7 @@ final class Block {
 	}
 
 	/**
-	 * Checks the block's serialized form.
+	 * Checks the block's attributes, and whether its serialized markup parses to the same block.
 	 *
 	 * @param \WP_Block_Type      $type   Block type.
 	 * @param array<string,mixed> $block  Parsed block.
@@ -135,7 +135,7 @@ final class Block {
 	}
 
 	/**
-	 * Builds the row of a check.
+	 * Builds the result row of one check.
 	 *
 	 * @param string $name    Name of the check.
 	 * @param bool   $passed  Whether the check passed.
@@ -150,7 +150,7 @@ final class Block {
 	}
 
 	/**
-	 * Renders the block.
+	 * Renders the block and reports the output with its effects.
 	 *
 	 * @param array<string,mixed> $block Parsed block.
 	 * @return array<string,mixed>

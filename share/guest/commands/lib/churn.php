@@ -1,6 +1,6 @@
 <?php
 /**
- * Observes object cache, options and transients. Loaded after WordPress.
+ * Observes operations on the object cache, options and transients. Loaded after WordPress.
  *
  * @package WPCodebox
  */
@@ -10,10 +10,10 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * WordPress's object cache with notifications about each operation.
+ * WordPress's object cache, extended to report each operation to an observer.
  */
 final class Observed_Cache extends \WP_Object_Cache {
-	/** Receiver of the notifications. */
+	/** Observer that gets the operations. */
 	public static ?Churn $churn = null;
 
 	/** Depth of nested cache calls; only the outermost call is reported. */
@@ -69,7 +69,7 @@ final class Observed_Cache extends \WP_Object_Cache {
 	}
 
 	/**
-	 * Reports a call, unless another cache function makes it.
+	 * Runs an operation and reports it, unless another cache function called this one.
 	 *
 	 * @param string   $operation Name of the operation.
 	 * @param mixed    $key       Cache key.
@@ -89,7 +89,7 @@ final class Observed_Cache extends \WP_Object_Cache {
 	}
 
 	/**
-	 * Copies a cache into an observed one.
+	 * Copies the content of an object cache into one that is observed.
 	 *
 	 * @param \WP_Object_Cache $cache Cache to copy.
 	 */
@@ -105,10 +105,10 @@ final class Observed_Cache extends \WP_Object_Cache {
 }
 
 /**
- * Counts operations.
+ * Counts operations on the object cache, options and transients.
  */
 final class Churn {
-	/** Operations by kind. */
+	/** Names of the operations by kind of storage. */
 	private const OPERATIONS = array(
 		'objectCache' => array( 'hit', 'miss', 'add', 'set', 'replace', 'increment', 'decrement', 'delete', 'flush' ),
 		'options'     => array( 'read', 'add', 'update', 'delete' ),
@@ -116,30 +116,30 @@ final class Churn {
 	);
 
 	/**
-	 * Counts by kind and operation.
+	 * Number of operations by kind of storage and operation.
 	 *
 	 * @var array<string,array<string,int>>
 	 */
 	private array $counts = array();
 
 	/**
-	 * Operations in their order.
+	 * The first operations in the order in which they occurred, as samples for the result.
 	 *
 	 * @var list<array<string,string>>
 	 */
 	private array $samples = array();
 
-	/** Number of operations. */
+	/** Number of all operations, including those that are not samples. */
 	private int $total = 0;
 
 	/**
-	 * Number of writes by object cache key.
+	 * Number of writes by key of the object cache, to find keys that one request writes repeatedly.
 	 *
 	 * @var array<string,int>
 	 */
 	private array $writes = array();
 
-	/** Whether the object cache is observed. */
+	/** Whether the object cache is observed; only WordPress's built-in one can be. */
 	private bool $cache = false;
 
 	/**
@@ -174,7 +174,7 @@ final class Churn {
 	}
 
 	/**
-	 * Handles a hook call.
+	 * Records the operation that a WordPress hook reports. Callback of the hook `all`.
 	 *
 	 * @param mixed $hook  Name of the hook.
 	 * @param mixed $value First argument of the hook.
@@ -194,7 +194,7 @@ final class Churn {
 	}
 
 	/**
-	 * Records an operation.
+	 * Counts an operation and stores it among the samples.
 	 *
 	 * @param string $kind      Kind of the storage.
 	 * @param string $operation Name of the operation.
@@ -219,7 +219,7 @@ final class Churn {
 	}
 
 	/**
-	 * Returns the counts.
+	 * Returns the counts, the samples and the keys that were written repeatedly.
 	 *
 	 * @return array<string,mixed>
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Filtered list of the files in wp-content.
+ * Lists the files in wp-content that filters select.
  *
  * @package WPCodebox
  */
@@ -13,9 +13,9 @@ namespace WPCodebox\Guest\Command;
  * Lists files with digests, sorted and limited; symlinks are listed but not followed.
  */
 final class Content_Files {
-	/** Maximum number of files. */
+	/** Maximum number of listed files. */
 	private const FILES = 5000;
-	/** Maximum number of bytes read. */
+	/** Maximum number of bytes that are read for digests, in all files together. */
 	private const BYTES = 512 << 20;
 	/** Files of the guest itself, which are not part of the site. */
 	private const OWN = array( 'database', 'db.php', 'mu-plugins/wp-codebox-guest.php', 'upgrade', 'cache' );
@@ -103,7 +103,7 @@ final class Content_Files {
 	}
 
 	/**
-	 * Returns a path below wp-content.
+	 * Returns the path of a directory entry relative to wp-content.
 	 *
 	 * @param \SplFileInfo $entry Directory entry.
 	 */
@@ -112,7 +112,7 @@ final class Content_Files {
 	}
 
 	/**
-	 * Checks whether a path or one of its parent directories matches a pattern.
+	 * Checks whether a path or one of its parent directories matches one of the patterns.
 	 *
 	 * @param string       $path     Path below wp-content.
 	 * @param list<string> $patterns Patterns to match.

@@ -1,6 +1,6 @@
 <?php
 /**
- * WordPress's own tests.
+ * Runs WordPress's own tests.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Cron events.
+ * Runs, schedules and removes cron events.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Performs one operation.
+ * Runs, schedules or removes the event of a hook.
  *
  * @param string       $operation Operation: run, schedule or unschedule.
  * @param string       $hook      Name of the hook.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Objects stored as possibly serialized strings: options and metadata.
+ * Object types whose values are strings that may be serialized: options and metadata.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Options. Values are read as stored, so unserializing creates no object of a plugin class.
+ * Options of the site. Values are read as stored, so unserializing creates no object of a plugin class.
  */
 final class Crud_Option implements Crud_Type {
 	/** {@inheritDoc} */
@@ -55,7 +55,7 @@ final class Crud_Option implements Crud_Type {
 	}
 
 	/**
-	 * Converts an option row to a result.
+	 * Converts a row of the options table to the form for results.
 	 *
 	 * @param array<string,string> $row Row to read.
 	 * @return array<string,mixed>
@@ -70,7 +70,7 @@ final class Crud_Option implements Crud_Type {
 }
 
 /**
- * Metadata of one object; the id is the meta key.
+ * Metadata of one post, term, user or comment; the id is the meta key.
  */
 final class Crud_Meta implements Crud_Type {
 	/**
@@ -129,7 +129,7 @@ final class Crud_Meta implements Crud_Type {
 	}
 
 	/**
-	 * Returns the stored rows.
+	 * Returns the stored metadata rows of the object.
 	 *
 	 * @param array<string,mixed> $query  Condition `key`.
 	 * @param int                 $limit  Maximum number of rows.

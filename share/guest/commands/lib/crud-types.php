@@ -1,6 +1,6 @@
 <?php
 /**
- * Object types that can be created, read, updated, deleted and listed.
+ * Types of WordPress objects that a command can create, read, update, delete and list.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Type of WordPress objects.
+ * One type of WordPress objects, such as posts or users.
  */
 interface Crud_Type {
 	/**
@@ -22,7 +22,7 @@ interface Crud_Type {
 	public function create( array $data ): mixed;
 
 	/**
-	 * Returns an object, or null.
+	 * Returns the fields of an object, or null when it does not exist.
 	 *
 	 * @param int|string $id Id of the object.
 	 * @return ?array<string,mixed>
@@ -48,7 +48,7 @@ interface Crud_Type {
 	public function delete( int|string $id, bool $force ): mixed;
 
 	/**
-	 * Lists objects.
+	 * Lists the objects that a query selects.
 	 *
 	 * @param array<string,mixed> $query  Arguments of WordPress's own query class.
 	 * @param int                 $limit  Maximum number of objects.
@@ -152,7 +152,7 @@ final class Crud_Term implements Crud_Type {
 }
 
 /**
- * Users.
+ * Users of the site.
  */
 final class Crud_User implements Crud_Type {
 	/** {@inheritDoc} */
@@ -187,7 +187,7 @@ final class Crud_User implements Crud_Type {
 	}
 
 	/**
-	 * Returns a user without password and keys.
+	 * Returns the fields of a user without password and keys.
 	 *
 	 * @param \WP_User $user WordPress user.
 	 * @return array<string,mixed>
@@ -199,7 +199,7 @@ final class Crud_User implements Crud_Type {
 }
 
 /**
- * Comments.
+ * Comments of the site.
  */
 final class Crud_Comment implements Crud_Type {
 	/** {@inheritDoc} */
@@ -236,7 +236,7 @@ final class Crud_Comment implements Crud_Type {
 	}
 
 	/**
-	 * Returns a comment without private members of its class.
+	 * Returns the fields of a comment without private members of its class.
 	 *
 	 * @param \WP_Comment $comment Comment to convert.
 	 * @return array<string,mixed>

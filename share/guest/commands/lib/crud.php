@@ -13,7 +13,7 @@ require_once __DIR__ . '/crud-types.php';
 require_once __DIR__ . '/crud-stored.php';
 
 /**
- * One operation on one object type.
+ * Runs one requested operation on one type of objects.
  */
 final class Crud {
 	/** Maximum number of listed objects. */
@@ -27,7 +27,7 @@ final class Crud {
 	public function __construct( private readonly array $operation ) {}
 
 	/**
-	 * Runs the operation.
+	 * Runs the operation and returns its result.
 	 *
 	 * @return array<string,mixed> Result document.
 	 */
@@ -91,7 +91,7 @@ final class Crud {
 	}
 
 	/**
-	 * Returns the allowed members of an operation.
+	 * Returns the names of the members that an operation may have.
 	 *
 	 * @param string $operation Name of the operation.
 	 * @param string $type      Object type.
@@ -119,7 +119,7 @@ final class Crud {
 	}
 
 	/**
-	 * Returns an object in the form for results.
+	 * Returns the fields of an object in the form for results.
 	 *
 	 * @param array<string,mixed> $item Object fields.
 	 */
@@ -128,7 +128,8 @@ final class Crud {
 	}
 
 	/**
-	 * Returns WordPress's result; fails for an error.
+	 * Returns the id that WordPress returned, or 1 if it returned none; fails when WordPress reported an
+	 * error.
 	 *
 	 * @param mixed  $answer Value that WordPress returned.
 	 * @param string $verb   Verb for the error message.
@@ -144,7 +145,7 @@ final class Crud {
 	}
 
 	/**
-	 * Returns the object's id.
+	 * Returns the id of the object that the operation is about.
 	 *
 	 * @param string $name Object type.
 	 */
@@ -160,7 +161,7 @@ final class Crud {
 	}
 
 	/**
-	 * Returns the taxonomy of a term.
+	 * Returns the taxonomy that an operation on terms names.
 	 */
 	private function taxonomy(): string {
 		$taxonomy = $this->operation['taxonomy'] ?? 'category';
@@ -171,7 +172,7 @@ final class Crud {
 	}
 
 	/**
-	 * Returns the fields of the operation.
+	 * Returns the fields in a member of the operation.
 	 *
 	 * @param string $name Member name: data or query.
 	 * @return array<string,mixed>
@@ -188,7 +189,7 @@ final class Crud {
 	}
 
 	/**
-	 * Returns a member that must be one of several words.
+	 * Returns a member of the operation that must be one of several words.
 	 *
 	 * @param string       $name  Name of the member.
 	 * @param list<string> $words Allowed words.
@@ -202,7 +203,7 @@ final class Crud {
 	}
 
 	/**
-	 * Parses an integer.
+	 * Returns an integer member of the operation within limits.
 	 *
 	 * @param string $name     Name of the member.
 	 * @param int    $fallback Value used when the member is missing.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Description of this WordPress from its own data.
+ * Describes this WordPress from its own data, in parts.
  *
  * @package WPCodebox
  */
@@ -12,14 +12,14 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Collects one surface after the other.
+ * Describes one part of this WordPress at a time.
  */
 final class Discovery {
-	/** Available surfaces. */
+	/** Names of the parts that can be described. */
 	public const SURFACES = array( 'runtime', 'plugins', 'themes', 'content', 'users', 'abilities' );
 
 	/**
-	 * Returns one surface.
+	 * Returns the description of one part.
 	 *
 	 * @param string $name Name of the surface.
 	 * @return array<string,mixed>
@@ -73,7 +73,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Lists plugins of each kind.
+	 * Lists the plugins, must-use plugins and drop-ins.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -95,7 +95,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Lists themes.
+	 * Lists the installed themes.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -115,7 +115,8 @@ final class Discovery {
 	}
 
 	/**
-	 * Lists content types with counts.
+	 * Describes the content: post types and taxonomies with their numbers of entries, comments, shortcodes,
+	 * blocks.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -149,7 +150,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Lists roles with the number of users; no user names.
+	 * Lists the roles with the number of users in each; no user names.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -167,7 +168,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Lists abilities.
+	 * Lists the abilities that WordPress and plugins have registered.
 	 *
 	 * @return array<string,mixed>
 	 */

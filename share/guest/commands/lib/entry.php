@@ -1,14 +1,14 @@
 <?php
 /**
- * Start and end of a registry command inside the guest.
+ * Start and end of a guest program that implements a command such as `wordpress.nonce`.
  *
  * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard output is one
  * JSON document: the command's result, with status 0, or `{error: {code, message}}` with status 1. Other
  * output of WordPress and plugins is dropped; when a plugin ends PHP, the document is an error that reports
  * it.
  *
- * A program calls begin(), loads WordPress in the global scope, as a request would, and calls finish() with
- * its work.
+ * The program calls begin(), loads WordPress in the global scope, as a request would, and calls finish() with
+ * a function that does its work.
  *
  * @package WPCodebox
  */
@@ -23,58 +23,58 @@ require_once __DIR__ . '/values.php';
 require_once __DIR__ . '/supervise.php';
 require_once __DIR__ . '/shortening.php';
 
-/** Size limit of a document, in bytes. */
+/** Size limit of a result document, in bytes. */
 const DOCUMENT_BYTES = 4 * 1024 * 1024;
 
-/** Size limit of other output that goes to standard error, in bytes. */
+/** Size limit of output of WordPress and plugins that is passed on to standard error, in bytes. */
 const NOISE_BYTES = 65536;
 
 /**
- * State of the program in this process.
+ * State of the command in this process.
  */
 final class Entry {
-	/** Arguments of the call. */
+	/** Arguments of the command. */
 	public static ?Arguments $arguments = null;
 
 	/**
-	 * Result document, once it exists.
+	 * Result document of the command; null until its work is done.
 	 *
 	 * @var ?array<string,mixed>
 	 */
 	public static ?array $document = null;
 
 	/**
-	 * Stream that the document is written to.
+	 * Stream to which the result document is written.
 	 *
 	 * @var resource
 	 */
 	public static $stream;
 
-	/** Prints the document when a plugin's shutdown function ended PHP early. */
+	/** Prints the result document if a plugin's shutdown function ends PHP before it was printed. */
 	public static ?Shutdown_Document $shutdown_document = null;
 
-	/** Whether the document was printed. */
+	/** Whether the result document was printed. */
 	public static bool $printed = false;
 
 	/**
-	 * Builds the document of a program that other code ended.
+	 * Builds the result document when other code ends PHP before the work is done; for a page this is normal.
 	 *
 	 * @var ?\Closure(): ?array<string,mixed>
 	 */
 	public static ?\Closure $at_exit = null;
 
 	/**
-	 * Files for the bundle: rows {path, kind, contentType}.
+	 * Files that the command wrote for the run's bundle: rows {path, kind, contentType}.
 	 *
 	 * @var list<array<string,string>>
 	 */
 	public static array $artifacts = array();
 
-	/** Captured output of WordPress and plugins that was not consumed yet. */
+	/** Output of WordPress and plugins that was captured and that captured_output() has not returned yet. */
 	public static string $captured = '';
 
 	/**
-	 * Command and site of the call.
+	 * Name of the command and URL of the site.
 	 *
 	 * @var array{command: string, url: string}
 	 */
@@ -97,7 +97,7 @@ final class Shutdown_Document {
 }
 
 /**
- * Reads the call and redirects standard output away from all other code.
+ * Reads the command from standard input, and redirects all other code's output away from standard output.
  */
 function begin(): Arguments {
 	$stream = Supervisor::enter();
@@ -131,7 +131,7 @@ function begin(): Arguments {
 }
 
 /**
- * Returns the file that loads WordPress; prepares the request environment it expects.
+ * Returns the file that loads WordPress, and sets the server variables that WordPress expects in a request.
  *
  * @param string $target Path and query of the request.
  * @param string $method Method of the request.
@@ -152,15 +152,15 @@ function wordpress( string $target = '/', string $method = 'GET' ): string {
 }
 
 /**
- * Returns the guest's root, wherever it is on the file system; this file is at /opt/codebox/guest/commands
- * below it.
+ * Returns the directory that the guest sees as /, which may be another one on the file system; this file is
+ * at /opt/codebox/guest/commands below it.
  */
 function root(): string {
 	return rtrim( dirname( __DIR__, 5 ), '/' );
 }
 
 /**
- * Runs the command's work and ends the program.
+ * Runs the command's work, stores its result document and ends the program.
  *
  * @param callable(Arguments): array<string,mixed> $work Performs the work and returns the document.
  */
@@ -176,7 +176,7 @@ function finish( callable $work ): never {
 }
 
 /**
- * Builds an error document.
+ * Builds the result document of an error.
  *
  * @param string              $code     Stable error code.
  * @param string              $message  What is wrong and what to do.
@@ -184,7 +184,7 @@ function finish( callable $work ): never {
  * @return array<string,mixed>
  */
 function failure( string $code, string $message, array $document = array() ): array {
-	// Replaces the status of a success document; the numeric status of a page stays.
+	// A result with status `ok` becomes an error; the numeric HTTP status of a page stays.
 	if ( 'ok' === ( $document['status'] ?? null ) ) {
 		$document['status'] = 'error';
 	}
@@ -197,19 +197,19 @@ function failure( string $code, string $message, array $document = array() ): ar
 }
 
 /**
- * Makes the following output the page that the command returns.
+ * Ends the capture of output: all later output is the page that the command returns.
  */
 function print_page(): void {
 	ob_end_clean();
 }
 
 /**
- * Returns output of WordPress and plugins since the last call, up to a limit.
+ * Returns the output of WordPress and plugins since the last call of this function, up to a limit.
  *
  * @param int $bytes Maximum number of bytes.
  */
 function captured_output( int $bytes ): string {
-	// A plugin's buffer may be non-removable: it stays, and its content is reported.
+	// A buffer that a plugin has made non-removable stays, and its content is reported.
 	for ( $level = ob_get_level(); $level > 1; --$level ) {
 		@ob_end_flush();
 	}
@@ -224,7 +224,7 @@ function captured_output( int $bytes ): string {
 }
 
 /**
- * Writes a file for the bundle and returns its guest path.
+ * Writes a file that becomes part of the run's bundle, and returns its guest path.
  *
  * @param string $name  File name without directories.
  * @param string $bytes Content of the file.
@@ -248,7 +248,7 @@ function write_artifact( string $name, string $bytes, string $kind, string $medi
 }
 
 /**
- * Prints the document; runs as the last shutdown function.
+ * Prints the result document; runs as the last shutdown function.
  */
 function end_program(): void {
 	if ( Entry::$printed ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Files below a path, for an observation.
+ * Reports the files below a path.
  *
  * @package WPCodebox
  */
@@ -14,13 +14,13 @@ namespace WPCodebox\Guest\Command;
  * omitted data.
  */
 final class Files_Observation {
-	/** Maximum number of entries, then of bytes: one hashed file, all contents, one content. */
+	/** Limits: entries; then bytes of one hashed file, of all reported contents, of one reported content. */
 	private const ENTRIES = 2000;
 	private const HASHED  = 16777216;
 	private const SHOWN   = 1048576;
 	private const CONTENT = 65536;
 
-	/** Bytes of contents reported so far. */
+	/** Bytes of file contents that were reported so far. */
 	private int $shown = 0;
 
 	/**
@@ -54,7 +54,7 @@ final class Files_Observation {
 	}
 
 	/**
-	 * Returns names in a fixed order; symlinks are not followed.
+	 * Returns the paths below a directory in a fixed order; symlinks are not followed.
 	 *
 	 * @param string $path Directory to list.
 	 * @return iterable<string>
@@ -73,7 +73,7 @@ final class Files_Observation {
 	}
 
 	/**
-	 * Reports one file.
+	 * Returns the row of one file: size, digest and, if requested, content.
 	 *
 	 * @param string $name    Path of the file.
 	 * @param bool   $content Whether its content is reported.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Measures hook durations, including all callbacks of a call.
+ * Measures how long the calls of WordPress hooks take.
  *
  * @package WPCodebox
  */
@@ -12,25 +12,26 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Measures calls of hooks with callbacks, up to a number of calls.
+ * Measures calls of hooks that have callbacks, each with all of its callbacks together, up to a number of
+ * calls.
  */
 final class Hook_Times {
 	/**
-	 * Running calls: {hook, start, inner}.
+	 * Calls that have not ended, outermost first: {hook, start time, time in nested calls}, in nanoseconds.
 	 *
 	 * @var list<array{string, int, int}>
 	 */
 	private array $stack = array();
 
 	/**
-	 * Times by hook: {calls, total, self, most}, in nanoseconds.
+	 * Times of the ended calls by hook: {calls, total, self, most}, in nanoseconds.
 	 *
 	 * @var array<string,array{calls: int, total: int, self: int, most: int}>
 	 */
 	private array $times = array();
 
 	/**
-	 * Hooks with the callback that ends a measurement.
+	 * Hooks whose last callback is done(), which ends a measurement.
 	 *
 	 * @var array<string,bool>
 	 */
@@ -39,7 +40,7 @@ final class Hook_Times {
 	/** Number of measured calls. */
 	private int $samples = 0;
 
-	/** Number of calls over the limit. */
+	/** Number of calls that were not measured because of the limit. */
 	private int $dropped = 0;
 
 	/**
@@ -67,7 +68,7 @@ final class Hook_Times {
 	}
 
 	/**
-	 * Runs before the callbacks of a hook.
+	 * Starts the measurement of a call: runs before the callbacks of every hook.
 	 *
 	 * @param mixed $hook Name of the hook.
 	 */
@@ -88,7 +89,7 @@ final class Hook_Times {
 	}
 
 	/**
-	 * Runs after the callbacks of a hook.
+	 * Ends the measurement of a call: runs after the other callbacks of the hook.
 	 *
 	 * @param mixed $value Value that the hook passes on.
 	 */
@@ -125,7 +126,7 @@ final class Hook_Times {
 	}
 
 	/**
-	 * Returns hooks, slowest first; selfMs excludes nested hooks.
+	 * Returns the hooks with their times, slowest first; selfMs excludes the time in nested hooks.
 	 *
 	 * @param int $limit Maximum number of hooks.
 	 * @return array<string,mixed>

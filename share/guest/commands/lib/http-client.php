@@ -1,6 +1,6 @@
 <?php
 /**
- * One HTTP request, to the guest's own site or to another host.
+ * Sends one HTTP request, to the guest's own site or to another host.
  *
  * @package WPCodebox
  */
@@ -11,11 +11,11 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/server.php';
 
-/** Size limit of the returned body, in bytes. */
+/** Size limit of the response body in the result, in bytes. */
 const RESPONSE_BYTES = 262144;
 
 /**
- * Sends the requested HTTP request.
+ * Sends the HTTP request that the command's arguments describe, and reports the response.
  *
  * @param Arguments $arguments Arguments method, url, headers-json, body, expect-status.
  * @return array<string,mixed> `wp-codebox/wordpress-http-response/v1`.
@@ -54,7 +54,7 @@ function http_request( Arguments $arguments ): array {
 }
 
 /**
- * Returns path and query of a URL of the guest's own site; null for another one.
+ * Returns path and query of a URL if it is one of the guest's own site; null otherwise.
  *
  * @param string $url URL or path.
  */
@@ -74,7 +74,7 @@ function own_target( string $url ): ?string {
 }
 
 /**
- * Sends a request to the guest's own site.
+ * Sends a request to a web server that is started for the guest's own site.
  *
  * @param string    $target    Path and query.
  * @param string    $method    HTTP method.
@@ -101,7 +101,7 @@ function ask_own( string $target, string $method, Arguments $arguments ): array 
 }
 
 /**
- * Sends a request to another host through the egress bridge.
+ * Sends a request to another host through the egress bridge, the proxy that applies the run's network policy.
  *
  * @param string    $url       URL to request.
  * @param string    $method    HTTP method.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Lists with a fixed order and a size limit.
+ * Lists of a result in a fixed order and with a size limit.
  *
  * @package WPCodebox
  */

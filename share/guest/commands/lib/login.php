@@ -1,6 +1,6 @@
 <?php
 /**
- * Loads WordPress as a logged-in user.
+ * Loads WordPress as a logged-in user, as if a browser had sent the cookies.
  *
  * @package WPCodebox
  */
@@ -11,11 +11,11 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/users.php';
 
-/** Placeholder for the first administrator; parentheses cannot occur in a login name. */
+/** Stands for the first administrator where a login name is expected; parentheses cannot occur in one. */
 const ADMINISTRATOR = '(administrator)';
 
 /**
- * Makes WordPress find a session of a user when it loads, as with a browser's cookies.
+ * Logs a user in for the load of WordPress that follows, as with a browser's cookies.
  *
  * Must be called before WordPress is loaded.
  *

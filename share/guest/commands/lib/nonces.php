@@ -1,6 +1,6 @@
 <?php
 /**
- * Nonces of the guest's site.
+ * Creates nonces of the guest's site.
  *
  * @package WPCodebox
  */
@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Directory of stored nonces below the guest's root. */
+/** Directory in which nonces are stored, below the guest's root. */
 const NONCES = '/tmp/codebox-auth';
 
 /**
@@ -28,8 +28,8 @@ function nonce( string $action ): array {
 }
 
 /**
- * Describes a nonce of the current user and session for results. Results go into transcripts, journals and
- * bundles, so the value is only in a guest file that the result names.
+ * Creates a nonce of the current user and session, stores it in a guest file and returns its description for
+ * the result. Results go into transcripts, journals and bundles, so the value is only in that file.
  *
  * @param string              $action Nonce action; `-1` is WordPress's default.
  * @param array<string,mixed> $holder User and optional session of the nonce.
@@ -56,7 +56,7 @@ function kept_nonce( string $action, array $holder ): array {
 }
 
 /**
- * Writes a document to the caller's output directory too, and returns it.
+ * Returns a result document, and also writes it to the directory that the caller names, if any.
  *
  * @param Arguments           $arguments Guest command arguments with `output-dir`.
  * @param string              $name      Name of the file.

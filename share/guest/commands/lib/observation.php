@@ -1,6 +1,6 @@
 <?php
 /**
- * Observations of one REST request.
+ * Commands that measure one REST request or observe its changes.
  *
  * @package WPCodebox
  */
@@ -14,14 +14,14 @@ require_once __DIR__ . '/rest.php';
 require_once __DIR__ . '/watch.php';
 
 /**
- * Starts the observer before WordPress is loaded.
+ * Creates the observer of the request; must run before WordPress is loaded.
  */
 function observer(): Watch {
 	return new Watch( Entry::$arguments->number( 'query-length-limit', 500, 16, 10000 ) );
 }
 
 /**
- * Measures time, memory, queries and hooks of a request.
+ * Sends a REST request in this process and reports its time, memory, queries and hooks.
  *
  * @param Arguments $arguments Arguments of the guest command.
  * @param Watch     $watch     Observer that records the effects.
@@ -52,7 +52,7 @@ function observe_performance( Arguments $arguments, Watch $watch ): array {
 }
 
 /**
- * Observes cache changes of a request.
+ * Sends a REST request in this process and reports its operations on cache, options and transients.
  *
  * @param Arguments $arguments Arguments of the guest command.
  * @param Watch     $watch     Observer that records the effects.
@@ -79,7 +79,7 @@ function observe_churn( Arguments $arguments, Watch $watch ): array {
 }
 
 /**
- * Describes the request and its response: a digest instead of the data.
+ * Describes the request and its response; instead of the response data it reports their digest.
  *
  * @param string              $schema Schema id of the document.
  * @param array<string,mixed> $answer Response of the request.

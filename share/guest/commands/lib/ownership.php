@@ -1,6 +1,6 @@
 <?php
 /**
- * Plugins whose code names options and tables.
+ * Finds the plugins whose code names an option or a table.
  *
  * @package WPCodebox
  */
@@ -12,10 +12,10 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/tables.php';
 
 /**
- * Searches the names in the plugins' PHP files.
+ * Lists options and tables with the plugins in whose PHP files their names occur.
  */
 final class Ownership {
-	/** Maximum number of options. */
+	/** Maximum number of listed options. */
 	private const OPTIONS = 2000;
 	/** Maximum number of PHP bytes read per plugin. */
 	private const BYTES = 16 * 1024 * 1024;
@@ -23,7 +23,7 @@ final class Ownership {
 	private const ALL_BYTES = 64 * 1024 * 1024;
 
 	/**
-	 * Returns the inventory.
+	 * Returns the options and tables, each with the plugins that name it.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -73,7 +73,7 @@ final class Ownership {
 	}
 
 	/**
-	 * Returns names that occur in a plugin's PHP files.
+	 * Returns which of the names occur in the PHP files of one plugin.
 	 *
 	 * @param string       $file    Main file of the plugin.
 	 * @param list<string> $options Option names.
@@ -118,7 +118,7 @@ final class Ownership {
 	}
 
 	/**
-	 * Returns PHP files of a plugin, without symlinks and vendored libraries.
+	 * Returns the PHP files of one plugin, without symlinks and vendored libraries.
 	 *
 	 * @param string $main Main file of the plugin.
 	 * @return iterable<string>
@@ -141,7 +141,7 @@ final class Ownership {
 	}
 
 	/**
-	 * Returns names of WordPress's own options: those that its code names.
+	 * Returns the names of WordPress's own options: those that occur in WordPress's code.
 	 *
 	 * @return array<string,int>
 	 */

@@ -13,10 +13,10 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/watch.php';
 
 /**
- * Page with its recorded results.
+ * One rendered page, and what WordPress did while rendering it.
  */
 final class Page {
-	/** Maximum number of query fingerprints. */
+	/** Maximum number of reported query fingerprints (queries without their values). */
 	private const FINGERPRINTS = 50;
 
 	/** HTTP status of the response. */
@@ -29,17 +29,17 @@ final class Page {
 	 */
 	private array $headers = array();
 
-	/** Redirect target. */
+	/** Target of the redirect, if WordPress redirected. */
 	private ?string $location = null;
 
 	/**
-	 * Message passed to wp_die().
+	 * Message, title and status that were passed to wp_die(), if it was called.
 	 *
 	 * @var ?array<string,mixed>
 	 */
 	private ?array $died = null;
 
-	/** Template file of the theme. */
+	/** Template file of the theme that WordPress chose. */
 	private ?string $template = null;
 
 	/**
@@ -66,7 +66,7 @@ final class Page {
 	}
 
 	/**
-	 * Callback of the hook status_header.
+	 * Records the HTTP status. Callback of the hook status_header.
 	 *
 	 * @param mixed $header Status line.
 	 * @param mixed $code   HTTP status.
@@ -77,7 +77,7 @@ final class Page {
 	}
 
 	/**
-	 * Callback of the hooks wp_headers and nocache_headers.
+	 * Records the response headers. Callback of the hooks wp_headers and nocache_headers.
 	 *
 	 * @param mixed $headers Response headers.
 	 */
@@ -91,7 +91,7 @@ final class Page {
 	}
 
 	/**
-	 * Callback of the hook wp_redirect.
+	 * Records the redirect. Callback of the hook wp_redirect.
 	 *
 	 * @param mixed $location Redirect target.
 	 * @param mixed $status   HTTP status.
@@ -105,7 +105,7 @@ final class Page {
 	}
 
 	/**
-	 * Callback of the hook template_include.
+	 * Records the template file. Callback of the hook template_include.
 	 *
 	 * @param mixed $template Template file.
 	 */
@@ -115,7 +115,7 @@ final class Page {
 	}
 
 	/**
-	 * Callback of the wp_die() handler hooks.
+	 * Returns a handler of wp_die() that records the message first. Callback of the wp_die() handler hooks.
 	 *
 	 * @param mixed $handler Handler that would print the message.
 	 */
@@ -137,7 +137,7 @@ final class Page {
 	}
 
 	/**
-	 * Returns the document after the page has ended.
+	 * Returns the result document, once the page has ended.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -162,7 +162,7 @@ final class Page {
 			},
 			'headers' => (object) $this->headers,
 			'title'   => null,
-			// The supervising process fills in the printed output.
+			// The parent process adds the printed page here, because it reads the output of this process.
 			'body'    => null,
 			'php'     => $this->watch->php(),
 			'queries' => $this->watch->queries( $this->diagnostics ? self::FINGERPRINTS : 0 ),
@@ -198,7 +198,7 @@ final class Page {
 	}
 
 	/**
-	 * The user that WordPress had determined; not determined again after the page has ended.
+	 * Returns the user that WordPress had determined when the page ended; WordPress is not asked again.
 	 *
 	 * @return ?array<string,mixed>
 	 */
@@ -208,8 +208,8 @@ final class Page {
 	}
 
 	/**
-	 * Checks whether the refusal belongs to another user than the one the page was requested for. A refusal
-	 * for the requested user is a valid result.
+	 * Checks whether WordPress refused the page because the current user is not the one for whom it was
+	 * requested. A refusal of the requested user is a valid result.
 	 *
 	 * @param array<string,mixed> $document Result document of the page.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Results from PHPUnit's logs.
+ * Reads test results from PHPUnit's logs.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Reads logs of one or more runs, up to size limits.
+ * Collects the results in the logs of one or more PHPUnit runs, up to size limits.
  */
 final class Phpunit_Log {
 	/** Maximum size of a log, in bytes. */
@@ -22,11 +22,11 @@ final class Phpunit_Log {
 	/** Size limit of a failure message, in bytes. */
 	private const MESSAGE = 4000;
 
-	/** Number of runs without a complete log. */
+	/** Number of PHPUnit runs that left no complete log. */
 	public int $missing = 0;
 
 	/**
-	 * Result counts.
+	 * Number of tests by result.
 	 *
 	 * @var array<string,int>
 	 */
@@ -38,25 +38,25 @@ final class Phpunit_Log {
 		'unknown' => 0,
 	);
 
-	/** Number of assertions. */
+	/** Number of assertions in all tests together. */
 	private int $assertions = 0;
 
 	/**
-	 * Tests by suite.
+	 * Test counts by suite (test class).
 	 *
 	 * @var array<string,array<string,mixed>>
 	 */
 	private array $suites = array();
 
 	/**
-	 * Reported failures.
+	 * Failures for the result, up to the limit.
 	 *
 	 * @var list<array<string,mixed>>
 	 */
 	private array $failures = array();
 
 	/**
-	 * Names of listed tests.
+	 * Names of the tests that PHPUnit lists without running them.
 	 *
 	 * @var list<string>
 	 */
@@ -70,7 +70,7 @@ final class Phpunit_Log {
 	public function __construct( private readonly string $directory ) {}
 
 	/**
-	 * Reads a result log.
+	 * Adds the results of one PHPUnit log.
 	 *
 	 * @param string $file Path of the log.
 	 */
@@ -118,7 +118,7 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * Reads a list of tests.
+	 * Adds the tests that a list of PHPUnit names.
 	 *
 	 * @param string $file Path of the list.
 	 */
@@ -146,7 +146,7 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * Returns the listed tests.
+	 * Returns the tests that PHPUnit listed without running them.
 	 *
 	 * @return array{total: int, tests: list<string>, truncated: bool}
 	 */
@@ -161,7 +161,7 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * Records one failure with the line of the test that caused it.
+	 * Builds the row of one failure, with the line of the test that caused it.
 	 *
 	 * @param string      $suite   Name of the test class.
 	 * @param string      $name    Name of the test.
@@ -190,7 +190,7 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * Returns elements of a log; null when there is no complete log.
+	 * Returns the elements of a log that an XPath expression selects; null when the log is not complete.
 	 *
 	 * @param string $file Path of the log.
 	 * @param string $path XPath expression.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Empty bootstrap file that replaces the ignored one of a configuration.
+ * Empty bootstrap file. PHPUnit loads it instead of the one in the plugin's configuration, which is ignored.
  *
  * @package WPCodebox
  */

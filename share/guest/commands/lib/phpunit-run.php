@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/phpunit-log.php';
 
 /**
- * Returns PHPUnit's program: the first one in the vendor directories, else the one on the PATH.
+ * Returns the path of PHPUnit's program: the first one in the vendor directories, else the one on the PATH.
  *
  * @param list<string> $directories Directories with a vendor directory.
  */
@@ -33,7 +33,7 @@ function phpunit_program( array $directories ): string {
 }
 
 /**
- * Returns the constants for wp-config.php from the call.
+ * Returns the constants that the caller wants to be defined as in wp-config.php.
  *
  * @param Arguments $arguments Guest command arguments with `wp-config-defines-json`.
  * @return array<string,scalar|null>
@@ -49,7 +49,7 @@ function config_defines( Arguments $arguments ): array {
 }
 
 /**
- * Writes test code to a file named after its class, as PHPUnit requires.
+ * Writes the test code that the caller passed to a file named after its class, as PHPUnit requires.
  *
  * @param string $code PHP code, with or without the opening tag.
  */
@@ -80,7 +80,7 @@ final class Phpunit_Run {
 	public function __construct( private readonly array $plan ) {}
 
 	/**
-	 * Runs all targets and returns the document.
+	 * Runs PHPUnit on all targets and returns the combined result.
 	 *
 	 * @return array<string,mixed> Result document.
 	 */
@@ -146,7 +146,7 @@ final class Phpunit_Run {
 	}
 
 	/**
-	 * Runs PHPUnit once.
+	 * Runs PHPUnit once and adds its log to the results.
 	 *
 	 * @param ?string     $target    File or directory of tests; null uses the configuration.
 	 * @param string      $plan_file File with the plan for the prepended script.
@@ -187,7 +187,7 @@ final class Phpunit_Run {
 	}
 
 	/**
-	 * Returns beginning and end of a text.
+	 * Returns a text, or only its beginning and its end if it is longer than both.
 	 *
 	 * @param string $text  Text to shorten.
 	 * @param int    $bytes Bytes of each part.

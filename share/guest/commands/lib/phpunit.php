@@ -1,6 +1,6 @@
 <?php
 /**
- * Tests of a plugin.
+ * Runs the tests of a plugin.
  *
  * @package WPCodebox
  */
@@ -22,7 +22,7 @@ final class Phpunit {
 	/** Working directory of PHPUnit. */
 	private readonly string $directory;
 
-	/** Bootstrap mode. */
+	/** What loads WordPress before the tests: `wordpress`, `project` or `none`. */
 	private readonly string $mode;
 
 	/**
@@ -89,7 +89,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Activates the plugin and its dependencies like an administrator.
+	 * Activates the plugin, and the plugins that the caller names as its dependencies, as an administrator.
 	 */
 	private function activate(): void {
 		wp_set_current_user( 1 );
@@ -149,7 +149,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Returns the arguments for configuration and bootstrap file.
+	 * Returns PHPUnit's arguments for its configuration and bootstrap file.
 	 *
 	 * @return list<string>
 	 */
@@ -174,7 +174,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Returns further arguments, without those that the command sets itself.
+	 * Returns the caller's arguments for PHPUnit; refuses those that the command sets itself.
 	 *
 	 * @return list<string>
 	 */
@@ -189,7 +189,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Returns files or directories of tests; PHPUnit accepts one at a time.
+	 * Returns the files or directories of the tests to run; PHPUnit accepts one at a time.
 	 *
 	 * @return list<?string> Null uses the configuration.
 	 */
@@ -233,7 +233,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Returns the constants for wp-config.php.
+	 * Returns the constants that the caller wants to be defined as in wp-config.php.
 	 *
 	 * @return array<string,scalar|null>
 	 */
@@ -245,7 +245,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Returns the environment of the tests.
+	 * Returns the environment variables of the tests.
 	 *
 	 * @return array<string,string>
 	 */

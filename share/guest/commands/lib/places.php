@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Returns a directory of the guest.
+ * Returns the file system path of a guest directory; fails when it does not exist.
  *
  * @param string $name Name of the argument.
  * @param string $path Path: absolute in the guest, or relative to the base.
@@ -25,7 +25,7 @@ function directory_at( string $name, string $path, string $base = '' ): string {
 }
 
 /**
- * Returns a file of the guest.
+ * Returns the file system path of a guest file; fails when it does not exist.
  *
  * @param string $name Name of the argument.
  * @param string $path Path: absolute in the guest, or relative to the base.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs Plugin Check through WP-CLI.
+ * Runs the plugin Plugin Check through WP-CLI.
  *
  * @package WPCodebox
  */
@@ -14,11 +14,11 @@ require_once __DIR__ . '/processes.php';
 /** Maximum number of reported findings. */
 const PLUGIN_CHECK_FINDINGS = 1000;
 
-/** Constant that Plugin Check's own object-cache.php defines. */
+/** Constant in Plugin Check's own object-cache.php, by which that file is recognized. */
 const PLUGIN_CHECK_DROP_IN = 'WP_PLUGIN_CHECK_OBJECT_CACHE_DROPIN_VERSION';
 
 /**
- * Runs the checks.
+ * Runs the requested checks on a plugin and reports the findings.
  *
  * @param Arguments $arguments Arguments of the guest command.
  * @return array<string,mixed> Result document.
@@ -62,7 +62,7 @@ function plugin_check( Arguments $arguments ): array {
 	$drop_in = WP_CONTENT_DIR . '/object-cache.php';
 	$foreign = is_file( $drop_in ) && ! plugin_check_owns( $drop_in );
 	list( 'exitCode' => $status, 'stdout' => $stdout, 'stderr' => $stderr ) = process( $command, '', array(), 4 << 20 );
-	// Plugin Check removes its object cache at the end, but not after an error or a signal.
+	// Plugin Check removes its object-cache.php at the end, but not after an error or a signal.
 	if ( is_file( $drop_in ) && plugin_check_owns( $drop_in ) ) {
 		unlink( $drop_in );
 	}

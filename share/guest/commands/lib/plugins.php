@@ -10,12 +10,12 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Finds plugins, reports their state, changes it.
+ * Finds the plugins of the site, reports and changes their state.
  */
 final class Plugins {
 
 	/**
-	 * Returns the plugin file that a call names.
+	 * Returns the main file of the plugin that the command's arguments name.
 	 *
 	 * @param Arguments $arguments Arguments plugin, slug, path, file.
 	 * @return string|null Relative to the plugins directory; null when it is not installed.
@@ -51,7 +51,7 @@ final class Plugins {
 	}
 
 	/**
-	 * Returns the plugin file that a call names; fails when it is not installed.
+	 * Returns the main file of the plugin that the command's arguments name; fails when it is not installed.
 	 *
 	 * @param Arguments $arguments Arguments plugin, slug, path, file.
 	 */
@@ -60,7 +60,7 @@ final class Plugins {
 	}
 
 	/**
-	 * Describes a plugin for results.
+	 * Describes the state of a plugin for results: installed, active, version.
 	 *
 	 * @param string|null $file Plugin file; null for a plugin that is not installed.
 	 * @return array<string,mixed>
@@ -110,7 +110,7 @@ final class Plugins {
 	}
 
 	/**
-	 * Lists all plugins.
+	 * Lists all installed plugins.
 	 *
 	 * @return list<array<string,mixed>>
 	 */

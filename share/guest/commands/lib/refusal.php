@@ -1,6 +1,6 @@
 <?php
 /**
- * Error of a guest command.
+ * Error with which a guest command ends.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Exception with a stable code.
+ * Error of a guest command, with a stable code for programs.
  */
 final class Refusal extends \RuntimeException {
 	/**

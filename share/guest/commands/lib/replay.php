@@ -1,6 +1,6 @@
 <?php
 /**
- * Package that sets up the same site elsewhere.
+ * Creates a package that sets up the same site elsewhere.
  *
  * @package WPCodebox
  */
@@ -16,13 +16,13 @@ require_once __DIR__ . '/state.php';
  * Creates the package: blueprint.json, files/runtime-snapshot.json, blueprint-notes.json.
  */
 final class Replay {
-	/** Size limit of a file inside a step, in bytes. */
+	/** Size limit of a file that a step of the blueprint contains, in bytes. */
 	private const FILE = 256 * 1024;
-	/** Size limit of all files inside steps, in bytes. */
+	/** Size limit of all files that steps of the blueprint contain, in bytes. */
 	private const FILES = 1536 * 1024;
-	/** Size limit of the content inside a step, in bytes. */
+	/** Size limit of the site's content export (WXR) that a step contains, in bytes. */
 	private const CONTENT = 1 << 20;
-	/** Options that are specific to this installation. */
+	/** Options that describe this installation and must not be copied to another one. */
 	private const HERE = '/^(?:siteurl|home|admin_email|new_admin_email|cron|active_plugins|template|stylesheet|db_version|initial_db_version|fresh_site|rewrite_rules|auto_core_update_notified|can_compress_scripts|recovery_keys|user_roles|wp_user_roles|.*_user_roles|finished_updating_comment_type|https_detection_errors)$/';
 
 	/**
@@ -42,7 +42,7 @@ final class Replay {
 	public function __construct( private readonly Arguments $arguments ) {}
 
 	/**
-	 * Writes the package.
+	 * Writes the files of the package and returns a description of them.
 	 *
 	 * @return array<string,mixed> Result document.
 	 */
@@ -110,7 +110,7 @@ final class Replay {
 	}
 
 	/**
-	 * Writes a member into a directory of the guest.
+	 * Writes one file of the package into a directory of the guest.
 	 *
 	 * @param string $directory Target directory.
 	 * @param string $path      Path of the member.
@@ -122,7 +122,7 @@ final class Replay {
 	}
 
 	/**
-	 * Returns the steps of the blueprint.
+	 * Returns the blueprint's steps, which rebuild the recorded state.
 	 *
 	 * @param array<string,mixed> $state Captured state.
 	 * @return list<array<string,mixed>>
@@ -156,7 +156,7 @@ final class Replay {
 	}
 
 	/**
-	 * Returns the steps that write files.
+	 * Returns the blueprint's steps that write files.
 	 *
 	 * @param array<string,mixed> $files Captured files.
 	 * @return list<array<string,mixed>>
@@ -191,7 +191,7 @@ final class Replay {
 	}
 
 	/**
-	 * Returns the step that imports the content.
+	 * Returns the blueprint's step that imports the site's content export (WXR).
 	 *
 	 * @return list<array<string,mixed>>
 	 */

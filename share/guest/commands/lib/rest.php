@@ -1,6 +1,6 @@
 <?php
 /**
- * REST requests in this process.
+ * Sends REST requests within this process, without a web server.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Builds the request of a call.
+ * Builds the REST request that the command's arguments describe.
  *
  * @param Arguments $arguments Arguments method, path, headers-json, params-json, body, body-json.
  */
@@ -50,7 +50,7 @@ function rest_request( Arguments $arguments ): \WP_REST_Request {
 }
 
 /**
- * Dispatches the request.
+ * Sends the REST request within this process and returns the response.
  *
  * @param Arguments $arguments Arguments of the call.
  * @return array{method: string, path: string, status: int, headers: object, data: mixed}

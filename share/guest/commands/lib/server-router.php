@@ -1,6 +1,6 @@
 <?php
 /**
- * Router script of the guest's web server: existing files, else WordPress.
+ * Router script of the guest's web server: serves an existing file, else passes the request to WordPress.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Web server inside the guest for one request.
+ * Starts a web server inside the guest for one request.
  *
  * @package WPCodebox
  */
@@ -15,17 +15,17 @@ require_once __DIR__ . '/page.php';
  * Starts PHP's web server, sends the request, stops the server.
  */
 final class Server {
-	/** Maximum number of body bytes that are inspected. */
+	/** Maximum number of body bytes that are kept in memory. */
 	private const HELD = 1 << 20;
 	/** Maximum number of body bytes that are reported. */
 	private const EXCERPT = 4096;
 	/** Maximum number of body bytes that are read. */
 	private const BODY = 32 << 20;
-	/** Time limit in seconds. */
+	/** Time limit of one request, in seconds. */
 	private const SECONDS = 120;
 
 	/**
-	 * Requests the page that the arguments name.
+	 * Requests the page that the command's arguments name, and reports the response.
 	 *
 	 * @param Arguments $arguments Arguments of the guest command.
 	 * @return array<string,mixed> Result document.
@@ -76,7 +76,7 @@ final class Server {
 	}
 
 	/**
-	 * Returns the header lines of the request.
+	 * Returns the header lines of the request that is sent.
 	 *
 	 * @param array<string,mixed> $headers Requested headers.
 	 * @param string              $body    Request body.
@@ -93,7 +93,7 @@ final class Server {
 	}
 
 	/**
-	 * Starts the server.
+	 * Starts PHP's built-in web server.
 	 *
 	 * @param string $watched File that the server writes its observations to.
 	 * @param int    $port    Port of the server.

@@ -14,7 +14,7 @@ declare( strict_types=1 );
 namespace WPCodebox\Guest\Command;
 
 /**
- * Creates and finds sessions.
+ * Creates, finds and uses sessions.
  */
 final class Sessions {
 
@@ -25,7 +25,7 @@ final class Sessions {
 	private const SECONDS = 172800;
 
 	/**
-	 * Creates the session that a call requests.
+	 * Creates the session that the command's arguments describe.
 	 *
 	 * @param Arguments $arguments Guest command arguments with `browser-urls` and the session name.
 	 * @param \WP_User  $user      WordPress user.

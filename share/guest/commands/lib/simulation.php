@@ -1,6 +1,6 @@
 <?php
 /**
- * Requests a page without a web server.
+ * Renders a page without a web server.
  *
  * @package WPCodebox
  */
@@ -62,7 +62,7 @@ function simulate( string $surface ): string {
 }
 
 /**
- * Returns the file of a page of the admin area.
+ * Returns the file of wp-admin that a request names.
  *
  * @param string $target Path and query: /wp-admin/edit.php?… or edit.php?….
  */

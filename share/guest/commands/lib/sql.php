@@ -1,6 +1,6 @@
 <?php
 /**
- * Text of a read-only statement.
+ * Checks that an SQL text is one read-only statement.
  *
  * @package WPCodebox
  */
@@ -10,16 +10,16 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Accepts one SELECT, SHOW or DESCRIBE; keywords are searched outside of quotes and comments.
+ * One SELECT, SHOW or DESCRIBE statement. Keywords are searched outside of quotes and comments only.
  */
 final class Sql {
 	/** Maximum length of a statement, in bytes. */
 	private const BYTES = 65536;
 
-	/** Statement with the content of quotes and comments blanked out, at the same byte positions. */
+	/** The statement with the text in quotes and comments replaced by blanks, at the same byte positions. */
 	private readonly string $bare;
 
-	/** Statement text. */
+	/** The statement as given. */
 	private readonly string $text;
 
 	/**

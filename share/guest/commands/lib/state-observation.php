@@ -1,6 +1,6 @@
 <?php
 /**
- * Sections of the guest's WordPress, for an observation.
+ * Reports parts (sections) of the guest's WordPress.
  *
  * @package WPCodebox
  */
@@ -14,13 +14,13 @@ namespace WPCodebox\Guest\Command;
  * requested by name.
  */
 final class State_Observation {
-	/** Available sections. */
+	/** Names of the sections that can be requested. */
 	public const SECTIONS = array( 'summary', 'plugins', 'themes', 'options', 'users', 'posts', 'tables' );
 
-	/** User fields without personal data. */
+	/** User fields without personal data; every caller may request them. */
 	private const SAFE_FIELDS = array( 'ID', 'roles', 'user_registered' );
 
-	/** Available user fields. */
+	/** User fields that can be requested. */
 	private const FIELDS = array( 'ID', 'roles', 'user_registered', 'user_login', 'user_email', 'display_name', 'user_nicename', 'user_url' );
 
 	/** Maximum number of rows per section. */

@@ -1,6 +1,6 @@
 <?php
 /**
- * State of a site: files, tables, options, posts.
+ * Records the state of a site: files, tables, options, posts.
  *
  * @package WPCodebox
  */
@@ -13,10 +13,10 @@ require_once __DIR__ . '/content-files.php';
 require_once __DIR__ . '/tables.php';
 
 /**
- * Captures the state selected by the filters of a call.
+ * Records the part of the state that the command's filters select.
  */
 final class State {
-	/** Size limit of all rows in the written file, in bytes. */
+	/** Size limit of all table rows in the written file together, in bytes. */
 	private const ROW_BYTES = 2 << 20;
 	/** Maximum number of rows per table included in the digest. */
 	private const ROWS = 100000;
@@ -29,11 +29,11 @@ final class State {
 	/** Columns whose values are never reported. */
 	private const SECRET_COLUMNS = array( 'user_pass', 'user_activation_key', 'post_password' );
 
-	/** Bytes of rows written so far. */
+	/** Bytes of table rows that were written so far. */
 	private int $row_bytes = 0;
 
 	/**
-	 * Notes on omitted data.
+	 * Notes on data that limits have left out, for the result.
 	 *
 	 * @var list<string>
 	 */
@@ -47,7 +47,7 @@ final class State {
 	public function __construct( private readonly Arguments $arguments ) {}
 
 	/**
-	 * Captures the state, writes the file, and describes its content.
+	 * Records the state, writes it to a file, and returns a description of the file.
 	 *
 	 * @return array<string,mixed> Result document.
 	 */
@@ -75,7 +75,7 @@ final class State {
 	}
 
 	/**
-	 * Returns the state.
+	 * Returns the recorded state.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -158,7 +158,7 @@ final class State {
 	}
 
 	/**
-	 * Describes a table: rows, and a digest over all masked rows.
+	 * Returns the rows of a table that fit the limits, and a digest; secrets are masked in both.
 	 *
 	 * @param string $table Name of the table.
 	 * @return array<string,mixed>
@@ -201,7 +201,7 @@ final class State {
 	}
 
 	/**
-	 * Masks the secrets of a row.
+	 * Returns a table row with its secrets masked.
 	 *
 	 * @param array<string,mixed> $row Row to read.
 	 * @return array<string,mixed>
@@ -216,7 +216,7 @@ final class State {
 	}
 
 	/**
-	 * Returns a stored string; a serialized list with secrets is returned as a list without them.
+	 * Returns a stored value; of a serialized list with secrets it returns the list without them.
 	 *
 	 * @param string $value Stored string.
 	 */
@@ -282,7 +282,7 @@ final class State {
 }
 
 /**
- * Returns the label of a capture.
+ * Returns the label that the caller gives to the recorded state.
  *
  * @param Arguments $arguments Arguments of the guest command.
  */

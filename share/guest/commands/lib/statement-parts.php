@@ -1,6 +1,6 @@
 <?php
 /**
- * Validated parts of a statement: existing tables and columns, separate values.
+ * Builds the parts of an SQL statement from table, columns and values of the caller.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Validates what an operation names and converts it to SQL.
+ * Checks that the named tables and columns exist, and converts the request to SQL.
  */
 final class Statement_Parts {
 	/** Comparison operators of `where`. */
@@ -24,7 +24,7 @@ final class Statement_Parts {
 	public function __construct( private readonly \wpdb $db ) {}
 
 	/**
-	 * Returns a table that exists.
+	 * Returns the full name of a table; fails when it does not exist.
 	 *
 	 * @param mixed $asked Name, with or without the prefix.
 	 */
@@ -52,7 +52,7 @@ final class Statement_Parts {
 	}
 
 	/**
-	 * Returns a column that exists.
+	 * Returns the name of a column; fails when the table does not have it.
 	 *
 	 * @param mixed        $asked   Name of the column.
 	 * @param list<string> $columns Column names.
@@ -65,7 +65,7 @@ final class Statement_Parts {
 	}
 
 	/**
-	 * Validates values by column.
+	 * Returns the values to write by column, after checking the columns.
 	 *
 	 * @param mixed        $asked   Requested values.
 	 * @param list<string> $columns Column names.

@@ -1,6 +1,6 @@
 <?php
 /**
- * One statement on WordPress's database, with limits for rows and bytes.
+ * Runs one SQL statement on WordPress's database, with limits for rows and bytes.
  *
  * @package WPCodebox
  */
@@ -13,17 +13,17 @@ require_once __DIR__ . '/sql.php';
 require_once __DIR__ . '/statement-parts.php';
 
 /**
- * Runs it through wpdb, with values always separate from the SQL text.
+ * Runs the statement through wpdb; values are always separate from the SQL text.
  */
 final class Statement {
-	/** Maximum number of rows; an operation may request fewer. */
+	/** Maximum number of returned rows; an operation may request fewer. */
 	private const ROWS = 1000;
-	/** Size limit of all rows, in bytes; an operation may request less. */
+	/** Size limit of all returned rows together, in bytes; an operation may request less. */
 	private const BYTES = 1048576;
-	/** Size limit of one value, in bytes. */
+	/** Size limit of one returned value, in bytes. */
 	private const CELL = 65536;
 
-	/** Builder of statement parts. */
+	/** Builds the parts of the statement. */
 	private readonly Statement_Parts $parts;
 
 	/**
@@ -36,7 +36,7 @@ final class Statement {
 	}
 
 	/**
-	 * Runs the operation.
+	 * Runs the requested operation and returns its result.
 	 *
 	 * @param array<string,mixed> $operation Operation as requested.
 	 * @return array<string,mixed> Result document.
@@ -90,7 +90,7 @@ final class Statement {
 	}
 
 	/**
-	 * Returns the database's query plan of a statement.
+	 * Returns the query plan that the database reports for a statement.
 	 *
 	 * @param string $text SQL statement.
 	 * @return ?list<array<string,mixed>>
@@ -113,7 +113,7 @@ final class Statement {
 	}
 
 	/**
-	 * Returns the database's last error, without statement and backtrace.
+	 * Returns the error message of the database, without statement and backtrace.
 	 */
 	private function complaint(): string {
 		$text  = explode( 'Backtrace:', wp_strip_all_tags( $this->db->last_error ) )[0];
@@ -122,7 +122,7 @@ final class Statement {
 	}
 
 	/**
-	 * Returns the rows within their limits.
+	 * Returns the rows that fit the limits.
 	 *
 	 * @param list<array<string,mixed>> $answer Rows from the database.
 	 * @param int                       $limit  Maximum number of rows.
@@ -158,7 +158,7 @@ final class Statement {
 	}
 
 	/**
-	 * Builds the statement of an SQL text and its values.
+	 * Builds the statement when the operation gives SQL text and values.
 	 *
 	 * @param array<string,mixed> $operation Operation as requested.
 	 * @param bool                $reads     Whether the operation only reads.
@@ -180,7 +180,7 @@ final class Statement {
 	}
 
 	/**
-	 * Builds the statement of table, columns and conditions.
+	 * Builds the statement when the operation gives table, columns and conditions.
 	 *
 	 * @param string              $name      Name of the operation.
 	 * @param array<string,mixed> $operation Operation as requested.
@@ -214,7 +214,7 @@ final class Statement {
 	}
 
 	/**
-	 * Returns a limit that the operation may lower.
+	 * Returns a limit: the value in the operation if it gives one, which must not exceed the highest.
 	 *
 	 * @param array<string,mixed> $operation Operation as requested.
 	 * @param string              $name      Name of the limit.

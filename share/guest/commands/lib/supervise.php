@@ -1,10 +1,10 @@
 <?php
 /**
- * Runs a program's own file again in a child process and forwards its document.
+ * Runs the program of a command again in a child process and passes on its result document.
  *
- * WordPress and plugins can bypass output buffers, end PHP anywhere, run out of memory or be killed. The
- * child's standard output is never taken for the document, which arrives on a separate file descriptor. For a
- * page command, the child's standard output is the page.
+ * WordPress and plugins can bypass output buffers, end PHP anywhere, run out of memory or be killed.
+ * Therefore the child writes its result document to a separate file descriptor, and its standard output is
+ * never taken for the document. For a command that renders a page, the standard output is the page.
  *
  * @package WPCodebox
  */
@@ -17,30 +17,31 @@ namespace WPCodebox\Guest\Command;
  * Parent process, which does not load WordPress.
  */
 final class Supervisor {
-	/** File descriptor of the document in the child process. */
+	/** File descriptor to which the child process writes its result document. */
 	private const DOCUMENT = 3;
-	/** Environment variable that marks the child process. */
+	/** Environment variable that is set only in the child process. */
 	private const MARK = 'CODEBOX_COMMAND_DOCUMENT';
-	/** Memory limit of the child process when PHP has none. */
+	/** Memory limit of the child process when PHP's configuration sets none. */
 	private const MEMORY = '512M';
-	/** Maximum number of page bytes that are inspected. */
+	/** Maximum number of output bytes that are kept in memory. */
 	private const HELD = 1 << 20;
 	/** Maximum number of page bytes that are reported. */
 	private const EXCERPT = 4096;
 	/** Maximum number of bytes of other output that go to standard error. */
 	private const NOISE = 65536;
 
-	/** First bytes of the output. */
+	/** First bytes of the child's output, up to the limit. */
 	private string $held = '';
 
-	/** Number of bytes printed. */
+	/** Number of bytes that the child has printed. */
 	private int $bytes = 0;
 
-	/** Received document text. */
+	/** Text of the result document that the child has sent so far. */
 	private string $document = '';
 
 	/**
-	 * Returns only in the child process, with the stream for its document.
+	 * Runs the command in a child process and ends the parent. Returns only in the child, with the stream for
+	 * the result document.
 	 *
 	 * @return resource
 	 */
@@ -56,7 +57,7 @@ final class Supervisor {
 	}
 
 	/**
-	 * Runs the child process to its end.
+	 * Runs the child process to its end and prints its result document.
 	 *
 	 * @return int Exit status.
 	 */
@@ -111,7 +112,7 @@ final class Supervisor {
 	}
 
 	/**
-	 * Builds the document of a child process that has ended.
+	 * Builds the result document of the command from that of the child process, or from the way it ended.
 	 *
 	 * @param array<string,mixed> $end    Last result of proc_get_status().
 	 * @param string              $digest Digest of its output.
@@ -137,7 +138,7 @@ final class Supervisor {
 	}
 
 	/**
-	 * Prints the document.
+	 * Prints the result document of the command.
 	 *
 	 * @param array<string,mixed>|object $document Document to print.
 	 * @return int Exit status.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Entry points of WordPress's code.
+ * Lists the entry points through which requests can run WordPress's code.
  *
  * @package WPCodebox
  */
@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Lists surfaces with their entries.
+ * Lists the entry points by kind, with the callbacks of each.
  *
  * @return list<array<string,mixed>>
  */

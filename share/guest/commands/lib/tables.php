@@ -1,6 +1,6 @@
 <?php
 /**
- * Tables of the database.
+ * Describes the tables of the database.
  *
  * @package WPCodebox
  */
@@ -30,7 +30,7 @@ function is_core_table( string $table ): bool {
 }
 
 /**
- * Describes a table from the database's schema.
+ * Describes a table: columns and indexes from the database's schema, and the number of rows.
  *
  * @param string $table Name of the table.
  * @return array<string,mixed>

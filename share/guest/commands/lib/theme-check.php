@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs Theme Check in this process.
+ * Runs the checks of the plugin Theme Check in this process.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,7 @@ namespace WPCodebox\Guest\Command;
 const THEME_CHECK_FINDINGS = 500;
 
 /**
- * Runs the checks.
+ * Runs the checks on a theme and reports the findings.
  *
  * @param Arguments $arguments Arguments of the guest command.
  * @return array<string,mixed> Result document.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Themes of the guest's site.
+ * Lists, activates and deletes themes of the guest's site.
  *
  * @package WPCodebox
  */
@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/users.php';
 
 /**
- * Performs the requested theme action.
+ * Performs the requested action: lists, activates or deletes themes.
  *
  * @param Arguments $arguments Arguments action, theme, slug, activate.
  * @return array<string,mixed> `wp-codebox/wordpress-theme-setup/v1`.

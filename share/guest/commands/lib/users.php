@@ -1,6 +1,6 @@
 <?php
 /**
- * Users of the guest's site; selects the acting user of a command.
+ * Users of the guest's site; selects the user as whom a command acts.
  *
  * @package WPCodebox
  */
@@ -87,7 +87,7 @@ final class Users {
 	}
 
 	/**
-	 * Makes the user or session of the call the current user.
+	 * Makes the user or the session's user, as the command's arguments name it, the current user.
 	 *
 	 * @param Arguments     $arguments Guest command arguments with `user`, `principal` and `session`.
 	 * @param \WP_User|null $otherwise Default user; null for an anonymous call.

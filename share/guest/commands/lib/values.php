@@ -1,7 +1,7 @@
 <?php
 /**
- * Values of the database and of PHP in the form for documents: limited size, valid UTF-8, secrets masked, and
- * no instance of a class that a serialized string names.
+ * Converts values of the database and of PHP to JSON for results: limited size, valid UTF-8, secrets masked,
+ * and no instance of a class that a serialized string names.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Replacement for a secret. */
+/** Text that replaces a secret in results. */
 const MASK = '[redacted]';
 
 /**
@@ -86,7 +86,7 @@ function plain_text( string $text, int $bytes ): string|array {
 }
 
 /**
- * Returns public properties without calling code of the object.
+ * Returns the public properties of an object without calling its code.
  *
  * @param object $value Object to read.
  * @return array<string,mixed>
@@ -137,7 +137,7 @@ function cut( string $text, int $bytes ): string {
 }
 
 /**
- * Returns a name for a callback.
+ * Returns a readable name of a callback.
  *
  * @param mixed $callback Callback to describe.
  */

@@ -12,12 +12,12 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/login.php';
 
 /**
- * Observer of one request. Created before WordPress is loaded.
+ * Observer of one request. Must be created before WordPress is loaded.
  */
 final class Watch {
 	/** Maximum number of stored PHP messages. */
 	private const MESSAGES = 50;
-	/** Maximum number of stored query fingerprints. */
+	/** Maximum number of stored query fingerprints (query texts without their values). */
 	private const FINGERPRINTS = 2000;
 	/** Maximum number of queries that wpdb stores at a time. */
 	private const KEPT_QUERIES = 500;
@@ -29,14 +29,14 @@ final class Watch {
 	private int $cpu;
 
 	/**
-	 * Stored PHP messages.
+	 * The first PHP messages (notices, warnings, errors) of the request.
 	 *
 	 * @var list<array<string,mixed>>
 	 */
 	private array $messages = array();
 
 	/**
-	 * Number of messages by level.
+	 * Number of PHP messages by level, such as warning.
 	 *
 	 * @var array<string,int>
 	 */
@@ -49,7 +49,7 @@ final class Watch {
 	 */
 	private array $queries = array();
 
-	/** Number of queries. */
+	/** Number of queries, including those that were not stored. */
 	private int $query_count = 0;
 
 	/** Total query time in milliseconds. */
@@ -83,7 +83,7 @@ final class Watch {
 	}
 
 	/**
-	 * Stores a PHP message, except for silenced errors.
+	 * Stores a PHP message, except for errors that the code has silenced. Error handler of PHP.
 	 *
 	 * @param int    $level   Error level.
 	 * @param string $message Message text.
@@ -114,7 +114,7 @@ final class Watch {
 	}
 
 	/**
-	 * Records a query.
+	 * Records a query and its duration. Callback of wpdb's filter `log_query_custom_data`.
 	 *
 	 * @param mixed  $data   Data that wpdb stores with the query.
 	 * @param string $query  SQL statement.
@@ -150,7 +150,7 @@ final class Watch {
 	}
 
 	/**
-	 * Returns the PHP messages.
+	 * Returns the PHP messages and their numbers by level.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -163,7 +163,7 @@ final class Watch {
 	}
 
 	/**
-	 * Returns query count, total time and the slowest fingerprints.
+	 * Returns the number of queries, their total time and the slowest fingerprints.
 	 *
 	 * @param int $most Maximum number of fingerprints.
 	 * @return array<string,mixed>
@@ -191,7 +191,7 @@ final class Watch {
 	}
 
 	/**
-	 * Returns time and memory.
+	 * Returns time and memory that the request has used.
 	 *
 	 * @return array{wallMs: float, cpuMs: float, peakMemoryBytes: int}
 	 */
@@ -205,7 +205,7 @@ final class Watch {
 	}
 
 	/**
-	 * Returns the called hooks.
+	 * Returns how many hooks were called, and how often.
 	 *
 	 * @return array{actions: int, actionCalls: int, filters: int, filterCalls: int}
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Workloads: guest files that a command runs, and their results.
+ * Runs workloads (PHP files or lists of command steps in the guest) and reads their results.
  *
  * @package WPCodebox
  */
@@ -11,16 +11,16 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/processes.php';
 
-/** Size limit of a step file and of a result, in bytes. */
+/** Size limit of a file with steps, and of a result document that a workload wrote, in bytes. */
 const WORKLOAD_BYTES = 1048576;
 
-/** Maximum number of steps. */
+/** Maximum number of steps in a workload. */
 const WORKLOAD_STEPS = 100;
 
-/** Maximum number of stored output bytes per step. */
+/** Maximum number of output bytes that are kept for each step. */
 const WORKLOAD_OUTPUT_BYTES = 262144;
 
-/** Commands that a step may name, with the program's arguments; must match the command registry. */
+/** Commands that a step may name, each with the arguments of its program; must match the command registry. */
 const WORKLOAD_COMMANDS = array(
 	'wordpress.run-php'            => array( 'code', 'code-file' ),
 	'wordpress.wp-cli'             => array( 'command' ),
@@ -33,7 +33,7 @@ const WORKLOAD_COMMANDS = array(
 );
 
 /**
- * Runs the file that a call names.
+ * Runs the workload file that the command's arguments name.
  *
  * @param Arguments $arguments Arguments path, file, type.
  * @return array<string,mixed> `wp-codebox/wordpress-workload-result/v1`.
@@ -70,7 +70,7 @@ function workload( Arguments $arguments ): array {
 }
 
 /**
- * Reads a step file.
+ * Reads the steps of a workload file.
  *
  * @param string $file Path of the file.
  * @return list<array<string,mixed>>
@@ -98,7 +98,7 @@ function workload_steps( string $file ): array {
 }
 
 /**
- * Returns arguments by name, from an object or a list of `name=value`.
+ * Returns the arguments of a step by name, from an object or a list of `name=value`.
  *
  * @param int   $index Index of the step.
  * @param mixed $given Arguments as the step gives them.
@@ -119,7 +119,7 @@ function step_args( int $index, mixed $given ): array {
 }
 
 /**
- * Runs one step in its own process.
+ * Runs one step of a workload in its own process.
  *
  * @param array<string,mixed> $step   Step {command, args}.
  * @param list<mixed>         $mounts Mounts of the guest.

@@ -6,21 +6,21 @@ use super::patch::{Body, FilePatch, Hunk, Line, Patch};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Maximum number of lines of a failing hunk that the error shows.
+/// Maximum number of a failing hunk's lines that the error message quotes.
 const SHOWN: usize = 6;
 const BOM: &str = "\u{feff}";
 
-/// File contents by the name in the patch; `None` where no file exists.
+/// File contents by the file name that the patch uses; `None` where no file exists.
 pub(crate) type Files = BTreeMap<String, Option<Vec<u8>>>;
 
-/// Result of applying a patch.
+/// Files after a patch was applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// Changed files.
+    /// New contents of the changed files.
     pub files: Files,
-    /// Changed permission bits by file.
+    /// New permission bits of the files whose mode the patch changes.
     pub modes: BTreeMap<String, u32>,
-    /// One sentence for each hunk that was applied without an exact match.
+    /// One sentence for each hunk that was applied at a position that matches only approximately.
     pub notes: Vec<String>,
 }
 
@@ -29,7 +29,8 @@ pub(crate) struct Applied {
 #[error("the patch does not fit, and nothing was changed:\n{}", .0.join("\n"))]
 pub(crate) struct DoesNotFit(pub Vec<String>);
 
-/// Applies a patch to the current files. `before` must contain every name of [`Patch::paths`].
+/// Applies a patch to files. `before` contains the current content of every file that
+/// [`Patch::paths`] returns.
 pub(crate) fn apply(patch: &Patch, before: &Files) -> Result<Applied, DoesNotFit> {
     let mut now = before.clone();
     let mut applied = Applied::default();
@@ -144,7 +145,8 @@ fn hunked(
                 }
                 out.keep(&have[from..found.at]);
                 let mut at = found.at;
-                // A hunk with CR characters already has the file's CRLF line ends.
+                // If the hunk's lines contain CR characters, they already have the file's CRLF line
+                // ends.
                 let crlf = crlf && !hunk.old().iter().any(|line| line.ends_with('\r'));
                 for line in &hunk.lines {
                     match line {
@@ -172,8 +174,8 @@ fn hunked(
     Ok(out.text)
 }
 
-/// Returns the hunks without the file's byte order mark, and the mark to keep in the file. The
-/// returned mark is empty when a hunk removes it.
+/// Removes the file's byte order mark from the hunks. Also returns the mark to write at the start
+/// of the new file; it is empty when a hunk removes it.
 fn unmarked<'a>(mark: &'a str, hunks: &[Hunk]) -> (&'a str, Vec<Hunk>) {
     let mut hunks = hunks.to_vec();
     if mark.is_empty() {
@@ -220,7 +222,7 @@ fn place(
             expected: None,
             at_end: false,
         };
-        // Each heading is searched below the previous one.
+        // The search for each heading starts below the line where the previous heading was found.
         let found = match locate(have, wanted) {
             Ok(place) => place.at,
             Err(LocateError::Ambiguous(lines)) => lines[0] - 1,
@@ -280,7 +282,9 @@ fn place(
     })
 }
 
-/// Returns the position of a hunk without context lines, only where it is unambiguous.
+/// Returns the position of a hunk that only adds lines and so has no context to search for: below
+/// its last heading, or without a heading at the end of the file. Refuses a hunk that has a line
+/// number.
 fn insertion(
     have: &[TextLine<'_>],
     hunk: &Hunk,
@@ -297,7 +301,8 @@ fn insertion(
     }
 }
 
-/// Describes which lines a hunk expects and how many of them match.
+/// Describes for the error message which lines a hunk expects and how many of them the file
+/// contains.
 fn missing(have: &[TextLine<'_>], old: &[&str], from: usize) -> String {
     let mut text = "these lines are not in the file".to_owned();
     if from > 0 {
@@ -335,7 +340,7 @@ fn missing(have: &[TextLine<'_>], old: &[&str], from: usize) -> String {
     text
 }
 
-/// Output text under construction.
+/// Content of the patched file while it is written line by line.
 struct Output {
     text: String,
     /// Whether the last line has no line end yet; it gets one before another line follows.
@@ -368,7 +373,8 @@ impl Output {
         }
     }
 
-    /// Finishes the file: with or without a final line end as the patch says, otherwise as before.
+    /// Writes the end of the file. The last line gets a line end if the patch says so; if the patch
+    /// does not say, as in the old file.
     fn close(&mut self, hunk: &Hunk, last: Option<&TextLine<'_>>) {
         let open = match hunk.old_open || hunk.new_open {
             true => hunk.new_open,

@@ -111,7 +111,7 @@ fn update(path: &str, lines: &[&str], mut at: usize) -> Result<(FilePatch, usize
         } else if line.starts_with("*** ") {
             break;
         } else if let Some(below) = line.strip_prefix("@@") {
-            // Consecutive headings narrow the search step by step.
+            // Several headings in a row narrow the search: each is searched below the one before.
             if !hunk.lines.is_empty() {
                 close(&mut hunk, at, &mut hunks);
             }

@@ -2,7 +2,7 @@
 
 use super::lines::TextLine;
 
-/// Precision of a match.
+/// How closely a file's lines match a hunk's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     Exact,
@@ -28,36 +28,36 @@ impl Match {
     }
 }
 
-/// Position of a hunk.
+/// Position in a file at which a hunk matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HunkPosition {
-    /// Index of the first line.
+    /// Index of the first matching line, from 0.
     pub at: usize,
     pub by: Match,
 }
 
-/// Lines to find, with constraints on their position.
+/// Lines that a hunk expects in a file, and where in the file they may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub lines: &'a [&'a str],
-    /// Smallest permitted index.
+    /// Smallest line index at which the match may start.
     pub from: usize,
-    /// Index given by the patch, if any.
+    /// Line index that the patch states, if it states one.
     pub expected: Option<usize>,
-    /// Whether the lines must be at the end of the text.
+    /// Whether the match must end at the end of the file.
     pub at_end: bool,
 }
 
-/// Reason why no position was found.
+/// Reason why the lines have no usable position in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LocateError {
     Missing,
-    /// Line numbers of all matches, from 1.
+    /// The lines match at several positions; the line number of each, from 1.
     Ambiguous(Vec<usize>),
 }
 
-/// Returns the position of the lines. The most precise kind of match wins; among its matches the
-/// one at the expected index, otherwise the only one.
+/// Returns the position of the wanted lines in the file. The closest kind of match wins. Among
+/// matches of this kind, the one at the expected index wins; otherwise there must be only one.
 pub(super) fn locate(
     text: &[TextLine<'_>],
     wanted: Wanted<'_>,

@@ -8,7 +8,7 @@ const BYTES: usize = 4 * 1024 * 1024;
 /// Maximum number of files in one patch.
 const FILES: usize = 500;
 
-/// Parses a patch.
+/// Parses a patch in unified diff format or in the `*** Begin Patch` format.
 pub(crate) fn parse(text: &str) -> Result<Patch, ParseError> {
     if text.len() > BYTES {
         return Err(ParseError::TooLarge);

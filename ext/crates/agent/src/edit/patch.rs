@@ -1,6 +1,6 @@
 //! Parsed patch, independent of its format.
 
-/// Changes of files, in patch order.
+/// Changes of all files of a patch, in the order in which the patch lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Patch {
     pub files: Vec<FilePatch>,
@@ -27,40 +27,40 @@ impl Patch {
 pub(crate) struct FilePatch {
     pub old: Option<String>,
     pub new: Option<String>,
-    /// New permission bits, if the patch sets them.
+    /// New permission bits of the file, if the patch sets them.
     pub mode: Option<u32>,
     pub body: Body,
 }
 
-/// Change of the content.
+/// How the content of one file changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Hunks located by their lines.
+    /// Changes of parts of the file, each found by the lines around it.
     Hunks(Vec<Hunk>),
     /// The file is deleted, whatever its content.
     Gone,
 }
 
-/// One hunk.
+/// One hunk: a contiguous change of a file, with unchanged lines around it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hunk {
-    /// First old line given by the patch, from 1.
+    /// Line number in the old file at which the hunk begins, from 1, if the patch states it.
     pub at: Option<usize>,
     /// Heading lines that precede the hunk in the file and narrow the search.
     pub below: Vec<String>,
     pub lines: Vec<Line>,
-    /// Whether the last old line has no line end.
+    /// Whether the hunk's last old line is the file's last line and has no line end.
     pub old_open: bool,
-    /// Whether the last new line has no line end.
+    /// Whether the hunk's last new line becomes the file's last line, without a line end.
     pub new_open: bool,
-    /// Whether the hunk is at the end of the file.
+    /// Whether the patch says that the hunk is at the end of the file.
     pub at_end: bool,
     /// Line number of the hunk in the patch, from 1.
     pub patch_line: usize,
 }
 
 impl Hunk {
-    /// Returns the lines that the file must contain.
+    /// Returns the lines of the hunk that the old file must contain.
     pub(super) fn old(&self) -> Vec<&str> {
         self.lines
             .iter()
@@ -72,7 +72,7 @@ impl Hunk {
     }
 }
 
-/// A hunk line without its line end.
+/// A line of a hunk, without its line end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Keep(String),

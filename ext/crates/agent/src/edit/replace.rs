@@ -2,11 +2,11 @@
 
 /// Maximum number of similar lines that the error shows when the text is not found.
 const NEAR: usize = 3;
-/// Maximum number of characters shown of one line.
+/// Maximum number of characters of one file line in the error message.
 const SHOWN: usize = 160;
 const BOM: &str = "\u{feff}";
 
-/// Number of occurrences to replace.
+/// How many occurrences of the old text to replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Exactly one occurrence.
@@ -15,11 +15,11 @@ pub(crate) enum Scope {
     All,
 }
 
-/// Result of a replacement.
+/// File content after a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replaced {
     pub bytes: Vec<u8>,
-    /// First line of each occurrence, from 1, in the original text.
+    /// Line number in the original text at which each replaced occurrence begins, from 1.
     pub lines: Vec<usize>,
 }
 
@@ -44,16 +44,16 @@ pub(crate) enum ReplaceError {
     Missing { near: SimilarText },
 }
 
-/// Similar text found in the file.
+/// Text in the file that resembles the searched text, for the error message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SimilarText {
     Nothing,
-    /// The whole searched text, with different whitespace.
+    /// The whole searched text occurs, but with different whitespace.
     Blanks {
         line: usize,
         text: String,
     },
-    /// Only the first line of the searched text.
+    /// Only the first line of the searched text occurs.
     FirstLine {
         lines: Vec<(usize, String)>,
     },
@@ -165,7 +165,7 @@ fn overlaps(text: &str, wanted: &str) -> bool {
 /// A text with all line ends as `\n`, and the mapping to its original byte offsets.
 struct NormalizedText {
     text: String,
-    /// Offsets in `text` of each `\n` that was `\r\n` in the original.
+    /// Offset in `text` of each line end that was CRLF in the original.
     folded: Vec<usize>,
 }
 
@@ -322,7 +322,8 @@ mod tests {
             Err(ReplaceError::NotText)
         );
         let error = once("if ( $a ) {\n\treturn;\n}\n", "if ($a) {\n    return;", "x");
-        // A difference of blanks between non-blank characters is not accepted as a match.
+        // `( $a )` does not resemble `($a)`: blanks may differ in number, but must be in the same
+        // places.
         assert!(error.unwrap_err().to_string().contains("exactly"));
         let error = once("x\n\tfoo  bar\n\tbaz\n", "foo bar\nbaz", "q").unwrap_err();
         assert!(

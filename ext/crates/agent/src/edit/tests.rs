@@ -37,7 +37,7 @@ fn tree(root: &Path) -> Tree {
     files
 }
 
-/// Returns the files after the patch, or the error.
+/// Applies the patch `text` to `input` and returns the new files and notes, or the error message.
 fn patched(input: &Tree, text: &str) -> Result<(Tree, Vec<String>), String> {
     let patch = parse(text).map_err(|e| e.to_string())?;
     let before: Files = patch
@@ -56,7 +56,7 @@ fn patched(input: &Tree, text: &str) -> Result<(Tree, Vec<String>), String> {
     Ok((files, applied.notes))
 }
 
-/// Returns git's result of the patch; `None` when git refuses it.
+/// Applies the patch with `git apply`; `None` when git refuses the patch.
 fn git(input: &Tree, patch: &str) -> Option<Tree> {
     let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in input {

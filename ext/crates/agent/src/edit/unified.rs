@@ -6,10 +6,11 @@
 use super::patch::{Body, FilePatch, Hunk, Line, ParseError, fault, tidy};
 use wp_codebox_artifacts::unquote_name;
 
-/// Headers of one file.
+/// Header lines and hunks of one file in a diff, while they are parsed.
 #[derive(Debug, Default)]
 struct Heading {
-    /// Names from the `diff --git` line, the `rename` lines, `---` and `+++`.
+    /// Names from the `diff --git` line; the next fields have those of the `rename`, `---` and
+    /// `+++` lines.
     git: Option<String>,
     from: Option<String>,
     to: Option<String>,
@@ -22,7 +23,7 @@ struct Heading {
     line: usize,
 }
 
-/// File name after `---` or `+++`.
+/// File name in a `---` or `+++` line; `/dev/null` stands for no file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Name {
     Nothing,
@@ -73,8 +74,8 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, ParseError> {
     Ok(files)
 }
 
-/// Returns whether `---` and `+++` header lines start here. A removed line `-- …` looks like the
-/// first of them, so both are required.
+/// Returns whether a `---` line and a `+++` line start here. Both are required, because a removed
+/// line that begins with `-- ` also looks like a `---` line.
 fn is_names(lines: &[&str], at: usize) -> bool {
     lines[at].starts_with("--- ")
         && lines
@@ -131,7 +132,7 @@ fn unquoted(text: &str, at: usize) -> Result<String, ParseError> {
 }
 
 fn file_name(text: &str, at: usize) -> Result<Name, ParseError> {
-    // Plain diffs append a tab and a date.
+    // Plain diffs append a tab and a date to the file name.
     let text = match text.starts_with('"') {
         true => text,
         false => text.split('\t').next().unwrap_or_default(),
@@ -170,7 +171,7 @@ fn names(heading: &Heading, at: usize) -> Result<Names, ParseError> {
     }
     let (old, new) = match (&heading.old, &heading.new) {
         (Some(old), Some(new)) => (old.clone(), new.clone()),
-        // Git writes no `---` and `+++` lines when there are no hunks.
+        // Git omits the `---` and `+++` lines of a file without hunks.
         _ => {
             let Some(name) = heading.git.as_deref().and_then(git_name) else {
                 return fault(at, "the two file names in the heading cannot be separated");
@@ -257,7 +258,8 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
             Some(' ') => Line::Keep(line[1..].to_owned()),
             Some('-') => Line::Remove(line[1..].to_owned()),
             Some('+') => Line::Add(line[1..].to_owned()),
-            // A context line that is blank lost its leading space in transit.
+            // An empty line stands for an empty context line whose leading space was lost in
+            // transit.
             None if !complete => Line::Keep(String::new()),
             _ if complete => break,
             Some('\r') if line.len() == 1 => Line::Keep("\r".to_owned()),
@@ -291,7 +293,8 @@ fn is_heading(lines: &[&str], at: usize) -> bool {
     lines[at].starts_with("diff --git ") || lines.get(at + 2).is_some_and(|l| l.starts_with("@@ -"))
 }
 
-/// Parses `@@ -old[,count] +new[,count] @@` into the first old line and both counts.
+/// Parses the hunk header `@@ -old[,count] +new[,count] @@` into the first old line and both
+/// counts.
 fn ranges(line: &str) -> Option<(Option<usize>, usize, usize)> {
     let inner = line.strip_prefix("@@ -")?;
     let (inner, _) = inner.split_once(" @@")?;

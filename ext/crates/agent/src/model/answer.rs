@@ -1,4 +1,4 @@
-//! Reads a response of either protocol, streamed or whole.
+//! Reads a response in either provider protocol, as an event stream or as one JSON text.
 //!
 //! The first byte decides the form: `{` or `[` starts a whole JSON response, even when a stream was
 //! requested; any other byte except `<` starts a stream.
@@ -9,16 +9,16 @@ use super::limits::ANSWER_BYTES;
 use super::{chat_answer, messages_answer};
 use wp_codebox_contracts::ModelApi;
 
-/// Whether a response is one JSON text or a stream of events.
+/// Form of a response body.
 #[derive(Debug)]
 enum Form {
-    /// Only whitespace so far.
+    /// No byte except whitespace has arrived yet.
     Unknown,
     Stream(EventReader),
     Whole(Vec<u8>),
 }
 
-/// Incremental reader of a response.
+/// Incremental reader of one response body.
 #[derive(Debug)]
 pub(super) struct AnswerReader {
     api: ModelApi,
@@ -45,7 +45,7 @@ impl AnswerReader {
         self.progress
     }
 
-    /// Processes further bytes.
+    /// Adds bytes of the body; calls `on_text` for each piece of text that they complete.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -82,7 +82,7 @@ impl AnswerReader {
         }
     }
 
-    /// Processes the end of the body.
+    /// Ends the body and returns the assembled response.
     pub(super) fn finish(mut self, on_text: &mut dyn FnMut(&str)) -> Result<Assembly, AnswerError> {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(AnswerError::Truncated),
@@ -104,8 +104,8 @@ impl AnswerReader {
                 reader.finish(&mut events)?;
                 match self.take(events, on_text) {
                     Ok(()) => {}
-                    // The last event had no terminating empty line and is truncated; the model had
-                    // finished before it.
+                    // The last event is truncated: it has no empty line after it. The model had
+                    // already finished, so the event contains nothing of the response.
                     Err(AnswerError::Json { .. }) if self.progress >= Progress::Stopped => {}
                     Err(AnswerError::Json { .. }) => return Err(AnswerError::Truncated),
                     Err(other) => return Err(other),

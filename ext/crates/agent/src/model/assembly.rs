@@ -1,4 +1,4 @@
-//! Assembles a response from its pieces.
+//! Collects the pieces of a streamed response until it is complete.
 
 use super::events::EventTooLong;
 use super::limits::{ANSWER_BYTES, ARGUMENT_BYTES, CALLS, NAME_CHARS};
@@ -60,7 +60,7 @@ impl AnswerError {
     }
 }
 
-/// Response under construction.
+/// Response of the model, as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     text: String,
@@ -70,20 +70,21 @@ pub(super) struct Assembly {
     stop: Option<StopReason>,
 }
 
-/// Tool call under construction.
+/// Tool call of the model, as far as it has arrived.
 #[derive(Debug, Default)]
 struct Call {
-    /// Index that the provider gives the call, if any.
+    /// Number by which the provider says which call a piece belongs to, if it sends one.
     place: Option<u64>,
     id: String,
     name: String,
     /// Arguments as unparsed JSON text.
     arguments: String,
-    /// Opaque value of the provider, returned unchanged in the next request.
+    /// Opaque data that the provider attached to the call; the next request must return it
+    /// unchanged.
     extra: Option<Value>,
 }
 
-/// Piece of a tool call.
+/// Part of a tool call from one event of the stream.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct CallPiece<'a> {
     pub place: Option<u64>,
@@ -93,10 +94,10 @@ pub(super) struct CallPiece<'a> {
     pub extra: Option<&'a Value>,
 }
 
-/// State kept between the turns of a conversation.
+/// Data of a conversation that later requests and responses need.
 #[derive(Debug, Default)]
 pub(super) struct ConversationState {
-    /// Counter of generated ids, which stay unique in the whole conversation.
+    /// Number of call ids generated so far; makes each generated id unique in the conversation.
     made_up: u64,
     /// Opaque values by call id that the provider requires in later requests, e.g. a signature of
     /// the model's reasoning. A request without them is refused.
@@ -109,14 +110,14 @@ impl ConversationState {
         format!("call_codebox_{}", self.made_up)
     }
 
-    /// Returns the opaque value of a call.
+    /// Returns the opaque data that the provider attached to this tool call.
     pub(super) fn extra(&self, call_id: &str) -> Option<&Value> {
         self.extras.get(call_id)
     }
 }
 
 impl Assembly {
-    /// Appends text.
+    /// Appends a piece of the response's text and passes it to `on_text`.
     pub(super) fn text(&mut self, piece: &str, on_text: &mut dyn FnMut(&str)) {
         if !piece.is_empty() {
             self.text.push_str(piece);
@@ -161,7 +162,7 @@ impl Assembly {
         call.add(piece)
     }
 
-    /// Sets the model's name unless an earlier call has set it.
+    /// Records the name of the responding model; only the first name counts.
     pub(super) fn model(&mut self, name: &str) {
         if self.model.is_empty() {
             self.model = name
@@ -172,12 +173,12 @@ impl Assembly {
         }
     }
 
-    /// Updates the token counts; later values replace earlier ones.
+    /// Updates the token counts with `change`; a provider may send them several times.
     pub(super) fn usage(&mut self, change: impl FnOnce(&mut TokenUsage)) {
         change(self.usage.get_or_insert_default());
     }
 
-    /// Sets the stop reason; the last value wins.
+    /// Records why the model stopped; if the provider sends several reasons, the last one wins.
     pub(super) fn stop(&mut self, reason: StopReason) {
         self.stop = Some(reason);
     }
@@ -187,7 +188,7 @@ impl Assembly {
         self.stop.is_some()
     }
 
-    /// Returns the progress while the stream continues.
+    /// Returns how much of the response has arrived, for a stream that has not ended.
     pub(super) const fn progress(&self) -> Progress {
         match self.is_stopped() {
             true => Progress::Stopped,
@@ -195,8 +196,8 @@ impl Assembly {
         }
     }
 
-    /// Returns the finished response. `asked` is the requested model's name, used when the
-    /// provider sends none.
+    /// Returns the complete response. `asked` is the name of the requested model; it stands in for
+    /// the responding model's name when the provider sends none.
     pub(super) fn reply(self, asked: &str, carried: &mut ConversationState) -> Reply {
         let mut seen = BTreeSet::new();
         let calls: Vec<ToolCall> = self

@@ -1,16 +1,16 @@
-//! Chat completions protocol: requests.
+//! Builds requests in the chat completions protocol.
 
 use super::assembly::ConversationState;
 use super::dialect::{Delivery, Dialect, LimitField, UsageOption};
 use crate::{Message, ToolCall, TurnRequest};
 use serde_json::{Map, Value, json};
 
-/// Request path below the base URL.
+/// Path of the request URL, below the base URL of the model.
 pub(super) const PATH: &str = "/chat/completions";
-/// Protocol name in error messages.
+/// Name of the protocol in error messages.
 pub(super) const PROTOCOL: &str = "the chat completions protocol";
 
-/// Returns the request body.
+/// Returns the JSON body of a request.
 pub(super) fn body(
     model: &str,
     request: TurnRequest<'_>,
@@ -54,7 +54,8 @@ pub(super) fn body(
     Value::Object(body)
 }
 
-/// Returns all messages. Consecutive user texts are merged, because some models reject them.
+/// Returns the conversation as the protocol's messages. Merges consecutive user texts, because some
+/// models reject them.
 fn messages(request: TurnRequest<'_>, carried: &ConversationState) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
@@ -72,7 +73,7 @@ fn messages(request: TurnRequest<'_>, carried: &ConversationState) -> Vec<Value>
     messages
 }
 
-/// Returns one message; `None` for an empty response of the model.
+/// Returns one message in the protocol's form; `None` for an empty response of the model.
 fn message(message: &Message, carried: &ConversationState) -> Option<Value> {
     match message {
         Message::User(text) => Some(json!({"role": "user", "content": text})),

@@ -1,4 +1,4 @@
-//! Chat completions protocol: responses, streamed or whole.
+//! Parses responses in the chat completions protocol, streamed or as one JSON text.
 
 use super::assembly::{AnswerError, Progress};
 use super::assembly::{Assembly, CallPiece};
@@ -6,7 +6,7 @@ use super::refusal::Refusal;
 use crate::StopReason;
 use serde_json::Value;
 
-/// Processes one event of the stream.
+/// Adds one event of a streamed response.
 pub(super) fn event(
     data: &str,
     assembly: &mut Assembly,
@@ -23,7 +23,8 @@ pub(super) fn event(
     Ok(assembly.progress())
 }
 
-/// Processes a whole response: like a chunk, with a required `message` instead of `delta`.
+/// Adds a response that is one JSON text. It has the form of a stream event, but with a required
+/// `message` instead of `delta`.
 pub(super) fn whole(
     value: &Value,
     assembly: &mut Assembly,
@@ -51,7 +52,7 @@ fn chunk(
         assembly.model(model);
     }
     usage(&value["usage"], assembly);
-    // Keep-alives and the final usage event have no choices.
+    // Keep-alive events and the final event with token counts have no choices.
     let Some(choice) = value["choices"].get(0) else {
         return Ok(());
     };
@@ -85,14 +86,14 @@ fn chunk(
         Some("tool_calls" | "function_call") => assembly.stop(StopReason::Tools),
         Some("length") => assembly.stop(StopReason::Length),
         Some("content_filter") => assembly.stop(StopReason::Filtered),
-        // `stop`, `eos`, and other values of various servers.
+        // `stop`, `eos`, and other values that various servers send.
         Some(_) if assembly.is_stopped() => {}
         Some(_) => assembly.stop(StopReason::End),
     }
     Ok(())
 }
 
-/// Content is a text, or a list of parts of which some are texts.
+/// Adds the response's text. `content` is a text, or a list of parts of which some are texts.
 fn text(content: &Value, assembly: &mut Assembly, on_text: &mut dyn FnMut(&str)) {
     match content {
         Value::String(text) => assembly.text(text, on_text),

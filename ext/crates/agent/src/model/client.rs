@@ -17,7 +17,7 @@ use wp_codebox_proxy::egress::Trust;
 use wp_codebox_runtime::Cancellation;
 use zeroize::Zeroizing;
 
-/// Interval of the cancellation check while waiting for the model.
+/// Interval at which the client checks for cancellation while it waits for the model.
 const WATCH: Duration = Duration::from_millis(50);
 
 /// Model reached over HTTP. Sends one request at a time; the calling thread must not run an async
@@ -54,8 +54,8 @@ impl Drop for ModelClient<'_> {
 }
 
 impl<'a> ModelClient<'a> {
-    /// Creates a client of this endpoint. `key` is the value of the secret that the endpoint
-    /// names.
+    /// Creates a client for this model endpoint. `key` is the API key: the value of the secret that
+    /// the endpoint names.
     pub fn open(
         endpoint: &ModelEndpoint,
         key: Option<Zeroizing<String>>,
@@ -103,7 +103,7 @@ impl<'a> ModelClient<'a> {
         Bytes::from(body.to_string())
     }
 
-    /// Sends the request until it succeeds or retrying is pointless.
+    /// Sends the request and retries it until it succeeds or a retry would be pointless.
     async fn ask(
         &mut self,
         request: TurnRequest<'_>,
@@ -187,7 +187,7 @@ impl<'a> ModelClient<'a> {
     }
 }
 
-/// Action after a refusal that permits another request.
+/// What to do after the provider refused a request but another request may succeed.
 enum Next {
     ChangedOptions,
     Later(String),
@@ -217,7 +217,7 @@ impl Model for ModelClient<'_> {
     }
 }
 
-/// Completes with an error when the run is cancelled or the deadline passes.
+/// Waits until the run is cancelled or the deadline passes, and returns the matching error.
 async fn halted(cancellation: &Cancellation, deadline: Instant) -> ModelError {
     loop {
         if cancellation.reason().is_some() {

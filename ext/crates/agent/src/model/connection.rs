@@ -15,7 +15,7 @@ use wp_codebox_proxy::egress::{EgressError, Trust, client_tls};
 use wp_codebox_runtime::kernel_error;
 use zeroize::Zeroizing;
 
-/// Reason why a client cannot be created.
+/// Reason why a model client cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelSetupError {
     #[error(transparent)]
@@ -39,7 +39,7 @@ pub enum ModelSetupError {
 }
 
 impl ModelSetupError {
-    /// Returns the error with its stable code, for callers outside this crate.
+    /// Converts the error to an [`ErrorBody`] with a stable error code.
     pub fn body(&self) -> ErrorBody {
         match self {
             Self::Refused(error) => error.body(),
@@ -53,7 +53,7 @@ impl ModelSetupError {
     }
 }
 
-/// Model's address and the headers of every request.
+/// HTTP client, URL of the model, and the headers that every request has.
 pub(super) struct Connection {
     client: Client,
     url: String,
@@ -79,7 +79,7 @@ impl Connection {
         })
     }
 
-    /// Returns a request, ready to send.
+    /// Returns a POST request with this body, not sent yet.
     pub(super) fn post(&self, body: bytes::Bytes) -> reqwest::RequestBuilder {
         self.client
             .post(&self.url)

@@ -1,12 +1,12 @@
-//! Request options that an endpoint does not support, learnt from its refusals for the rest of the
-//! run.
+//! Request options that a provider does not support. The client learns them from the provider's
+//! error responses and leaves them out for the rest of the run.
 //!
-//! Each option changes at most once, so an endpoint that refuses everything gets only a few
+//! Each option changes at most once, so a provider that refuses everything gets only a few
 //! requests.
 
 use super::refusal::Refusal;
 
-/// Request options that this endpoint accepts.
+/// Request options to use with this provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Dialect {
     pub usage: UsageOption,
@@ -15,54 +15,54 @@ pub(super) struct Dialect {
     pub cache: CacheMark,
 }
 
-/// Whether to request token counts in a stream.
+/// Whether streamed requests ask for token counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum UsageOption {
     #[default]
     Asked,
-    /// The endpoint does not know `stream_options`.
+    /// Do not ask, because the provider does not know `stream_options`.
     LeftOut,
 }
 
-/// Field name of the output token limit.
+/// Name of the request field that limits the output tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LimitField {
-    /// Name that the client tries first, because nearly every endpoint knows it.
+    /// `max_tokens`, which the client tries first, because nearly every provider knows it.
     #[default]
     MaxTokens,
     MaxCompletionTokens,
 }
 
-/// Delivery of the response.
+/// Whether to request the response as a stream or as one JSON text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Delivery {
     #[default]
     Stream,
-    /// The endpoint does not stream.
+    /// One JSON text, because the provider cannot stream.
     Whole,
 }
 
-/// Whether to mark content for the provider's prompt cache.
+/// Whether requests mark content for the provider's prompt cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum CacheMark {
     #[default]
     Set,
-    /// The endpoint does not know `cache_control`.
+    /// Do not mark, because the provider does not know `cache_control`.
     LeftOut,
 }
 
-/// Result of examining a refusal.
+/// Whether an error response led to different request options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LearnResult {
-    /// An option changed; send the request again.
+    /// An option changed, so the request must be sent again.
     Changed,
-    /// The refusal is not about a known option.
+    /// The error response is not about an option that can change.
     Nothing,
 }
 
 impl Dialect {
-    /// Examines a refusal. Providers have no code for an unknown field, so this searches the
-    /// message for the field's name.
+    /// Changes an option if the error response is about it. Providers have no error code for an
+    /// unknown field, so this searches the message for the field's name.
     pub(super) fn learn(&mut self, refusal: &Refusal) -> LearnResult {
         if !matches!(refusal.status, 400 | 422 | 501) {
             return LearnResult::Nothing;

@@ -5,16 +5,16 @@
 
 use super::limits::LINE_BYTES;
 
-/// One event.
+/// One server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
-    /// Event name; empty when absent.
+    /// Name of the event (`event:` field); empty when absent.
     pub name: String,
-    /// Data lines, joined by LF.
+    /// Content of the event: its `data:` lines, joined by LF.
     pub data: String,
 }
 
-/// A line or event exceeds the limit.
+/// Error: a line or an event exceeds the maximum length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event is longer than {LINE_BYTES} bytes")]
 pub(super) struct EventTooLong;
@@ -29,7 +29,7 @@ pub(super) struct EventReader {
     lines: u64,
 }
 
-/// State after the last byte.
+/// Where the last parsed byte was, to recognize line ends that are split over two reads.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Place {
     /// Inside a line, or after LF.

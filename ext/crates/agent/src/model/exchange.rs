@@ -14,12 +14,12 @@ use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 use wp_codebox_contracts::ModelApi;
 
-/// Reason why a request failed.
+/// Reason why a request got no usable response.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// Temporary failure; a retry may succeed.
     Temporary { why: String },
-    /// Permanent failure: the name resolves to an address that is not allowed.
+    /// Permanent failure: the model's host name resolves to an address that is not allowed.
     Permanent { why: String },
     /// The provider refused the request.
     Refused {
@@ -88,7 +88,7 @@ pub(super) async fn ask(
                 }
             }
             Ok(Ok(None)) => break,
-            // The model had finished, so the missing end of the body carries nothing of the
+            // The model had finished, so only the end of the body is missing and nothing of the
             // response.
             Ok(Err(_)) | Err(_) if answer.progress() >= Progress::Stopped => break,
             Ok(Err(error)) => return Err(unreachable_failure(error)),
@@ -98,7 +98,7 @@ pub(super) async fn ask(
     Ok(answer.finish(on_text)?)
 }
 
-/// Reads the body of a refusal, up to a size and time limit.
+/// Reads the body of an error response, up to a maximum size and time.
 async fn refusal_body(response: &mut Response, pace: &Pace) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Ok(Some(bytes))) = timeout(pace.idle.min(REFUSAL_WAIT), response.chunk()).await {
@@ -111,7 +111,7 @@ async fn refusal_body(response: &mut Response, pace: &Pace) -> Vec<u8> {
     body
 }
 
-/// Returns the error text if a retry would fail with the same cause.
+/// Returns the error text if the cause of the failure is permanent, so that a retry is pointless.
 fn permanent_cause(cause: &(dyn Error + 'static)) -> Option<String> {
     if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
         return Some(forbidden.to_string());
@@ -124,7 +124,7 @@ fn permanent_cause(cause: &(dyn Error + 'static)) -> Option<String> {
     permanent_cause(inside)
 }
 
-/// Maximum wait for the body of a refusal.
+/// Maximum time to wait for the body of an error response.
 const REFUSAL_WAIT: Duration = Duration::from_secs(10);
 
 /// Returns the failure for a request without response. The innermost cause is the most specific;

@@ -14,10 +14,10 @@ pub(super) const CALLS: usize = 64;
 pub(super) const ARGUMENT_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum length of a call's id, of a tool's name and of the model's name, in characters.
 pub(super) const NAME_CHARS: usize = 256;
-/// Maximum number of characters of a provider's message that an error contains.
+/// Maximum length of the provider's message inside an error, in characters.
 pub(super) const SENTENCE_CHARS: usize = 200;
 
-/// Timeouts and retries.
+/// Timeouts and retry pauses of one request to the model.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     /// Maximum time for name lookup, connect and TLS handshake together.
@@ -29,13 +29,13 @@ pub(super) struct Pace {
     pub idle: Duration,
     /// Maximum time to wait for token counts after the model has finished.
     pub trailer: Duration,
-    /// Maximum number of tries, not counting repetitions with changed request options.
+    /// Maximum number of attempts. Requests repeated with other request options do not count.
     pub tries: u32,
-    /// First pause before a retry; doubles with each retry.
+    /// Pause before the first retry; it doubles with each further retry.
     pub pause: Duration,
-    /// Maximum pause chosen by the client.
+    /// Maximum pause between attempts, unless the provider requests a longer one.
     pub longest_pause: Duration,
-    /// Maximum pause accepted from the provider's `retry-after`.
+    /// Maximum pause that the provider may request with `retry-after`.
     pub max_retry_after: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Messages protocol: requests.
+//! Builds requests in the messages protocol.
 //!
 //! Every request repeats the conversation, so the request marks two prefixes for the provider's
 //! prompt cache: the tools with the system text, and everything up to the last message. Tokens
@@ -9,14 +9,14 @@ use super::dialect::{CacheMark, Delivery, Dialect};
 use crate::{Message, ToolStatus, TurnRequest};
 use serde_json::{Map, Value, json};
 
-/// Request path below the base URL.
+/// Path of the request URL, below the base URL of the model.
 pub(super) const PATH: &str = "/v1/messages";
-/// Protocol name in error messages.
+/// Name of the protocol in error messages.
 pub(super) const PROTOCOL: &str = "the messages protocol";
-/// Protocol version sent in the `anthropic-version` header.
+/// Protocol version, sent in the `anthropic-version` header.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// Returns the request body.
+/// Returns the JSON body of a request.
 pub(super) fn body(model: &str, request: TurnRequest<'_>, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
@@ -52,7 +52,7 @@ pub(super) fn body(model: &str, request: TurnRequest<'_>, dialect: Dialect) -> V
     Value::Object(body)
 }
 
-/// Marks the end of a prefix for the prompt cache.
+/// Marks a content block as the end of a prefix that the provider should cache.
 fn mark(block: &mut Value, dialect: Dialect) {
     match dialect.cache {
         CacheMark::Set => block["cache_control"] = json!({"type": "ephemeral"}),
@@ -100,7 +100,7 @@ fn turns(messages: &[Message]) -> Vec<Value> {
         .into_iter()
         .map(|(role, mut blocks)| {
             if role == Role::User {
-                // The sort is stable, so the order within results and within texts stays.
+                // The sort is stable, so results keep their order among each other, and texts too.
                 blocks.sort_by_key(|block| block["type"] != "tool_result");
             }
             json!({"role": role.word(), "content": blocks})

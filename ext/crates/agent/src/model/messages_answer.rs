@@ -1,4 +1,4 @@
-//! Messages protocol: responses, streamed or whole.
+//! Parses responses in the messages protocol, streamed or as one JSON text.
 
 use super::assembly::{AnswerError, Progress};
 use super::assembly::{Assembly, CallPiece};
@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use crate::StopReason;
 use serde_json::Value;
 
-/// Processes one event of the stream.
+/// Adds one event of a streamed response.
 pub(super) fn event(
     event: &Event,
     assembly: &mut Assembly,
@@ -57,7 +57,7 @@ pub(super) fn event(
     Ok(assembly.progress())
 }
 
-/// Processes a whole response.
+/// Adds a response that is one JSON text.
 pub(super) fn whole(
     value: &Value,
     assembly: &mut Assembly,
@@ -80,8 +80,8 @@ pub(super) fn whole(
     Ok(())
 }
 
-/// Processes the start of a block, or a whole block. Uses texts and tool calls only; reasoning
-/// blocks are skipped.
+/// Adds a content block of the response, or the start of one in a stream. Uses only text and tool
+/// calls; blocks with reasoning are skipped.
 fn block(
     place: Option<u64>,
     content: &Value,
@@ -93,7 +93,7 @@ fn block(
             assembly.text(content["text"].as_str().unwrap_or_default(), on_text);
         }
         Some("tool_use") => {
-            // A streamed block starts with an empty object; its pieces follow.
+            // A streamed block starts with empty arguments; later events contain their pieces.
             let arguments = match &content["input"] {
                 Value::Null => String::new(),
                 Value::Object(input) if input.is_empty() => String::new(),
@@ -113,8 +113,8 @@ fn block(
     Ok(())
 }
 
-/// In this protocol `input_tokens` excludes tokens read from or written to the cache, so they are
-/// added.
+/// Adds the token counts. `input_tokens` does not include tokens that the provider read from or
+/// wrote to its cache, so these are added.
 fn usage(value: &Value, assembly: &mut Assembly) {
     let count = |name: &str| value[name].as_u64();
     if let Some(plain) = count("input_tokens") {
@@ -136,7 +136,7 @@ fn stop(reason: &Value, assembly: &mut Assembly) {
         Some("tool_use") => assembly.stop(StopReason::Tools),
         Some("max_tokens" | "model_context_window_exceeded") => assembly.stop(StopReason::Length),
         Some("refusal") => assembly.stop(StopReason::Filtered),
-        // `end_turn`, `stop_sequence`, `pause_turn`.
+        // Among others `end_turn`, `stop_sequence` and `pause_turn`.
         Some(_) => assembly.stop(StopReason::End),
     }
 }

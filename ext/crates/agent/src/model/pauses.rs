@@ -1,11 +1,11 @@
-//! Pauses before retries.
+//! Pauses between the attempts of a request to the model.
 
 use super::limits::Pace;
 use reqwest::header::HeaderMap;
 use std::time::{Duration, SystemTime};
 
-/// Returns the pause that the provider requests: `retry-after-ms`, or `retry-after` as seconds or
-/// a date, capped by the pace.
+/// Returns the pause that the provider requests in `retry-after-ms` or `retry-after` (seconds or a
+/// date), at most the maximum of `pace`.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime, pace: &Pace) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str, unit: f64| {
@@ -24,8 +24,9 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime, pace: &Pace) -> 
     Some(retry_after.min(pace.max_retry_after))
 }
 
-/// Returns the pause before try number `next` (2 is the first retry): random between half and all
-/// of the doubled pause, so that clients which failed together do not retry together.
+/// Returns the pause before attempt number `next` (2 is the first retry). The pause doubles with
+/// each attempt and is then reduced at random by up to half, so that clients which failed together
+/// do not retry together.
 pub(super) fn backoff(next: u32, jitter: u16, pace: &Pace) -> Duration {
     let doubled = pace
         .pause
@@ -39,7 +40,8 @@ pub(super) fn backoff(next: u32, jitter: u16, pace: &Pace) -> Duration {
     half + half.mul_f64(f64::from(jitter) / f64::from(u16::MAX))
 }
 
-/// Returns a random number, or a constant when the kernel provides none: jitter needs no security.
+/// Returns a random number for the pause, or a constant when the kernel provides none: the pause
+/// needs no unpredictable number.
 pub(super) fn jitter() -> u16 {
     let mut bytes = [0x80_u8; 2];
     let _ = getrandom::fill(&mut bytes);

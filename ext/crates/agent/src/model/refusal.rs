@@ -8,33 +8,34 @@ use wp_codebox_policy::Redactor;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub status: u16,
-    /// Provider's error kinds: `type` and `code`.
+    /// Words with which the provider classifies the error: its `type`, `code`, `status` and
+    /// `param`.
     kinds: Vec<String>,
-    /// Provider's full message. Never shown without sanitising.
+    /// The provider's full message. Untrusted: must be sanitised before it is shown.
     message: String,
 }
 
-/// Meaning of a refusal for the client.
+/// What an error response means for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The key was rejected.
+    /// The API key was rejected.
     Key,
-    /// The conversation is too long.
+    /// The conversation is too long for the model.
     TooLong,
-    /// Temporary; retry later.
+    /// The error is temporary, so a later retry may succeed.
     Later,
-    /// Permanent.
+    /// The error is permanent, so a retry is pointless.
     Never,
 }
 
-/// Error kinds that mean the conversation is too long.
+/// Providers' error kinds for a conversation that is too long.
 const TOO_LONG_KINDS: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size_error",
     "request_too_large",
     "string_above_max_length",
 ];
-/// Phrases with the same meaning, for endpoints without such an error kind.
+/// Phrases in error messages that mean a too long conversation, for providers without such a kind.
 const TOO_LONG_SENTENCES: &[&str] = &[
     "maximum context length",
     "prompt is too long",
@@ -45,7 +46,7 @@ const TOO_LONG_SENTENCES: &[&str] = &[
     "context window",
     "input is too long",
 ];
-/// Error kinds of an exhausted account, for which retrying does not help.
+/// Providers' error kinds for an account without credit, where retrying does not help.
 const SPENT_KINDS: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -66,7 +67,8 @@ impl Refusal {
         }
     }
 
-    /// Parses an error inside a stream with status 200; the error kind determines the status.
+    /// Parses an error that arrives inside a stream. The HTTP status was 200, so the error kind
+    /// determines the status to report.
     pub(super) fn inside(value: &Value) -> Self {
         let mut refusal = Self::of(500, value);
         refusal.status = refusal
@@ -78,7 +80,7 @@ impl Refusal {
     }
 
     fn of(status: u16, value: &Value) -> Self {
-        // One endpoint wraps its error in a list.
+        // One provider wraps its error in a list.
         let value = value.get(0).unwrap_or(value);
         let error = match value.get("error") {
             Some(error @ (Value::Object(_) | Value::String(_))) => error,
@@ -126,7 +128,7 @@ impl Refusal {
         self.kinds.iter().any(|kind| known.contains(&kind.as_str()))
     }
 
-    /// Returns the meaning of the refusal.
+    /// Returns what the error response means for the client.
     pub(super) fn meaning(&self) -> Meaning {
         let too_long =
             self.is_kind(TOO_LONG_KINDS) || TOO_LONG_SENTENCES.iter().any(|part| self.names(part));
@@ -142,7 +144,7 @@ impl Refusal {
         }
     }
 
-    /// Returns one sanitised line of the message.
+    /// Returns the provider's message as one sanitised line.
     pub(super) fn sentence(&self, redactor: &Redactor) -> String {
         let said = sentence(&self.message, redactor);
         if said.is_empty() {
@@ -153,8 +155,8 @@ impl Refusal {
     }
 }
 
-/// Returns the first line of a text: secrets replaced before the line is cut to a maximum length,
-/// and no control characters.
+/// Returns the first line of an untrusted text. Replaces secrets before cutting the line to the
+/// maximum length, and removes control characters.
 pub(super) fn sentence(text: &str, redactor: &Redactor) -> String {
     let clean = redactor.redact(text);
     let line = clean.lines().map(str::trim).find(|line| !line.is_empty());
@@ -171,13 +173,13 @@ pub(super) fn sentence(text: &str, redactor: &Redactor) -> String {
     shown
 }
 
-/// Returns whether the character changes the display of its neighbours (bidirectional controls
-/// etc.).
+/// Returns whether the character is invisible or changes how its neighbours are displayed, such as
+/// a bidirectional control.
 const fn is_steering(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Returns the HTTP status that corresponds to an error kind inside a stream.
+/// Returns the HTTP status that fits an error kind, for errors that arrive inside a stream.
 fn status_of(kind: &str) -> Option<u16> {
     Some(match kind {
         "invalid_request_error" | "context_length_exceeded" | "BadRequestError" => 400,

@@ -4,13 +4,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::SocketAddr;
 use wp_codebox_policy::{AddressRefusal, ModelBase};
 
-/// Resolver that checks every address. If any address is not allowed, it returns none.
+/// Name resolver that checks every resolved address. If one is not allowed, resolving fails.
 #[derive(Debug)]
 pub(super) struct CheckedResolver {
     pub base: ModelBase,
 }
 
-/// A name resolves to an address that is not allowed.
+/// Error: a name resolves to an address that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its name resolves to an address that {why}")]
 pub(super) struct ForbiddenAddress {
@@ -21,7 +21,7 @@ impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let base = self.base.clone();
         Box::pin(async move {
-            // The URL provides the port; this one is never used.
+            // Port 0 is never used; the port comes from the URL.
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let addresses: Vec<SocketAddr> = found.collect();
             for address in &addresses {

@@ -1,11 +1,11 @@
-//! Parses the arguments of a call against the tool's schema.
+//! Parses the arguments of a tool call against the tool's JSON Schema.
 //!
 //! Models write numbers as texts and `null` for absent values; the parser accepts both. It refuses
 //! unknown names and lists the known ones.
 
 use serde_json::{Map, Value};
 
-/// Arguments of one call.
+/// Arguments of one tool call, with typed access by name.
 #[derive(Debug)]
 pub(super) struct Arguments<'a> {
     tool: &'a str,
@@ -13,7 +13,7 @@ pub(super) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Checks that the tool's schema contains every argument name.
+    /// Creates the reader; fails if an argument is not in the tool's schema.
     pub(super) fn of(
         tool: &'a str,
         given: &'a Map<String, Value>,
@@ -45,14 +45,14 @@ impl<'a> Arguments<'a> {
         self.tool
     }
 
-    /// Returns a required text.
+    /// Returns the text argument `name`; fails when it is absent.
     pub(super) fn text(&self, name: &str) -> Result<&'a str, String> {
         self.value(name)
             .and_then(Value::as_str)
             .ok_or_else(|| wrong(name, "a text, and is required"))
     }
 
-    /// Returns an optional text, or the default.
+    /// Returns the text argument `name`, or `default` when it is absent.
     pub(super) fn text_or<'b>(&self, name: &str, default: &'b str) -> Result<&'b str, String>
     where
         'a: 'b,
@@ -63,7 +63,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns a list of texts, empty when absent.
+    /// Returns the argument `name` as a list of texts, empty when absent.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<&'a str>, String> {
         let Some(value) = self.value(name) else {
             return Ok(Vec::new());
@@ -74,7 +74,7 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| format!("{name} must be a list of strings"))
     }
 
-    /// Returns a flag, false when absent.
+    /// Returns the boolean argument `name`, false when absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self.value(name) {
             None => Ok(false),
@@ -85,7 +85,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns a number within a range.
+    /// Returns the number argument `name`, which must be within the range, or the default.
     pub(super) fn number(
         &self,
         name: &str,
@@ -113,7 +113,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Returns an object, also when the model wrote it as JSON text.
+    /// Returns the object argument `name`, also when the model wrote it as JSON text.
     pub(super) fn object(&self, name: &str) -> Result<Option<Map<String, Value>>, String> {
         match self.value(name) {
             None => Ok(None),
@@ -126,7 +126,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns the timeout argument, in seconds.
+    /// Returns the tool call's timeout; `default` is in seconds like the argument.
     pub(super) fn timeout(&self, default: u64) -> Result<std::time::Duration, String> {
         self.number("timeout_seconds", default, 1..=1800)
             .map(std::time::Duration::from_secs)

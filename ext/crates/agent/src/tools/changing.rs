@@ -1,8 +1,8 @@
-//! Tools that change files of the mounts: write, edit, patch, delete.
+//! Tools that change files in the guest's mounts: write, edit, patch, delete.
 //!
-//! The host process edits the exact bytes: it fetches a file from the guest and stores the result
-//! together with the digest of the fetched bytes. The guest refuses the store when the file has
-//! changed in between.
+//! The host process computes the new content: it fetches a file from the guest and sends the result
+//! back together with the digest of the fetched bytes. The guest refuses to store the result if the
+//! file has changed in between.
 
 use super::reading::{QUICK, answer_of, number, rows};
 use super::shown;
@@ -14,35 +14,37 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wp_codebox_artifacts::sha256;
 
-/// Maximum size of one fetch, including its first line, in bytes.
+/// Maximum size of the guest program's output for one fetch, in bytes, including its first line,
+/// which is JSON.
 const FETCH_BYTES: u64 = 6 * 1024 * 1024;
-/// Maximum size of the content of one write, in bytes.
+/// Maximum size of the content that one write call may store, in bytes.
 const WRITE_BYTES: usize = 4 * 1024 * 1024;
-/// Maximum number of replaced lines that a result lists.
+/// Maximum number of line numbers that the result of an edit lists.
 const PLACES: usize = 20;
 
-/// Content of a file in the guest.
+/// File that was fetched from the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fetched {
-    /// Content; `None` when the file does not exist.
+    /// Content of the file; `None` when the file does not exist.
     pub bytes: Option<Vec<u8>>,
     /// Digest of the content; empty when the file does not exist.
     pub sha256: String,
 }
 
-/// Change of one file.
+/// Change of one file in the guest.
 #[derive(Debug)]
 pub(super) struct Change<'a> {
     pub path: &'a str,
     /// New content; `None` deletes the file.
     pub bytes: Option<&'a [u8]>,
-    /// Required previous content: a digest, or an empty text for no file. Null skips the check.
+    /// Content that the file must still have: its SHA-256, or an empty text if no file may exist.
+    /// Null skips this check.
     pub before: Value,
     pub mode: Option<u32>,
 }
 
 impl<H: GuestExecutor> Tools<H> {
-    /// Fetches whole files.
+    /// Fetches whole files from the guest.
     pub(super) fn fetch(&mut self, tool: &str, paths: &[&str]) -> Result<Vec<Fetched>, ToolError> {
         let request = json!({"op": "fetch", "paths": paths});
         let call = self.workspace_call(tool, request, &[]);
@@ -75,7 +77,7 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(files)
     }
 
-    /// Stores all changes or none.
+    /// Stores all changes in the guest, or none of them.
     pub(super) fn store(&mut self, tool: &str, changes: &[Change<'_>]) -> Result<(), ToolError> {
         let rows: Vec<Value> = changes
             .iter()

@@ -5,21 +5,21 @@ use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{ErrorBody, GuestPath};
 use wp_codebox_runtime::{Call, Step};
 
-/// Result of a program that outputs file contents.
+/// Result of a guest program that prints file contents.
 #[derive(Debug)]
 pub struct RawOutput {
-    /// Exit state of the program and its recorded output.
+    /// How the program ended, and its output as recorded.
     pub step: Step,
-    /// Raw standard output.
+    /// Standard output of the program, not redacted.
     pub bytes: Vec<u8>,
 }
 
-/// Changes in one mount.
+/// Changes of the files in one mount.
 #[derive(Debug)]
 pub struct MountChange {
-    /// Mount point in the guest.
+    /// Path in the guest where the mount is.
     pub at: GuestPath,
-    /// Changes below the mount point.
+    /// Changed files, relative to the mount point.
     pub changes: MountChanges,
 }
 
@@ -28,17 +28,18 @@ pub struct MountChange {
 pub trait GuestExecutor {
     /// Runs a program and returns its redacted output. The timeout ends only this program.
     fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ErrorBody>;
-    /// Runs a program that outputs file contents, at most `most` bytes. The journal records only
-    /// the size. The bytes are not redacted: they are for edits and must not be shown.
+    /// Runs a program that prints file contents, at most `most` bytes, and returns them unredacted.
+    /// They are for computing edits and must not be shown. The journal records only their size.
     fn take(&mut self, call: &Call, timeout: Duration, most: u64) -> Result<RawOutput, ErrorBody>;
     /// Returns whether the guest can still run programs.
     fn is_alive(&mut self) -> Result<bool, ErrorBody>;
-    /// Returns the changes in each captured mount; fails when the mounts cannot be compared now.
+    /// Returns the changes in each mount whose changes the run captures; fails when they cannot be
+    /// determined now.
     fn changes(&mut self) -> Result<Vec<MountChange>, ErrorBody>;
     /// Returns a text with secrets redacted.
     fn clean(&self, text: &str) -> String;
-    /// Returns the number of executions so far.
+    /// Returns how many programs have run so far.
     fn executions(&self) -> usize;
-    /// Returns the ids of the executions after the first `count`.
+    /// Returns the ids of the programs that ran after the first `count` ones.
     fn executions_since(&self, count: usize) -> Vec<String>;
 }

@@ -25,23 +25,24 @@ use wp_codebox_contracts::{ErrorBody, GuestPath};
 use wp_codebox_policy::{BuiltinTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Step, Stop};
 
-/// Maximum length of a result for the model, in bytes.
+/// Maximum length of a tool's result for the model, in bytes.
 const ANSWER_BYTES: usize = 48 * 1024;
 
-/// Environment in which the tools work.
+/// Facts about the guest and the task that the tools need.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
-    /// Mounts as guest programs see them.
+    /// Host directories that the guest sees, with their guest paths.
     pub mounts: Vec<GuestMount>,
-    /// Working directory of programs.
+    /// Working directory of the programs that the tools run.
     pub cwd: GuestPath,
-    /// Command lines of the task's checks.
+    /// Command lines that check the agent's work, for the tool that runs tests.
     pub checks: Vec<String>,
-    /// Environment variables of guest programs that hold secrets or their placeholders.
+    /// Environment variables of the programs that the tools run: secrets, or placeholders for them.
     pub environment: BTreeMap<String, String>,
 }
 
-/// Tools that run in the guest. [`crate::ParentTools`] has those that the parent executes.
+/// The tools that run in the guest. [`crate::ParentTools`] has those that the caller's process
+/// executes.
 pub struct Tools<H> {
     executor: H,
     set: ToolSet,
@@ -74,14 +75,14 @@ impl ToolOutput {
     }
 }
 
-/// Reason why a call failed.
+/// Reason why a tool call has no result.
 #[derive(Debug)]
 enum ToolError {
-    /// Error in the call; the model gets it with the tool's id in front.
+    /// The call itself is wrong; the model gets this text with the tool's id in front.
     InvalidCall(String),
-    /// Description of how the call's program ended.
+    /// The program that executes the call ended abnormally; the text says how.
     ProgramEnded(String),
-    /// No further call is possible.
+    /// The agent loop must end.
     Halt(Halt),
 }
 
@@ -112,7 +113,7 @@ impl From<&str> for ToolError {
 }
 
 impl<H: GuestExecutor> Tools<H> {
-    /// Creates the tools of a set, without the parent's tools.
+    /// Creates the tools of `set`, except those that the caller's process executes.
     pub fn new(executor: H, set: ToolSet, context: ToolContext) -> Self {
         let specs = set
             .offered()
@@ -133,7 +134,7 @@ impl<H: GuestExecutor> Tools<H> {
         }
     }
 
-    /// Returns the executor, e.g. for its record.
+    /// Returns the executor that runs the guest programs.
     pub fn executor(&mut self) -> &mut H {
         &mut self.executor
     }
@@ -205,7 +206,8 @@ impl<H: GuestExecutor> Tools<H> {
         })
     }
 
-    /// Returns the guest program call that implements a tool.
+    /// Returns the program to run in the guest for a tool. `shown` is what the journal records as
+    /// its arguments.
     fn program(&self, tool: &str, shown: Vec<String>, argv: Vec<String>) -> Call {
         Call {
             command: tool.to_owned(),
@@ -225,7 +227,7 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(step)
     }
 
-    /// Fails when the guest has ended.
+    /// Fails when the guest or the run has ended, so that no further program can run.
     fn go_on(&mut self, step: &Step) -> Result<(), ToolError> {
         let stop = match &step.result.end {
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => return Ok(()),

@@ -1,4 +1,4 @@
-//! Tools that run programs: terminal, PHP, WP-CLI, abilities, requests, tests.
+//! Tools that run programs: shell, PHP, WP-CLI, WordPress abilities, HTTP requests, tests.
 
 use super::reading::{answer_of, number, word};
 use super::shown;
@@ -10,14 +10,15 @@ use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, GuestPath};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, check_program, command_program};
 
-/// Paths of the guest programs that call abilities and send requests.
+/// Paths of the guest programs that call a WordPress ability and that send an HTTP request.
 const ABILITY: &str = "/opt/codebox/guest/call-ability.php";
 const HTTP_REQUEST: &str = "/opt/codebox/guest/http-request.php";
-/// Maximum number of bytes shown of each output stream of a program.
+/// Maximum number of bytes of a program's standard output, and of its standard error, that the
+/// model gets.
 const STREAM_BYTES: usize = 20 * 1024;
-/// Maximum number of bytes shown of each test's output.
+/// Maximum number of bytes of one test command's output that the model gets.
 const TEST_BYTES: usize = 12 * 1024;
-/// Maximum length of a command line, in bytes.
+/// Maximum length of a command line that the model may run, in bytes.
 const COMMAND_BYTES: usize = 100_000;
 /// Maximum number of bytes of an argument that the journal contains.
 const ARGUMENT_BYTES: usize = 2000;
@@ -45,7 +46,8 @@ impl<H: GuestExecutor> Tools<H> {
         self.run_shown(&call, timeout)
     }
 
-    /// Runs a program. The model interprets the exit code; only a timeout is a failed call.
+    /// Runs a program and returns its output. A non-zero exit code is a successful call, because
+    /// the model interprets the code; only a timeout is a failed call.
     fn run_shown(&mut self, call: &Call, timeout: Duration) -> ToolResult {
         let step = self.run(call, timeout)?;
         let status = match step.result.stopped {
@@ -58,7 +60,7 @@ impl<H: GuestExecutor> Tools<H> {
         })
     }
 
-    /// Runs one program without a shell: shell metacharacters are plain characters.
+    /// Runs one program without a shell, so shell metacharacters have no meaning.
     pub(super) fn one_program(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let command = arguments.text("command")?;
         let mut argv = vec![command.to_owned()];
@@ -95,7 +97,7 @@ impl<H: GuestExecutor> Tools<H> {
         self.registry_command(arguments.tool(), &format!("command={line}"), timeout)
     }
 
-    /// Runs a command of the registry in the same way as a recipe.
+    /// Runs a command that recipes can use too, such as `wordpress.run-php`, in the same way.
     fn registry_command(&mut self, tool: &str, argument: &str, timeout: Duration) -> ToolResult {
         let wanted = CommandCall {
             command: tool.to_owned(),
@@ -214,7 +216,7 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(ToolOutput::ok(text))
     }
 
-    /// Runs a guest program that reads and writes JSON.
+    /// Runs a guest program that gets a JSON request on standard input and prints a JSON result.
     fn json_program(
         &mut self,
         tool: &str,
@@ -257,7 +259,7 @@ fn status_of(step: &Step) -> ToolStatus {
     }
 }
 
-/// Returns the exit state and output of a program as text.
+/// Describes for the model how a program ended and what it printed.
 fn program_shown(step: &Step, timeout: Duration, most: usize) -> String {
     let mut text = match (&step.result.end, step.result.stopped) {
         (_, true) => format!(

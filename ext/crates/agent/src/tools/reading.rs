@@ -1,4 +1,4 @@
-//! Tools that read the mounts: read, list, search, diff.
+//! Tools that read files in the guest's mounts: read, list, search, diff.
 
 use super::shown;
 use super::{Arguments, GuestExecutor, ToolError, ToolOutput, ToolResult, Tools};
@@ -8,15 +8,16 @@ use std::time::Duration;
 use wp_codebox_artifacts::render_mount_patch;
 use wp_codebox_runtime::Call;
 
-/// Guest program behind the workspace tools.
+/// Guest program that executes the file tools.
 const WORKSPACE: &str = "/opt/codebox/guest/workspace.php";
-/// Timeout of one read or change.
+/// Timeout of a tool call that reads or changes files.
 pub(super) const QUICK: Duration = Duration::from_secs(60);
-/// Maximum size of one page of a diff, in bytes.
+/// Maximum number of bytes of a diff in one result; the model requests the rest page by page.
 const DIFF_BYTES: usize = 28 * 1024;
 
 impl<H: GuestExecutor> Tools<H> {
-    /// Returns a call of the workspace program.
+    /// Returns the call of the guest program that executes a file tool. `bytes` follow the JSON
+    /// request on its standard input.
     pub(super) fn workspace_call(&self, tool: &str, request: Value, bytes: &[u8]) -> Call {
         let mut roots: Vec<&str> = Vec::new();
         for mount in &self.context.mounts {
@@ -58,7 +59,7 @@ impl<H: GuestExecutor> Tools<H> {
         }
     }
 
-    /// Runs the workspace program for output that is shown to the model.
+    /// Runs the guest program for a file tool and returns its JSON result.
     pub(super) fn workspace(
         &mut self,
         tool: &str,
@@ -272,7 +273,7 @@ fn stats(stats: Option<&wp_codebox_artifacts::FileStats>) -> String {
     }
 }
 
-/// Returns the part of a path below a mount; `None` when it is outside.
+/// Returns a path relative to the mount `root`; `None` when the path is not in this mount.
 fn below(path: &str, cwd: &str, root: &str) -> Option<String> {
     let whole = match path.starts_with('/') {
         true => path.to_owned(),

@@ -40,7 +40,7 @@ pub(super) fn page(text: &str, offset: usize, most: usize) -> (&str, Option<usiz
     (&text[start..end], next)
 }
 
-/// Returns a name as a single word: unchanged, or as JSON when it contains control characters.
+/// Returns a file name in one line: unchanged, or as JSON when it contains control characters.
 pub(super) fn name(name: &str) -> String {
     if name.chars().any(char::is_control) {
         serde_json::Value::from(name).to_string()

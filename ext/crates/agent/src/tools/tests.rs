@@ -1,6 +1,6 @@
-//! Tests of the tools against the real guest program, run by this host's PHP in a temporary
-//! directory. The sandbox's own tests cover isolation; these cover accepted paths, results and
-//! changes.
+//! Tests of the tools with the real guest program, which this host's PHP runs in a temporary
+//! directory instead of a sandbox. Other tests cover isolation; these cover accepted paths, results
+//! and changes.
 
 use super::*;
 use crate::ToolCall;
@@ -13,7 +13,7 @@ use wp_codebox_contracts::{ErrorCode, MountAccess};
 use wp_codebox_policy::defaults;
 use wp_codebox_runtime::ExecutionResult;
 
-/// Runs guest programs on the host, below a temporary root.
+/// Runs guest programs on the host; a temporary directory stands for the guest's root.
 struct HostExecutor {
     root: PathBuf,
     ran: Vec<String>,
@@ -256,6 +256,28 @@ fn files_are_read_by_line_range_and_page() {
 }
 
 #[test]
+fn secrets_in_file_content_and_in_error_texts_are_redacted() {
+    let mut rig = rig();
+    rig.file("notes.txt", "first\nthe password is hunter22\n");
+    let page = rig.ok("workspace_read", json!({"path": "notes.txt"}));
+    assert!(
+        page.contains("the password is [redacted]") && !page.contains("hunter22"),
+        "{page}"
+    );
+    // The guest program reports the first of these failures, this crate the second.
+    for (tool, arguments) in [
+        ("workspace_read", json!({"path": "hunter22.txt"})),
+        ("workspace_hunter22", json!({})),
+    ] {
+        let refusal = rig.call(tool, arguments).text;
+        assert!(
+            refusal.contains("[redacted]") && !refusal.contains("hunter22"),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
 fn binary_file_is_reported_and_readable_as_base64() {
     let mut rig = rig();
     rig.file("b.png", b"\x89PNG\0\0abc");
@@ -318,8 +340,8 @@ fn binary_file_is_reported_and_readable_as_base64() {
     );
 }
 
-/// Messages for paths outside of the mounts; the test matches them so that no other failure passes
-/// for a refusal.
+/// Messages that refuse a path outside of the mounts. Tests compare with them, so that another
+/// error does not pass for a refusal.
 const REFUSALS: [&str; 5] = [
     "is outside the mounts",
     "leads out of the mounts",

@@ -1,4 +1,5 @@
-//! Budget of the agent loop: what is used and what is left. Pure functions without I/O.
+//! Budget of the agent loop: limits of turns, tokens and cost, and what is used. Pure functions
+//! without I/O.
 //!
 //! The loop sends no request that would exceed a budget as far as can be predicted: it estimates
 //! the input tokens and caps the output tokens at what is left.
@@ -9,9 +10,9 @@ use serde_json::json;
 use wp_codebox_contracts::{AgentBudget, ErrorBody, ErrorCode, ModelPrices, ModelUsage};
 use wp_codebox_runtime::Stop;
 
-/// The loop warns the model when this many turns remain.
+/// Numbers of remaining turns at which the loop warns the model.
 const TURNS_TOLD: [u32; 2] = [3, 1];
-/// Number of tokens to which a price applies.
+/// Number of tokens that a price is for.
 const PER: u128 = 1_000_000;
 
 /// Budget of a run: its limits, what has been used, and which warnings the model has received.
@@ -20,13 +21,13 @@ pub(super) struct Budget {
     limit: AgentBudget,
     prices: Option<ModelPrices>,
     used: ModelUsage,
-    /// Cost in units of 10^-12 dollar, so that rounding happens only once.
+    /// Cost so far in units of 10^-12 dollar; fine enough that only the final conversion rounds.
     cost: u128,
     /// Whether the model was warned that tokens or money run out.
     told: bool,
 }
 
-/// Exhausted budget.
+/// Which limit is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Exhausted {
@@ -35,8 +36,8 @@ pub(super) enum Exhausted {
     OutputTokens,
     #[serde(rename = "cost_microusd")]
     Cost,
-    /// The conversation cannot be shortened to fit the model's context window. This is not a part
-    /// of the budget, but ends the loop in the same way.
+    /// The conversation cannot be shortened enough for the model's context window. This is no
+    /// budget, but ends the loop in the same way.
     #[serde(rename = "context_tokens")]
     Window,
 }
@@ -60,7 +61,7 @@ impl Budget {
         self.used
     }
 
-    /// Checks that the budget allows one more turn with about `input` input tokens.
+    /// Fails if a budget does not allow another request with about `input` input tokens.
     pub(super) fn check(&self, input: u64) -> Result<(), Exhausted> {
         let AgentBudget {
             turns,
@@ -81,7 +82,8 @@ impl Budget {
         }
     }
 
-    /// Returns the output token limit of the next request.
+    /// Returns the maximum output tokens for the next request: `wanted`, or less if tokens or money
+    /// run out. `input` is the estimated number of input tokens.
     pub(super) fn allowance(&self, wanted: u64, input: u64) -> u64 {
         let left = self.limit.output_tokens - self.used.output_tokens.min(self.limit.output_tokens);
         wanted
@@ -90,7 +92,8 @@ impl Budget {
             .max(1)
     }
 
-    /// Returns the output tokens that the remaining money pays for, after the cost of the input.
+    /// Returns how many output tokens the remaining money pays for, after the cost of `input` input
+    /// tokens.
     fn affordable(&self, input: u64) -> Option<u64> {
         let (limit, prices) = (self.limit.cost_microusd?, self.prices?);
         let total = u128::from(limit) * PER;
@@ -106,7 +109,7 @@ impl Budget {
         Some(u64::try_from(left / u128::from(prices.output)).unwrap_or(u64::MAX))
     }
 
-    /// Records the usage of one response.
+    /// Adds the token counts of one response to what is used.
     pub(super) fn spend(&mut self, usage: TokenUsage) {
         let cached = usage.cached_input.min(usage.input);
         self.used.turns = self.used.turns.saturating_add(1);
@@ -154,7 +157,7 @@ impl Budget {
         })
     }
 
-    /// Returns the run's outcome for an exhausted budget.
+    /// Returns how the run ends when this limit is used up.
     pub(super) fn stop(&self, which: Exhausted) -> Stop {
         let AgentBudget {
             turns,
@@ -221,8 +224,8 @@ mod tests {
     #[test]
     fn model_cost_is_exact_and_caps_the_output_tokens() {
         let mut budget = Budget::new(LIMIT, Some(PRICES));
-        // Sending 100 tokens costs 1 microdollar; the remaining 98 pay for output at half a
-        // microdollar per token.
+        // The 100 input tokens cost 1 microdollar in total; the remaining money pays for 98 output
+        // tokens at half a microdollar each.
         assert_eq!(budget.allowance(1_000, 100), 98);
         budget.spend(used(200, 100, 20));
         // 100 * 0.01 + 100 * 0.001 + 20 * 0.5 = 11.1, rounded up.

@@ -36,13 +36,15 @@ use wp_codebox_runtime::Stop;
 /// long.
 const SHORTER: u32 = 3;
 
-/// Observer of the loop, for live output and the bundle.
+/// Receives what happens in the loop, for live output and for the bundle (the run's result
+/// directory).
 pub trait LoopObserver {
-    /// Called with text of the model as it arrives.
+    /// Called with each piece of the model's text as it arrives.
     fn text(&mut self, piece: &str);
-    /// Called after a call was executed, refused or skipped.
+    /// Called after a tool call was executed, refused or skipped.
     fn called(&mut self, call: CallRecord) -> Result<(), ErrorBody>;
-    /// Called at the end of a turn. `usage` is the usage of the run so far.
+    /// Called at the end of a turn. `usage` counts the model's tokens and cost of the whole run so
+    /// far.
     fn turned(&mut self, turn: TurnRecord, usage: ModelUsage) -> Result<(), ErrorBody>;
     /// Returns why the loop must stop now, if it must.
     fn interrupted(&self) -> Option<Stop>;
@@ -53,37 +55,37 @@ pub trait LoopBackend: Toolbox + LoopObserver {}
 
 impl<T: Toolbox + LoopObserver> LoopBackend for T {}
 
-/// Input of the loop.
+/// What the agent loop works on, and its limits.
 #[derive(Debug, Clone)]
 pub struct Assignment {
     /// System prompt.
     pub system: String,
-    /// First message, which states the task.
+    /// First message of the conversation, which states the task.
     pub task: String,
     /// Limits of turns, tokens and cost.
     pub budget: AgentBudget,
-    /// Prices of the model, to compute the cost.
+    /// Prices of the model's tokens; without them no cost is computed.
     pub prices: Option<ModelPrices>,
     /// Size of the model's context window, in tokens.
     pub context_tokens: u64,
-    /// Output token limit of one response.
+    /// Maximum number of output tokens of one response.
     pub max_output_tokens: u64,
-    /// Deadline of the loop.
+    /// Time at which the loop must end.
     pub deadline: Instant,
 }
 
-/// Result of the loop.
+/// How the loop ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
-    /// Outcome of the run when the task is not done; `None` when the model declares the task done.
+    /// Reason why the run ends early; `None` when the model says that the task is done.
     pub stop: Option<Stop>,
-    /// Way the loop ended.
+    /// What made the loop end.
     pub how: Ending,
     /// The model's summary of the task, redacted and cut to a maximum length; may be empty.
     pub summary: String,
 }
 
-/// Way the loop ended.
+/// What made the loop end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The model called `task.finish`.
@@ -92,12 +94,12 @@ pub enum Ending {
     ClaimedDone,
     /// The model called `task.blocked`.
     Blocked,
-    /// Any other end; the run's error states which.
+    /// Any other reason; the error of the run states it.
     Stopped,
 }
 
 impl Ending {
-    /// Returns the name of this ending in JSON.
+    /// Returns the name of this value in JSON documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -149,7 +151,7 @@ pub fn drive(
 
 /// Maximum number of tool calls of one response that the loop executes.
 const CALLS: usize = 32;
-/// Maximum number of bytes stored of the model's summary.
+/// Maximum number of bytes of the model's final summary that the result contains.
 const SUMMARY_BYTES: usize = 4 * 1024;
 
 struct Turns<'a> {
@@ -164,7 +166,7 @@ struct Turns<'a> {
     budget: Budget,
     window: Window,
     progress: Progress,
-    /// Number of bytes that every request contains in addition to the messages.
+    /// Number of bytes of a request without its messages: system prompt and tool descriptions.
     fixed: usize,
 }
 
@@ -186,7 +188,7 @@ impl Turns<'_> {
             .map_or(Ok(()), |stop| Err(Halt::Stop(stop)))
     }
 
-    /// Adds a message of the loop to the conversation.
+    /// Adds a message from the loop to the model.
     fn say(&mut self, text: impl Into<String>) {
         self.messages.push(Message::User(text.into()));
     }
@@ -255,7 +257,7 @@ impl Turns<'_> {
         Halt::Stop(self.budget.stop(which))
     }
 
-    /// Processes a response and executes its calls.
+    /// Adds a response to the conversation and executes its tool calls.
     fn take(&mut self, reply: Reply) -> Result<Option<Ended>, Halt> {
         let Reply {
             text, calls, stop, ..
@@ -298,7 +300,7 @@ impl Turns<'_> {
         }
     }
 
-    /// Handles a response without tool calls.
+    /// Handles a response without tool calls: asks the model to go on, or ends the loop.
     fn without_calls(&mut self, text: String, stop: &StopReason) -> Result<Option<Ended>, Halt> {
         let clean = self.redactor.redact(&text).into_owned();
         if clean.trim().is_empty() {
@@ -328,7 +330,8 @@ impl Turns<'_> {
     }
 }
 
-/// Estimates output tokens as a quarter of the bytes, for a provider that sends no counts.
+/// Estimates the output tokens of a response as a quarter of its bytes; used when the provider
+/// sends no count.
 fn estimated_output(reply: &Reply) -> u64 {
     let calls = reply.calls.iter();
     let bytes = reply.text.len()
@@ -341,7 +344,7 @@ fn estimated_output(reply: &Reply) -> u64 {
 #[cfg(test)]
 mod tests;
 
-/// Returns the arguments as JSON text, or the parse error.
+/// Returns the arguments of a tool call as JSON text, or why they could not be parsed.
 fn arguments_text(call: &ToolCall) -> String {
     match &call.arguments {
         Ok(map) => serde_json::to_string(map).unwrap_or_default(),
@@ -363,7 +366,8 @@ impl Turns<'_> {
                     return Ok(Some(self.ended(end)));
                 }
                 Err(halt) => {
-                    // The first error matters more than a journal error of the skipped calls.
+                    // Recording the skipped calls may fail too; the first error is the one to
+                    // report.
                     let _ = self.skip_all(&calls[index..]);
                     return Err(halt);
                 }
@@ -461,7 +465,7 @@ impl Turns<'_> {
     }
 }
 
-/// Returns a refusal generated by the loop.
+/// Returns the result of a tool call that the loop refuses without executing it.
 fn refused(text: String) -> ToolAnswer {
     ToolAnswer {
         text,

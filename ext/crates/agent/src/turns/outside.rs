@@ -1,8 +1,9 @@
-//! Tools executed by the parent process: one request frame of the run, one response frame.
+//! Tools that the parent process executes, i.e. the process that started the run: the run sends it
+//! one request per call and waits for one response.
 //!
 //! Only tools that the host listed can be requested, and the parent checks each call again. The
-//! response is cut to a maximum size; an invalid response fails only this call. The loop does not
-//! wait for a parent that has disconnected or has detached the run.
+//! response is cut to a maximum size; an invalid response fails only this call. A parent that has
+//! disconnected, or that has detached from the run, is not waited for.
 
 use super::window::head;
 use crate::{ToolAnswer, ToolCall, ToolStatus};
@@ -11,19 +12,19 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorCode, ParentToolStatus, RunId, schema_id};
 use wp_codebox_policy::Redactor;
 
-/// Maximum number of calls to the parent process in one run.
+/// Maximum number of tool calls to the parent process in one run.
 const CALLS: u32 = 100;
-/// Maximum wait for a response, unless the bridge configuration sets another.
+/// Default time to wait for the parent's response.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of bytes of a tool's output that the model gets.
 const OUTPUT: usize = 64 * 1024;
-/// Maximum length of an error message, in bytes.
+/// Maximum length of an error message from the parent, in bytes.
 const MESSAGE: usize = 1024;
 
-/// Result of a request to the parent.
+/// The parent's response to a tool request, or why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParentAnswer {
-    /// Unvalidated `parent-tool-result/v1` of this request.
+    /// Response to this request, a `parent-tool-result/v1` document that is not validated yet.
     Result(Value),
     /// No parent is connected; the text says why.
     Unavailable(&'static str),
@@ -31,18 +32,18 @@ pub enum ParentAnswer {
     Timeout,
 }
 
-/// Parent process of a run.
+/// Connection to the parent process of a run.
 pub trait Parent {
     /// Sends a request and waits for its response until `until`.
     fn ask(&self, request_id: &str, request: Value, until: Instant) -> ParentAnswer;
 }
 
-/// Parent tools of one run.
+/// The tools of one run that the parent process executes.
 pub struct ParentTools<'a> {
     parent: &'a dyn Parent,
     run_id: &'a RunId,
     redactor: &'a Redactor,
-    /// Ids of all allowed parent tools.
+    /// Ids of the tools that the run may request from the parent.
     allowed: Vec<String>,
     timeout: Duration,
     deadline: Instant,
@@ -70,7 +71,7 @@ impl<'a> ParentTools<'a> {
         }
     }
 
-    /// Executes a call of the tool with this id.
+    /// Requests a call of the tool with this id from the parent.
     pub fn call(&mut self, tool: &str, call: &ToolCall) -> ToolAnswer {
         let began = Instant::now();
         let (status, text) = self.ask(tool, call);
@@ -174,7 +175,7 @@ fn read(tool: &str, result: &Value) -> (ToolStatus, String) {
     }
 }
 
-/// Returns the response of the command line client, which has no parent tools.
+/// Returns the response of a parent that offers no tools, such as the command line client.
 pub fn unavailable(request: &Value) -> Value {
     let mut result = Map::new();
     for key in ["request_id", "tool", "operation"] {

@@ -1,4 +1,4 @@
-//! Detects an agent without progress. Pure functions without I/O.
+//! Detects that the agent makes no progress. Pure functions without I/O.
 //!
 //! The signs: the same call with the same result; the same call with any result; turns in which no
 //! call succeeds; empty responses. A successful new call resets the first two. Each sign first
@@ -44,7 +44,7 @@ pub(super) struct Progress {
     empty: u32,
     cut: u32,
     plain: u32,
-    /// Whether a call of this turn succeeded.
+    /// Whether a tool call of the current turn succeeded.
     succeeded: bool,
     called: bool,
     worst: (u32, u32, String),
@@ -87,7 +87,7 @@ impl Progress {
         self.succeeded |= succeeded;
     }
 
-    /// Ends a turn with calls.
+    /// Ends a turn that had tool calls, and returns what the loop must do.
     pub(super) fn turned(&mut self) -> Advice {
         let (same, again, tool) = std::mem::take(&mut self.worst);
         let succeeded = std::mem::take(&mut self.succeeded);
@@ -125,7 +125,7 @@ impl Progress {
         Advice::GoOn
     }
 
-    /// Records a response without text and calls.
+    /// Records a response with neither text nor tool calls.
     pub(super) fn empty(&mut self) -> Advice {
         self.empty += 1;
         if self.empty >= EMPTY.1 {
@@ -139,7 +139,7 @@ impl Progress {
         )
     }
 
-    /// Records a response truncated before a tool call.
+    /// Records a response that reached its token limit before it requested a tool call.
     pub(super) fn cut(&mut self) -> Advice {
         self.cut += 1;
         if self.cut >= CUT {

@@ -1,4 +1,4 @@
-//! System prompt and first message. Pure: facts in, text out.
+//! Builds the system prompt and the first message. Pure functions.
 //!
 //! The host writes the system prompt: the model's role, its permissions, and that contents of
 //! files, outputs and pages are data. The first message states the task. It quotes the project's
@@ -11,33 +11,33 @@ use wp_codebox_contracts::{AgentBudget, MountAccess, TaskInput};
 /// Maximum length of a free-form part of the task, in bytes.
 const PART: usize = 32 * 1024;
 
-/// Mount as described to the model.
+/// Mount as the prompt describes it to the model.
 #[derive(Debug, Clone)]
 pub struct BriefedMount {
     /// Mount point in the guest.
     pub path: String,
-    /// Access of the guest.
+    /// Whether the guest may write to the mount.
     pub access: MountAccess,
 }
 
 /// Facts from which the system prompt and the first message are built.
 #[derive(Debug, Clone)]
 pub struct Briefing<'a> {
-    /// Task of the run.
+    /// Task that the run request contains, if any.
     pub task: Option<&'a TaskInput>,
     /// Mounts of the guest.
     pub mounts: &'a [BriefedMount],
-    /// Directory that relative paths refer to.
+    /// Working directory of the tools, which relative paths refer to.
     pub directory: &'a str,
-    /// Command lines of the checks.
+    /// Command lines that will check the agent's work.
     pub checks: &'a [String],
-    /// Budget of the loop.
+    /// Limits of turns, tokens and cost, which the prompt states.
     pub budget: AgentBudget,
-    /// Additional instructions of the host.
+    /// Instructions of the host to add to the system prompt.
     pub instructions: Option<&'a str>,
     /// Content of `AGENTS.md` in the working directory, if it exists.
     pub notes: Option<&'a str>,
-    /// Ids of the offered tools.
+    /// Ids of the tools that the model may call.
     pub tools: &'a [String],
 }
 
@@ -90,7 +90,7 @@ pub fn system_prompt(briefing: &Briefing<'_>) -> String {
     text
 }
 
-/// Returns the first message.
+/// Returns the first message of the conversation, which states the task.
 pub fn first_message(briefing: &Briefing<'_>) -> String {
     let mut text = String::new();
     match briefing.task {
@@ -152,7 +152,8 @@ fn cut(text: &str) -> String {
     super::window::bounded(text, PART)
 }
 
-/// Prefixes every line, so that no quoted line looks like one of the prompt's own.
+/// Puts a prefix before every line of an untrusted text, so that no line looks like one of the
+/// prompt's own.
 fn quoted(text: &str) -> String {
     text.lines().map(|line| format!("> {line}\n")).collect()
 }

@@ -1,5 +1,5 @@
-//! Records of turns and calls for the bundle. Their texts are redacted and cut to a maximum length
-//! on creation.
+//! Records of the loop's turns and tool calls for the bundle (the run's result directory). Their
+//! texts are redacted and cut to a maximum length when the record is created.
 
 use super::window::{bounded, head};
 use crate::{Reply, StopReason, TokenUsage, ToolAnswer, ToolCall, ToolStatus};
@@ -8,22 +8,22 @@ use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::sha256;
 use wp_codebox_policy::Redactor;
 
-/// Maximum length of the recorded text of one turn, in bytes.
+/// Maximum number of bytes of a turn's text in its record.
 const TEXT: usize = 16 * 1024;
-/// Maximum length of one recorded text among a call's arguments, in bytes.
+/// Maximum number of bytes of one text among a tool call's arguments in its record.
 const ARGUMENT: usize = 1024;
-/// Maximum size of file contents that are recorded in arguments, in bytes; larger contents appear
-/// as size and hash.
+/// Maximum number of bytes of file content in a recorded argument; larger content is replaced by
+/// its size and hash.
 const CONTENT: usize = 256;
-/// Maximum size of all recorded arguments of one call, in bytes.
+/// Maximum size of all arguments of one tool call in its record, in bytes.
 const ARGUMENTS: usize = 8 * 1024;
-/// Maximum size of one recorded call's result, in bytes.
+/// Maximum number of bytes of a tool call's result in its record.
 const ANSWER: usize = 8 * 1024;
 /// Maximum number of recorded items of one list or object among the arguments.
 const ITEMS: usize = 64;
-/// Maximum nesting depth of recorded arguments.
+/// Maximum nesting depth of the arguments in a record.
 const DEPTH: usize = 8;
-/// Names of arguments with file contents.
+/// Names of tool arguments that contain file content.
 const CONTENTS: [&str; 10] = [
     "content",
     "content_base64",
@@ -37,7 +37,7 @@ const CONTENTS: [&str; 10] = [
     "code",
 ];
 
-/// Record of one turn.
+/// Record of one turn: a request to the model and its response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnRecord {
     /// Number of the turn, from 1.
@@ -46,23 +46,23 @@ pub struct TurnRecord {
     pub text: String,
     /// Names of the requested tools in the provider's protocol.
     pub calls: Vec<String>,
-    /// Reason why the response ended.
+    /// Reason why the model stopped generating.
     pub stop: &'static str,
     /// Name of the responding model, as the provider reports it.
     pub model: String,
-    /// Tokens of the turn.
+    /// Token counts of the turn.
     pub usage: TokenUsage,
-    /// Source of the token counts.
+    /// Whether the provider counted the tokens or the loop estimated them.
     pub counted: Counted,
 }
 
-/// Source of token counts.
+/// Where token counts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Counted {
     /// Counted by the provider.
     Provider,
-    /// Estimated from text sizes.
+    /// Estimated from the size of the texts, because the provider sent no counts.
     Estimate,
 }
 
@@ -103,21 +103,21 @@ impl TurnRecord {
     }
 }
 
-/// Outcome of a call in the record.
+/// What became of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
     /// The call succeeded.
     Ok,
     /// The call failed.
     Failed,
-    /// The call was refused.
+    /// The call was refused without being executed.
     Denied,
     /// The call was not executed, because the task or the run had ended before.
     Skipped,
 }
 
 impl CallStatus {
-    /// Returns the name of this status in JSON.
+    /// Returns the name of this status in JSON documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -138,24 +138,24 @@ impl From<ToolStatus> for CallStatus {
     }
 }
 
-/// Record of one call; its texts are redacted and cut to a maximum length.
+/// Record of one tool call; its texts are redacted and cut to a maximum length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
-    /// Number of the turn, from 1.
+    /// Number of the turn that contains the call, from 1.
     pub turn: u32,
-    /// Model's id of the call.
+    /// Id of the call from the model's response.
     pub call_id: String,
     /// Id of the tool, or the called name when no such tool exists.
     pub tool: String,
-    /// Outcome of the call.
+    /// What became of the call.
     pub status: CallStatus,
-    /// Arguments, redacted.
+    /// Arguments of the call, redacted.
     pub arguments: Value,
-    /// Result, redacted.
+    /// Result of the call, redacted.
     pub answer: String,
-    /// Executions that the call started.
+    /// Ids of the guest programs that the call ran.
     pub executions: Vec<String>,
-    /// Duration in milliseconds.
+    /// Duration of the call in milliseconds.
     pub duration_ms: u64,
 }
 

@@ -6,7 +6,7 @@ use super::budget::Exhausted;
 use super::window::{self, KEEP};
 use crate::{Halt, Message};
 
-/// Maximum number of bytes stored of a summary.
+/// Maximum number of bytes of the model's summary that stay in the conversation.
 const BYTES: usize = 16 * 1024;
 
 const REQUEST: &str = "This conversation must become shorter before you go on. Do not call a tool now. Write down, in at most 600 words, what you need to go on without the earlier turns: what the task asks for, what you found out (files, lines, causes), what you changed and where, what you tried that failed, and what is left to do.";
@@ -23,7 +23,8 @@ impl Turns<'_> {
             return Ok(());
         }
         window::shorten(&mut self.messages, KEEP);
-        // Leaves room for several turns; otherwise the next one would trigger a summary again.
+        // Stop here only if several more turns fit; otherwise the next turn would have to shorten
+        // again.
         if self.tokens(&self.messages) <= limit / 6 * 5 {
             return Ok(());
         }
@@ -36,7 +37,8 @@ impl Turns<'_> {
             let mut shorter = vec![task.clone()];
             let kept = window::last_turns(&self.messages, keep);
             shorter.extend_from_slice(&self.messages[kept..]);
-            // Always keeps the last turn; keeps earlier ones only while they fit.
+            // The last turn is shortened before it is dropped; earlier turns are dropped unless
+            // they fit.
             if keep == 1 {
                 window::shorten(&mut shorter, 0);
             }
@@ -49,7 +51,8 @@ impl Turns<'_> {
         Err(self.exhausted(Exhausted::Window))
     }
 
-    /// Requests a summary from the model, in a turn that counts; falls back to a fixed note.
+    /// Requests a summary of the conversation from the model, which counts as a turn. Returns a
+    /// fixed note if the model writes none.
     fn summary(&mut self) -> Result<String, Halt> {
         self.interrupted()?;
         let most = self.window.most();

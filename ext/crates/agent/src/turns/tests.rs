@@ -1,4 +1,4 @@
-//! Tests of every way the loop can end, with a scripted model and a fake backend.
+//! Tests of every way the loop can end, with a scripted model and a fake tool backend.
 
 use super::CALLS;
 use super::window::tests::pairs_are_whole;
@@ -13,7 +13,7 @@ type Answer = Result<Reply, ModelError>;
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Answer>,
-    /// Response to every request after the last prepared response in `answers`.
+    /// Response to every request after the responses in `answers` are used up.
     then: Option<Reply>,
     asked: Vec<(String, Vec<Message>, u64)>,
 }
@@ -45,14 +45,14 @@ impl Model for Script {
 #[derive(Default)]
 struct FakeBackend {
     specs: Vec<ToolSpec>,
-    /// Result of the tool `read`.
+    /// Result of the fake tool `read`.
     read: String,
     calls: Vec<CallRecord>,
     turns: Vec<TurnRecord>,
     usage: ModelUsage,
     text: String,
     carried_out: Vec<String>,
-    /// Interruption after this many executed calls.
+    /// Number of executed calls after which the run is interrupted, and the outcome.
     interrupt_after: Option<(usize, Stop)>,
     halt: Option<Stop>,
 }
@@ -581,7 +581,7 @@ fn end_of_the_guest_is_the_outcome_of_the_agent_loop() {
     assert_eq!(played.bench.calls.len(), 2, "{:?}", played.bench.calls);
 }
 
-/// Plays a conversation that outgrows its context window.
+/// Runs the loop with tool results so large that the conversation outgrows its context window.
 fn long_work(context_tokens: u64, answer_bytes: usize, turns: usize) -> Played {
     let mut small = assignment();
     small.context_tokens = context_tokens;

@@ -7,21 +7,22 @@
 use crate::{Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
-/// Number of last turns that stay unshortened if possible.
+/// Number of most recent turns that are left unshortened if they fit.
 pub(super) const KEEP: usize = 4;
-/// Number of bytes that remain of a shortened result or argument.
+/// Number of bytes that a shortened tool result or argument keeps.
 const HEAD: usize = 240;
-/// Texts up to this many bytes are not shortened, because that would save too little.
+/// Maximum length in bytes of a text that is left as it is, because shortening it would save
+/// little.
 const SHORT: usize = 480;
 /// Estimated bytes per message in addition to its text.
 const FRAME: usize = 24;
 
-/// Limits and token estimate of a context window.
+/// Size limits of the model's context window, and the ratio of tokens to bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     context: u64,
     limit: u64,
-    /// Tokens of the last request as counted by the provider, and its bytes.
+    /// Token count and byte count of the last request; the provider counted the tokens.
     last: (u64, u64),
 }
 
@@ -36,18 +37,18 @@ impl Window {
         }
     }
 
-    /// Returns the size above which the conversation is shortened, in tokens.
+    /// Returns the number of tokens above which the conversation is shortened.
     pub(super) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Returns the maximum size of a request, in tokens.
+    /// Returns the maximum number of tokens of a request.
     pub(super) fn most(&self) -> u64 {
         (self.context / 10 * 9).max(self.limit)
     }
 
-    /// Estimates the tokens of a text: by the provider's last ratio, before that as a quarter of
-    /// the bytes.
+    /// Estimates the number of tokens of `bytes` bytes: from the provider's count of the last
+    /// request, before the first count as a quarter of the bytes.
     pub(super) fn tokens(&self, bytes: usize) -> u64 {
         let (tokens, of) = self.last;
         let bytes = u128::try_from(bytes).unwrap_or(u128::MAX);
@@ -56,7 +57,7 @@ impl Window {
         u64::try_from(estimate.clamp(bounds.0, bounds.1)).unwrap_or(u64::MAX)
     }
 
-    /// Records the provider's token count for a request of `bytes` bytes.
+    /// Records how many tokens the provider counted for a request of `bytes` bytes.
     pub(super) fn learn(&mut self, bytes: usize, tokens: u64) {
         if tokens > 0 && bytes > 0 {
             self.last = (tokens, bytes as u64);
@@ -78,7 +79,7 @@ fn value_bytes(arguments: &Result<Map<String, Value>, String>) -> usize {
     }
 }
 
-/// Returns the approximate bytes of a message in a request.
+/// Returns about how many bytes a message takes in a request.
 fn message_bytes(message: &Message) -> usize {
     FRAME
         + match message {
@@ -94,12 +95,12 @@ fn message_bytes(message: &Message) -> usize {
         }
 }
 
-/// Returns the approximate bytes of all messages.
+/// Returns about how many bytes all messages take in a request.
 pub(super) fn bytes(messages: &[Message]) -> usize {
     messages.iter().map(message_bytes).sum()
 }
 
-/// Returns the bytes sent with every request beside the messages.
+/// Returns how many bytes of a request are not messages: system prompt and tool descriptions.
 pub(super) fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
     let tool =
         |t: &ToolSpec| FRAME + t.name.len() + t.description.len() + t.parameters.to_string().len();
@@ -172,7 +173,7 @@ pub(super) fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Returns the beginning of a text with a note of the omitted bytes.
+/// Returns the beginning of a text and a note that says how many bytes are omitted.
 pub(super) fn bounded(text: &str, bytes: usize) -> String {
     let kept = head(text, bytes);
     if kept.len() == text.len() {

@@ -22,9 +22,10 @@ use wp_codebox_contracts::{ErrorCode, IsolationReport, Sha256Hex, schema_id};
 /// Path of the envelope in a bundle.
 pub(crate) const ATTESTATION_PATH: &str = "files/attestation.dsse.json";
 pub(crate) const MANIFEST_PATH: &str = "manifest.json";
-/// Manifest entries whose hashes depend on the signature.
+/// Paths of the two files whose hashes in the manifest depend on the signature.
 const SIGNATURE_DEPENDENT: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
-/// Predicate member with the hash of the manifest without those entries.
+/// Predicate member with the SHA-256 of the manifest without the entries of
+/// [`SIGNATURE_DEPENDENT`].
 const MANIFEST_SHA256: &str = "manifestSha256";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
@@ -33,9 +34,9 @@ const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignatureStatus {
-    /// Signed with this host's key.
+    /// A valid signature with this host's key.
     SignedByThisHost,
-    /// Signed with a key listed in the site's settings.
+    /// A valid signature with a key that the site's settings list.
     SignedByKnown,
     /// The signature is valid, but the key is neither this host's nor in the site's settings.
     SignedByUnknown,
@@ -56,13 +57,13 @@ pub enum SignatureCoverage {
     Files,
 }
 
-/// Verdict on the signature and the signer.
+/// Status, signer and coverage of a bundle's signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureReport {
-    /// Verdict on the signature.
+    /// Whether the signature is valid and its key trusted.
     pub status: SignatureStatus,
-    /// SHA-256 of the signer's public key.
+    /// SHA-256 of the public key in the envelope; only for a valid signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<Sha256Hex>,
     /// Part of the bundle that the signature covers; only for a valid signature.
@@ -88,7 +89,7 @@ pub enum AttestationError {
     /// The bytes are not a DSSE envelope with one signature.
     #[error("the attestation is not a DSSE envelope with one signature ({field})")]
     Envelope {
-        /// Name of the wrong field.
+        /// Member of the envelope that is missing or malformed.
         field: &'static str,
     },
     /// The signature does not verify.
@@ -97,25 +98,25 @@ pub enum AttestationError {
     /// The payload is not a statement of the expected shape.
     #[error("the attestation's statement has the wrong shape ({field})")]
     Statement {
-        /// Name of the wrong field.
+        /// Member of the statement that is missing or malformed.
         field: &'static str,
     },
     /// The subjects of the statement are not the files of the bundle.
     #[error("the attestation's subjects differ from the bundle's files: {path:?}")]
     Subjects {
-        /// First path that differs.
+        /// First path that is only a subject, is only a file, or has another hash.
         path: String,
     },
-    /// The predicate contradicts the manifest.
+    /// A member of the statement's predicate differs from the same member of the manifest.
     #[error("the attestation's {field} differs from the manifest's")]
     Predicate {
-        /// Name of the differing member.
+        /// Name of the member that differs.
         field: &'static str,
     },
 }
 
 impl AttestationError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -140,7 +141,7 @@ fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Builds the predicate for a manifest.
+/// Builds the predicate of the signed statement, except the hash of the manifest.
 fn predicate(manifest: &Json) -> Result<Vec<(&'static str, Json)>, CanonicalError> {
     let files = manifest.get("files").and_then(Json::as_array);
     let list = file_list_digest(files.unwrap_or_default(), OverLimit::Refuse)?;
@@ -239,7 +240,8 @@ pub(crate) fn check_envelope(
     })
 }
 
-/// Compares the hash of the manifest if the predicate contains one.
+/// Compares the manifest's hash in the predicate with the manifest. A predicate without this hash
+/// covers only the files.
 fn check_manifest(stated: &Json, manifest: &Json) -> Result<SignatureCoverage, AttestationError> {
     let Some(value) = stated.get(MANIFEST_SHA256) else {
         return Ok(SignatureCoverage::Files);
@@ -278,7 +280,8 @@ fn has_only(object: &Json, keys: &[&str]) -> bool {
     }
 }
 
-/// Returns the payload and the public key that signed the payload.
+/// Verifies the signature of an envelope. Returns the signed payload and the public key in the
+/// envelope.
 fn opened(bytes: &[u8]) -> Result<(Vec<u8>, PublicKey), AttestationError> {
     let bad = |field| AttestationError::Envelope { field };
     let envelope = Json::parse(bytes).map_err(|_| bad("json"))?;

@@ -27,7 +27,7 @@ pub enum KeyError {
     Io {
         /// Failed operation: `opened`, `read` or `created`.
         step: &'static str,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: Errno,
     },
@@ -50,7 +50,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -59,19 +59,19 @@ impl KeyError {
             Self::PublicMalformed => ErrorCode::InputInvalid,
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
 }
 
-/// Public half of a key pair.
+/// Ed25519 public key that verifies a host's signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// Decodes a key from base64.
+    /// Decodes a public key from base64.
     pub fn from_base64(text: &str) -> Result<Self, KeyError> {
         BASE64
             .decode(text.trim())
@@ -80,12 +80,12 @@ impl PublicKey {
             .map(Self)
             .ok_or(KeyError::PublicMalformed)
     }
-    /// Returns the 32 bytes in base64, as `doctor` prints them.
+    /// Returns the key's 32 bytes in base64, as the command `doctor` prints them.
     #[must_use]
     pub fn to_base64(&self) -> String {
         BASE64.encode(self.0)
     }
-    /// Returns the SHA-256 of the 32 bytes, which is the key id in an envelope.
+    /// Returns the SHA-256 of the key's 32 bytes, which is the key id in an envelope.
     #[must_use]
     pub fn key_id(&self) -> Sha256Hex {
         sha256(&self.0)
@@ -103,12 +103,12 @@ impl PublicKey {
     }
 }
 
-/// Public keys whose signatures are trusted.
+/// Public keys by which a signature counts as trusted.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedKeys {
-    /// Public key of this host.
+    /// Public key of this host; `None` if the host has no key yet.
     pub host: Option<PublicKey>,
-    /// Further keys from the site's settings.
+    /// Public keys of other hosts, from the site's settings.
     pub known: Vec<PublicKey>,
 }
 
@@ -160,7 +160,7 @@ impl HostKey {
         })
     }
 
-    /// Returns the public key.
+    /// Returns the public key that belongs to this signing key.
     #[must_use]
     pub fn public_half(&self) -> PublicKey {
         PublicKey(self.key.verifying_key().to_bytes())
@@ -175,8 +175,8 @@ const fn io(step: &'static str, source: Errno) -> KeyError {
     KeyError::Io { step, source }
 }
 
-/// Writes a new seed under a temporary name, then renames it without replacing an existing
-/// key, so a reader never sees a partial key.
+/// Writes 32 random bytes under a temporary name, then renames the file without replacing an
+/// existing key, so a reader never sees a partial key.
 fn create(keys: &Dir) -> Result<(), KeyError> {
     let mut random = Zeroizing::new([0_u8; 48]);
     getrandom::fill(random.as_mut_slice()).map_err(|_| io("created", Errno::AGAIN))?;
@@ -201,4 +201,19 @@ fn create(keys: &Dir) -> Result<(), KeyError> {
         removed.map_err(|source| io("created", source))?;
     }
     fs::fsync(keys).map_err(|source| io("created", source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the neutral point as key, this signature is valid for every message under the plain
+    /// equation of RFC 8032, although nobody owns a private key for it.
+    #[test]
+    fn signature_under_a_key_of_small_order_is_rejected() {
+        let (mut key, mut signature) = ([0; 32], [0; 64]);
+        (key[0], signature[0]) = (1, 1);
+        assert!(VerifyingKey::from_bytes(&key).is_ok());
+        assert!(!PublicKey(key).verifies(b"a message", &signature));
+    }
 }

@@ -1,4 +1,4 @@
-//! Metadata, review, test results, and the members of outcome and result that the writer adds.
+//! Builds the documents of a bundle: metadata, review, test results, outcome and agent result.
 
 use super::inputs::{Approvable, BundleInputs};
 use super::mounts::ChangeSet;
@@ -11,13 +11,14 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Identity of the bundle being written.
+/// Bundle id and content digest of the bundle being written.
 pub(super) struct Identity<'a> {
     pub id: &'a BundleId,
     pub content: &'a ContentDigest,
 }
 
-/// Builds `files/test-results.json`: one suite per check in the fresh sandbox.
+/// Builds `files/test-results.json`. Each check that ran in a new sandbox after the run is one
+/// suite.
 pub(super) fn test_results(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Value {
     let count = |status: CheckStatus| inputs.checks.iter().filter(|c| c.status == status).count();
     let (total, passed, failed) = (
@@ -58,7 +59,8 @@ pub(super) fn test_results(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Value
     })
 }
 
-/// Builds `metadata.json`. `listed` maps logical names to listed paths.
+/// Builds `metadata.json`. `listed` maps names such as `patch` to the paths of those files in the
+/// bundle.
 pub(super) fn metadata(
     inputs: &BundleInputs,
     identity: &Identity<'_>,
@@ -70,7 +72,7 @@ pub(super) fn metadata(
     provenance.insert("artifactBundleId".into(), json!(identity.id));
     let mut document = Map::new();
     let mut put = |key: &str, value: Value| {
-        // PHP would decode an empty object as a list.
+        // PHP would decode an empty JSON object as a list, so empty members are omitted.
         let empty = value.as_object().is_some_and(Map::is_empty);
         if !empty && !value.is_null() {
             document.insert(key.to_owned(), value);
@@ -283,7 +285,8 @@ fn risk_flags(inputs: &BundleInputs, set: &ChangeSet, scrub: &Scrubber<'_>) -> V
     flags
 }
 
-/// Returns whether at least four fifths of the old and new lines together changed.
+/// Returns whether the added and removed lines (`touched`) are at least four fifths of all lines
+/// before and after the change.
 fn is_rewrite(entry: &ChangedFile, set: &ChangeSet, touched: u64) -> bool {
     let total = set
         .line_totals
@@ -309,7 +312,8 @@ fn is_test(path: &str) -> bool {
         .any(|end| name.ends_with(end))
 }
 
-/// Adds the members that only the writer knows to an outcome or agent result.
+/// Returns the outcome or agent result `given` by the run with the members that are known only when
+/// the bundle is written: changed files, patch and bundle id.
 pub(super) fn completed(
     given: &Map<String, Value>,
     schema: &str,

@@ -1,4 +1,4 @@
-//! Inputs of a bundle as values. None of them is a host path.
+//! Data from which a bundle is written. No value contains a host path.
 
 use crate::capture::{ExcludeRules, LeftOut, MountChanges};
 use serde::Serialize;
@@ -8,50 +8,50 @@ use wp_codebox_contracts::{
     MountView, Outcome, RunSummary, RuntimeInfo,
 };
 
-/// One mount of the run as documented in the bundle, without host path.
+/// One mount of the run, as `files/mounts.jsonl` describes it.
 #[derive(Debug, Clone)]
 pub struct BundleMount {
-    /// Position of the mount in the plan.
+    /// Position of the mount in the run's list of mounts, from 0.
     pub index: usize,
-    /// Declared mount target.
+    /// Guest path of the mount, as the request declared it.
     pub target: GuestPath,
-    /// Access of the guest to the mount.
+    /// Whether the guest could write to the mount.
     pub access: MountAccess,
-    /// How the guest saw the mount.
+    /// How the mount was made in the guest, e.g. as an overlay.
     pub view: MountView,
-    /// Git repository of the mount that the guest could see.
+    /// Which git repository the guest saw in the mount.
     pub git: GitView,
-    /// Names excluded from the capture.
+    /// Names of entries whose changes are not captured.
     pub exclude: ExcludeRules,
-    /// Entries of the source that the guest did not get.
+    /// Entries of the host directory that were hidden from the guest.
     pub left_out: LeftOut,
-    /// Caller-defined metadata.
+    /// Metadata that the caller attached to the mount.
     pub metadata: Option<Map<String, Value>>,
-    /// Changes of the guest; `None` if the mount was not captured.
+    /// Changes that the guest made in the mount; `None` if they were not captured.
     pub changes: Option<MountChanges>,
 }
 
-/// One line of `commands.jsonl`.
+/// One executed command: a line of `commands.jsonl`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionRecord {
-    /// Execution id.
+    /// Execution id, which the events of this execution also have.
     pub id: String,
     /// Command id, e.g. `wordpress.run-php`.
     pub command: String,
-    /// Arguments of the command.
+    /// Arguments of the registry command, not of the process.
     pub args: Vec<String>,
     /// Exit code; `None` if a signal killed the program.
     pub exit_code: Option<i32>,
-    /// Standard output, shortened by the writer.
+    /// Standard output. The writer redacts and shortens it.
     pub stdout: String,
-    /// Standard error, shortened by the writer.
+    /// Standard error. The writer redacts and shortens it.
     pub stderr: String,
     /// Start time in RFC 3339, UTC, milliseconds.
     pub started_at: String,
     /// End time in RFC 3339, UTC, milliseconds.
     pub finished_at: String,
-    /// Phase: `workflow`, `agent` or `check`.
+    /// Phase of the run that executed the command: `workflow`, `agent` or `check`.
     pub phase: String,
     /// Whether output is missing because it exceeded the output limit of the run or of the
     /// bundle.
@@ -59,16 +59,16 @@ pub struct ExecutionRecord {
     pub output_truncated: bool,
 }
 
-/// Whether a reviewer may approve the bundle.
+/// Whether the changes in a bundle may be approved for applying.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approvable {
-    /// The bundle may be approved.
+    /// A reviewer may approve the changes.
     Yes,
-    /// The bundle may not be approved; preflight fails with this code.
+    /// No change may be approved; an apply fails with this code.
     No {
-        /// Stable code, e.g. `wp_codebox_baseline_changed`.
+        /// Error code with which an apply fails, e.g. `wp_codebox_baseline_changed`.
         code: ErrorCode,
-        /// Reason in one sentence.
+        /// Reason why the changes may not be approved, in one sentence.
         reason: String,
     },
 }
@@ -86,64 +86,65 @@ pub enum RenameMode {
 /// All inputs of a bundle. The writer redacts free text.
 #[derive(Debug, Clone)]
 pub struct BundleInputs {
-    /// Creation time in RFC 3339, UTC, milliseconds.
+    /// Creation time of the bundle in RFC 3339, UTC, milliseconds.
     pub created_at: String,
-    /// Description of the runtime.
+    /// Backend and environment of the run's guest.
     pub runtime: RuntimeInfo,
-    /// Outcome of the run.
+    /// Outcome of the run, e.g. succeeded or failed.
     pub outcome: Outcome,
     /// Summary of the outcome in one sentence.
     pub summary: String,
-    /// Summary of the outcome as data.
+    /// Summary of the outcome as a code with parameters, for translation.
     pub summary_detail: Option<RunSummary>,
-    /// Whether the bundle may be approved.
+    /// Whether a reviewer may approve the changes.
     pub approvable: Approvable,
-    /// `metadata.provenance`, without host paths.
+    /// `provenance` in `metadata.json`: who or what requested the run.
     pub provenance: Map<String, Value>,
     /// `metadata.task`: the task input as the guest saw it.
     pub task: Option<Value>,
-    /// `metadata.policy`.
+    /// `policy` in `metadata.json`: the runtime policy of the run.
     pub policy: Value,
     /// `metadata.spec`: limits, commands and other data that describe the request.
     pub spec: Map<String, Value>,
-    /// Mounts in plan order.
+    /// Mounts of the run in the order of the request.
     pub mounts: Vec<BundleMount>,
-    /// Whether renames are detected.
+    /// Whether the patch contains git renames.
     pub renames: RenameMode,
-    /// Events of the journal.
+    /// All events of the run's journal.
     pub events: Vec<LifecycleEvent>,
-    /// Executions in order of their start.
+    /// Executed commands in order of their start.
     pub commands: Vec<ExecutionRecord>,
-    /// Observations in order.
+    /// Observations of the runtime in the order in which they were made.
     pub observations: Vec<Value>,
-    /// Checks from the fresh sandbox.
+    /// Results of the checks that ran in a new sandbox after the run.
     pub checks: Vec<CheckReport>,
     /// `sandbox-completion-outcome/v1` without the parts only the writer knows
     /// (`schema`, `changedFiles`, `patch`, `artifacts`, `provenance.artifactBundleId`, `provenance.artifactDirectory`).
     pub completion_outcome: Option<Map<String, Value>>,
     /// `agent-result/v1` without `schema`, `changedFiles`, `patch`, `artifacts`.
     pub agent_result: Option<Map<String, Value>>,
-    /// `agent-transcript/v1`.
+    /// `agent-transcript/v1`: the transcript of the agent, if it wrote one.
     pub transcript: Option<Value>,
-    /// Isolation that the probes in the guest observed.
+    /// Isolation of the guest, as probes inside it observed before untrusted code ran.
     pub isolation: IsolationReport,
-    /// `preview/v1` of the preview that was open, without its token.
+    /// `preview/v1` of the preview of the site that was open during the run, without its access
+    /// token.
     pub preview: Option<Value>,
-    /// Documents for `files/runtime-evidence/`, in order.
+    /// Documents for the directory `files/runtime-evidence/`, in manifest order.
     pub evidence: Vec<EvidenceDocument>,
     /// Files that commands created for the reviewer, in order; each path occurs once.
     pub files: Vec<ArtifactFile>,
-    /// Files of the episode, if the run had one.
+    /// Files of the episode (a recorded sequence of actions and observations), if the run had one.
     pub episode: Option<EpisodeFiles>,
 }
 
-/// Episode files of a bundle as the builder closed them. They are redacted already and written
-/// unchanged, because their digests cover these bytes.
+/// The two episode files of a bundle. The episode builder redacted them and computed digests over
+/// their bytes, so the writer must not change them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EpisodeFiles {
-    /// `files/runtime-episode-trace.json`.
+    /// Content of `files/runtime-episode-trace.json`.
     pub trace: Vec<u8>,
-    /// `files/runtime-episode.jsonl`.
+    /// Content of `files/runtime-episode.jsonl`.
     pub records: Vec<u8>,
 }
 
@@ -154,18 +155,18 @@ pub struct ArtifactFile {
     pub path: String,
     /// `kind` in the manifest, e.g. `browser-screenshot`.
     pub kind: &'static str,
-    /// Media type.
+    /// Media type in the manifest, e.g. `image/png`.
     pub media: &'static str,
-    /// Content of the file.
+    /// Content of the file, and with it whether the writer can redact it.
     pub content: ArtifactContent,
 }
 
 /// The content of an [`ArtifactFile`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArtifactContent {
-    /// Text, redacted during writing.
+    /// Text; the writer redacts it.
     Text(String),
-    /// JSON document, redacted during writing.
+    /// JSON document; the writer redacts its strings.
     Document(Value),
     /// Binary data that cannot be redacted, e.g. an image.
     Bytes(Vec<u8>),
@@ -181,6 +182,6 @@ pub struct EvidenceDocument {
     pub key: &'static str,
     /// `kind` in the manifest, e.g. `run-attestation`.
     pub kind: &'static str,
-    /// Content: one value for a `.json` file, one per line for a `.jsonl` file.
+    /// Values of the document: exactly one for a `.json` file, one per line for a `.jsonl` file.
     pub values: Vec<Value>,
 }

@@ -31,7 +31,7 @@ pub use secrets::{SecretLocation, find_secret};
 pub(crate) use staging::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub use writer::{write_bundle, write_bundle_as};
 
-/// Signer of the bundle.
+/// Key with which a bundle is signed.
 #[derive(Debug, Clone, Copy)]
 pub enum BundleSigner<'a> {
     /// No signature: the bundle verifies as `unsigned`.
@@ -40,33 +40,33 @@ pub enum BundleSigner<'a> {
     Host(&'a HostKey),
 }
 
-/// Crash that a written bundle must survive.
+/// Kind of crash after which a written bundle must still be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A crash of the host: the bundle is synced before its rename.
     Synced,
-    /// A crash of the writing process only.
+    /// A crash of the writing process only; the files are not synced.
     Unsynced,
 }
 
-/// A bundle written to disk.
+/// Ids, digests and documents of a bundle that was written to disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WrittenBundle {
-    /// Id of the bundle.
+    /// Bundle id, derived from the content digest.
     pub id: BundleId,
-    /// Content digest, which identifies the bundle.
+    /// Digest over the list of changed files and the patch.
     pub content_digest: ContentDigest,
     /// SHA-256 of the manifest file, which an approval names.
     pub manifest_sha256: Sha256Hex,
-    /// Entries of `files/changed-files.json`.
+    /// Entries of `files/changed-files.json`, one for each changed path.
     pub changed_files: Vec<ChangedFile>,
-    /// `files/completion-outcome.json`, or null.
+    /// Content of `files/completion-outcome.json`, or null if the bundle has no such file.
     pub completion_outcome: Value,
-    /// `files/agent-result.json`, or null.
+    /// Content of `files/agent-result.json`, or null if the bundle has no such file.
     pub agent_result: Value,
-    /// `files/transcript.json`, or null.
+    /// Content of `files/transcript.json`, or null if the bundle has no such file.
     pub transcript: Value,
-    /// Sentences that describe omitted content.
+    /// Sentences that tell the caller which content the bundle omits.
     pub notices: Vec<String>,
 }
 
@@ -77,11 +77,11 @@ pub enum BundleError {
     /// The patch contains a known secret.
     #[error("{path:?} line {line} contains a secret ({kind}); remove it and run again")]
     Secret {
-        /// Path with the declared mount target.
+        /// Path of the changed file, starting with the guest path of its mount.
         path: String,
         /// Line number in the file, counted from 1.
         line: u64,
-        /// Kind of secret; never its value.
+        /// Kind of secret, e.g. `github-token`; never its value.
         kind: &'static str,
     },
     /// The disk is full.
@@ -90,43 +90,43 @@ pub enum BundleError {
     /// Another I/O operation failed.
     #[error("{member} could not be written")]
     Io {
-        /// Path of the member in the bundle.
+        /// Path of the bundle file that could not be written.
         member: String,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: rustix::io::Errno,
     },
-    /// The patch is larger than verifiers accept.
+    /// The patch is larger than the limit up to which verifiers read it.
     #[error(
         "the patch has {bytes} bytes, but a bundle may have at most {limit}; let the agent change less, or exclude generated files"
     )]
     PatchTooLarge {
         /// Size of the patch in bytes.
         bytes: u64,
-        /// Maximum size in bytes.
+        /// Maximum size of a patch in bytes.
         limit: u64,
     },
-    /// A text for the manifest is not ASCII.
+    /// A text that goes into the manifest is not ASCII.
     #[error(
         "the runtime's description must be ASCII: otherwise other implementations compute a different hash"
     )]
     NotAscii,
-    /// A bundle of this run exists already.
+    /// A bundle of this run is stored already.
     #[error("a bundle of this run exists already")]
     Exists,
-    /// A document has no canonical form.
+    /// A document exceeds the limits of canonical JSON, so it has no digest.
     #[error("{member} is too large for canonical JSON")]
     Canonical {
-        /// Path of the member in the bundle.
+        /// Path of the document in the bundle.
         member: String,
-        /// Error of the failed operation.
+        /// Limit of canonical JSON that the document exceeds.
         #[source]
         source: CanonicalError,
     },
 }
 
 impl BundleError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -139,7 +139,7 @@ impl BundleError {
             | Self::Canonical { .. } => ErrorCode::BundleWriteFailed,
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

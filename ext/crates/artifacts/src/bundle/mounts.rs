@@ -1,4 +1,4 @@
-//! Bundle members about mounts: rows, patches, captured copies and the blueprint.
+//! Bundle files about mounts: list of mounts, patches, copies of changed files, and the blueprint.
 
 use super::inputs::{BundleInputs, BundleMount, RenameMode};
 use super::records::Scrubber;
@@ -11,37 +11,38 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::ChangedFile;
 use wp_codebox_policy::Redactor;
 
-/// Limits of captured copies: number of files, bytes of one file, bytes of all files.
+/// Limits of the copies of changed files: number of files, bytes of one file, bytes of all files.
 const MAX_COPIES: usize = 200;
 const MAX_COPY: usize = 1024 * 1024;
 const MAX_COPIES_TOTAL: usize = 32 * 1024 * 1024;
 /// Longest file name that most file systems accept, in bytes.
 const MAX_NAME: usize = 255;
 const MAX_PATH: usize = 2000;
-/// Maximum number of bytes of file contents in the blueprint.
+/// Maximum total size of file contents in `blueprint.after.json` in bytes.
 const MAX_BLUEPRINT: usize = 1024 * 1024;
-/// Maximum number of omitted paths printed per mount.
+/// Maximum number of omitted paths that a bundle lists for one mount.
 const MAX_OMITTED: usize = 500;
 
-/// The changes of all mounts as bundle members.
+/// The changes of all mounts in the forms that a bundle contains.
 #[derive(Default)]
 pub(super) struct ChangeSet {
-    /// `files/patch.diff`.
+    /// Content of `files/patch.diff`.
     pub patch: Vec<u8>,
     pub entries: Vec<ChangedFile>,
-    /// Number of lines before and after the change together, by declared path; text files only.
+    /// Number of lines of each text file before and after the change together, by path in
+    /// `changed-files.json`.
     pub line_totals: BTreeMap<String, u64>,
-    /// `files/diffs/mount-<N>.patch`.
+    /// Path and content of each `files/diffs/mount-<N>.patch`.
     pub mount_patches: Vec<(String, Vec<u8>)>,
-    /// `files/mounts/<N>/…`: path, bytes and media type.
+    /// Path, content and media type of each copy of a changed file, `files/mounts/<N>/…`.
     pub copies: Vec<(String, Vec<u8>, &'static str)>,
-    /// `files/mounted-files.json`.
+    /// Content of `files/mounted-files.json`.
     pub mounted_files: Value,
-    /// `files/diffs.json`.
+    /// Content of `files/diffs.json`.
     pub diffs: Value,
 }
 
-/// Renders the changes of every captured mount.
+/// Converts the changes of every captured mount to the forms that a bundle contains.
 pub(super) fn change_set(inputs: &BundleInputs, redactor: &Redactor) -> ChangeSet {
     let captured = inputs.mounts.iter().filter(|m| m.changes.is_some()).count();
     let mut set = ChangeSet::default();
@@ -81,8 +82,8 @@ fn add_mount(set: &mut ChangeSet, mount: &BundleMount, captured: usize, renames:
     let names = MountNames {
         index: mount.index,
         target: mount.target.clone(),
-        // A single captured mount has no prefix, as in the public system; several mounts have
-        // one, so that their names cannot collide.
+        // With only one captured mount, names in the patch have no prefix, as other implementations
+        // of the format expect. With several, the prefix keeps their names apart.
         prefix: if captured > 1 {
             format!("{}/", mount.target.as_str().trim_start_matches('/'))
         } else {
@@ -119,7 +120,7 @@ fn line_count(bytes: &[u8]) -> u64 {
     bytes.split_inclusive(|b| *b == b'\n').count() as u64
 }
 
-/// Builds `files/mounts.jsonl`.
+/// Builds the lines of `files/mounts.jsonl`, one per mount.
 pub(super) fn mount_rows(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Vec<Value> {
     inputs
         .mounts

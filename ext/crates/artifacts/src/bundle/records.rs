@@ -1,4 +1,4 @@
-//! Line-oriented members: events, commands, observations and the two logs.
+//! Bundle files with one record per line: events, commands, observations and the two logs.
 //!
 //! Invariants: text is redacted before it is shortened. Output that arrived in pieces is redacted
 //! as a whole, so a secret split between two pieces is found. Cuts are at character boundaries
@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::{EventType, LifecycleEvent};
 use wp_codebox_policy::Redactor;
 
-/// Maximum size of one argument in bytes.
+/// Maximum size of one command argument in a bundle, in bytes.
 const MAX_ARGUMENT: usize = 1024 * 1024;
-/// Maximum size of all streams in `commands.jsonl` together in bytes.
+/// Maximum total size of all standard outputs and standard errors in `commands.jsonl`, in bytes.
 const MAX_OUTPUT: usize = 16 * 1024 * 1024;
-/// Bytes granted to each stream even if the other streams used the total up.
+/// Bytes of each standard output or error that are stored even if [`MAX_OUTPUT`] is used up.
 const MIN_STREAM: usize = 1024;
-/// Maximum number of lines in `commands.jsonl`: the first and the last ones.
+/// Maximum number of lines in `commands.jsonl`. With more commands, the first ones and the last one
+/// are stored.
 const MAX_COMMANDS: usize = 1000;
 const CUT: &str = "\n[cut here]";
 
@@ -85,7 +86,7 @@ pub(crate) fn lines<T: serde::Serialize>(records: &[T]) -> Vec<u8> {
     out
 }
 
-/// Returns the events with redacted data.
+/// Returns the journal's events with secrets in their data redacted.
 pub(super) fn events(events: &[LifecycleEvent], scrub: &Scrubber<'_>) -> Vec<LifecycleEvent> {
     let mut clean: Vec<LifecycleEvent> = events.to_vec();
     let mut streams: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
@@ -135,7 +136,8 @@ fn output_of(event: &LifecycleEvent) -> Vec<u8> {
     }
 }
 
-/// Returns the commands with redacted and shortened output.
+/// Returns the executed commands for `commands.jsonl`: with output redacted and shortened, and
+/// arguments redacted.
 pub(super) fn commands(records: &[ExecutionRecord], scrub: &Scrubber<'_>) -> Vec<ExecutionRecord> {
     let mut left = MAX_OUTPUT;
     let skip = MAX_COMMANDS - 1..records.len().saturating_sub(1).max(MAX_COMMANDS - 1);
@@ -179,7 +181,7 @@ fn cut(text: &str, max: usize) -> String {
     format!("{}{CUT}", &text[..end.unwrap_or_default()])
 }
 
-/// Formats every event except output as `[time] type {data}`.
+/// Formats the events for `logs/runtime.log`, each as `[time] type {data}`, without output events.
 pub(super) fn runtime_log(events: &[LifecycleEvent]) -> String {
     let mut log = String::new();
     for event in events.iter().filter(|e| e.kind != EventType::CommandOutput) {
@@ -201,7 +203,8 @@ pub(super) fn runtime_log(events: &[LifecycleEvent]) -> String {
     log
 }
 
-/// Formats one block per command, separated by `---`.
+/// Formats the executed commands for `logs/commands.log`, one block per command, separated by
+/// `---`.
 pub(super) fn commands_log(records: &[ExecutionRecord]) -> String {
     let blocks: Vec<String> = records
         .iter()

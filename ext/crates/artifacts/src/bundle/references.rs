@@ -1,4 +1,5 @@
-//! The runtime reference manifest and the replay reference index.
+//! Two documents that list the files of a bundle: `files/runtime-reference-manifest.json` and
+//! `files/runtime-replay-index.json`.
 //!
 //! Neither document lists the attestation, which signs the documents, or the documents that depend
 //! on these two.
@@ -13,7 +14,7 @@ use wp_codebox_contracts::{
     BundleId, ContentDigest, ManifestFile, RuntimeInfo, Sha256Hex, schema_id,
 };
 
-/// Members common to both documents.
+/// Members that both documents start with.
 pub(super) struct Head<'a> {
     pub created_at: &'a str,
     pub runtime: &'a RuntimeInfo,
@@ -37,7 +38,7 @@ fn file_ref(file: &ManifestFile) -> Value {
     })
 }
 
-/// Builds `files/runtime-reference-manifest.json` from the given files.
+/// Builds `files/runtime-reference-manifest.json`, which lists these files with their hashes.
 pub(super) fn reference_manifest(
     head: &Head<'_>,
     files: &[&ManifestFile],
@@ -62,7 +63,8 @@ pub(super) fn reference_manifest(
     ))
 }
 
-/// Builds `files/runtime-replay-index.json` from the given files.
+/// Builds `files/runtime-replay-index.json`, which refers to the given files that help to replay
+/// the run.
 pub(super) fn replay_index(head: &Head<'_>, files: &[&ManifestFile]) -> Result<Value, BundleError> {
     const NAMES: [(&str, &str); 10] = [
         (

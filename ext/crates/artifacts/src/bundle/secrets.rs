@@ -1,4 +1,5 @@
-//! Search for secrets where redaction is impossible: in names and contents of a patch.
+//! Search for secrets in the names and contents of a patch, which cannot be redacted without
+//! breaking it.
 //!
 //! Both sides of every hunk are reassembled before the search, so that a secret over several
 //! lines is found. Binary contents are searched in their original form, not in their encoding.
@@ -10,11 +11,11 @@ use wp_codebox_policy::{Finding, Redactor};
 /// Location of a secret, without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretLocation {
-    /// Redacted path below the mount.
+    /// Path of the changed file below its mount, redacted.
     pub path: String,
     /// Line number in the file, counted from 1; 0 if the secret is in the name.
     pub line: u64,
-    /// Kind of secret.
+    /// Kind of secret, e.g. `github-token`.
     pub kind: &'static str,
 }
 
@@ -66,7 +67,7 @@ fn rendered(entry: &EntryChange) -> (Vec<u8>, Option<FileStats>) {
     (patch.bytes, patch.stats.into_values().next())
 }
 
-/// One side of the hunks of an entry.
+/// The lines before or after a change, as far as the hunks of a patch contain them.
 #[derive(Default)]
 struct Side {
     text: Vec<u8>,
@@ -86,7 +87,7 @@ impl Side {
     }
 }
 
-/// Returns the old and the new side as far as the patch contains them.
+/// Returns the lines before and after the change, as far as the patch contains them.
 fn sides(entry: &EntryChange) -> [Side; 2] {
     let (patch, _) = rendered(entry);
     let [mut old, mut new] = [Side::default(), Side::default()];
@@ -119,7 +120,7 @@ fn sides(entry: &EntryChange) -> [Side; 2] {
 
 type Span = (u64, u64);
 
-/// Parses `@@ -a,b +c,d @@` in the form this crate writes.
+/// Parses `@@ -a,b +c,d @@` and returns (a, b) and (c, d), first line and number of lines.
 fn spans(line: &[u8]) -> Option<(Span, Span)> {
     let text = std::str::from_utf8(line).ok()?;
     let (old, new) = text
@@ -185,7 +186,8 @@ mod tests {
             find("f", &with_key, &with_key.replace("\n12\n", "\ntwelve\n")),
             Some(("f".into(), 10))
         );
-        // Lines outside the patch do not leave the host.
+        // Lines beyond the context of the hunks are not in the patch, so a secret there is no
+        // error.
         assert_eq!(
             find("f", &with_key, &with_key.replace("\n50\n", "\nfifty\n")),
             None

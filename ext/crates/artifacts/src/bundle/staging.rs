@@ -57,7 +57,7 @@ impl<'p> Staging<'p> {
         })
     }
 
-    /// Writes one member and creates its directories as needed.
+    /// Writes one file of the bundle and creates its directories as needed.
     pub(crate) fn write(&mut self, path: &str, mut content: impl Read) -> Result<(), BundleError> {
         let fail = |error| io(path, error);
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -83,7 +83,7 @@ impl<'p> Staging<'p> {
         Ok(())
     }
 
-    /// Returns the staging directory.
+    /// Returns the open directory in which the bundle is written.
     pub(crate) const fn root(&self) -> &Dir {
         &self.root
     }

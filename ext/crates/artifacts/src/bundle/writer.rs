@@ -1,7 +1,7 @@
 //! The writer of bundles.
 //!
-//! Order: change set → identity → members that embed the identity → hashes of the members →
-//! reference documents → attestation → manifest with its self hash.
+//! Order: changes → bundle id and content digest → files that contain them → hashes of the files →
+//! documents that list the hashes → attestation → manifest with its self hash.
 
 use super::documents::{Identity, completed, metadata, review, test_results};
 use super::inputs::{ArtifactContent, BundleInputs};
@@ -28,7 +28,7 @@ const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 const DIFF: &str = "text/x-diff";
 
-/// One member to be written.
+/// One file of the bundle to be written.
 struct Member {
     path: String,
     kind: &'static str,
@@ -36,7 +36,7 @@ struct Member {
     bytes: Vec<u8>,
 }
 
-/// Members in manifest order, with their logical names.
+/// Files of the bundle in manifest order, and the names by which `metadata.json` refers to them.
 #[derive(Default)]
 struct Members {
     list: Vec<Member>,
@@ -115,7 +115,7 @@ pub fn write_bundle(
     write_bundle_as(parent, run, inputs, redactor, signer, Durability::Synced)
 }
 
-/// Writes a bundle like [`write_bundle`] with the given durability.
+/// Writes a bundle like [`write_bundle`], but lets the caller choose whether it is synced to disk.
 pub fn write_bundle_as(
     parent: &Dir,
     run: &RunId,
@@ -361,7 +361,7 @@ fn refuse_secrets(inputs: &BundleInputs, redactor: &Redactor) -> Result<(), Bund
     Ok(())
 }
 
-/// Adds the attestation and serialises the manifest.
+/// Signs the bundle if it has a signer, then serialises the manifest with its self hash.
 fn finish_manifest(
     inputs: &BundleInputs,
     identity: &Identity<'_>,

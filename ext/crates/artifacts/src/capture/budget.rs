@@ -7,16 +7,16 @@ use super::CaptureLimits;
 use crate::dirfd::{Dir, Listing, join};
 use rustix::io::Errno;
 
-/// Number of times a bundle repeats a path: in patch headers, lists and documents.
+/// How often a bundle contains each path (in patch headers, lists and documents), an estimate.
 const PATH_COPIES: u64 = 8;
 
-/// A limit that was exceeded.
+/// Limit that a directory tree exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exceeded {
     /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
     /// `directory levels`.
     pub what: &'static str,
-    /// Value of the limit.
+    /// Value of the limit, in the unit that `what` names.
     pub limit: u64,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Returns the names of a directory and counts each as an entry.
+    /// Returns the names in a directory. Each name counts towards the limit of entries.
     pub(crate) fn names(&mut self, dir: &Dir) -> Result<Vec<Vec<u8>>, ListError> {
         let left = self.limits.entries - self.listed;
         match dir.names_within(left).map_err(ListError::Io)? {
@@ -57,7 +57,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Builds the path of an entry. Fails if the path is too long.
+    /// Joins the path of a directory and a name. Fails if the result exceeds the limit of one path.
     pub(crate) fn path(&self, parent: &[u8], name: &[u8]) -> Result<Vec<u8>, Exceeded> {
         let limit = self.limits.path_bytes;
         if parent.len() + 1 + name.len() > limit {
@@ -79,7 +79,7 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Checks the size of one file against the file limit.
+    /// Fails if a file of this size exceeds the limit of one file.
     pub(crate) const fn file(&self, size: u64) -> Result<(), Exceeded> {
         if size > self.limits.file_bytes {
             return Err(Exceeded {
@@ -90,7 +90,7 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Counts `bytes` more bytes that are read or stored.
+    /// Adds `bytes` to the bytes read or stored so far. Fails if their sum exceeds the total limit.
     pub(crate) const fn spend(&mut self, bytes: u64) -> Result<(), Exceeded> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.total_bytes {
@@ -99,12 +99,12 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Counts a path that goes into the result.
+    /// Counts the bytes that the path of a result takes up in a bundle.
     pub(crate) const fn count_path(&mut self, path: &[u8]) -> Result<(), Exceeded> {
         self.spend(PATH_COPIES * path.len() as u64)
     }
 
-    /// Returns the error for an exhausted byte limit.
+    /// Returns the error that the limit of total bytes is exceeded.
     pub(crate) const fn all_spent(&self) -> Exceeded {
         Exceeded {
             what: "bytes",

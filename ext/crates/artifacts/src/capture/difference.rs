@@ -1,6 +1,6 @@
-//! Comparison of a whole tree with the tree that it was copied from.
+//! Changes of a guest, found by comparing its copy of a tree with the original.
 //!
-//! Used for guests without an overlay. The walk and its rules are those for an upper directory,
+//! Used where no overlay can be mounted. Rules and walk are those for an overlay's upper directory,
 //! except that entries equal on both sides are skipped and not held in memory.
 
 use super::error::CaptureError;
@@ -8,9 +8,9 @@ use super::upper::{Merge, read_changes};
 use super::{CaptureLimits, ExcludeRules, MountChanges};
 use rustix::fd::BorrowedFd;
 
-/// Returns how the tree `after` differs from the tree `before` that it was copied from. The guest
-/// must be dead. The limits apply to the differences; equal files are compared piece by piece and
-/// not held in memory. Excluded names are listed whether they changed or not.
+/// Returns the changes from the tree `before` to its copy `after`. No process may use the copy any
+/// more, so the guest must be dead. The limits apply to the changes; equal files are compared in
+/// pieces and not held in memory. Excluded names are listed as omitted even if nothing changed.
 pub fn capture_difference(
     before: BorrowedFd<'_>,
     after: BorrowedFd<'_>,

@@ -12,7 +12,7 @@ pub(super) const RESULT: &str = "result";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The change set exceeds a limit of bundles.
+    /// The guest's changes exceed a limit of bundles.
     #[error(
         "the change set has more than {limit} {what}; let the agent change less, or exclude generated directories in the mount"
     )]
@@ -20,32 +20,32 @@ pub enum CaptureError {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
         /// `directory levels`.
         what: &'static str,
-        /// Limit that was exceeded.
+        /// Value of the exceeded limit, in the unit that `what` names.
         limit: u64,
     },
     /// A directory or file could not be read.
     #[error("{path:?} of the {side} could not be read: {source}")]
     Io {
-        /// `baseline` or `result`.
+        /// Directory of the entry: `baseline` (before the run) or `result` (after the run).
         side: &'static str,
-        /// Path below the mount.
+        /// Path of the entry that could not be read, relative to the mount.
         path: String,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: rustix::io::Errno,
     },
-    /// The overlay used a feature that the capture does not support.
+    /// An entry has an overlay attribute whose effect the capture cannot determine.
     #[error("{path:?} uses the overlay feature {feature:?}, which cannot be captured")]
     OverlayFeature {
-        /// Path below the mount.
+        /// Path of the entry, relative to the mount.
         path: String,
-        /// Name of the overlay attribute.
+        /// Name of the overlay attribute, e.g. `redirect`.
         feature: &'static str,
     },
 }
 
 impl CaptureError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -53,7 +53,7 @@ impl CaptureError {
             Self::Io { .. } | Self::OverlayFeature { .. } => ErrorCode::RunFailed,
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -20,20 +20,20 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 #[derive(Debug, thiserror::Error)]
 #[error("the layer's {path:?} could not be written")]
 pub struct LayerError {
-    /// Path below the layer.
+    /// Path of the entry that could not be written, relative to the layer.
     pub path: String,
-    /// Error of the failed operation.
+    /// Error number of the system call that failed.
     #[source]
     pub source: rustix::io::Errno,
 }
 
 impl LayerError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         ErrorCode::RunFailed
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
@@ -44,7 +44,7 @@ impl LayerError {
 pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), LayerError> {
     let root = Dir::reopen(to).map_err(|e| failed(b"", e))?;
     let mut alive: BTreeSet<&[u8]> = BTreeSet::new();
-    // An entry that replaces or removes a directory hides everything below it.
+    // Paths of files, links and removed directories; nothing below them needs a whiteout.
     let mut covers: BTreeSet<&[u8]> = BTreeSet::new();
     for entry in &changes.entries {
         if let Some(node) = entry.change.after() {
@@ -65,7 +65,7 @@ pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), Lay
         let step = match entry.change.after() {
             Some(node) => place(&root, path, node),
             None if covers.contains(path) || covered(&covers, path) => Ok(()),
-            // A directory with contents took the place of the entry.
+            // A directory with entries replaced the deleted file; writing those entries created it.
             None if has_below(&alive, path) => Ok(()),
             None => whiteout(&root, path),
         };
@@ -109,7 +109,7 @@ fn lay_directory(layer: &Dir, to: &Dir, path: &[u8]) -> Result<(), LayerError> {
                     sparse.finish()?;
                     fs::fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777))?;
                 }
-                // A whiteout; its only content is the deletion of the name.
+                // A whiteout: the name was already removed from the tree.
                 _ => {}
             }
             Ok(None)

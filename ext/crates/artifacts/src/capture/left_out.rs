@@ -1,15 +1,16 @@
-//! Entries of a mount's source that a guest does not see, and links whose targets it does not
-//! see.
+//! Entries of a mount's host directory that are hidden from the guest, and symbolic links whose
+//! targets the guest cannot reach.
 
 use super::budget::Exceeded;
 use super::link::check_link;
 use super::{OmitReason, Omitted};
 use crate::changed_files::document_name;
 
-/// Maximum number of hidden paths in one tree; each becomes an entry of the mask layer.
+/// Maximum number of paths hidden from a guest in one tree. The layer that hides them has one entry
+/// for each.
 const HIDDEN: usize = 10_000;
 
-/// Entries that a scan found and a guest does not get.
+/// Entries of a scanned tree that the guest does not see or cannot follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// All entries that must be hidden from the guest, sorted by path.
@@ -22,17 +23,17 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Maximum number of listed links.
+    /// Maximum number of links in `links`.
     pub const LISTED: usize = 1000;
 
-    /// Returns the number of hidden entries and of links together.
+    /// Returns the number of hidden entries plus the number of links with targets outside.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.hidden.len() as u64 + self.link_count
     }
 
-    /// Returns path (as printed in documents) and reason of each listed entry, hidden entries
-    /// first.
+    /// Returns the path (as documents print it) and the reason of each entry in `hidden`, then in
+    /// `links`.
     pub fn rows(&self) -> impl Iterator<Item = (String, &'static str)> + '_ {
         let all = self.hidden.iter().chain(&self.links);
         all.map(|left| (document_name(&left.path).0, left.reason.as_str()))
@@ -76,7 +77,8 @@ impl LeftOut {
         self
     }
 
-    /// Sorts the links by path and drops those beyond the limit once there are more than `most`.
+    /// If there are more than `most` links, sorts them by path and drops those after the first
+    /// [`Self::LISTED`].
     fn shorten(&mut self, most: usize) {
         if self.links.len() > most {
             self.links.sort_by(|a, b| a.path.cmp(&b.path));

@@ -4,8 +4,8 @@
 
 use super::OmitReason;
 
-/// Returns whether a link at `path` stays inside the mount. `..` is accepted only at the start of
-/// the target: after a name, `..` could leave the mount through another link.
+/// Checks that the target of a link at `path` lies in the mount. `..` is accepted only at the start
+/// of the target: after a name, `..` could leave the mount through another link.
 pub(super) fn check_link(path: &[u8], target: &[u8]) -> Result<(), OmitReason> {
     if target.starts_with(b"/") {
         return Err(OmitReason::AbsoluteSymlink);

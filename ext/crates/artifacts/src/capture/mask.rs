@@ -12,12 +12,11 @@ use rustix::fs::{self, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
-/// File that names the git repository of its directory.
+/// File that tells git where the repository of its directory is.
 const GIT_FILE: &[u8] = b".git";
 
-/// Writes a layer into the empty directory `to` that hides the paths `hidden` in an overlay over
-/// `tree`. If a text for `.git` is given, the root of the layer gets a file `.git` with this
-/// text.
+/// Writes into the empty directory `to` an overlay layer that hides the paths `hidden` of `tree`.
+/// If `git_file` is given, the layer also gets a file `.git` in its root with that text.
 pub fn write_mask<'p>(
     tree: BorrowedFd<'_>,
     hidden: impl Iterator<Item = &'p [u8]>,

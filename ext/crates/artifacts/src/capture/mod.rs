@@ -1,4 +1,4 @@
-//! Reads the changes of a guest from its directories.
+//! Determines which files a guest changed.
 //!
 //! The baseline is the overlay's lower directory, the result its upper directory; the cost grows
 //! with the number of changes. Without overlays the result is a complete copy
@@ -44,7 +44,8 @@ pub struct CaptureLimits {
 }
 
 impl CaptureLimits {
-    /// Limits for a complete mount source, which is scanned or copied but not held in memory.
+    /// Limits for the complete host directory of a mount, which is scanned or copied but not held
+    /// in memory.
     pub const TREE: Self = Self {
         depth: 128,
         entries: 500_000,
@@ -55,7 +56,7 @@ impl CaptureLimits {
 }
 
 impl Default for CaptureLimits {
-    /// Limits for a change set, which is held in memory.
+    /// Returns the limits for a guest's changes, which are held in memory.
     fn default() -> Self {
         Self {
             depth: 64,
@@ -72,12 +73,12 @@ impl Default for CaptureLimits {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExcludeRules {
     names: Vec<String>,
-    /// Complete paths from the root of the tree; only a walk of that tree can match them.
+    /// Paths from the root of one certain tree; in a walk of another tree they match nothing.
     paths: Vec<String>,
 }
 
 impl ExcludeRules {
-    /// Creates rules from a mount's `exclude` list.
+    /// Creates the rules from the `exclude` list of a mount in the request.
     #[must_use]
     pub fn new(names: &[String]) -> Self {
         Self {
@@ -96,7 +97,7 @@ impl ExcludeRules {
         }
     }
 
-    /// Returns whether a walk excludes the entry with this path from the root.
+    /// Returns whether a walk skips the entry `name` at `path`, a path from the tree's root.
     #[must_use]
     pub(crate) fn excludes_at(&self, path: &[u8], name: &[u8]) -> bool {
         self.excludes(name) || self.paths.iter().any(|p| p.as_bytes() == path)
@@ -141,14 +142,14 @@ const fn hfs_ignores(c: char) -> bool {
 /// Permission bits as git stores them: executable if any execute bit is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileMode {
-    /// 0644.
+    /// Not executable: git stores mode 0644.
     Regular,
-    /// 0755.
+    /// Executable: git stores mode 0755.
     Executable,
 }
 
 impl FileMode {
-    /// Derives the mode from `st_mode`.
+    /// Converts the mode `st_mode` of a file.
     #[must_use]
     pub const fn from_raw(mode: u32) -> Self {
         if mode & 0o111 == 0 {
@@ -158,7 +159,7 @@ impl FileMode {
         }
     }
 
-    /// Returns the permission bits.
+    /// Returns the permission bits: 0644 or 0755.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -168,19 +169,19 @@ impl FileMode {
     }
 }
 
-/// Type and content of the entry at a path.
+/// Type and content of a file system entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// Regular file.
     File {
-        /// Permission bits.
+        /// Whether the file is executable.
         mode: FileMode,
-        /// Contents.
+        /// Contents of the file.
         bytes: Vec<u8>,
     },
     /// Symbolic link.
     Symlink {
-        /// Link text.
+        /// Target of the link, as stored in it.
         target: Vec<u8>,
     },
     /// Empty directory. Directories with entries follow from the paths of their entries.
@@ -205,7 +206,8 @@ impl Node {
         }
     }
 
-    /// Returns the content of git's blob: file contents or link text; `None` for a directory.
+    /// Returns what git stores for the entry: contents of a file or target of a link; `None` for a
+    /// directory.
     #[must_use]
     pub fn blob(&self) -> Option<&[u8]> {
         match self {
@@ -216,24 +218,24 @@ impl Node {
     }
 }
 
-/// Change of one path.
+/// Change of the entry at one path, from before the run to after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The path did not exist, or was a directory with entries.
+    /// The entry is new: before, the path did not exist or was a directory with entries.
     Added(Node),
-    /// The path existed and differs in bytes, mode or type.
+    /// The entry existed and has other bytes, another mode or another type now.
     Modified {
-        /// Node before the change.
+        /// The entry before the run.
         before: Node,
-        /// Node after the change.
+        /// The entry after the run.
         after: Node,
     },
-    /// The path no longer exists.
+    /// The entry existed before and does not exist now.
     Deleted(Node),
 }
 
 impl Change {
-    /// Returns the node before the change.
+    /// Returns the entry before the run; `None` for an added one.
     #[must_use]
     pub const fn before(&self) -> Option<&Node> {
         match self {
@@ -243,7 +245,7 @@ impl Change {
         }
     }
 
-    /// Returns the node after the change.
+    /// Returns the entry after the run; `None` for a deleted one.
     #[must_use]
     pub const fn after(&self) -> Option<&Node> {
         match self {
@@ -254,16 +256,16 @@ impl Change {
     }
 }
 
-/// One changed path.
+/// One changed path and its change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryChange {
     /// Path below the mount: `/`-separated bytes, not necessarily UTF-8.
     pub path: Vec<u8>,
-    /// Kind of change and the nodes involved.
+    /// What changed at the path.
     pub change: Change,
 }
 
-/// Reason why a path was omitted.
+/// Reason why a capture or scan left a path out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OmitReason {
     /// A symbolic link with an absolute target.
@@ -272,16 +274,16 @@ pub enum OmitReason {
     EscapingSymlink,
     /// FIFO, socket or device.
     SpecialFile,
-    /// Excluded by name.
+    /// An entry with a name that the mount's `exclude` list contains.
     Excluded,
-    /// A directory or file that git treats as its own metadata.
+    /// An entry with a name that git treats as `.git`.
     GitMetadata,
     /// A directory that cannot be read, or that is a mount point.
     Unreadable,
 }
 
 impl OmitReason {
-    /// Returns the stable text of the reason.
+    /// Returns the reason as text for documents, e.g. `excluded`; later versions keep the texts.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -295,12 +297,12 @@ impl OmitReason {
     }
 }
 
-/// A path that was omitted.
+/// A path that a capture or scan left out, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omitted {
-    /// Path below the mount.
+    /// Path relative to the mount.
     pub path: Vec<u8>,
-    /// Reason for the omission.
+    /// Why the path was left out.
     pub reason: OmitReason,
 }
 
@@ -309,8 +311,8 @@ pub struct Omitted {
 pub struct MountChanges {
     /// Changed entries, sorted by path bytes; each path occurs once.
     pub entries: Vec<EntryChange>,
-    /// Omitted paths, sorted by path bytes. At these paths the result keeps the entries of the
-    /// baseline.
+    /// Paths left out of the capture, sorted by path bytes. Changes at these paths are ignored, as
+    /// if the baseline's entries were still there.
     pub omitted: Vec<Omitted>,
     /// Directories of the baseline that no longer exist, sorted. Their former contents are in
     /// `entries`.

@@ -35,18 +35,18 @@ const PIECE: usize = 512;
 /// Size of the buffer for one `getdents64` call in bytes.
 const LISTING: usize = 64 * 1024;
 
-/// Result of a scan.
+/// Counts, fingerprint and owners of a scanned tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeScan {
-    /// Number of entries without the root.
+    /// Number of entries in the tree, without its root.
     pub entries: u64,
     /// Total logical size of regular files in bytes.
     pub bytes: u64,
     /// SHA-256 over path, inode, size, times, mode and owner of every entry and the root.
     pub fingerprint: Sha256Hex,
-    /// Every (uid, gid) of an entry, including the root.
+    /// User and group ids that own an entry or the root.
     pub owners: BTreeSet<(u32, u32)>,
-    /// Entries that a guest does not get.
+    /// Entries that must be hidden from the guest, and links with targets outside the tree.
     pub left_out: LeftOut,
 }
 
@@ -94,7 +94,7 @@ fn scan_by(
     state.unwrap_or_else(PoisonError::into_inner).finish(&top)
 }
 
-/// A directory, or a part of a listed directory, to scan.
+/// A directory to scan, or some of the names in a large directory.
 #[derive(Debug, Default)]
 struct Task {
     path: Vec<u8>,
@@ -103,13 +103,14 @@ struct Task {
     piece: Option<(Arc<Names>, Range<usize>)>,
 }
 
-/// Purpose of scanning a directory.
+/// What a scan of a directory looks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Search {
-    /// Record every entry.
+    /// All entries, which go into the result.
     #[default]
     Entries,
-    /// Search only for entries to hide, because the directory lies below an excluded name.
+    /// Only entries to hide from the guest, because the directory has an excluded name or lies
+    /// below one.
     Hidden,
 }
 
@@ -164,13 +165,13 @@ struct Seen {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Stack of waiting tasks; last in, first out keeps the stack short.
+    /// Stack of tasks that no thread scans yet. Last in, first out keeps the stack short.
     waiting: Vec<Task>,
     /// Number of tasks being scanned; each may add more tasks.
     busy: usize,
     /// Number of threads that wait for a task.
     idle: usize,
-    /// Number of names listed, including omitted entries.
+    /// Number of names listed so far, including entries left out of the result.
     listed: u64,
     seen: Seen,
     failed: Option<TreeError>,
@@ -207,7 +208,7 @@ struct Scan<'a> {
     root: Dir,
     rules: &'a ExcludeRules,
     limits: &'a CaptureLimits,
-    /// User id that the kernel uses for permission checks.
+    /// User id that the kernel uses to check this process's file permissions.
     user: u32,
     state: Mutex<State>,
     changed: Condvar,
@@ -343,7 +344,7 @@ impl Scan<'_> {
         self.look(&dir, task, (&names, piece), buffers, found)
     }
 
-    /// Lists the names of a directory and counts each as an entry.
+    /// Returns the names in a directory. Each name counts towards the limit of entries.
     fn list(&self, dir: &Dir, task: &Task, buffers: &mut Buffers) -> Result<Names, TreeError> {
         let limit = self.limits.entries;
         let left = limit.saturating_sub(self.state().listed);
@@ -359,7 +360,7 @@ impl Scan<'_> {
         .map_err(|e| unreadable(&task.path, e))?;
         let mut state = self.state();
         state.listed = state.listed.saturating_add(names.places.len() as u64);
-        // Another thread may have listed names meanwhile.
+        // Other threads may have listed names too, so the shared count decides.
         if many || state.listed > limit {
             return Err(exceeded("entries", limit));
         }
@@ -449,9 +450,9 @@ impl Scan<'_> {
         Ok(seen)
     }
 
-    /// Checks read permission. Asks the kernel only if the mode bits do not decide: ACL entries
-    /// do not apply to the owner. If an ACL denies others the read access that the mode grants,
-    /// the copy fails later.
+    /// Checks that this process may read an entry. Asks the kernel only if the mode bits are not
+    /// conclusive, because ACLs do not apply to the owner. If an ACL denies read access that the
+    /// mode grants, this check passes and the copy fails later.
     fn check_readable(&self, dir: &Dir, name: &[u8], stat: &Stat) -> Result<(), Errno> {
         let bit = if stat.st_uid == self.user {
             0o400

@@ -1,4 +1,4 @@
-//! Private copy of a mount's source, and the error type shared by scan and copy.
+//! Copies a directory tree; defines the error type of scanning and copying.
 //!
 //! Invariants: special files are an error and never opened; links are copied as links and never
 //! followed; excluded directories are not entered; holes of sparse files are preserved.
@@ -22,7 +22,7 @@ pub enum TreeError {
     Limit {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file` or `directory levels`.
         what: &'static str,
-        /// Limit that was exceeded.
+        /// Value of the exceeded limit, in the unit that `what` names.
         limit: u64,
     },
     /// The tree contains a mount point.
@@ -30,13 +30,13 @@ pub enum TreeError {
         "{path:?} lies on another mount; mount it separately, or mount a directory without mounts inside"
     )]
     MountPoint {
-        /// Path below the directory.
+        /// Path of the mount point, relative to the tree.
         path: String,
     },
     /// The tree contains a FIFO, socket or device.
     #[error("{path:?} is a {kind}; remove it or mount a directory without special files")]
     Special {
-        /// Path below the directory.
+        /// Path of the special file, relative to the tree.
         path: String,
         /// File type: `fifo`, `socket`, `block device` or `character device`.
         kind: &'static str,
@@ -46,27 +46,27 @@ pub enum TreeError {
         "{path:?} could not be read: {source}; give the user that runs the sandbox read access"
     )]
     Unreadable {
-        /// Path below the directory.
+        /// Path of the entry, relative to the tree.
         path: String,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: rustix::io::Errno,
     },
-    /// The copy could not be written.
+    /// An entry of the copy could not be written.
     #[error(
         "the copy of {path:?} could not be written: {source}; check space and inodes of the state directory's file system"
     )]
     Write {
-        /// Path below the directory.
+        /// Path of the entry, relative to the tree.
         path: String,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: rustix::io::Errno,
     },
 }
 
 impl TreeError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -76,23 +76,23 @@ impl TreeError {
             Self::Write { .. } => ErrorCode::SandboxStartFailed,
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
 }
 
-/// Selection of the symbolic links to copy.
+/// Which symbolic links of a tree are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// Copy all links unchanged, so the copy shows the same links as its source.
+    /// All links are copied, with unchanged targets.
     AsTheyAre,
-    /// Copy only links whose targets lie inside the tree.
+    /// Only links with targets inside the tree are copied.
     Inside,
 }
 
-/// Result of a copy with its omissions.
+/// What a copy of a tree contains and what it left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopyReport {
     /// Number of entries copied.
@@ -101,12 +101,12 @@ pub struct CopyReport {
     pub bytes: u64,
     /// Links and excluded names that were not copied; only the first [`CopyReport::LISTED`].
     pub omitted: Vec<Omitted>,
-    /// Total number of omitted entries.
+    /// Number of all entries that were not copied, listed or not.
     pub omitted_count: u64,
 }
 
 impl CopyReport {
-    /// Maximum number of omitted paths in the list.
+    /// Maximum number of paths in `omitted`.
     pub const LISTED: usize = 1000;
 
     fn omit(&mut self, path: &[u8], reason: OmitReason) {
@@ -181,16 +181,16 @@ pub fn copy_tree(
 }
 
 enum Step<'a> {
-    /// An entry, reported before its contents.
+    /// An entry that is not excluded. For a directory, this comes before its entries.
     Entry {
         path: &'a [u8],
         stat: &'a Stat,
         dir: &'a Dir,
         name: &'a [u8],
     },
-    /// An excluded entry.
+    /// An entry with an excluded name.
     Excluded { path: &'a [u8], name: &'a [u8] },
-    /// A directory, reported after its contents.
+    /// The end of a directory, after all of its entries.
     Leave { path: &'a [u8], stat: &'a Stat },
 }
 
@@ -254,7 +254,7 @@ impl Walk<'_> {
     }
 }
 
-/// Refuses FIFOs, sockets and devices.
+/// Returns an error for a FIFO, socket or device.
 pub(super) fn refuse_special(kind: FileType, path: &[u8]) -> Result<(), TreeError> {
     let kind = match kind {
         FileType::Directory | FileType::Symlink | FileType::RegularFile => return Ok(()),

@@ -30,7 +30,7 @@ pub fn capture(
     read_changes(lower, upper, rules, limits, Merge::Over, u64::MAX)
 }
 
-/// Reads the changes for [`capture`] and `capture_difference`. `most` limits their number.
+/// Reads the changes for [`capture`] and `capture_difference`. Fails if there are more than `most`.
 pub(super) fn read_changes(
     lower: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
@@ -63,11 +63,13 @@ pub(super) fn read_changes(
 /// Relation of an upper directory to the baseline's directory at the same path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// Entries of the baseline remain visible.
+    /// An overlay merges both: entries of the baseline without an upper entry still exist.
     Over,
-    /// Entries of the baseline are hidden.
+    /// The upper directory replaces the other one: entries of the baseline without an upper entry
+    /// are deleted.
     Instead,
-    /// Both sides are complete trees: an entry missing in the result was deleted.
+    /// The upper directory is a complete copy: entries missing in it were deleted, and whiteouts do
+    /// not exist.
     Whole,
 }
 
@@ -78,7 +80,7 @@ enum Occupancy {
     Occupied,
 }
 
-/// Interpretation of one upper entry.
+/// What the capture makes of one upper entry: a file or link, or a reason to leave it out.
 enum Taken {
     Node(Node),
     Omit(OmitReason),
@@ -163,7 +165,7 @@ impl Walk<'_> {
         Ok(occupancy)
     }
 
-    /// Adds the deletion of baseline entries that a replaced directory hides.
+    /// Records as deleted all entries of the baseline directory `lower` without an upper entry.
     fn hidden(
         &mut self,
         lower: &Dir,
@@ -231,7 +233,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Records a file or link that replaces the entry at `at`.
+    /// Records that the file or link `after` took the place of the baseline's entry at `at`.
     fn replaced(
         &mut self,
         lower: Option<&Dir>,
@@ -260,7 +262,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Records the deletion of a baseline entry.
+    /// Records that a baseline entry was deleted; for a directory, with everything below it.
     fn removed(
         &mut self,
         lower: &Dir,
@@ -362,7 +364,8 @@ impl Walk<'_> {
                 let mode = FileMode::from_raw(stat.st_mode);
                 Ok(Node::File { mode, bytes })
             }
-            // The file passed the size check, so it grew or the total limit is exhausted.
+            // The size of this file was checked before. Either the file grew since, or the limit of
+            // total bytes is used up.
             ReadOutcome::TooLarge => Err(self.budget.all_spent().into()),
         }
     }

@@ -1,4 +1,4 @@
-//! Builder of an episode trace.
+//! Records an episode (a sequence of actions on a runtime and their observations) as a trace.
 //!
 //! The builder redacts and digests each part, checks it with the rules of the validator, and only
 //! then stores it. A failed call therefore leaves the episode unchanged, and the stored trace
@@ -22,23 +22,24 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Bytes reserved for the head of a trace and for the additional bytes of its pretty form.
+/// Bytes added to the size of the parts when the size of a trace is checked, for everything else in
+/// it.
 const HEAD: u64 = 64 * 1024;
 
-/// A closed episode.
+/// Trace and files of an episode that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClosedEpisode {
     /// The trace since the last reset.
     pub trace: EpisodeTrace,
-    /// `files/runtime-episode-trace.json`.
+    /// Content of `files/runtime-episode-trace.json`.
     pub trace_file: Vec<u8>,
-    /// `files/runtime-episode.jsonl`: every reset and the parts after it.
+    /// Content of `files/runtime-episode.jsonl`: every reset with the parts that follow it.
     pub records_file: Vec<u8>,
     /// Observations made outside resets and steps, in order.
     pub observations: Vec<EpisodeObservation>,
 }
 
-/// An episode in progress.
+/// An episode that is being recorded.
 #[derive(Debug)]
 pub struct EpisodeBuilder<'r> {
     redactor: &'r Redactor,
@@ -50,7 +51,7 @@ pub struct EpisodeBuilder<'r> {
 }
 
 impl<'r> EpisodeBuilder<'r> {
-    /// Creates an episode without a runtime.
+    /// Creates an empty episode. It has no runtime until [`Self::reset`] is called.
     #[must_use]
     pub const fn new(redactor: &'r Redactor) -> Self {
         Self {
@@ -63,7 +64,7 @@ impl<'r> EpisodeBuilder<'r> {
         }
     }
 
-    /// Starts the episode, or restarts it with a new runtime.
+    /// Records that a new runtime was created: starts the trace, or replaces it by a new one.
     pub fn reset(&mut self, start: EpisodeStart) -> Result<&EpisodeReset, EpisodeError> {
         let id = format!("{}:reset:{}", start.runtime.id, self.resets);
         let mut observations = Vec::new();
@@ -98,7 +99,7 @@ impl<'r> EpisodeBuilder<'r> {
         Ok(&self.trace.insert(trace).reset)
     }
 
-    /// Adds a step.
+    /// Appends a completed step to the trace.
     pub fn step(&mut self, mut input: StepInput) -> Result<&EpisodeStep, EpisodeError> {
         let index = self.trace()?.steps.len();
         redact::step(self.redactor, &mut input);
@@ -146,7 +147,7 @@ impl<'r> EpisodeBuilder<'r> {
         self.observations.last().ok_or(EpisodeError::NotReset)
     }
 
-    /// Adds a snapshot.
+    /// Appends a snapshot to the trace.
     pub fn snapshot(&mut self, mut input: SnapshotInput) -> Result<&EpisodeSnapshot, EpisodeError> {
         let known = |snapshot: &EpisodeSnapshot| snapshot.id == input.id;
         if self.trace()?.snapshots.iter().any(known) {
@@ -177,7 +178,8 @@ impl<'r> EpisodeBuilder<'r> {
         trace.snapshots.last().ok_or(EpisodeError::NotReset)
     }
 
-    /// Sets the bundle of the episode; a later call replaces the value.
+    /// Sets the trace's reference to the bundle that contains the files of the episode. A later
+    /// call replaces the reference.
     pub fn artifacts(&mut self, bundle: EpisodeArtifacts) -> Result<&TraceRef, EpisodeError> {
         let trace = self.trace.as_mut().ok_or(EpisodeError::NotReset)?;
         let reference = TraceRef::new(
@@ -197,12 +199,12 @@ impl<'r> EpisodeBuilder<'r> {
         Ok(trace.artifact_ref.insert(reference))
     }
 
-    /// Returns the trace recorded so far.
+    /// Returns the trace since the last reset.
     pub fn trace(&self) -> Result<&EpisodeTrace, EpisodeError> {
         self.trace.as_ref().ok_or(EpisodeError::NotReset)
     }
 
-    /// Closes the episode, whose runtime is destroyed.
+    /// Ends the episode and returns its trace and files. The runtime counts as destroyed.
     pub fn close(self) -> Result<ClosedEpisode, EpisodeError> {
         let mut trace = self.trace.ok_or(EpisodeError::NotReset)?;
         "destroyed".clone_into(&mut trace.runtime.status);
@@ -218,7 +220,8 @@ impl<'r> EpisodeBuilder<'r> {
         })
     }
 
-    /// Returns the size of the trace with one more part.
+    /// Returns the size in bytes of the trace with one more part. Fails if that is more than a
+    /// trace may have.
     fn grown(
         &self,
         bytes: u64,
@@ -276,8 +279,8 @@ fn json(part: &'static str, value: &impl Serialize) -> Result<Json, EpisodeError
         .map_err(|_| EpisodeError::Unwritable { part })
 }
 
-/// Refuses a part beyond the limits of canonical JSON, because the digest would not cover the
-/// excess.
+/// Returns the digest of a part. Refuses a part that exceeds the limits of canonical JSON, because
+/// the digest would not cover the excess.
 fn hash(part: &'static str, covered: &Json) -> Result<FileDigest, EpisodeError> {
     match payload::digest(covered, OverLimit::Refuse) {
         Ok(value) => Ok(FileDigest::sha256(value)),

@@ -10,36 +10,36 @@ pub enum EpisodeError {
     /// The episode has not been reset yet, so it has no runtime.
     #[error("the episode has no runtime yet; reset it first")]
     NotReset,
-    /// The part would make the trace invalid.
+    /// The trace would be invalid with this part.
     #[error("the {part} cannot be part of a trace: {}", listed(.issues))]
     Invalid {
-        /// Kind of the part.
+        /// Kind of the rejected part, e.g. `step`.
         part: &'static str,
-        /// All issues of the part.
+        /// All rules that the part violates.
         issues: Vec<TraceIssue>,
     },
-    /// A snapshot of this id exists already.
+    /// The episode already has a snapshot with this id.
     #[error("a snapshot {id:?} exists in this episode; give the new one another id")]
     SnapshotKnown {
-        /// Id of the snapshot.
+        /// Snapshot id that the episode already has.
         id: String,
     },
-    /// The trace would be larger than readers accept.
+    /// The trace would exceed the size up to which validators read it.
     #[error("the trace would be larger than {most} bytes; close the episode and begin another")]
     TooLarge {
         /// Maximum size of a trace in bytes.
         most: u64,
     },
-    /// A part has no JSON form.
+    /// A part cannot be serialised as JSON.
     #[error("the {part} cannot be written as JSON")]
     Unwritable {
-        /// Kind of the part.
+        /// Kind of the part that cannot be serialised, e.g. `step`.
         part: &'static str,
     },
 }
 
 impl EpisodeError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

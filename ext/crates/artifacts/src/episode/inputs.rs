@@ -1,4 +1,4 @@
-//! Inputs of the episode builder: parts of an episode before redaction.
+//! Inputs of the episode builder. They may contain secrets, which the builder redacts.
 
 use crate::bundle::ExecutionRecord;
 use serde_json::{Map, Value};
@@ -7,23 +7,23 @@ use wp_codebox_contracts::{
     SnapshotSemantics, TraceRef,
 };
 
-/// Start of an episode with a new runtime.
+/// Facts about a new runtime, with which an episode starts.
 #[derive(Debug, Clone)]
 pub struct EpisodeStart {
-    /// Description of the runtime.
+    /// Backend and environment of the new runtime.
     pub runtime: RuntimeInfo,
-    /// Start time of the episode in RFC 3339.
+    /// Time at which the runtime was created, in RFC 3339.
     pub created_at: String,
-    /// Observations of the new runtime.
+    /// Observations of the new runtime before the first step.
     pub observations: Vec<ObservationInput>,
 }
 
-/// One observation.
+/// One observation of the runtime, e.g. of its files.
 #[derive(Debug, Clone)]
 pub struct ObservationInput {
-    /// Kind of the observed object.
+    /// What was observed, e.g. `files` or `http-response`.
     pub kind: ObservationType,
-    /// Observed data.
+    /// Observed data, as JSON.
     pub data: Value,
     /// Time of the observation in RFC 3339.
     pub observed_at: String,
@@ -43,37 +43,37 @@ pub enum StepObservation {
 /// A completed step. An action whose command could not be executed is not a step.
 #[derive(Debug, Clone)]
 pub struct StepInput {
-    /// Requested action.
+    /// Action that the step carried out.
     pub action: ActionRequest,
-    /// Result of executing the action.
+    /// Result of the command that carried out the action.
     pub execution: EpisodeExecution,
-    /// Observation made after the execution.
+    /// Observation of the runtime after the action.
     pub observation: StepObservation,
 }
 
-/// A snapshot of the runtime.
+/// A snapshot of the runtime during the episode.
 #[derive(Debug, Clone)]
 pub struct SnapshotInput {
     /// Snapshot id, unique in the episode.
     pub id: String,
-    /// Creation time in RFC 3339.
+    /// Time at which the snapshot was made, in RFC 3339.
     pub created_at: String,
-    /// Intended use of the snapshot.
+    /// How the snapshot can be used: as a mark in time, for a replay, or to restore the state.
     pub semantics: SnapshotSemantics,
-    /// Metadata that describes the snapshot.
+    /// Further data about the snapshot, from the caller.
     pub metadata: Map<String, Value>,
     /// References to the files of the snapshot, each with its digest.
     pub artifact_refs: Vec<TraceRef>,
 }
 
-/// The bundle of an episode.
+/// The bundle to which the trace of an episode refers.
 #[derive(Debug, Clone)]
 pub struct EpisodeArtifacts {
     /// Id of the bundle.
     pub id: BundleId,
     /// Content digest of the bundle.
     pub content: Sha256Hex,
-    /// Creation time in RFC 3339.
+    /// Time at which the bundle was made, in RFC 3339.
     pub created_at: String,
 }
 

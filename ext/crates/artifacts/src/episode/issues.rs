@@ -1,4 +1,4 @@
-//! Collection of the issues of a trace, part by part. Every digest is recomputed.
+//! Checks the parts of an episode trace, recomputes every digest, and collects all violations.
 
 use super::payload;
 use crate::canonical::OverLimit;
@@ -10,7 +10,8 @@ use wp_codebox_contracts::{ActionKind, schema_id};
 /// Maximum number of listed issues; a trace with more also gets the number of the others.
 pub const MAX_TRACE_ISSUES: usize = 1000;
 
-/// Words of benchmarks and products, which are not allowed in a generic trace.
+/// Words of benchmarks and products. A trace must not contain them, so that it can be used
+/// anywhere.
 const FORBIDDEN: [&str; 11] = [
     "reward",
     "success",
@@ -25,12 +26,12 @@ const FORBIDDEN: [&str; 11] = [
     "modelEval",
 ];
 
-/// One issue of a trace.
+/// One violation of the rules for episode traces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceIssue {
-    /// JSON path, e.g. `$.steps[0].action.digest`.
+    /// JSON path of the violation, e.g. `$.steps[0].action.digest`.
     pub path: String,
-    /// Description of the issue.
+    /// What is wrong at the path.
     pub message: String,
 }
 
@@ -40,7 +41,7 @@ impl std::fmt::Display for TraceIssue {
     }
 }
 
-/// Issues of one trace, or of a new part.
+/// Violations found so far in one trace, or in one new part.
 #[derive(Debug)]
 pub(super) struct Issues {
     over: OverLimit,
@@ -78,7 +79,7 @@ impl Issues {
         });
     }
 
-    /// Adds an issue unless the member is a non-empty string.
+    /// Adds a violation for each of the members `keys` that is not a non-empty string.
     pub(super) fn full(&mut self, value: &Json, keys: &[&str], at: &str) {
         for key in keys {
             if full_text(value, key).is_none() {
@@ -212,7 +213,7 @@ impl Issues {
         }
     }
 
-    /// Checks that `<kind>Ref` of a step refers to this target by id and digest.
+    /// Checks that the member `<kind>Ref` of a step refers to the step's `target` by id and digest.
     fn refers(
         &mut self,
         reference: Option<&Json>,
@@ -228,8 +229,8 @@ impl Issues {
         }
     }
 
-    /// Checks that a reference names this target. Issues of the target itself are reported with
-    /// the target.
+    /// Checks that `reference` has this kind and the id and digest of `target`. Violations in the
+    /// target itself are not reported here.
     pub(super) fn names(
         &mut self,
         reference: &Json,
@@ -257,7 +258,7 @@ impl Issues {
         }
     }
 
-    /// Checks the members that every reference must have.
+    /// Checks the members that every reference must have: an id and a SHA-256 digest.
     pub(super) fn reference(&mut self, reference: &Json, at: &str) {
         self.full(reference, &["id"], at);
         if digest(reference.get("digest")).is_none() {
@@ -265,7 +266,8 @@ impl Issues {
         }
     }
 
-    /// Adds issues for words not allowed in a trace; data of the caller may contain them.
+    /// Adds a violation for each word that a trace must not contain. Data of the caller may contain
+    /// them.
     pub(super) fn forbidden(&mut self, value: &Json, at: &str) {
         let mut path = at.to_owned();
         self.search(value, &mut path);

@@ -10,19 +10,19 @@ use wp_codebox_contracts::{
     TRACE_VERSION, schema_id,
 };
 
-/// `runtime.status` of a trace whose episode was not closed.
+/// Value of `runtime.status` in a trace whose recording process died before it closed the episode.
 pub const CUT: &str = "interrupted";
 
-/// One stored part of an episode.
+/// One part of an episode, as stored on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "part", content = "value", rename_all = "camelCase")]
 #[allow(clippy::large_enum_variant)] // One value at a time exists, so its size does not matter.
 pub enum EpisodePart {
     /// A runtime was created or replaced; the trace starts here.
     Reset {
-        /// Start time in RFC 3339.
+        /// Time at which the new runtime was created, in RFC 3339.
         created_at: String,
-        /// Reset with the description of the runtime.
+        /// The reset, with backend and environment of the new runtime.
         reset: EpisodeReset,
     },
     /// A step was completed.

@@ -1,8 +1,8 @@
-//! The payload of each digest in a trace; no other module defines these payloads.
+//! Defines which members of a trace each of its digests covers.
 //!
-//! The payloads equal those of the public system
-//! (docs/decisions/05-bundle-with-canonical-digests.md). Members of the wrong type are omitted, as
-//! in that system; the validator reports missing members.
+//! The covered members are those of another public implementation
+//! (docs/decisions/05-bundle-with-canonical-digests.md). Members of the wrong type are left out, as
+//! there; the validator reports missing members.
 
 use crate::canonical::{CanonicalError, OverLimit};
 use crate::digest::episode_digest;
@@ -20,12 +20,12 @@ pub(super) const ACTION_TEXTS: [&str; 7] = [
     "description",
 ];
 
-/// Returns the digest of one part.
+/// Returns the digest of the members that `payload` contains.
 pub(super) fn digest(payload: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     episode_digest(payload, over)
 }
 
-/// Returns the payload for the digest of an action.
+/// Returns the members of an action that its digest covers.
 pub(super) fn action(action: &Json) -> Json {
     let member = |key: &str| action.get(key).cloned();
     let mut payload = vec![
@@ -51,7 +51,7 @@ pub(super) fn action(action: &Json) -> Json {
     Json::Object(payload)
 }
 
-/// Returns the payload for the digest of an observation, which excludes its id.
+/// Returns the members of an observation that its digest covers. Its id is not one of them.
 pub(super) fn observation(observation: &Json) -> Json {
     envelope(
         observation,
@@ -60,7 +60,7 @@ pub(super) fn observation(observation: &Json) -> Json {
     )
 }
 
-/// Returns the payload for the digest of a snapshot.
+/// Returns the members of a snapshot that its digest covers.
 pub(super) fn snapshot(snapshot: &Json) -> Json {
     let mut payload = envelope(
         snapshot,
@@ -105,7 +105,7 @@ mod tests {
         digest(payload, OverLimit::Refuse).unwrap().to_string()
     }
 
-    /// The published test vector of an action, with all members that its digest does not cover.
+    /// The action has every member that its digest does not cover, and still the published digest.
     #[test]
     fn action_digest_matches_published_vector() {
         let vector = "1abdc64c3c23bbf29711726f68d784c15f9d6457e40842bdd72eb23362e025bc";

@@ -81,7 +81,7 @@ fn value(redactor: &Redactor, value: &mut Value) {
 }
 
 fn map(redactor: &Redactor, members: &mut Map<String, Value>) {
-    // Redacting an object gives an object.
+    // The redactor returns an object for an object, so this condition is always true.
     if let Value::Object(clean) = redactor.redact_value(Value::Object(std::mem::take(members))) {
         *members = clean;
     }

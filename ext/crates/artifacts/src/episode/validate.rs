@@ -1,4 +1,4 @@
-//! Validator for episode traces of any origin.
+//! Validates episode traces, whoever wrote them.
 
 use super::issues::{Issues, TraceIssue};
 use crate::canonical::OverLimit;
@@ -11,19 +11,19 @@ use wp_codebox_contracts::{TRACE_VERSION, schema_id};
 /// Maximum size of a trace in bytes.
 pub const MAX_TRACE_BYTES: u64 = MAX_DOCUMENT;
 
-/// Result of validating a trace.
+/// Response to a request to validate a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceValidation {
-    /// Whether the trace has no issues.
+    /// Whether the trace violates no rule.
     pub valid: bool,
-    /// `wp-codebox/runtime-episode-trace/v1`.
+    /// Schema id of valid traces, always `wp-codebox/runtime-episode-trace/v1`.
     pub schema: &'static str,
-    /// Issues of the trace, up to [`MAX_TRACE_ISSUES`](super::MAX_TRACE_ISSUES).
+    /// Violations, at most [`MAX_TRACE_ISSUES`](super::MAX_TRACE_ISSUES).
     pub issues: Vec<TraceIssue>,
 }
 
-/// Validates a trace. Every digest is recomputed, and a document with more than one possible
-/// reading is refused.
+/// Validates the bytes of a trace. Every digest is recomputed. Ambiguous JSON, e.g. with duplicate
+/// keys, is a violation.
 #[must_use]
 pub fn validate_episode_trace(bytes: &[u8]) -> TraceValidation {
     let issues = if bytes.len() as u64 > MAX_TRACE_BYTES {

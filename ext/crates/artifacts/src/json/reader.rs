@@ -11,14 +11,14 @@ const MAX_DEPTH: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not strict JSON at byte {offset}: {reason}")]
 pub struct JsonError {
-    /// Byte offset of the error.
+    /// Position of the error, in bytes from the start of the document.
     pub offset: usize,
-    /// Description of the error.
+    /// What is wrong with the JSON at this offset.
     pub reason: &'static str,
 }
 
 impl Json {
-    /// Parses one document; only white space may follow it.
+    /// Parses a document with exactly one JSON value. Only white space may follow the value.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         if let Err(error) = std::str::from_utf8(bytes) {
             return Err(JsonError {

@@ -92,18 +92,19 @@ pub enum Json {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number; digests see it as an IEEE double.
+    /// A number. Canonical JSON formats it as an IEEE double.
     Number(Number),
     /// A string.
     String(JsText),
     /// A list.
     Array(Vec<Json>),
-    /// An object in document order.
+    /// An object: its members in the order of the document.
     Object(Vec<(JsText, Json)>),
 }
 
 impl Json {
-    /// Returns a member of an object.
+    /// Returns the value of an object's member; `None` if there is no such member or this is no
+    /// object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Json> {
         match self {
@@ -115,7 +116,7 @@ impl Json {
         }
     }
 
-    /// Returns the text of a string without lone surrogates.
+    /// Returns the text of a string; `None` for another type or a text with lone surrogates.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -124,7 +125,7 @@ impl Json {
         }
     }
 
-    /// Returns the items of a list.
+    /// Returns the items of a list; `None` for another type.
     #[must_use]
     pub fn as_array(&self) -> Option<&[Json]> {
         match self {
@@ -133,7 +134,7 @@ impl Json {
         }
     }
 
-    /// Returns the members of an object.
+    /// Returns the members of an object in document order; `None` for another type.
     #[must_use]
     pub fn as_object(&self) -> Option<&[(JsText, Json)]> {
         match self {
@@ -142,7 +143,7 @@ impl Json {
         }
     }
 
-    /// Returns the number as the double that ECMAScript would use.
+    /// Returns the number as the double that ECMAScript would use; `None` for another type.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {

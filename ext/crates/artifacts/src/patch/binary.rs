@@ -8,10 +8,10 @@ use wp_codebox_contracts::hex;
 
 const ALPHABET: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
-/// Number of bytes per line of a literal.
+/// Number of deflated bytes that one line of a literal encodes, as in git.
 const LINE: usize = 52;
 
-/// Returns git's blob id of contents.
+/// Returns the id that git gives to a blob with these contents; zeros if there is no blob.
 pub(super) fn blob_id(bytes: Option<&[u8]>) -> String {
     let Some(bytes) = bytes else {
         return "0".repeat(40);
@@ -22,7 +22,7 @@ pub(super) fn blob_id(bytes: Option<&[u8]>) -> String {
     hex(&hasher.finalize())
 }
 
-/// Returns everything after the `index` line: the forward literal, then the reverse one.
+/// Returns a binary patch without its `index` line: the new contents, then the old contents.
 pub(super) fn binary_patch(before: &[u8], after: &[u8]) -> Vec<u8> {
     let mut out = b"GIT binary patch\n".to_vec();
     literal(after, &mut out);

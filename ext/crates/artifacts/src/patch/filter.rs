@@ -1,8 +1,8 @@
-//! Reduction of a patch to approved entries.
+//! Removes from a patch all changes that were not approved.
 //!
-//! Invariants: the result contains every block of every approved entry and no other block. A
-//! rename passes only if both of its sides are approved. The block of a file must match the kind
-//! of change in its entry.
+//! Invariants: the result contains every block (one `diff --git` section) of every approved entry
+//! of `changed-files.json` and no other block. A rename is included only if both of its paths are
+//! approved. The change in a block must be the one that the entry states.
 
 use super::parse::{Block, PatchError, parse_patch};
 use super::quote::unquote_name;
@@ -16,44 +16,44 @@ pub enum FilterError {
     /// The bytes are not a patch.
     #[error(transparent)]
     Malformed(#[from] PatchError),
-    /// An approved file has too few or too many blocks.
+    /// The patch has too few or too many blocks for an approved entry.
     #[error(
         "the patch has {found} blocks for {path:?}, but its entry needs {expected}; the bundle contradicts itself"
     )]
     BlockCount {
-        /// Approved path.
+        /// Path of the approved entry.
         path: String,
-        /// Number of blocks in the patch.
+        /// Number of blocks for the entry in the patch.
         found: usize,
-        /// Number of blocks that the entry requires.
+        /// Number of blocks that the change in the entry requires.
         expected: usize,
     },
-    /// Block and entry state different changes.
+    /// The block in the patch makes another change than its entry states.
     #[error(
         "the patch changes {path:?} in another way than its entry states; the bundle contradicts itself"
     )]
     Shape {
-        /// Approved path.
+        /// Path of the approved entry.
         path: String,
     },
     /// Two entries have the same name in the patch.
     #[error("two changed files in the patch have the name {name:?}, so the patch cannot be split")]
     SharedName {
-        /// Name in the patch.
+        /// Name that two changed files have in the patch.
         name: String,
     },
-    /// Only one side of a rename was approved.
+    /// Only the old or only the new path of a rename was approved.
     #[error("{path:?} is one side of a rename; approve {other:?} as well, or neither")]
     HalfRename {
-        /// Approved path.
+        /// The path of the rename that was approved.
         path: String,
-        /// Path of the other side, as named in the patch.
+        /// The other path of the rename, as named in the patch.
         other: String,
     },
 }
 
 impl FilterError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -66,17 +66,17 @@ impl FilterError {
     }
 }
 
-/// Which name of an entry identifies it in a patch.
+/// Which member of an entry has the name by which a patch refers to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamedBy {
-    /// `patchName`: `files/patch.diff`.
+    /// `patchName`, in `files/patch.diff`.
     Patch,
-    /// `relativePath`: `files/diffs/mount-<N>.patch`.
+    /// `relativePath`, in `files/diffs/mount-<N>.patch`.
     Relative,
 }
 
-/// Returns the blocks of exactly the approved entries, in patch order. Names are compared with
-/// `patch_name` (`files/patch.diff`).
+/// Returns the parts of `files/patch.diff` that change the approved entries, in the order of the
+/// patch. Fails if the patch does not match the entries.
 pub fn filter_patch(patch: &[u8], approved: &[ChangedFile]) -> Result<Vec<u8>, FilterError> {
     let entries: Vec<&ChangedFile> = approved.iter().collect();
     filter_by(patch, &entries, NamedBy::Patch)
@@ -138,9 +138,9 @@ pub(crate) fn filter_by(
     Ok(kept)
 }
 
-/// Returns the blocks of each entry in patch order, or no bytes for an entry without blocks. A
-/// rename's block belongs to both sides. The result is for display only: whether a block matches
-/// its entry is not checked.
+/// Returns for each entry its part of the patch, or no bytes if the patch does not change it. The
+/// block of a rename is returned for both of its paths. The result is only for display: it is not
+/// checked that a block makes the change that the entry states.
 pub fn split_patch(patch: &[u8], entries: &[ChangedFile]) -> Result<Vec<Vec<u8>>, PatchError> {
     let mut by_name: HashMap<Vec<u8>, usize> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {

@@ -12,32 +12,32 @@ use wp_codebox_contracts::ErrorCode;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the patch is malformed at line {line}: {reason}")]
 pub struct PatchError {
-    /// Line number, counted from 1.
+    /// Number of the malformed line in the patch, counted from 1.
     pub line: usize,
-    /// Description of the error.
+    /// What is wrong with the malformed line.
     pub reason: &'static str,
 }
 
 impl PatchError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         ErrorCode::PatchUnfilterable
     }
 }
 
-/// One `diff --git` block.
+/// Change of one file: the section of a patch that starts with `diff --git`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Byte range in the patch.
+    /// Position of the section in the patch, in bytes.
     pub range: Range<usize>,
-    /// Name before the change, without `a/`; `None` for an added file.
+    /// Name of the file before the change, without `a/`; `None` for an added file.
     pub old_name: Option<Vec<u8>>,
-    /// Name after the change, without `b/`; `None` for a deleted file.
+    /// Name of the file after the change, without `b/`; `None` for a deleted file.
     pub new_name: Option<Vec<u8>>,
-    /// Mode before the change, if the block states it.
+    /// Mode of the file before the change, e.g. `100644`, if the block states it.
     pub old_mode: Option<String>,
-    /// Mode after the change, if the block states it.
+    /// Mode of the file after the change, e.g. `100644`, if the block states it.
     pub new_mode: Option<String>,
 }
 
@@ -65,7 +65,7 @@ struct Reader<'a> {
     line: usize,
 }
 
-/// Content of the extended header lines.
+/// What the header lines between `diff --git` and the hunks state.
 #[derive(Default)]
 struct Header {
     added: bool,
@@ -199,7 +199,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses `---`, `+++` and hunks. Returns both names; `None` for `/dev/null`.
+    /// Parses the `---` and `+++` lines and all hunks of a block. Returns the old and the new name;
+    /// a name is `None` for `/dev/null`.
     fn text(&mut self) -> Result<Sides, PatchError> {
         let old = self.take_after("--- ").and_then(side_name);
         let old = old.ok_or_else(|| self.error(BAD_NAME))?;
@@ -247,7 +248,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns both names of a block. All places that state them must agree.
+    /// Returns the old and the new name of a block. Fails if the lines that state them disagree.
     fn names(
         &self,
         line: &[u8],
@@ -359,7 +360,7 @@ fn hunk_counts(line: &[u8]) -> Option<(u64, u64)> {
     Some((count(old)?, count(new)?))
 }
 
-/// Returns the rest of `text` after `side` and `name`, raw or quoted.
+/// Removes `side` and `name`, plain or quoted, from the start of `text` and returns the rest.
 fn strip_name<'t>(text: &'t [u8], side: &[u8], name: &[u8]) -> Option<&'t [u8]> {
     let full = [side, name].concat();
     if text.starts_with(b"\"") {
@@ -370,7 +371,7 @@ fn strip_name<'t>(text: &'t [u8], side: &[u8], name: &[u8]) -> Option<&'t [u8]> 
     }
 }
 
-/// Returns the name X of a header line `a/X b/X`.
+/// Returns X from a header line `a/X b/X`; `None` if the names differ.
 fn same_name(line: &[u8]) -> Option<Vec<u8>> {
     let full = if line.starts_with(b"\"") {
         unquote_name(line)?.0
@@ -443,7 +444,8 @@ mod tests {
         assert_eq!(parse_patch(b"").unwrap(), []);
     }
 
-    /// A seed that is not a valid patch would never reach the filter behind the parser.
+    /// The fuzzer starts from these patches; from a malformed one it would never reach the code
+    /// behind the parser.
     #[test]
     fn fuzzer_seeds_are_valid_patches() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();

@@ -1,4 +1,4 @@
-//! Git's C-style quoting of names.
+//! Quoting of file names as in git's output, like C string literals.
 //!
 //! A name is quoted if it contains a control character, `"`, `\` or a byte above 0x7e. Such
 //! bytes are written as escapes, so a quoted name is ASCII.
@@ -42,10 +42,10 @@ pub fn listed_name(name: &str, is_hidden: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Maximum length of a name in a message, in bytes.
+/// Maximum length in bytes up to which an error message shows a file name.
 pub(crate) const SHOWN_BYTES: usize = 512;
 
-/// Returns a name for a message: as git prints it, shortened if it is long.
+/// Returns a name for an error message: quoted like in git, and shortened if it is long.
 #[must_use]
 pub(crate) fn shown_name(name: &[u8]) -> String {
     match name.get(..SHOWN_BYTES) {

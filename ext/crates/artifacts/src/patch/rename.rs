@@ -8,7 +8,7 @@ use crate::digest::sha256;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Minimum similarity of a rename in per cent.
+/// Minimum similarity of a deleted and an added file that count as a rename, in per cent.
 const THRESHOLD: u8 = 50;
 /// Maximum number of inexact pairs to compare; with more pairs, only equal contents are paired.
 const MAX_PAIRS: usize = 10_000;
@@ -20,7 +20,7 @@ pub struct Rename {
     pub from: Vec<u8>,
     /// Added path below the mount.
     pub to: Vec<u8>,
-    /// Similarity in per cent, from 50 to 100.
+    /// Bytes of equal lines in per cent of the larger file, from 50 to 100.
     pub similarity: u8,
 }
 
@@ -113,7 +113,7 @@ fn similar_contents(gone: &BTreeMap<&[u8], &[u8]>, made: &BTreeMap<&[u8], &[u8]>
         .collect()
 }
 
-/// Returns the number of bytes that each distinct line occupies.
+/// Returns how often each line occurs.
 fn line_bytes(bytes: &[u8]) -> HashMap<&[u8], usize> {
     let mut counts = HashMap::new();
     for line in bytes.split_inclusive(|b| *b == b'\n') {

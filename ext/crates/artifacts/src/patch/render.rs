@@ -1,8 +1,8 @@
 //! Rendering of a mount's changes as a patch in git's format.
 //!
-//! The patch has one block per changed file or link, and two if a file becomes a link or the
-//! reverse. Text blocks have no `index` line (the public system writes none); binary blocks have
-//! one because git requires it.
+//! The patch has one block (one `diff --git` section) per changed file or link, and two if a file
+//! becomes a link or the reverse. Text blocks have no `index` line, as in other implementations of
+//! the format; binary blocks have one because git requires it.
 
 use super::Rename;
 use super::binary::{binary_patch, blob_id};
@@ -11,14 +11,14 @@ use super::text::{hunks, is_text};
 use crate::capture::{MountChanges, Node};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Line statistics of one path in a patch.
+/// What a patch contains for one path, and how many lines of it changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileStats {
-    /// Text hunks.
+    /// A text file with hunks.
     Text {
-        /// Lines added.
+        /// Number of added lines.
         insertions: u64,
-        /// Lines removed.
+        /// Number of removed lines.
         deletions: u64,
     },
     /// A `GIT binary patch` block.
@@ -27,12 +27,12 @@ pub enum FileStats {
     NotCarried,
 }
 
-/// A patch and its statistics.
+/// A patch of one mount, and line counts for each of its paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenderedPatch {
-    /// The patch, which is valid UTF-8.
+    /// Text of the patch, which is valid UTF-8.
     pub bytes: Vec<u8>,
-    /// Statistics by path below the mount.
+    /// Number of changed lines for each path, relative to the mount.
     pub stats: BTreeMap<Vec<u8>, FileStats>,
 }
 

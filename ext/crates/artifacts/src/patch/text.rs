@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 const CONTEXT: usize = 3;
 
-/// Hunks and their line counts.
+/// Hunks of one file, and how many lines they add and remove.
 pub(super) struct Hunks {
     pub bytes: Vec<u8>,
     pub insertions: u64,
@@ -78,7 +78,7 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|b| *b == b'\n').collect()
 }
 
-/// Formats `start,count`, where an empty span starts at the line before it.
+/// Formats the position of a hunk, `start,count`. If `count` is 0, `start` is the line before.
 fn position(span: &std::ops::Range<usize>) -> String {
     let start = if span.is_empty() {
         span.start

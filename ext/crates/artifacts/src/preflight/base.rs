@@ -1,4 +1,4 @@
-//! Comparison of the current target with the baseline of the run.
+//! Compares the directories to which changes would be applied with their state before the run.
 
 use super::error::{Conflict, PreflightError};
 use crate::changed_files::raw_relative;
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ChangeKind, ChangedFile, EntryType, GuestPath, Sha256Hex};
 
-/// Compares the approved entries of all mounts that have a host directory. Returns these mounts.
+/// Compares the target of each approved entry whose mount has a host directory. Returns the guest
+/// paths of the compared mounts.
 pub(super) fn check(
     approved: &[&ChangedFile],
     changed: &[ChangedFile],
@@ -49,7 +50,7 @@ pub(super) fn check(
     }
 }
 
-/// Current entry at a path of the target.
+/// What exists at a path in the target directory now.
 enum Current {
     Absent,
     File,
@@ -58,7 +59,8 @@ enum Current {
     Unknown,
 }
 
-/// Returns how the target differs from the baseline at this path; `None` if they are equal.
+/// Returns how the target at this path differs from the state before the run; `None` if it does
+/// not.
 fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option<&'static str> {
     let path = raw_relative(entry);
     let current = match dir.stat_path(&path) {
@@ -79,8 +81,8 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
         Err(Errno::LOOP | Errno::XDEV) => return Some("reached through a link"),
         Err(_) => return Some("unreadable"),
     };
-    // An entry without a mode is a file: the public system writes no modes and lists neither
-    // links nor directories.
+    // An entry without a mode is a regular file: other implementations write no modes and list only
+    // regular files.
     let before = match (entry.status, entry.before_mode.as_deref()) {
         (ChangeKind::Added, _) => None,
         (_, Some("120000")) => Some(EntryType::Symlink),
@@ -93,13 +95,13 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
     };
     match (before, current) {
         (None, Current::Absent) => None,
-        // The directory of the baseline still exists, empty or not.
+        // The directory from before the run still exists, as expected.
         (None, Current::Directory)
             if entry.entry_type == EntryType::Directory || replaces_directory(entry, changed) =>
         {
             None
         }
-        // The same change removes the existing entry.
+        // The change adds this entry, but the target already has one.
         (None, _) => Some("exists already"),
         (Some(_), Current::Absent) => Some("missing"),
         (Some(EntryType::File), Current::File) => {

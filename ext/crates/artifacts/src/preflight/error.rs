@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// A path at which the target differs from the baseline.
+/// A path at which the target directory differs from the state before the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Conflict {
-    /// Path with the declared mount target.
+    /// Path of the entry, starting with the guest path of its mount.
     pub path: String,
-    /// Difference from the baseline.
+    /// How the target differs, e.g. `missing`.
     pub reason: &'static str,
 }
 
@@ -22,35 +22,35 @@ pub struct Conflict {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreflightError {
-    /// The verification of the bundle failed.
+    /// The bundle violates rules of its format, e.g. a hash does not match.
     #[error(
         "the bundle does not verify ({count} violations, the first: {first}); discard it or run again"
     )]
     Invalid {
         /// Number of violations.
         count: usize,
-        /// First violation.
+        /// Description of the first violation.
         first: String,
-        /// Complete result of the verification.
+        /// Result of verifying the bundle, with all violations.
         verification: Box<Verification>,
     },
-    /// The manifest differs from the reviewed one.
+    /// The manifest is not the one that the approver saw.
     #[error("the bundle changed after it was reviewed; review it again")]
     Changed,
-    /// The signature does not satisfy the rule that the caller requested.
+    /// The bundle is unsigned or its key is not trusted, and the request requires a trusted key.
     #[error(
         "the bundle is not signed by this host or a key the site names; run it here, or add the key"
     )]
     Untrusted {
-        /// Verdict on the signature.
+        /// Whether the signature is valid and its key trusted.
         status: SignatureStatus,
     },
     /// The review states that the bundle may not be approved.
     #[error("this bundle cannot be approved: {reason}")]
     NotApprovable {
-        /// Error code from the review.
+        /// Error code that the review gives as the reason.
         code: ErrorCode,
-        /// Reason from the review.
+        /// Reason from the review, in one sentence.
         reason: String,
     },
     /// The list of approved files is empty.
@@ -61,56 +61,57 @@ pub enum PreflightError {
         "{first:?} is not among the changed files; approve paths exactly as the bundle lists them"
     )]
     UnknownFiles {
-        /// First unknown path.
+        /// First path that is not a changed file.
         first: String,
-        /// All unknown paths.
+        /// All paths that are not changed files.
         paths: Vec<String>,
     },
-    /// Only one of two dependent paths was approved.
+    /// Only one of two entries was approved, although one replaces the other.
     #[error("one of {path:?} and {other:?} replaces the other; approve both or neither")]
     Torn {
-        /// Approved path.
+        /// The one of the two paths that was approved.
         path: String,
-        /// The dependent path that was not approved.
+        /// The one of the two paths that was not approved.
         other: String,
     },
     /// `changed-files.json` cannot be used.
     #[error(transparent)]
     ChangedFiles(#[from] ChangedFilesError),
-    /// The patch cannot be reduced to the approved files.
+    /// The patch cannot be reduced to the approved files, e.g. because it contradicts
+    /// `changed-files.json`.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// A member that verification treats as optional is missing.
+    /// The bundle lacks a file that verification does not require but an apply does.
     #[error("the bundle has no {member}")]
     Missing {
-        /// Path of the missing member.
+        /// Path of the missing file in the bundle.
         member: String,
     },
-    /// The target differs from the baseline of the run.
+    /// The target directory differs from the state before the run.
     #[error(
         "the target is not what the run started with: {count} of the approved files differ or are gone, the first is {first:?}; run again on the current files"
     )]
     Conflict {
-        /// Number of conflicts.
+        /// Number of paths that differ.
         count: usize,
-        /// Path of the first conflict.
+        /// First path that differs.
         first: String,
-        /// All conflicts.
+        /// All paths that differ, with the reason for each.
         conflicts: Vec<Conflict>,
     },
-    /// A target directory cannot be opened.
+    /// A host directory to which the changes would be applied cannot be opened.
     #[error("the target of {mount} cannot be opened")]
     Target {
-        /// Declared mount target.
+        /// Guest path of the mount whose host directory cannot be opened.
         mount: String,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: Errno,
     },
 }
 
 impl PreflightError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -128,7 +129,8 @@ impl PreflightError {
         }
     }
 
-    /// Returns the error as the body sent to callers, with the lists in `data`.
+    /// Returns code and message of this error as the JSON body that callers receive. Its `data` has
+    /// the paths or violations.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -1,5 +1,5 @@
-//! Copies an upper directory into a snapshot layer and merges it with the lower layer of the
-//! guest.
+//! Copies an overlay's upper directory into a snapshot layer. If the guest started from a snapshot
+//! layer, merges that layer into the copy.
 
 use super::row::{SnapshotEntry, SnapshotNode};
 use super::{LayerSnapshotError, feature, listing, read_failed, write_failed};
@@ -14,12 +14,12 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::Sha256Hex;
 
-/// Result of copying one overlay into a snapshot layer.
+/// What a snapshot layer contains and leaves out.
 #[derive(Debug)]
 pub struct LayerSnapshot {
-    /// All entries, parents before children.
+    /// All entries of the layer, directories before the entries in them.
     pub entries: Vec<SnapshotEntry>,
-    /// Total size of all files in bytes.
+    /// Total size of the layer's files in bytes.
     pub bytes: u64,
     /// Paths of special files that the snapshot omits.
     pub left_out: Vec<Vec<u8>>,
@@ -69,14 +69,14 @@ pub fn snapshot_layer(
     Ok(copy.kept)
 }
 
-/// Directories that are merged into one directory of the result.
+/// The directories at one path whose entries are merged into one directory of the layer.
 #[derive(Clone, Copy)]
 struct Sides<'d> {
     upper: Option<&'d Dir>,
     below: Option<&'d Dir>,
 }
 
-/// Mode and times of a directory of the result.
+/// Mode of a directory in the layer, and whether it hides the source's directory.
 #[derive(Clone, Copy)]
 struct Shape {
     mode: u32,
@@ -359,8 +359,8 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// Fingerprint of a tree that does not depend on the order of the walk. Any write between two
-/// fingerprints changes it.
+/// Number of entries and XOR of the digests of their attributes, which does not depend on the order
+/// of the walk. If both are the same before and after a copy, nothing was written between.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     entries: u64,
@@ -369,8 +369,8 @@ struct Seen {
 
 impl Seen {
     fn note(&mut self, path: &[u8], stat: &Stat) {
-        // chmod to make an entry readable changes its ctime, so the ctime of such entries is not
-        // compared.
+        // The copy uses chmod to make some entries readable, which changes their ctime, so it is
+        // ignored.
         let changed = match is_directory(stat) || stat.st_mode & 0o400 == 0 {
             true => (0, 0),
             false => (stat.st_ctime, stat.st_ctime_nsec),

@@ -29,56 +29,56 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerSnapshotError {
-    /// The layer exceeds a limit.
+    /// The guest's files exceed a limit of snapshots.
     #[error("the sandbox state has more than {limit} {what}")]
     Limit {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
         /// `directory levels`.
         what: &'static str,
-        /// Limit that was exceeded.
+        /// Value of the exceeded limit, in the unit that `what` names.
         limit: u64,
     },
     /// An entry could not be read.
     #[error("{path:?} of the sandbox state could not be read: {source}")]
     Read {
-        /// Path below the layer.
+        /// Path of the unreadable entry, relative to the overlay.
         path: String,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: Errno,
     },
     /// An entry could not be written.
     #[error("{path:?} of the snapshot could not be written: {source}")]
     Write {
-        /// Path below the layer.
+        /// Path of the entry that could not be written, relative to the layer.
         path: String,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: Errno,
     },
-    /// The overlay used a feature that a snapshot cannot represent.
+    /// An entry has an overlay attribute whose effect a snapshot cannot reproduce.
     #[error("{path:?} uses the overlay feature {feature:?}, which a snapshot cannot contain")]
     OverlayFeature {
-        /// Path below the layer.
+        /// Path of the entry with the overlay attribute, relative to the overlay.
         path: String,
-        /// Name of the overlay attribute.
+        /// Name of the overlay attribute, e.g. `redirect`.
         feature: &'static str,
     },
     /// A process wrote to the upper directory during the copy.
     #[error("files of the sandbox changed while they were copied: a program still runs in it")]
     Moving,
-    /// A snapshot layer differs from its list.
+    /// The files of a snapshot layer are not those in its list of entries.
     #[error("{path:?} differs from the snapshot's list of entries: {what}")]
     Differs {
-        /// Path below the layer.
+        /// Path of the differing entry, relative to the layer.
         path: String,
-        /// Kind of difference.
+        /// How it differs from the list, e.g. in its content.
         what: &'static str,
     },
 }
 
 impl LayerSnapshotError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -90,7 +90,7 @@ impl LayerSnapshotError {
         }
     }
 
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -1,4 +1,4 @@
-//! One entry in the list of a snapshot layer.
+//! One row in the list of entries of a snapshot layer.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use wp_codebox_contracts::Sha256Hex;
 pub enum SnapshotNode {
     /// A directory. The root has an empty path.
     Directory {
-        /// Permission bits.
+        /// Permission bits of the directory.
         mode: u32,
         /// Whether the directory hides the contents of the source's directory at this path.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -19,11 +19,11 @@ pub enum SnapshotNode {
     },
     /// A regular file.
     File {
-        /// Permission bits.
+        /// Permission bits of the file.
         mode: u32,
-        /// Size in bytes.
+        /// Size of the file in bytes.
         bytes: u64,
-        /// Digest of the content.
+        /// SHA-256 of the file's content.
         sha256: Sha256Hex,
     },
     /// A symbolic link.
@@ -46,9 +46,9 @@ impl SnapshotNode {
 /// Path and node of one entry in a snapshot layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotEntry {
-    /// Path below the layer in base64, because names are bytes.
+    /// Path relative to the layer, in base64, because file names need not be UTF-8.
     path: String,
-    /// Type and content of the entry.
+    /// Type, mode and content digest of the entry.
     pub node: SnapshotNode,
 }
 
@@ -60,7 +60,7 @@ impl SnapshotEntry {
         }
     }
 
-    /// Returns the path below the layer, or `None` if the list was tampered with.
+    /// Returns the path relative to the layer, or `None` if it is not valid base64.
     #[must_use]
     pub fn path(&self) -> Option<Vec<u8>> {
         STANDARD.decode(&self.path).ok()

@@ -55,8 +55,8 @@ impl Fixture {
         verify_layer(open(&self.at("to")).as_fd(), &kept.entries)
     }
 
-    /// Returns the entries of the result as `path=content`, `path/` (`path/!` when opaque),
-    /// `path>target` or `path-`.
+    /// Returns each entry of the resulting layer as `path=content` (file), `path/` (directory,
+    /// `path/!` if it is opaque), `path>target` (link) or `path-` (whiteout).
     fn shown(&self) -> Vec<String> {
         let mut all = Vec::new();
         walk(&self.at("to"), "", &mut all);
@@ -182,8 +182,8 @@ fn snapshot_merges_upper_with_lower_snapshot_layer() {
         "dir/",
         "dir/below=below",
         "dir/upper=upper",
-        // A whiteout in the lower layer hid the source directory, so the re-created directory
-        // must be opaque.
+        // A whiteout in the lower layer deleted the source's directory. The directory that the
+        // guest created in its place must therefore be opaque.
         "dir-again/!",
         "dir-again/z=upper",
         "file-now=upper",

@@ -2,9 +2,10 @@
 //!
 //! `hash = sha256(previous + "\n" + canonical JSON of the record without hash)`; the record
 //! contains `seq` and `previous`.
-//! Invariants: a file lock serialises writers. A line is written completely or removed again. An
-//! unfinished last line, whose writer never reported success, is removed by the next writer. A
-//! signed anchor reveals that records were removed from the end.
+//! Invariants: a file lock makes writers wait for each other. A line is written completely or
+//! removed again. An unfinished last line is removed by the next writer; its own writer never
+//! reported success. A signed anchor (number of records and hash of the last one) shows if records
+//! were removed from the end.
 
 mod anchor;
 mod chain;
@@ -35,13 +36,13 @@ const FILE: &str = "audit.jsonl";
 #[serde(transparent)]
 pub struct AuditEntry(pub Map<String, Value>);
 
-/// Result of an append.
+/// A record that was appended, and the anchor of the log after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Appended {
-    /// Record as written.
+    /// The record as written, with its sequence number, time and hashes.
     pub entry: AuditEntry,
-    /// Signed anchor for the caller to store elsewhere, keyed by key id; it later reveals removed
-    /// records.
+    /// Signed anchor of the log after this record. The caller stores it elsewhere, by key id; a
+    /// later read then detects the removal of records.
     pub anchor: AuditAnchor,
 }
 
@@ -50,31 +51,31 @@ pub struct Appended {
 pub enum AuditWindow {
     /// The newest entries, at most this many.
     Newest(usize),
-    /// Entries with a greater `seq`, at most `limit` of them.
+    /// Entries with a sequence number above `seq`: the first `limit` of them.
     After {
-        /// Sequence number before the first entry.
+        /// Sequence number of the last entry that the caller already has.
         seq: u64,
-        /// Maximum number of entries.
+        /// Maximum number of entries to return.
         limit: usize,
     },
 }
 
-/// Result of reading the log.
+/// Entries of the log, and whether its chain is valid.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditReading {
     /// Whether the whole chain is valid and matches its anchors.
     pub valid: bool,
-    /// Selected entries, oldest first.
+    /// The entries that the caller asked for, oldest first.
     pub entries: Vec<AuditEntry>,
     /// Number of lines in the log.
     pub total: u64,
     /// Number of the first line that breaks the chain, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken_at: Option<u64>,
-    /// Description of the problem.
+    /// Why the log is not valid, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Hash of the last entry; 64 zeros for an empty log.
+    /// Hash of the last record; 64 zeros for an empty log.
     pub head: Sha256Hex,
 }
 
@@ -252,7 +253,7 @@ fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<(), AuditError> {
     }
 }
 
-/// Position and hashes at the end of the log.
+/// The last record of the log and the end of its line.
 struct Ending {
     tail: Tail,
     /// Hash of the record before the last one.
@@ -300,14 +301,15 @@ fn ending(file: &OwnedFd) -> Result<Ending, AuditError> {
     })
 }
 
-/// State of the chain up to the last line read.
+/// State of a reader that verifies the chain line by line.
 struct Reading {
     line: u64,
     tail: Tail,
     broken_at: Option<u64>,
     entries: VecDeque<AuditEntry>,
     window: AuditWindow,
-    /// Sequence numbers named in anchors; the reader collects the log's hashes for them.
+    /// Sequence numbers in anchors. The reader collects the hashes of these records for a
+    /// comparison.
     points: Vec<u64>,
     hashes: BTreeMap<u64, Sha256Hex>,
 }
@@ -321,7 +323,8 @@ impl Reading {
             Some(tail) => self.tail = tail,
             None => {
                 self.broken_at.get_or_insert(self.line);
-                // Continues with the values this line claims, so that one break is reported once.
+                // Continues with the number and hash that this record states, so that a single
+                // break is reported once and not for every later record.
                 if let Some(claimed) = record.as_ref().and_then(claim) {
                     self.tail = claimed;
                 }
@@ -353,7 +356,7 @@ impl Reading {
         }
     }
 
-    /// Returns the new end of the chain if the record continues it.
+    /// Returns number and hash of the record if it correctly continues the chain.
     fn next(&self, record: &Json) -> Option<Tail> {
         let claimed = claim(record)?;
         let previous = record.get("previous").and_then(Json::as_str)?;

@@ -24,49 +24,49 @@ const ID_PREFIX: &str = "artifact-bundle-sha256-";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The caller gave no reference.
+    /// The caller gave no bundle id or run id.
     #[error("give the id of a bundle or of its run")]
     Missing,
-    /// No bundle matches the reference.
+    /// No bundle has this id, or an id that starts with it.
     #[error("no bundle matches {reference:?}; list them to see the ids")]
     NotFound {
-        /// Reference as the caller gave it.
+        /// The id or prefix that the caller gave.
         reference: String,
     },
-    /// Several bundles match the reference.
+    /// Several bundles have this id, or an id that starts with it.
     #[error("{reference:?} matches {count} bundles; give a run id: {examples}")]
     Ambiguous {
-        /// Reference as the caller gave it.
+        /// The id or prefix that the caller gave.
         reference: String,
         /// Number of matching bundles.
         count: usize,
-        /// Up to five run ids.
+        /// Run ids of up to five of the matching bundles, as text.
         examples: String,
     },
-    /// The entry is a link or lies on another file system.
+    /// The name of a bundle refers to a link or to a directory of another file system.
     #[error("{run_id} is not a directory inside the artifacts directory; discard it")]
     Outside {
-        /// Name of the entry, a run id.
+        /// Run id of the bundle, which is also its directory name.
         run_id: RunId,
     },
     /// The bundle is no longer listed, but some of its files could not be removed.
     #[error(transparent)]
     Removal(#[from] RemovalError),
-    /// An I/O operation failed.
+    /// A system call on the artifacts directory failed.
     #[error(
         "the artifacts directory could not be {step}; check owner and mode of the state directory"
     )]
     Io {
         /// Failed operation: `opened`, `read` or `removed`.
         step: &'static str,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: Errno,
     },
 }
 
 impl StoreError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -78,7 +78,7 @@ impl StoreError {
             Self::Io { .. } => ErrorCode::StateDirInvalid,
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
@@ -89,45 +89,47 @@ const fn io(step: &'static str, source: Errno) -> StoreError {
     StoreError::Io { step, source }
 }
 
-/// One row in the list of bundles. Fields that cannot be read are empty.
+/// One stored bundle in the list of a site's bundles. Members that cannot be read are empty.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BundleRow {
     /// Bundle id, if the manifest can be read.
     pub artifact_id: Option<String>,
-    /// Run id, which is also the name of the directory.
+    /// Id of the run that made the bundle; also the name of the bundle's directory.
     pub run_id: RunId,
-    /// Creation time from the manifest.
+    /// Creation time from the manifest, in RFC 3339.
     pub created_at: String,
-    /// Outcome from the review.
+    /// Outcome of the run from the bundle's review, e.g. `succeeded`.
     pub outcome: String,
-    /// Summary from the review.
+    /// Summary of the run from the bundle's review, in one sentence.
     pub summary: String,
-    /// Structured summary from the review, if its shape is known.
+    /// Summary as a code with parameters, from the bundle's review, if it is one this version
+    /// knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
-    /// Number of changed paths, from the review.
+    /// Number of changed paths from the bundle's review.
     pub changed_files: u64,
     /// Whether the manifest could be read. Only a verification checks the other files.
     pub valid_manifest: bool,
 }
 
-/// A bundle found by its reference.
+/// A bundle that was found by its id or run id.
 #[derive(Debug)]
 pub struct StoredBundle {
-    /// Row of the bundle in the list.
+    /// The bundle's row in the list of bundles.
     pub row: BundleRow,
     /// Open directory of the bundle.
     pub directory: Dir,
 }
 
 impl StoredBundle {
-    /// Reads a JSON member, e.g. `manifest.json`; `Null` if it cannot be read.
+    /// Reads a JSON document of the bundle, e.g. `manifest.json`; returns null if it cannot be
+    /// read.
     #[must_use]
     pub fn document(&self, member: &str) -> Value {
         document(&self.directory, member).map_or(Value::Null, |d| d.to_value())
     }
 
-    /// Reads the bytes of a member, e.g. `files/patch.diff`; `None` if it cannot be read.
+    /// Reads a file of the bundle, e.g. `files/patch.diff`; returns `None` if it cannot be read.
     #[must_use]
     pub fn bytes(&self, member: &str) -> Option<Vec<u8>> {
         bytes(&self.directory, member)
@@ -145,15 +147,15 @@ fn document(dir: &Dir, member: &str) -> Option<Json> {
     Json::parse(&bytes(dir, member)?).ok()
 }
 
-/// Result of discarding a bundle.
+/// Ids of a bundle that was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Discarded {
-    /// Bundle id, if it could be read.
+    /// Id of the deleted bundle, if its manifest could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_id: Option<String>,
-    /// Run id of the bundle.
+    /// Id of the run that made the deleted bundle.
     pub run_id: RunId,
-    /// Always true.
+    /// Always true; a failure is an error.
     pub discarded: bool,
 }
 
@@ -172,13 +174,13 @@ impl Store {
         Ok(Self { artifacts })
     }
 
-    /// Returns the directory that bundles are written into.
+    /// Returns the artifacts directory of the site, which contains one directory per bundle.
     #[must_use]
     pub const fn directory(&self) -> &Dir {
         &self.artifacts
     }
 
-    /// Returns all bundles, newest first and broken ones last.
+    /// Returns all bundles of the site, newest first, and those with an unreadable manifest last.
     pub fn list(&self) -> Result<Vec<BundleRow>, StoreError> {
         let names = self.artifacts.names().map_err(|e| io("read", e))?;
         let mut rows: Vec<BundleRow> = names

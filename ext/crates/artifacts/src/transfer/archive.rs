@@ -11,10 +11,10 @@ use flate2::bufread::GzDecoder;
 use std::io::{BufRead, Error, ErrorKind, Read};
 use tar::EntryType;
 
-/// Maximum size of the records before a member in bytes: its name and some attributes.
+/// Maximum size in bytes of the PAX records before a member, which contain its name and attributes.
 const MAX_RECORDS: u64 = 64 * 1024;
 
-/// Attributes of the next member, read from an extension entry.
+/// Name and size of the next member, as stated in an extra entry before it.
 #[derive(Debug, Default)]
 struct Described {
     name: Option<Vec<u8>>,
@@ -80,7 +80,7 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
             }
             continue;
         }
-        // Global PAX records contain no member names.
+        // A PAX `g` entry with attributes for all members contains no names.
         if kind == EntryType::XGlobalHeader {
             continue;
         }

@@ -9,19 +9,19 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::os::unix::fs::FileExt;
 
-/// Position and length of a member's content in the file.
+/// Position and length of one member's content in the temporary file, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ContentRange {
     at: u64,
     length: u64,
 }
 
-/// Reason why a content was not stored.
+/// Reason why a member's content was not stored in the temporary file.
 #[derive(Debug)]
 pub(super) enum AppendError {
-    /// The content exceeds the remaining limit.
+    /// The content is longer than the given limit.
     TooLong,
-    /// The source cannot be read.
+    /// The archive or directory with the member cannot be read.
     Read(std::io::Error),
     /// The temporary file cannot be written.
     Write(std::io::Error),
@@ -43,12 +43,12 @@ impl Contents {
         })
     }
 
-    /// Returns the total length in bytes.
+    /// Returns the total length of all stored contents in bytes.
     pub(super) const fn length(&self) -> u64 {
         self.length
     }
 
-    /// Appends everything that `content` provides.
+    /// Stores everything that `content` returns, up to a limit.
     pub(super) fn append(
         &mut self,
         mut content: impl Read,
@@ -85,7 +85,8 @@ impl Contents {
     }
 }
 
-/// Reader with its own position, because readers that share the file would share its offset.
+/// Reader of one member's content. It has its own position, because all readers share the file
+/// descriptor and its offset.
 struct Piece<'c> {
     file: &'c File,
     place: ContentRange,

@@ -19,34 +19,34 @@ pub enum ArchiveError {
     /// The bundle does not verify, so an import would refuse the archive.
     #[error("the bundle does not verify, so no host would import it: {first}")]
     Invalid {
-        /// First violation.
+        /// Description of the first violation.
         first: String,
-        /// Complete result of the verification.
+        /// Result of verifying the bundle, with all violations.
         verification: Box<Verification>,
     },
-    /// A member changed or disappeared during the export.
+    /// A file of the bundle changed or disappeared during the export.
     #[error("{member} changed while the archive was written; try again")]
     Changed {
-        /// Path in the bundle.
+        /// Path in the bundle of the file that changed.
         member: String,
     },
     /// The archive exceeds the limit of the caller.
     #[error("the archive is larger than {most} bytes; export it to a file instead")]
     TooLarge {
-        /// Limit in bytes.
+        /// Maximum size of the archive in bytes, as given by the caller.
         most: u64,
     },
     /// The archive could not be written.
     #[error("the archive could not be written; check free space and permissions of its directory")]
     Write {
-        /// Error of the failed operation.
+        /// I/O error of the failed write.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl ArchiveError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -56,7 +56,7 @@ impl ArchiveError {
             Self::Write { .. } => ErrorCode::ArtifactExportFailed,
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
@@ -69,7 +69,7 @@ impl ArchiveError {
     }
 }
 
-/// Result of an export.
+/// Length and hash of an exported archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArchiveReport {
     /// Length of the archive in bytes.
@@ -78,8 +78,8 @@ pub struct ArchiveReport {
     pub sha256: Sha256Hex,
 }
 
-/// Writes the archive of a bundle that verifies. Members are in a directory named after the
-/// bundle id, sorted, with mode 0644, owner 0 and time 0. At most `most` bytes are written.
+/// Verifies a bundle and writes its archive, of at most `most` bytes. Its files are sorted, in a
+/// directory named after the bundle id, with mode 0644, owner 0 and time 0.
 pub fn write_archive(
     bundle: &Dir,
     options: &VerifyOptions,
@@ -130,8 +130,8 @@ pub fn write_archive(
     })
 }
 
-/// Returns the bytes of a member if they match the hash in the verified manifest. The manifest's
-/// own hash covers a modified form of the manifest and is verified by the import.
+/// Returns the content of a file of the bundle if it has the hash in the verified manifest. The
+/// manifest's own hash is not that of its bytes, so it is not checked here; an import verifies it.
 fn read(bundle: &Dir, member: &str, manifest: &Value) -> Result<Vec<u8>, ArchiveError> {
     let changed = || ArchiveError::Changed {
         member: member.to_owned(),

@@ -1,4 +1,4 @@
-//! Import of a bundle from another host.
+//! Imports bundles that another host exported.
 
 use super::members::MemberSet;
 use crate::attestation::{MANIFEST_PATH, TrustedKeys};
@@ -20,24 +20,25 @@ pub enum Replace {
     Replace,
 }
 
-/// Expectations of the caller and trusted keys.
+/// What a caller requires of an imported bundle, and the keys it trusts.
 #[derive(Debug, Clone, Default)]
 pub struct ImportRules {
-    /// Required bundle id.
+    /// Bundle id that the bundle must have, if given.
     pub expected_artifact_id: Option<String>,
-    /// Required content digest as its hexadecimal value.
+    /// Content digest, in hex digits, that the bundle must have, if given.
     pub expected_content_digest: Option<String>,
     /// What the import does if a different bundle of the same run is stored already.
     pub replace: Replace,
-    /// Trusted keys, used only for the reported verdict. An import never adds trust.
+    /// Keys by which a signature counts as trusted in the reported verification. An import adds no
+    /// keys.
     pub trusted: TrustedKeys,
 }
 
-/// Effect of an import on the store.
+/// What an import changed in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImportStatus {
-    /// The bundle was not stored before.
+    /// The bundle is new.
     Created,
     /// The bundle was stored already with the same manifest bytes.
     Existing,
@@ -45,10 +46,10 @@ pub enum ImportStatus {
     Updated,
 }
 
-/// Result of an import.
+/// A bundle that is stored after a successful import.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// Effect on the store.
+    /// What the import changed in the store.
     pub status: ImportStatus,
     /// Name of the bundle's directory: the run id in the manifest, or a name derived from the
     /// manifest's hash.
@@ -57,7 +58,7 @@ pub struct Imported {
     pub artifact_id: String,
     /// SHA-256 of the manifest, which an approval names.
     pub manifest_sha256: Sha256Hex,
-    /// Verification of the stored bundle.
+    /// Result of verifying the stored bundle.
     pub verification: Verification,
 }
 
@@ -65,28 +66,28 @@ pub struct Imported {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The bundle does not verify.
+    /// The bundle violates rules of its format, e.g. a hash does not match.
     #[error("the bundle does not verify: {first}")]
     Invalid {
-        /// First violation.
+        /// Description of the first violation.
         first: String,
-        /// Complete result of the verification.
+        /// Result of verifying the bundle, with all violations.
         verification: Box<Verification>,
     },
-    /// The bundle has another id than expected.
+    /// The bundle does not have the id that the caller requires.
     #[error("the bundle id is {found}, not {expected}")]
     OtherId {
-        /// Expected bundle id.
+        /// Bundle id that the caller requires.
         expected: String,
-        /// Actual bundle id.
+        /// Bundle id in the manifest.
         found: String,
     },
-    /// The bundle has another content digest than expected.
+    /// The bundle does not have the content digest that the caller requires.
     #[error("the content digest of the bundle is {found}, not {expected}")]
     OtherDigest {
-        /// Expected digest.
+        /// Content digest that the caller requires.
         expected: String,
-        /// Actual digest.
+        /// Content digest in the manifest.
         found: String,
     },
     /// A different bundle of the same run is stored.
@@ -95,17 +96,17 @@ pub enum ImportError {
         /// Run id of the stored bundle.
         run_id: RunId,
     },
-    /// The bundle could not be written.
+    /// A file of the bundle could not be written.
     #[error("the bundle could not be stored: {source}")]
     Store {
-        /// Error of the failed operation.
+        /// Which file could not be written, and why.
         #[source]
         source: BundleError,
     },
 }
 
 impl ImportError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -116,7 +117,7 @@ impl ImportError {
             Self::Store { .. } => ErrorCode::ArtifactImportCopyFailed,
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -1,4 +1,4 @@
-//! The members of a bundle to import, read with limits.
+//! Reads the files of a bundle to import from an archive or directory, with limits.
 //!
 //! Reading and storing are separate steps, so that a caller can read as one user and store as
 //! another. Between the steps, names are in memory and contents in a temporary file that the
@@ -18,59 +18,59 @@ use wp_codebox_contracts::{ErrorCode, Sha256Hex};
 
 /// Maximum size of a bundle to import in bytes.
 pub(crate) const MAX_TOTAL: u64 = 256 * 1024 * 1024;
-/// Maximum number of members; a valid manifest lists fewer.
+/// Maximum number of files in a bundle to import; no valid manifest lists more.
 const MAX_MEMBERS: usize = 2_000;
-/// Maximum length of a member's path in bytes.
+/// Maximum length of a file's path in a bundle to import, in bytes.
 pub(super) const MAX_PATH: usize = 4_096;
-/// Maximum number of path components of a member.
+/// Maximum number of path components of a file in a bundle to import.
 const MAX_LEVELS: usize = 256;
 
-/// Reason why a source cannot be imported.
+/// Reason why an archive or directory cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MembersError {
-    /// The source cannot be read.
+    /// The archive, the directory or a file in it cannot be read.
     #[error("{what} cannot be read ({source})")]
     Unreadable {
-        /// Path of the member, or the source itself.
+        /// Path of the unreadable file, or a name for the whole archive or directory.
         what: String,
-        /// Error of the failed operation.
+        /// I/O error of the failed read.
         source: std::io::Error,
     },
-    /// A member is a link, device, FIFO or the like.
+    /// The bundle contains a link, device, FIFO or another special file.
     #[error("{member} is not a regular file; a bundle may contain only regular files")]
     Special {
-        /// Path of the member.
+        /// Path of the file that is not regular.
         member: String,
     },
-    /// A member has a name that leaves the bundle or that bundles do not use.
+    /// The bundle contains a file whose name leads out of the bundle or that no bundle has.
     #[error("{member:?} is not an allowed name for a member of a bundle")]
     Name {
-        /// Name as given, shortened.
+        /// The name that is not allowed, shortened.
         member: String,
     },
-    /// Two members have the same name.
+    /// The bundle contains two files with the same name.
     #[error("{member} occurs twice")]
     Twice {
-        /// Path of the member.
+        /// The name that two files have.
         member: String,
     },
-    /// The source exceeds a limit.
+    /// The bundle has too many files or bytes.
     #[error("it has more than {MAX_MEMBERS} members or {MAX_TOTAL} bytes")]
     TooLarge,
-    /// The source has no `manifest.json`.
+    /// The bundle has no `manifest.json`.
     #[error("it holds no manifest.json")]
     NoManifest,
     /// The contents could not be written to the temporary file.
     #[error("its contents cannot be written to a temporary file ({source})")]
     Temporary {
-        /// Error of the failed operation.
+        /// I/O error of the failed write.
         source: std::io::Error,
     },
 }
 
 impl MembersError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -85,7 +85,7 @@ impl MembersError {
     }
 }
 
-/// Members by path.
+/// The files of a bundle to import: names, and a temporary file with their contents.
 #[derive(Debug)]
 pub struct MemberSet {
     members: BTreeMap<String, ContentRange>,
@@ -140,7 +140,8 @@ impl MemberSet {
         Ok(())
     }
 
-    /// Adds a member. `size` is the declared size; a file may turn out to be longer.
+    /// Adds a file. `size` is the size that the archive or the attributes state; reading stops at
+    /// the limits even if there is more.
     pub(super) fn insert(
         &mut self,
         name: &[u8],
@@ -210,8 +211,8 @@ impl MemberSet {
     }
 }
 
-/// Returns the name if it is a relative path without components that are special to a file
-/// system.
+/// Returns the name as text if it is a relative path of printable ASCII characters without empty,
+/// `.` and `..` components.
 fn safe_name(name: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(name).ok()?;
     let name = name.strip_prefix("./").unwrap_or(name);

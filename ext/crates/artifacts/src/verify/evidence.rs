@@ -1,4 +1,4 @@
-//! Steps 10 and 11 of a verification: what metadata and review state about the files.
+//! Steps 10 and 11 of verifying a bundle: the files that `metadata.json` and the review refer to.
 
 use super::files::Session;
 use super::shape::text;
@@ -9,8 +9,8 @@ use wp_codebox_contracts::ViolationCode;
 const METADATA: &str = "metadata.json";
 const REVIEW: &str = "files/review.json";
 
-/// Checks that every path in `metadata.artifacts` is listed. Missing or malformed metadata is not
-/// a violation.
+/// Checks that the manifest lists every path in `artifacts` of `metadata.json`. A `metadata.json`
+/// that is missing or no JSON is not a violation.
 pub(super) fn check_metadata(session: &mut Session<'_>) {
     let Some(document) = parsed(session, METADATA) else {
         return;
@@ -34,8 +34,8 @@ fn parsed(session: &mut Session<'_>, path: &str) -> Option<Json> {
     Json::parse(&session.document(path)?).ok()
 }
 
-/// Checks that the review describes the listed files. A missing or malformed review is not a
-/// violation.
+/// Checks that the review states this bundle's content digest, patch and changed files, and refers
+/// only to listed files. A review that is missing or no JSON is not a violation.
 pub(super) fn check_review(session: &mut Session<'_>) {
     let Some(review) = parsed(session, REVIEW) else {
         return;
@@ -94,7 +94,7 @@ pub(super) fn check_review(session: &mut Session<'_>) {
     }
 }
 
-/// Checks that each file in the review is a changed file with the same status.
+/// Checks that each file in the review is also in `changed-files.json`, with the same status.
 fn check_changed_files(session: &mut Session<'_>, review: &Json, path: &str) {
     let mismatch = ViolationCode::ReviewEvidenceMismatch;
     let Some(document) = parsed(session, path) else {

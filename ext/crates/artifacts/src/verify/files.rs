@@ -1,4 +1,5 @@
-//! The listed files: file types, unlisted files, hashes and identity.
+//! Checks of the files that a manifest lists: file types, hashes, unlisted files and the bundle's
+//! id.
 
 use super::paths::{UrlFault, path_fault, url_fault};
 use super::shape::{digest, text};
@@ -16,7 +17,7 @@ use wp_codebox_contracts::{Sha256Hex, Violation, ViolationCode};
 
 /// Maximum number of directory entries visited in the search for unlisted files.
 const MAX_ENTRIES: usize = 100_000;
-/// Maximum number of directory levels in a bundle.
+/// Maximum number of directory levels that the search for unlisted files enters.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of bytes hashed in total.
 const MAX_TOTAL: u64 = 8 * 1024 * 1024 * 1024;
@@ -32,14 +33,14 @@ pub(super) struct Session<'d> {
     dir: &'d Dir,
     pub manifest: Json,
     listed: BTreeSet<String>,
-    /// Hashes of the bytes that were read, by listed path.
+    /// Hashes of the files' actual contents, by path in the manifest.
     pub hashes: BTreeMap<String, Sha256Hex>,
     pub cached: Documents,
     cached_bytes: u64,
     pub violations: Vec<Violation>,
 }
 
-/// A listed file with the attributes from the manifest.
+/// One entry of the manifest's list of files.
 pub(super) struct Row {
     pub index: usize,
     pub path: String,
@@ -97,7 +98,7 @@ impl<'d> Session<'d> {
         self.manifest.get("files")?.as_array()?.get(index)
     }
 
-    /// Returns the listed files of a kind that have a valid path.
+    /// Returns the paths of the listed files of this kind, without those whose path is invalid.
     pub(super) fn of_kind(&self, kind: &str) -> Vec<String> {
         self.rows()
             .into_iter()
@@ -106,7 +107,8 @@ impl<'d> Session<'d> {
             .collect()
     }
 
-    /// Runs steps 3 to 7 of the verification: checks of the listed files.
+    /// Runs steps 3 to 7 of the verification: paths, types, hashes and completeness of the listed
+    /// files.
     pub(super) fn check_files(&mut self) {
         for row in self.rows() {
             let field = format!("manifest.files[{}].path", row.index);
@@ -280,7 +282,8 @@ impl<'d> Session<'d> {
         Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
     }
 
-    /// Returns the bytes of a file. For a listed file, these are the hashed bytes or `None`.
+    /// Returns the contents of a file; for a listed file, only if they have the hash computed
+    /// before.
     pub(super) fn document(&mut self, path: &str) -> Option<Vec<u8>> {
         if let Some(bytes) = self.cached.get(path) {
             return Some(bytes.clone());
@@ -295,7 +298,7 @@ impl<'d> Session<'d> {
         }
     }
 
-    /// Runs steps 8 and 9 of the verification: checks of the bundle's identity.
+    /// Runs steps 8 and 9 of the verification: content digest and bundle id.
     pub(super) fn check_identity(&mut self) {
         let Some(content) = self.manifest.get("contentDigest").cloned() else {
             return;
@@ -361,7 +364,8 @@ impl<'d> Session<'d> {
         self.add(ViolationCode::DigestMismatch, field, None, message);
     }
 
-    /// Returns whether a reference is a valid, listed path, and adds a violation otherwise.
+    /// Returns whether a document's reference to a file is a valid path that the manifest lists.
+    /// Adds a violation otherwise.
     pub(super) fn check_reference(&mut self, field: &str, reference: &str) -> bool {
         if let Some(fault) = path_fault(reference) {
             self.add(ViolationCode::InvalidPath, field, Some(reference), fault);
@@ -389,7 +393,7 @@ impl<'d> Session<'d> {
         self.document(path).map(|bytes| sha256(&bytes))
     }
 
-    /// Checks the stated hash of a referenced file.
+    /// Adds a violation unless the file has the hash that a document states for it.
     pub(super) fn check_referenced_hash(&mut self, field: &str, path: &str, stated: Option<&str>) {
         let Some(stated) = stated else {
             let message = format!("the reference to {path:?} needs a sha256");
@@ -406,7 +410,8 @@ impl<'d> Session<'d> {
     }
 }
 
-/// Returns whether later rules or an apply read this document.
+/// Returns whether the contents of this file are kept in memory, because a later rule or an apply
+/// reads them.
 fn is_cached(row: &Row) -> bool {
     const KINDS: [&str; 11] = [
         "metadata",
@@ -428,4 +433,22 @@ fn is_cached(row: &Row) -> bool {
         "files/patch.diff",
     ];
     KINDS.contains(&row.kind.as_str()) || PATHS.contains(&row.path.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_changed_after_it_was_hashed_is_not_read_as_a_document() {
+        let bundle = tempfile::tempdir().unwrap();
+        let dir = Dir::open(bundle.path()).unwrap();
+        let mut session = Session::new(&dir, Json::Null, Vec::new());
+        std::fs::write(bundle.path().join("review.json"), "{}").unwrap();
+        let hash = sha256(b"{}");
+        session.hashes.insert("review.json".to_owned(), hash);
+        assert_eq!(session.document("review.json"), Some(b"{}".to_vec()));
+        std::fs::write(bundle.path().join("review.json"), "[]").unwrap();
+        assert_eq!(session.document("review.json"), None);
+    }
 }

@@ -1,10 +1,11 @@
-//! The bundle verifier: every rule of the public system's bundle format
-//! (docs/decisions/05-bundle-with-canonical-digests.md), and the attestation.
+//! Verifies bundles: all rules of the public bundle format
+//! (docs/decisions/05-bundle-with-canonical-digests.md), and the signature.
 //!
 //! Invariants: all violations are reported, not only the first. Documents are parsed strictly.
-//! Files are opened beneath the bundle without following links and hashed during the read, and
+//! Files are opened beneath the bundle without following links and hashed while they are read;
 //! later rules use the same bytes. The amount of data read is limited. A bundle may be identified
-//! by content digest v1, or by the file list digest that the public system uses now.
+//! by the content digest of this crate, or by the digest over its list of files, which other
+//! implementations use.
 
 mod cases;
 mod episode;
@@ -28,30 +29,30 @@ use serde::Serialize;
 use serde_json::Value;
 use wp_codebox_contracts::{ContentDigest, Sha256Hex, Violation, ViolationCode, schema_id};
 
-/// Options of a verification.
+/// What a caller trusts when it verifies a bundle.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyOptions {
-    /// Keys whose signatures are trusted.
+    /// Keys by which a signature counts as trusted.
     pub trusted: TrustedKeys,
 }
 
-/// Result of a verification: `wp-codebox/artifact-bundle-verification/v1`.
+/// Response to a request to verify a bundle: `wp-codebox/artifact-bundle-verification/v1`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// Schema id of the document.
+    /// Schema id of this document.
     pub schema: &'static str,
     /// Always `.`, because the verifier receives an open directory without a path. A caller that
     /// displays the result inserts the path.
     pub bundle_directory: String,
-    /// Whether there are no violations.
+    /// Whether the bundle violates no rule.
     pub valid: bool,
-    /// All violations.
+    /// All rules that the bundle violates, with the file concerned.
     pub violations: Vec<Violation>,
-    /// The manifest, if it has the right shape.
+    /// The bundle's manifest, if it has all required members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Value>,
-    /// Verdict on the signature.
+    /// Whether the bundle has a valid signature, and whether its key is trusted.
     pub signature: SignatureReport,
     /// SHA-256 of the manifest file; `None` if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,7 @@ pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified 
     }
 }
 
-/// Hash of the bytes read, if any, and the violation.
+/// SHA-256 of the manifest if it could be read, and the rule that it violates.
 type ManifestFailure = Box<(Option<Sha256Hex>, Violation)>;
 
 fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {
@@ -186,7 +187,7 @@ fn attestation(session: &mut Session<'_>, trusted: &TrustedKeys) -> SignatureRep
     })
 }
 
-/// Returns the content digest v1 over the named files of a directory, in order.
+/// Returns the content digest (version 1) over the files `inputs` of a directory, in this order.
 pub fn directory_content_digest(bundle: &Dir, inputs: &[String]) -> Result<ContentDigest, Errno> {
     let mut contents = Vec::with_capacity(inputs.len());
     for input in inputs {

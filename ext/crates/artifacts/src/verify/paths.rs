@@ -18,7 +18,7 @@ pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
     None
 }
 
-/// Returns `scheme` of `scheme:rest`.
+/// Splits `scheme:rest`; returns `None` if the text does not start with a valid scheme.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let mut bytes = scheme.bytes();
@@ -30,13 +30,14 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 /// Reason why a URL may not be shown to a reviewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UrlFault {
-    /// The text is not a URL.
+    /// The text cannot be parsed as a URL.
     Malformed,
-    /// The scheme is not http(s), or the URL refers to the local host.
+    /// The scheme is neither http nor https, or the host is this computer (e.g. `localhost`).
     NotPublic,
 }
 
-/// Checks a public URL: http or https, and neither a name nor an address of the local host.
+/// Returns why a URL may not be shown to a reviewer; `None` if it may: scheme http or https, and
+/// neither a name nor an address of the local host.
 pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
     let Some((scheme, rest)) = scheme(url.trim()) else {
         return Some(UrlFault::Malformed);

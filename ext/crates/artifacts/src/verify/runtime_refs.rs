@@ -7,7 +7,7 @@ use crate::digest::{reference_manifest_digest, replay_index_digest};
 use crate::json::Json;
 use wp_codebox_contracts::{Sha256Hex, ViolationCode, schema_id};
 
-/// Differences between the two kinds of documents.
+/// What differs between the rules for these two kinds of documents.
 struct Kind {
     kind: &'static str,
     id_prefix: &'static str,

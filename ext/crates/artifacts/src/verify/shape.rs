@@ -1,4 +1,4 @@
-//! Shapes that documents must have before their contents are verified.
+//! Checks that documents have the members and types that later rules rely on.
 
 use crate::json::Json;
 use wp_codebox_contracts::Sha256Hex;
@@ -12,24 +12,24 @@ pub(crate) fn digest(value: Option<&Json>) -> Option<&str> {
     hex64(value.get("value"))
 }
 
-/// Returns a text of 64 lowercase hex digits.
+/// Returns the text of a JSON string of 64 lowercase hex digits; `None` for anything else.
 pub(super) fn hex64(value: Option<&Json>) -> Option<&str> {
     value
         .and_then(Json::as_str)
         .filter(|text| Sha256Hex::new(*text).is_ok())
 }
 
-/// Returns a string without lone surrogates.
+/// Returns the member `key` if it is a string without lone surrogates.
 pub(crate) fn text<'j>(object: &'j Json, key: &str) -> Option<&'j str> {
     object.get(key).and_then(Json::as_str)
 }
 
-/// Returns a non-empty string.
+/// Returns the member `key` if it is a non-empty string without lone surrogates.
 pub(crate) fn full_text<'j>(object: &'j Json, key: &str) -> Option<&'j str> {
     text(object, key).filter(|t| !t.is_empty())
 }
 
-/// Returns whether a member is absent or a string.
+/// Returns whether the member `key` is absent or a string.
 pub(super) fn optional_text(object: &Json, key: &str) -> bool {
     object.get(key).is_none() || text(object, key).is_some()
 }

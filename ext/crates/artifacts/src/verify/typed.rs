@@ -68,7 +68,8 @@ fn check_index(session: &mut Session<'_>, file: &str, document: &Json) -> bool {
     true
 }
 
-/// Checks a hash given as plain hex text. A file that cannot be read counts as missing.
+/// Adds a violation unless the file has the hash `stated` (hex digits). A file that cannot be read
+/// counts as missing.
 fn check_plain_hash(session: &mut Session<'_>, field: &str, path: &str, stated: Option<&str>) {
     let (code, message) = match (session.file_hash(path), stated) {
         (None, _) => (ViolationCode::MissingFile, "cannot be read"),

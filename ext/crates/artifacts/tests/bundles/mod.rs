@@ -1,4 +1,4 @@
-//! Run inputs generated from a seed, and bundles written from them.
+//! Generates inputs of bundles from a random seed, and writes bundles from them.
 #![allow(dead_code)] // Each test binary uses only some of the functions.
 
 use crate::trees::{Random, Tree, baseline, edit, scratch, write_tree, write_upper};
@@ -16,7 +16,7 @@ pub fn run_id(number: u64) -> RunId {
     RunId::new(format!("run_{number:032x}")).unwrap()
 }
 
-/// Captures the changes from one tree to another.
+/// Returns the changes that a capture finds after a guest turned the tree `before` into `after`.
 pub fn captured(work: &Path, before: &Tree, after: &Tree, random: &mut Random) -> MountChanges {
     let (lower, upper) = (work.join("lower"), work.join("upper"));
     for dir in [&lower, &upper] {
@@ -236,7 +236,7 @@ impl Tampered {
         )
         .unwrap();
     }
-    /// Changes only the manifest.
+    /// Changes the manifest without recomputing any hash.
     pub fn manifest(&self, change: impl FnOnce(&mut Value)) {
         let mut manifest = self.json("manifest.json");
         change(&mut manifest);
@@ -249,7 +249,7 @@ impl Tampered {
         self.put(member, &document);
         self.seal();
     }
-    /// Adds a listed file and recomputes every hash.
+    /// Adds a file to the bundle and to its manifest, and recomputes every hash.
     pub fn add(&self, member: &str, kind: &str, bytes: &[u8]) {
         let path = self.0.join(member);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -300,8 +300,8 @@ impl Tampered {
             m["contentDigest"] = json!(digest);
         });
     }
-    /// Converts the bundle to the form of the public system, which identifies it by its file
-    /// list.
+    /// Gives the bundle an id as other implementations of the format compute it: from the list of
+    /// files.
     pub fn identify_by_list(&self) {
         self.manifest(|m| {
             let rows: Vec<Json> = m["files"]
@@ -317,7 +317,7 @@ impl Tampered {
         });
         self.seal_self();
     }
-    /// Removes members and their entries in the manifest.
+    /// Deletes files of the bundle and their entries in the manifest.
     pub fn drop_members(&self, members: &[&str]) {
         for member in members {
             let _ = fs::remove_file(self.0.join(member));

@@ -182,13 +182,13 @@ pub fn git_apply(root: &Path, patch: &[u8]) -> Result<(), String> {
     Err(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Returns `path:reason` of each omitted entry.
+/// Returns path and reason, `path:reason`, of each entry that a capture left out.
 pub fn omitted(changes: &MountChanges) -> Vec<String> {
     let line = |o: &Omitted| format!("{}:{}", quote_name(&o.path), o.reason.as_str());
     changes.omitted.iter().map(line).collect()
 }
 
-/// Returns all byte strings that a capture contains.
+/// Returns all contents and link targets, old and new, in captured changes.
 pub fn contents(changes: &MountChanges) -> impl Iterator<Item = &[u8]> {
     changes
         .entries
@@ -202,7 +202,8 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs a step in a thread of an unprivileged user if the tests run as root.
+/// If the tests run as root, gives the test directory to an unprivileged user and runs `step` as
+/// this user. Otherwise just runs `step`.
 pub fn as_other_user<T: Send>(ground: &Ground, step: impl FnOnce() -> T + Send) -> T {
     const OTHER: u32 = 12_345;
     if !is_root() {

@@ -309,7 +309,7 @@ fn super_path(random: &mut Random) -> Vec<u8> {
     path(random)
 }
 
-/// Removes explicit directories that have entries.
+/// Removes directories that have entries, because in a [`Tree`] only empty ones are entries.
 pub fn normalised(mut tree: Tree) -> Tree {
     let parents: BTreeSet<Vec<u8>> = tree
         .keys()

@@ -15,17 +15,18 @@ use wp_codebox_contracts::{Limits, RunId};
 /// programs: launcher, pid 1 and the process wrapper. RLIMIT_NPROC limits the programs exactly.
 const OWN_PROCESSES: u64 = 64;
 
-/// Cgroup of one run, in one or several hierarchies.
+/// Cgroup of one run, with one directory per cgroup hierarchy.
 #[derive(Debug)]
 pub struct RunCgroup {
     name: String,
     groups: Vec<Hierarchy>,
-    /// Member files (`cgroup.procs`) for writing pids, opened by the creator of the cgroup.
+    /// Open `cgroup.procs` files, one per hierarchy. Writing a pid to each moves that process into
+    /// the cgroup. The creator of the cgroup opened them, and the kernel checks its credentials.
     members: Vec<OwnedFd>,
     limit: u64,
     /// Limit of TCP buffers in bytes, a part of `limit`; cgroup v1 counts TCP buffers separately.
     tcp: Option<u64>,
-    /// File that makes the kernel reclaim caches; see [`Meter::reclaim`].
+    /// Descriptor of `memory.force_empty` (cgroup v1); a write makes the kernel free its caches.
     reclaim: Option<Arc<OwnedFd>>,
     pids: Option<u64>,
 }
@@ -149,7 +150,7 @@ impl RunCgroup {
         }
     }
 
-    /// Moves a process into the cgroup of every hierarchy.
+    /// Moves the process `pid` into the cgroup of every hierarchy.
     pub(crate) fn join(&self, pid: i32) -> io::Result<()> {
         let text = pid.to_string();
         for members in &self.members {
@@ -158,12 +159,14 @@ impl RunCgroup {
         Ok(())
     }
 
-    /// Returns the member files; writing a pid moves that process, writing 0 moves the writer.
+    /// Returns the open `cgroup.procs` files. Writing a pid moves that process into the cgroup;
+    /// writing 0 moves the writing process.
     pub(crate) fn members(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.members.iter().map(AsFd::as_fd)
     }
 
-    /// Returns whether the kernel lists a process as member, according to the memory hierarchy.
+    /// Returns whether `/proc/<pid>/cgroup` names this run's cgroup, in the hierarchy with the
+    /// memory controller.
     pub(crate) fn holds(&self, pid: i32) -> bool {
         let controller = match self.groups.first() {
             Some(Hierarchy::Unified(_)) => "",
@@ -175,7 +178,8 @@ impl RunCgroup {
         })
     }
 
-    /// Returns the limit that the kernel reports, as evidence for the isolation report.
+    /// Returns the memory limit as read back from the kernel, as a sentence for the isolation
+    /// report, and the limit on processes if one was set. `None` when the limit cannot be read.
     pub(crate) fn evidence(&self) -> Option<(String, Option<u64>)> {
         let group = self.groups.first()?;
         let shown = shown_limit(group, self.tcp)?;
@@ -193,7 +197,7 @@ impl RunCgroup {
         ))
     }
 
-    /// Returns `version 1` or `version 2`.
+    /// Returns the cgroup version of the memory hierarchy: `version 1` or `version 2`.
     pub(crate) fn kind(&self) -> &'static str {
         match self.groups.first() {
             Some(Hierarchy::Unified(_)) => "version 2",
@@ -201,7 +205,7 @@ impl RunCgroup {
         }
     }
 
-    /// Returns a meter that counts from now on.
+    /// Returns a meter of this cgroup whose counters start at zero now.
     pub(crate) fn meter(&self) -> Meter {
         Meter::new(self.groups.clone(), self.reclaim.clone())
     }
@@ -212,8 +216,9 @@ impl RunCgroup {
         self.groups.iter().any(|group| group.directory().exists())
     }
 
-    /// Removes the cgroup and kills its members; after its guests were killed there are none.
-    /// Cgroup v1 has no `cgroup.kill`; there a guest ends with its launcher.
+    /// Removes the cgroup directories. Kills processes that are still members; none are left when
+    /// the run has killed its guests. Cgroup v1 has no `cgroup.kill`; there the guest ends with its
+    /// launcher.
     pub fn remove(&self) {
         for group in &self.groups {
             if let Hierarchy::Unified(path) = group {
@@ -233,7 +238,8 @@ impl RunCgroup {
     }
 }
 
-/// Enables the controllers for child cgroups; they may be enabled already.
+/// Enables the memory controller, and the pids controller if possible, for child cgroups of
+/// `above`. Succeeds when they are enabled already.
 fn delegate(above: &Path) -> Result<(), CgroupError> {
     let control = above.join("cgroup.subtree_control");
     let has = || {

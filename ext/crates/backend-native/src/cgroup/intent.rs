@@ -1,5 +1,5 @@
-//! Records of the cgroups of runs, written before the cgroups are created: `<state>/cgroups/<run
-//! id>`.
+//! Records of the cgroups of runs: files `<state>/cgroups/<run id>` with the cgroup's paths,
+//! written before the cgroups are created.
 //!
 //! The creator holds a lock on the file as long as it lives, so a file that another process can
 //! lock belongs to a dead run. The file lies in a directory of the state's owner, whom root does
@@ -22,10 +22,11 @@ pub(super) const PREFIX: &str = "wp-codebox-";
 const DIRECTORY: &str = "cgroups";
 /// Deadline for a cgroup to become empty after its guest was killed.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Size limit of a record in bytes.
+/// Size limit in bytes of a record file.
 const LARGEST: u64 = 64 * 1024;
 
-/// Record of one run's cgroup; the run counts as alive as long as this value exists.
+/// Locked record file of one run's cgroup. Other processes count the run as alive as long as this
+/// value holds the lock.
 #[derive(Debug)]
 pub struct Intent {
     directory: OwnedFd,
@@ -61,13 +62,13 @@ impl Intent {
         })
     }
 
-    /// Returns the path of the record.
+    /// Returns the path of the record file, `<state>/cgroups/<run id>`.
     #[must_use]
     pub fn path(&self, state: &StateDir) -> PathBuf {
         state.path().join(DIRECTORY).join(self.run_id.as_str())
     }
 
-    /// Deletes the record after the cgroup was removed.
+    /// Deletes the record file; called after the cgroup was removed.
     pub fn done(self) {
         let _ = rustix::fs::unlinkat(&self.directory, self.run_id.as_str(), AtFlags::empty());
     }
@@ -99,7 +100,7 @@ fn give(state: &StateDir, fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts of one pass of the reaper.
+/// Result of one removal of dead runs' cgroups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReapedCgroups {
     /// Number of removed cgroups of dead runs.
@@ -125,7 +126,8 @@ pub fn reap_cgroups(state: &StateDir) -> io::Result<ReapedCgroups> {
         if rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
-        // The lock belongs to the open file description, which this duplicate keeps open.
+        // The lock on the record file belongs to the open file description, which this duplicate
+        // keeps open.
         let Ok(lock) = fd.try_clone() else {
             continue;
         };
@@ -151,8 +153,8 @@ pub fn reap_cgroups(state: &StateDir) -> io::Result<ReapedCgroups> {
     Ok(found)
 }
 
-/// Removes these cgroups as they become empty. Ignores every path that is not a run's cgroup on a
-/// cgroup file system.
+/// Removes the cgroups at `paths`, each as soon as it has no processes. Ignores a path that is not
+/// a run's cgroup on a cgroup file system.
 pub fn remove_cgroups(paths: &[PathBuf]) {
     let until = Instant::now() + EMPTY_TIMEOUT;
     for path in paths.iter().filter(|path| is_group(path)) {

@@ -32,7 +32,8 @@ impl Meter {
         meter
     }
 
-    /// Returns the memory that processes use now in bytes, without the files on the scratch.
+    /// Returns the memory in bytes that processes of the cgroup use now, without the files on the
+    /// guest's scratch tmpfs.
     pub(crate) fn processes(&self) -> Option<u64> {
         self.groups.iter().find_map(|group| match group {
             Hierarchy::Unified(path) => field(&path.join("memory.stat"), "anon"),
@@ -42,13 +43,15 @@ impl Meter {
         })
     }
 
-    /// Returns the kernel memory charged to the processes now in bytes: sockets, pipes and
-    /// descriptors. Cgroup v1 includes the dentry and inode caches; see [`Meter::reclaim`].
+    /// Returns the kernel memory in bytes that is charged to the cgroup now: sockets, pipes,
+    /// descriptors. On cgroup v1 the number includes the dentry and inode caches; see
+    /// [`Meter::reclaim`].
     pub(crate) fn kernel(&self) -> Option<u64> {
         self.groups.iter().find_map(|group| match group {
             Hierarchy::Unified(path) => {
                 let read = |name| field(&path.join("memory.stat"), name);
-                // `kernel` exists since Linux 5.18; it counts everything except socket buffers.
+                // `kernel` exists since Linux 5.18; it includes all kernel memory except socket
+                // buffers.
                 let kernel = read("kernel")?.saturating_sub(read("slab_reclaimable")?);
                 Some(kernel.saturating_add(read("sock")?))
             }
@@ -61,15 +64,17 @@ impl Meter {
         })
     }
 
-    /// Makes the kernel release its caches, so that the remaining memory is in use. Takes
-    /// milliseconds. Returns false when there is no need or the kernel offers no such file.
+    /// Makes the kernel free its caches, so that [`Meter::kernel`] then counts only memory in use.
+    /// Takes milliseconds. Returns false on cgroup v2, where the caches are not counted, and when
+    /// the write to `memory.force_empty` fails.
     pub(crate) fn reclaim(&self) -> bool {
         self.reclaim
             .as_ref()
             .is_some_and(|fd| rustix::io::write(fd, b"0").is_ok())
     }
 
-    /// Returns the peak of kernel memory since the meter was created, if the kernel counts it.
+    /// Returns the peak in bytes of the cgroup's kernel memory; `None` when it was reached before
+    /// the meter was created or the kernel keeps no peak (cgroup v2).
     pub(crate) fn peak_kernel(&self) -> Option<u64> {
         self.highest().filter(|now| *now > self.peak)
     }
@@ -85,7 +90,8 @@ impl Meter {
         })
     }
 
-    /// Returns whether the kernel has OOM-killed a process of the cgroup.
+    /// Returns whether the kernel has OOM-killed a process of the cgroup since the meter was
+    /// created.
     pub(crate) fn was_out_of_memory(&self) -> bool {
         self.ooms().is_some_and(|now| now > self.ooms)
     }
@@ -98,7 +104,8 @@ impl Meter {
         })
     }
 
-    /// Returns user and system CPU time of all past and present members in microseconds.
+    /// Returns user and system CPU time in microseconds that processes of the cgroup, including
+    /// ended ones, have used since the meter was created.
     pub(crate) fn cpu(&self) -> Option<(u64, u64)> {
         let (user, system) = self.cpu_us()?;
         Some((
@@ -129,7 +136,7 @@ fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Returns the number after `name` in a file of `name number` lines.
+/// Returns the number after `name` in a kernel file with lines of the form `name number`.
 fn field(path: &Path, name: &str) -> Option<u64> {
     fs::read_to_string(path)
         .ok()?

@@ -22,20 +22,21 @@ pub use intent::{Intent, ReapedCgroups, reap_cgroups, remove_cgroups};
 pub(crate) use meter::Meter;
 pub use parents::{CgroupError, CgroupParents};
 
-/// Mechanism that counts and limits a guest's memory.
+/// Whether a cgroup counts and limits the memory of a guest.
 #[derive(Debug)]
 pub enum Cgroup {
-    /// The run's own cgroup.
+    /// The guest runs in the cgroup of its run.
     Group(RunCgroup),
-    /// No cgroup: polling and per-process limits.
+    /// There is no cgroup: the runner polls the guest's memory, and resource limits apply per
+    /// process.
     None {
-        /// Why there is no cgroup, as one clause.
+        /// Why no cgroup can be used: one clause for the isolation report.
         reason: String,
     },
 }
 
 impl Cgroup {
-    /// Returns [`Cgroup::None`] with this reason.
+    /// Returns [`Cgroup::None`] with the given reason.
     #[must_use]
     pub fn none(reason: impl Into<String>) -> Self {
         Self::None {

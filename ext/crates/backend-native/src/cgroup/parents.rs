@@ -1,6 +1,6 @@
 //! Parent directories in which this process may create cgroups: the directory that the operator
-//! named, otherwise its own cgroup of the unified hierarchy, otherwise its own cgroups of the v1
-//! hierarchies.
+//! configured, otherwise this process's own cgroup of the unified hierarchy (v2), otherwise its own
+//! cgroups of the v1 hierarchies.
 //!
 //! A cgroup is created only below its creator's cgroup or in the operator's directory, so limits on
 //! the creator also apply to its guests.
@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 
 const CGROUP1_MAGIC: u64 = 0x0027_e0eb;
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
-/// Value of `DelegateSubgroup=` in the project's systemd service unit.
+/// Name of the systemd subgroup in which the supervisor runs: `DelegateSubgroup=` in the project's
+/// service unit.
 const SUBGROUP: &str = "wp-codebox-supervisor";
 
-/// Reason why no cgroup can be used.
+/// Reason why no cgroup can be created for a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CgroupError {
-    /// The named directory is not a cgroup directory with a memory controller.
+    /// The configured directory is not a cgroup directory with a memory controller.
     #[error("{path:?} is not a cgroup directory with a memory controller")]
     NotMemory {
-        /// Path as given.
+        /// Directory as configured.
         path: PathBuf,
     },
     /// This process has no visible cgroup in a hierarchy with a memory controller.
@@ -30,33 +31,33 @@ pub enum CgroupError {
     /// The memory controller cannot be enabled for child cgroups.
     #[error("the memory controller of {path:?} cannot be delegated: {source}")]
     NotDelegated {
-        /// Cgroup directory.
+        /// Cgroup whose children cannot get the memory controller.
         path: PathBuf,
-        /// Cause.
+        /// Error of the write to `cgroup.subtree_control`.
         source: std::io::Error,
     },
     /// A cgroup cannot be created or limited.
     #[error("{what} of {path:?} failed: {source}")]
     Io {
-        /// Failed operation.
+        /// Failed operation, for the error message.
         what: &'static str,
-        /// Cgroup directory.
+        /// Directory of the cgroup that could not be created or limited.
         path: PathBuf,
-        /// Cause.
+        /// Error of the failed operation.
         source: std::io::Error,
     },
     /// The kernel accepted the memory limit but reports a different one.
     #[error("{path:?} reports a memory limit other than the one that was set")]
     Ignored {
-        /// Cgroup directory.
+        /// Directory of the cgroup with the unexpected limit.
         path: PathBuf,
     },
 }
 
-/// A directory in which cgroups can be created, by hierarchy.
+/// A cgroup directory, by the hierarchy and controller that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hierarchy {
-    /// Cgroup v2: memory, pids and CPU accounting.
+    /// Cgroup v2, with the controllers memory and pids and CPU accounting.
     Unified(PathBuf),
     /// Cgroup v1, memory controller.
     Memory(PathBuf),
@@ -76,7 +77,7 @@ impl Hierarchy {
     }
 }
 
-/// Parent directories for the cgroups of runs.
+/// Directories below which the cgroups of runs are created, one per hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupParents {
     /// Parent directories, the one with the memory controller first.
@@ -84,7 +85,7 @@ pub struct CgroupParents {
 }
 
 impl CgroupParents {
-    /// Uses the directory that the operator named.
+    /// Uses the directory `path` that the operator configured.
     pub fn named(path: &Path) -> Result<Self, CgroupError> {
         let wrong = || CgroupError::NotMemory {
             path: path.to_owned(),
@@ -102,7 +103,7 @@ impl CgroupParents {
         })
     }
 
-    /// Uses the cgroups of this process.
+    /// Uses the cgroups that this process is a member of.
     pub fn own() -> Result<Self, CgroupError> {
         let read = |path| fs::read_to_string(path).map_err(|_| CgroupError::Invisible);
         let memberships = read("/proc/self/cgroup")?;
@@ -129,8 +130,8 @@ fn has_memory(unified: &Path) -> bool {
         .is_ok_and(|text| text.split_whitespace().any(|name| name == "memory"))
 }
 
-/// Returns the unified cgroup when it has a memory controller, otherwise the v1 cgroups when one of
-/// them has.
+/// Returns this process's unified cgroup (v2) if it has a memory controller, otherwise its v1
+/// cgroups if one of them has a memory controller, otherwise an empty list.
 fn parents(memberships: &str, mounts: &str, has_memory: impl Fn(&Path) -> bool) -> Vec<Hierarchy> {
     let own = |controller: &str| own_directory(memberships, mounts, controller);
     let unified = own("").map(outside_subgroup);
@@ -160,9 +161,9 @@ pub(super) fn membership<'t>(text: &'t str, controller: &str) -> Option<&'t str>
     })
 }
 
-/// Returns the delegated cgroup of a service. In the unified hierarchy a cgroup with controllers
-/// enabled for children cannot have member processes, so systemd puts the service into a subgroup
-/// (`DelegateSubgroup=`); the parent of that subgroup is the delegated one.
+/// Returns the cgroup that systemd delegated to the service with the cgroup `own`. On v2 a cgroup
+/// with controllers enabled for children cannot have member processes. So systemd puts the service
+/// into a subgroup (`DelegateSubgroup=`), and the parent of that subgroup is the delegated cgroup.
 fn outside_subgroup(own: PathBuf) -> PathBuf {
     match own.parent() {
         Some(above) if own.ends_with(SUBGROUP) => above.to_owned(),
@@ -185,7 +186,8 @@ fn own_directory(memberships: &str, mounts: &str, controller: &str) -> Option<Pa
             kind == "cgroup" && options.split(',').any(|name| name == controller)
         };
         let (root, point) = (unescaped(front.get(3)?), unescaped(front.get(4)?));
-        // The cgroup lies outside the mounted part or this cgroup namespace, so it cannot be used.
+        // The cgroup lies outside the mounted part of the hierarchy or outside this cgroup
+        // namespace, so this process cannot use it.
         let below = Path::new(path).strip_prefix(&root).ok()?;
         let climbs = path.split('/').any(|part| part == "..");
         (fits && !climbs).then(|| Path::new(&point).join(below))

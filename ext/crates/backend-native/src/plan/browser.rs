@@ -1,9 +1,10 @@
-//! Plan of a browser's guest: system directories, fonts and scratch, no files of a project.
+//! Launch plan of a guest that runs a browser: system directories, fonts and scratch space, no
+//! files of a project.
 //!
-//! The guest has no WordPress, no mounts, no PHP and no programs of the product; the only way out
-//! is the pair of sockets on which the runner accepts. The browser's own sandbox needs user
-//! namespaces, which no guest has: the guest replaces that sandbox, with one list of system calls
-//! for all browser processes.
+//! The guest has no WordPress, no mounts, no PHP and no programs of the product. The only way out
+//! is a pair of sockets on which the runner accepts connections. The browser's own sandbox needs
+//! user namespaces, which no guest may create. The guest replaces that sandbox, with one list of
+//! allowed system calls for all browser processes.
 
 use super::builder::{Builder, path};
 use super::error::PlanError;
@@ -31,7 +32,7 @@ const FONTS: &str = r#"<?xml version="1.0"?>
 pub struct BrowserPlan<'a> {
     /// System directories of the host.
     pub host: &'a HostLayout,
-    /// Paths to hide, in addition to those of the host layout.
+    /// Host paths that the guest must not see, in addition to those of the host layout.
     pub hidden: &'a [HiddenPath],
     /// Directory of a browser that is installed outside the system directories.
     pub directory: Option<&'a str>,
@@ -39,7 +40,7 @@ pub struct BrowserPlan<'a> {
     pub limits: Limits,
 }
 
-/// Builds the plan.
+/// Builds the launch plan of a browser's guest.
 pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
     let mut builder = Builder::default();
     builder.mounts.push(LaunchMount::Proc);

@@ -7,7 +7,7 @@ pub(super) fn path(text: &str) -> Result<GuestPath, PlanError> {
     Ok(GuestPath::new(text)?)
 }
 
-/// Steps and writable paths of a plan.
+/// Mount steps and writable paths of a launch plan that is being built.
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) mounts: Vec<LaunchMount>,
@@ -50,7 +50,7 @@ impl Builder {
         });
         Ok(())
     }
-    /// Adds a read-only mount of merged host directories, topmost first.
+    /// Adds a step that mounts several host directories merged into one, topmost first, read-only.
     pub(super) fn merged(&mut self, lowers: &[HostSource], target: GuestPath) {
         self.mounts.push(match lowers {
             [source] => LaunchMount::Bind {

@@ -10,9 +10,9 @@ use super::error::PlanError;
 use super::paths::MountPaths;
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount};
 
-/// Directory of all components in the guest.
+/// Path in the guest below which all components are mounted.
 const COMPONENTS: &str = "/run/codebox/components";
-/// List file that the guest's loader reads.
+/// JSON list of the components, read by the WordPress plugin that loads them in the guest.
 const LIST: &str = "/run/codebox/components.json";
 
 /// A resolved component: its source is validated and, where needed, already copied.
@@ -20,14 +20,14 @@ const LIST: &str = "/run/codebox/components.json";
 pub struct PlannedComponent {
     /// Host directories, topmost first: layers that hide entries of the source, then the source.
     pub lowers: Vec<HostSource>,
-    /// Path in WordPress; the last segment is the slug.
+    /// Path of the component in the guest's WordPress; the last segment is its slug.
     pub target: GuestPath,
 }
 
-/// Components of a guest.
+/// Host plugins and libraries that one guest's WordPress loads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlannedComponents {
-    /// Components in load order.
+    /// The components in the order in which the guest loads them.
     pub rows: Vec<PlannedComponent>,
     /// Text of `/run/codebox/components.json`, which the guest's loader reads.
     pub list: String,

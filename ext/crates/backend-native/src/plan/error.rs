@@ -1,60 +1,60 @@
-//! Errors of building a plan.
+//! Errors of building a launch plan.
 
 use super::settings::AGENTS;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, InvalidGuestPath};
 
-/// Reason why no plan can be built.
+/// Reason why no launch plan can be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A string is not a valid guest path.
     #[error("{source}")]
     Path {
-        /// Invalid path and cause.
+        /// The invalid path and what is wrong with it.
         #[from]
         source: InvalidGuestPath,
     },
-    /// The target is not allowed for mounts.
+    /// The request mounts a directory at a guest path where mounts are not allowed.
     #[error(
         "mount target {target} cannot be mounted; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
     )]
     Target {
-        /// Target.
+        /// Guest path at which the directory was to be mounted.
         target: GuestPath,
     },
-    /// Two mount targets overlap.
+    /// One mount's guest path lies at or below that of another mount.
     #[error("mount targets {first} and {second} overlap; mount them apart or only the outer one")]
     Overlap {
-        /// First target.
+        /// Guest path of the first mount.
         first: GuestPath,
-        /// Second target.
+        /// Guest path of the second mount.
         second: GuestPath,
     },
-    /// The target of a staged file is not allowed.
+    /// A staged file (a single host file shown in the guest) may not lie at this guest path.
     #[error(
         "staged file target {target} must lie below /run/codebox/staged or /workspace, outside every mount"
     )]
     Staged {
-        /// Target.
+        /// Guest path of the staged file.
         target: GuestPath,
     },
-    /// The target of a program directory is not allowed.
+    /// A directory of agent programs may not lie at this guest path.
     #[error("programs of agents are shown one level below {AGENTS}, not at {target}")]
     Programs {
-        /// Target.
+        /// Guest path of the program directory.
         target: GuestPath,
     },
     /// The fields of a mount contradict each other.
     #[error("mount {target} is inconsistent: {rule}")]
     Mount {
-        /// Target.
+        /// Guest path of the mount.
         target: GuestPath,
-        /// Violated rule.
+        /// Rule that the settings violate, for the error message.
         rule: &'static str,
     },
 }
 
 impl PlanError {
-    /// Returns the stable error code.
+    /// Returns the error's public code, which stays the same across releases.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -66,7 +66,7 @@ impl PlanError {
             Self::Mount { .. } => ErrorCode::MountInvalid,
         }
     }
-    /// Converts the error for transfer to another process.
+    /// Returns public code and message, for sending to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

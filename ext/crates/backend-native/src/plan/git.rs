@@ -1,46 +1,47 @@
 //! Git repositories that guests use in place of the repositories in the mounted source directories.
 //!
-//! The `.git` of a mount is a file that points to `/run/codebox/git/<index>`. Git's writes there go
-//! to the guest's scratch: they count against its disk limit and are neither captured nor
-//! preserved.
+//! The `.git` of a mount is a file that points to `/run/codebox/git/<index>`. What git writes there
+//! goes to the guest's scratch tmpfs. It counts against the guest's disk limit, is not captured and
+//! is lost with the guest.
 
 use super::builder::{Builder, path};
 use super::error::PlanError;
 use super::settings::GIT_SETTINGS;
 use wp_codebox_contracts::HostSource;
 
-/// Directory of the repositories in the guest.
+/// Path in the guest of the git repositories, one subdirectory per mount.
 const REPOSITORIES: &str = "/run/codebox/git";
-/// Directory of read-only views of the original mounts, used for the first commits: the agent may
-/// have changed the mounts in the meantime.
+/// Path in the guest of read-only views of the mounts as they were at the start. The first commit
+/// of a repository is made from its view, because the agent may have changed the mount by then.
 const BASES: &str = "/run/codebox/git-base";
-/// Directory of the host's git objects, read-only.
+/// Path in the guest of the git objects of host repositories, read-only.
 const OBJECTS: &str = "/run/codebox/git-objects";
-/// Git repository of one mount.
+/// Git repository that the guest gets for one mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedGit {
     /// Host directory with a repository that has no commits yet.
     pub repository: HostSource,
-    /// Source of its commits.
+    /// Where the guest's git finds the repository's commits.
     pub commits: PlannedCommits,
 }
 
-/// Source of a repository's commits.
+/// Where the guest's git finds the commits of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedCommits {
-    /// Host directories of the original mount, topmost first; the guest creates a commit from them.
+    /// No history: the guest makes one commit from these host directories of the mount, topmost
+    /// first.
     Base(Vec<HostSource>),
-    /// Host directory with git objects.
+    /// History: host directory with the git objects of the existing commits.
     Objects(HostSource),
 }
 
-/// Returns the path in the guest of the objects of a mount's history.
+/// Returns the path in the guest of the git objects for the mount with this index.
 #[must_use]
 pub fn git_objects(index: usize) -> String {
     format!("{OBJECTS}/{index}")
 }
 
-/// Returns the content of a mount's `.git` file.
+/// Returns the content of the `.git` file in the mount with this index.
 #[must_use]
 pub fn git_file(index: usize) -> String {
     format!("gitdir: {REPOSITORIES}/{index}\n")

@@ -1,4 +1,4 @@
-//! Allowed mount targets, and the workspace path of each mount.
+//! Allowed mount targets, and the path below `/workspace` for each mount.
 
 use super::error::PlanError;
 use std::collections::BTreeSet;
@@ -7,16 +7,17 @@ use wp_codebox_contracts::GuestPath;
 /// Path of `wp-content` in the guest.
 pub(super) const WP_CONTENT: &str = "/wordpress/wp-content";
 
-/// The two paths of a mount in the guest.
+/// The two paths at which the guest has a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountPaths {
-    /// Declared target; the canonical path in a bundle.
+    /// Path that the request names; a bundle of changes uses it too.
     pub target: GuestPath,
-    /// Path for editing: below `/workspace` for plugins and themes, otherwise the target.
+    /// Path at which the agent edits: below `/workspace` for plugins and themes, otherwise the
+    /// target.
     pub workspace: GuestPath,
 }
 
-/// Returns the workspace path of each target, in order.
+/// Returns the two paths of each mount, in the order of the targets.
 ///
 /// A plugin, must-use plugin or theme `<slug>` gets `/workspace/<slug>`, or
 /// `/workspace/<kind>-<slug>` if that name is taken. Every other mount keeps its target.
@@ -75,7 +76,8 @@ fn mountable(target: &str) -> bool {
     }
 }
 
-/// Returns kind and slug when the target is exactly one plugin or theme.
+/// Returns type (plugin, theme, …) and slug when the target is the directory of exactly one plugin
+/// or theme.
 fn component(target: &str) -> Option<(&'static str, &str)> {
     let rest = target.strip_prefix(WP_CONTENT)?;
     [

@@ -3,29 +3,30 @@
 use crate::php::PhpLayout;
 use std::collections::BTreeMap;
 
-/// Directory that the plan puts first in `PATH`.
+/// Directory in the guest that the guest's `PATH` lists first.
 pub(super) const PROGRAMS: &str = "/run/codebox/bin";
-/// Parent directory of agent programs in the guest.
+/// Path in the guest of the parent directory of agent programs.
 pub const AGENTS: &str = "/opt/agents";
-/// Path of the share directory in the guest.
+/// Path in the guest of the host's share directory (WP-CLI and the guest programs).
 pub(crate) const SHARE: &str = "/opt/codebox";
-/// System-wide git configuration; [`environment`] sets its path for a git built with another
-/// default.
+/// System-wide git configuration in the guest. [`environment`] also passes this path, for a git
+/// built with another default.
 pub(super) const GIT_SETTINGS: &str = "/etc/gitconfig";
-/// Home directory in the guest.
+/// Home directory of the user in the guest.
 pub(super) const HOME: &str = "/home/agent";
-/// Unix socket of the egress bridge in the guest.
+/// Path in the guest of the unix socket of the egress bridge, the runner's proxy to the network.
 pub(super) const EGRESS_SOCKET: &str = "/run/codebox/egress.sock";
 /// Port of the egress bridge on the guest's 127.0.0.1, for clients without unix sockets.
 pub(super) const EGRESS_PORT: u16 = 3128;
 /// Port for mail in the guest: the default of every mail library.
 pub(super) const MAIL_PORT: u16 = 25;
-/// Path of the run's CA certificate in the guest.
+/// Path in the guest of the CA certificate with which the egress bridge signs host certificates.
 pub(super) const EGRESS_AUTHORITY: &str = "/run/codebox/egress-ca.pem";
 /// Directory of PHP's opcode file cache in the guest.
 pub(crate) const OPCACHE: &str = "/var/cache/codebox/opcache";
 
-/// Returns the base environment of every execution; it contains no value of the host.
+/// Returns the environment variables that every program in a guest gets; they contain no value of
+/// the host.
 #[must_use]
 pub fn environment() -> BTreeMap<String, String> {
     let path = format!(
@@ -51,26 +52,28 @@ pub fn environment() -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Network egress of a guest, as reflected in its plan and environment.
+/// How a guest may reach the network, as far as its plan and environment depend on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GuestEgress {
-    /// No egress: the guest has no socket to the bridge.
+    /// No network: the guest has no socket to the egress bridge.
     #[default]
     Denied,
-    /// The bridge tunnels TLS, or terminates it for clients that use the bridge as a base URL.
+    /// The egress bridge passes TLS through unread. It terminates TLS only for clients that use the
+    /// bridge's address as base URL.
     Tunnel,
-    /// The bridge terminates TLS with certificates of this authority.
+    /// The egress bridge decrypts TLS and presents host certificates that this run's authority
+    /// signed.
     Terminate {
-        /// Certificate in PEM format.
+        /// Certificate of the authority in PEM format.
         authority_pem: String,
     },
 }
 
-/// Returns the environment variables with which clients in the guest find the bridge; empty without
-/// egress.
+/// Returns the environment variables that make programs in the guest use the egress bridge; empty
+/// when the guest has no network.
 ///
-/// The CA file contains the run's authority only: a client in the guest cannot meet another
-/// certificate.
+/// The CA file contains only the run's authority, because the bridge presents no other certificate
+/// to the guest.
 #[must_use]
 pub fn egress_environment(egress: &GuestEgress) -> BTreeMap<String, String> {
     let url = format!("http://127.0.0.1:{EGRESS_PORT}");
@@ -108,7 +111,7 @@ pub fn egress_environment(egress: &GuestEgress) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns the php.ini lines with which PHP finds the bridge.
+/// Returns the php.ini lines that make PHP use the egress bridge.
 pub(super) fn egress_ini(egress: &GuestEgress) -> String {
     let prepend = format!("auto_prepend_file={SHARE}/guest/egress.php\n");
     match egress {
@@ -120,7 +123,7 @@ pub(super) fn egress_ini(egress: &GuestEgress) -> String {
     }
 }
 
-/// Returns the guest's php.ini.
+/// Returns the text of the guest's php.ini.
 #[must_use]
 pub fn php_ini(php: &PhpLayout) -> String {
     let mut text = format!(
@@ -140,8 +143,8 @@ pub fn php_ini(php: &PhpLayout) -> String {
         };
         text.push_str(&format!("{key}={}\n", extension.file));
     }
-    // File cache only: shared memory would be a channel between guests, and a cache without
-    // validation would run files that have changed or are gone.
+    // Opcode cache in files only: shared memory would be a channel between guests. Timestamps are
+    // checked, because a cache without that check would run files that have changed or are gone.
     text.push_str(&format!(
         "ffi.enable=0\nopcache.enable=1\nopcache.enable_cli=1\nopcache.file_cache={OPCACHE}\n\
          opcache.file_cache_only=1\nopcache.validate_timestamps=1\nopcache.revalidate_freq=0\n\

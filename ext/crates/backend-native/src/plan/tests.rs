@@ -156,7 +156,7 @@ fn agent_programs_are_mounted_read_only_below_opt_agents() {
             "{target}"
         );
     }
-    // A path that the host layout hides stays hidden below a program directory.
+    // A program directory from below /usr does not undo the hiding of paths below /usr.
     let plan = plan_with_programs("/usr/share", "/opt/agents/x").unwrap();
     assert!(
         lines(&plan)
@@ -169,7 +169,7 @@ fn plan(mounts: &[PlannedMount]) -> LaunchPlan {
     plan_of(mounts, &[], TemplateAccess::Run).unwrap()
 }
 
-/// Returns one line per step, without file contents.
+/// Returns one line per step of the plan, without file contents.
 fn lines(plan: &LaunchPlan) -> Vec<String> {
     plan.mounts
         .iter()

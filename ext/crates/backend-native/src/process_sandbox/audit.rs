@@ -1,8 +1,9 @@
-//! Audit record of a process wrapper: names and guest paths, never a host path.
+//! Audit record of a process wrapper, the sandbox around the launcher: names and guest paths, never
+//! a host path.
 //!
-//! A wrapper builds its record from the same list as its command, in guest paths; arguments are not
-//! parsed for paths. As a last safeguard, an argument that begins with a host path of the plan or
-//! with the launcher's directory is replaced.
+//! A wrapper builds its record from the same list as its command, in guest paths. Arguments are not
+//! parsed for paths. As a last safeguard, an argument is replaced when it begins with a host path
+//! of the launch plan or with the launcher's directory.
 
 use super::views::views;
 use super::wrapper::LauncherCommand;
@@ -15,7 +16,7 @@ const ARGUMENTS: usize = 256;
 /// Placeholder for a host path that the guest does not see.
 const HIDDEN: &str = "[host]";
 
-/// Returns the record of a wrapper with this kind, program name and `args`.
+/// Returns the audit record of a wrapper of this kind that was started as `program` with `args`.
 pub(super) fn audit(
     kind: OuterSandboxKind,
     wrapper: &str,
@@ -77,7 +78,7 @@ fn cut(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// Returns the stable name of a kind.
+/// Returns the name of a kind of wrapper as used in records and settings.
 pub(super) const fn kind_name(kind: OuterSandboxKind) -> &'static str {
     match kind {
         OuterSandboxKind::None => "none",

@@ -1,19 +1,19 @@
 //! bubblewrap as process wrapper of the launcher.
 //!
 //! The launcher gets its own user, pid, IPC, network and UTS namespaces, and a root that contains
-//! only the plan's sources, `/proc` and the basic devices. It can still create the guest's user
-//! namespace inside. bubblewrap passes file descriptors on and closes its own copies. The launcher
-//! is pid 1 of the outer pid namespace and dies with bubblewrap; bubblewrap dies with the runner's
-//! thread that started it. Killing any of them therefore ends all processes.
+//! only the launch plan's sources, `/proc` and the basic devices. It can still create the guest's
+//! user namespace inside. bubblewrap passes file descriptors on and closes its own copies. The
+//! launcher is pid 1 of the outer pid namespace and dies with bubblewrap; bubblewrap dies with the
+//! runner's thread that started it. Killing any of them therefore ends all processes.
 
 use super::audit::audit;
 use super::views::{Access, system_links, views};
 use super::{LauncherCommand, ProcessSandbox, WrappedCommand};
 use wp_codebox_contracts::OuterSandboxKind;
 
-/// Path of the launcher inside the wrapper.
+/// Path at which the launcher is mounted inside the wrapper.
 const LAUNCHER: &str = "/run/wp-codebox-launch";
-/// Options that are the same for every plan.
+/// bubblewrap options that are the same for every launch plan.
 const FIXED: [&str; 14] = [
     "--unshare-user",
     "--unshare-pid",
@@ -28,15 +28,15 @@ const FIXED: [&str; 14] = [
     "/proc",
     "--dev",
     "/dev",
-    // Directory that the launcher covers with the guest's root.
+    // Directory over which the launcher mounts the guest's root.
     "--dir",
     "/tmp",
 ];
 
-/// bubblewrap wrapper.
+/// Settings of bubblewrap as process wrapper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bubblewrap {
-    /// Absolute path of `bwrap`.
+    /// Absolute path of the program `bwrap` on the host.
     pub program: String,
 }
 
@@ -53,7 +53,8 @@ impl ProcessSandbox for Bubblewrap {
         }
         let views = views(command.plan);
         for view in &views {
-            // A missing source is not an error here: the launcher reports it with its guest path.
+            // With `-try` a missing source is no error here: the launcher reports it later with its
+            // guest path.
             let bind = match view.access {
                 Access::Read => "--ro-bind-try",
                 Access::Write => "--bind-try",

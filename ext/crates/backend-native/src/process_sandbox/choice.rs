@@ -1,4 +1,4 @@
-//! Selects a process wrapper whose program is installed.
+//! Selects a process wrapper (a sandbox around the launcher) whose program is installed.
 
 use super::audit::kind_name;
 use super::{Bubblewrap, Gvisor, NoSandbox, ProcessSandbox, Unwrapped};
@@ -9,44 +9,45 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
 };
 
-/// Directories searched for a wrapper without a configured path; `PATH` is not used.
+/// Directories in which an installed wrapper is searched when its path is not configured; `PATH` is
+/// not used.
 const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
-/// A wrapper that can be started.
+/// The process wrapper selected for a run.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// The wrapper.
+    /// The selected wrapper, or the launcher without one.
     pub sandbox: Arc<dyn ProcessSandbox>,
     /// Notices for the caller, one sentence each.
     pub notices: Vec<String>,
 }
 
-/// Reason why no wrapper can be used.
+/// Reason why the requested process wrapper cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrapperError {
-    /// A required wrapper is not installed.
+    /// The request requires a wrapper whose program is not installed.
     #[error(
         "the outer sandbox {kind} is required, but its program {program} is missing or not executable for the user that runs sandboxes"
     )]
     Missing {
-        /// Kind of wrapper.
+        /// Kind of wrapper, for the error message.
         kind: &'static str,
-        /// Program that was searched.
+        /// Name or path of the program that was searched.
         program: String,
     },
     /// The program is not an absolute path.
     #[error("the outer sandbox's program {program:?} is not an absolute path")]
     Relative {
-        /// Path as given.
+        /// Program as configured.
         program: String,
     },
-    /// A program is given without a kind of wrapper.
+    /// The settings name a program but no kind of wrapper.
     #[error("a program for the outer sandbox is given without its kind")]
     Pointless,
 }
 
 impl WrapperError {
-    /// Returns the stable error code.
+    /// Returns the error's public code, which stays the same across releases.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -54,7 +55,7 @@ impl WrapperError {
             Self::Relative { .. } | Self::Pointless => ErrorCode::InputInvalid,
         }
     }
-    /// Converts the error for transfer to another process.
+    /// Returns public code and message, for sending to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
@@ -79,8 +80,9 @@ fn package(kind: &str) -> &'static str {
     }
 }
 
-/// Selects the wrapper that a run requests. `directory` is an existing directory for the wrapper's
-/// own state. A missing wrapper is an error if it is required and a notice if it is preferred.
+/// Selects the process wrapper that a run requests. `directory` is an existing directory for files
+/// of the wrapper itself. A wrapper that is not installed is an error if the run requires it,
+/// otherwise a notice.
 pub fn choose(wanted: &OuterSandbox, directory: &Path) -> Result<Choice, WrapperError> {
     let name = match wanted.kind {
         OuterSandboxKind::None if wanted.program.is_some() => return Err(WrapperError::Pointless),

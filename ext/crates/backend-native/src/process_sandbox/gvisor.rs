@@ -2,21 +2,21 @@
 //!
 //! Observed with runsc 0.0~20221219: its kernel answers ENOSYS to `landlock_create_ruleset`,
 //! `openat2`, `open_tree`, `fsopen`, `mount_setattr` and `pidfd_open`, maps the caller to root, and
-//! passes only the three standard descriptors, so a guest directory could not be passed out for
-//! capture. The launcher cannot reach level `full` in it, reports this by its exit status, and the
-//! run is refused. A later runsc with these features works with the same command: the launcher and
-//! its probes decide, not this file.
+//! passes only the three standard descriptors. So a guest directory could not be passed out for
+//! capture. The launcher cannot reach level `full` in it and reports this by its exit status, and
+//! the run is refused. A later runsc with these features needs no change here, because the launcher
+//! and its probes decide, not this file.
 
 use super::audit::audit;
 use super::{LauncherCommand, ProcessSandbox, WrappedCommand};
 use wp_codebox_contracts::OuterSandboxKind;
 
-/// gVisor wrapper.
+/// Settings of gVisor as process wrapper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gvisor {
-    /// Absolute path of `runsc`.
+    /// Absolute path of the program `runsc` on the host.
     pub program: String,
-    /// Existing directory for runsc's own state.
+    /// Existing host directory in which runsc keeps its own state.
     pub directory: String,
 }
 

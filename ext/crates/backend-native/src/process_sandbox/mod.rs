@@ -1,9 +1,9 @@
 //! Process wrappers: an additional sandbox around the launcher process.
 //!
-//! Wrapping is pure: the same command gives the same wrapped command and audit record, and no file
-//! is touched. The guest must reach level `full` inside the wrapper: the launcher and its probes
-//! run unchanged, and a wrapper that prevents the launcher from building its guest makes the run
-//! fail. Only [`choose`] reads the host, to find the wrapper's program.
+//! Wrapping only computes a command: the same input gives the same wrapped command and audit
+//! record, and no file is touched. The guest must reach level `full` inside the wrapper. The
+//! launcher and its probes run unchanged, and a wrapper that prevents the launcher from building
+//! its guest makes the run fail. Only [`choose`] reads the host, to find the wrapper's program.
 
 mod audit;
 mod bubblewrap;
@@ -38,11 +38,11 @@ impl ProcessSandbox for NoSandbox {
     }
 }
 
-/// A preferred wrapper that is not installed: the launcher is started directly, and the record
-/// states the reason.
+/// Stands for a preferred wrapper that is not installed: the launcher is started directly, and the
+/// audit record states the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unwrapped {
-    /// Reason, one sentence without host paths.
+    /// Why no wrapper is used: one sentence without host paths.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Pure tests: a plan in, a command line and its audit record out.
+//! Tests that start no process: a launch plan in, a command line and its audit record out.
 
 use super::audit::kind_name;
 use super::*;
@@ -80,7 +80,7 @@ fn all() -> Vec<Box<dyn ProcessSandbox>> {
     ]
 }
 
-/// Expects the plain invocation: the launcher without arguments.
+/// The expected command is the launcher without arguments.
 #[test]
 fn no_wrapper_leaves_the_launcher_command_unchanged() {
     let plan = plan();

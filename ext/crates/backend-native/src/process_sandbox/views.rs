@@ -1,15 +1,15 @@
-//! Host paths that a launcher must be able to open for a plan.
+//! Host paths of a launch plan that the launcher must be able to open inside a process wrapper.
 
 use wp_codebox_contracts::{BindSource, HostSource, LaunchMount, LaunchPlan};
 
-/// A host path and its path in the guest.
+/// A host path that the wrapper must show, and the path at which the guest gets it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct View {
     /// Absolute host path.
     pub(super) host: String,
     /// Path in the guest.
     pub(super) guest: String,
-    /// Access by the guest.
+    /// Whether the guest writes the host path.
     pub(super) access: Access,
 }
 
@@ -20,9 +20,9 @@ pub(super) enum Access {
     Write,
 }
 
-/// Returns every host path of the plan once, parents first. A path below another one with the same
-/// access is left out: it is already included, and a nested mount would prevent the outer one from
-/// being an overlay's lower directory.
+/// Returns every host path of the launch plan once, parents first. A path below another one with
+/// the same access is left out. The outer path already includes it, and a separate mount inside the
+/// outer directory would prevent that directory from being the lower directory of an overlay.
 pub(super) fn views(plan: &LaunchPlan) -> Vec<View> {
     let mut all: Vec<View> = plan.mounts.iter().flat_map(of_step).collect();
     // Of equal paths, the first in this order is used: the writable one.

@@ -1,34 +1,35 @@
-//! Trait of process wrappers, with input and output types.
+//! Trait of process wrappers (sandboxes around the launcher), with input and output types.
 
 use wp_codebox_contracts::{LaunchPlan, OuterSandboxKind, SandboxAudit};
 
-/// Command of the launcher before wrapping.
+/// Command that starts the launcher without a wrapper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LauncherCommand<'p> {
     /// Absolute path of the launcher.
     pub program: String,
     /// Arguments of the launcher.
     pub args: Vec<String>,
-    /// Plan of the guest; determines the host paths that the launcher needs.
+    /// Launch plan of the guest; it decides which host paths the launcher needs.
     pub plan: &'p LaunchPlan,
 }
 
-/// Command that is started.
+/// Command that is started in place of the launcher's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedCommand {
     /// Absolute path of the program.
     pub program: String,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Audit record of the wrapper.
+    /// Audit record of the wrapper for the run's report.
     pub audit: SandboxAudit,
 }
 
-/// A wrapper around the launcher's command.
+/// A process wrapper: a program that starts the launcher inside a sandbox of its own.
 pub trait ProcessSandbox: std::fmt::Debug + Send + Sync {
-    /// Returns the kind of wrapper.
+    /// Returns which wrapper this is.
     fn kind(&self) -> OuterSandboxKind;
-    /// Returns the command to start instead; pure and deterministic. The command must pass the
-    /// launcher's three descriptors on under the same numbers.
+    /// Returns the command that starts the launcher inside the wrapper. The result depends on
+    /// `command` only. The wrapper must pass the launcher's three descriptors on under the same
+    /// numbers.
     fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand;
 }

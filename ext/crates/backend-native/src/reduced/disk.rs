@@ -1,4 +1,5 @@
-//! Polls the disk use of a guest at level `reduced`, where no kernel limit bounds the sum.
+//! Polls the disk use of a guest at level `reduced`, where the kernel does not limit the guest's
+//! files as a whole.
 //!
 //! A thread adds up the guest's writable directories and kills the guest when the sum exceeds its
 //! limit. More can be written between two polls, and removed files that are still open are not
@@ -13,15 +14,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Polling interval.
+/// Time between two polls of the disk use.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of directory levels counted; deeper trees count as over the limit.
 const DEPTH: usize = 128;
-/// Minimum and maximum of the limit on directory entries; the scratch of a guest at level `full`
-/// has the same limits.
+/// Minimum and maximum of the limit on files and directories. The scratch tmpfs of a guest at level
+/// `full` has the same limits.
 const ENTRIES: (u64, u64) = (16_384, 200_000);
 
-/// Result of one poll.
+/// Size of the guest's writable directories at one poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DiskUse {
     bytes: u64,
@@ -29,14 +30,14 @@ struct DiskUse {
     too_deep: bool,
 }
 
-/// A running poller; it ends with the guest.
+/// The thread that polls a guest's disk use; it ends with the guest.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     thread: Option<JoinHandle<()>>,
 }
 
 impl DiskWatch {
-    /// Starts the poller. The present content of the directories does not count.
+    /// Starts the polling thread. What the directories contain now does not count.
     pub(crate) fn start(
         shared: Arc<Shared>,
         writable: &[String],

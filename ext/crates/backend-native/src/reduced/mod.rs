@@ -1,10 +1,10 @@
 //! Level `reduced` on the runner's side: the guest's own directories are a tree on the host's disk.
 //!
-//! At this level the guest has no mounts of its own. What a plan would mount is copied into a
-//! directory of the run; guest paths in arguments, environment and working directory are rewritten
-//! to paths below it. The launch plan allows that tree and the system directories only. Files owned
-//! by the guest's user are never shared with other processes: a process that owns a file and can
-//! open it can change its mode and times.
+//! At this level the guest has no mounts of its own. What a launch plan would mount is copied into
+//! a directory of the run. Guest paths in arguments, environment and working directory are
+//! rewritten to paths below that directory. The launch plan allows that tree and the system
+//! directories only. Files owned by the guest's user are never shared with other processes: a
+//! process that owns a file and can open it can change its mode and times.
 
 mod disk;
 mod root;

@@ -1,9 +1,11 @@
-//! Translates guest paths to paths below a host directory. Pure.
+//! Translates guest paths to paths below a host directory (level `reduced`). Computes only; reads
+//! no files.
 
 use crate::php::PhpLayout;
 use wp_codebox_contracts::{ExecRequest, GuestPath, InvalidGuestPath};
 
-/// Directories of the guest's own. Every other path is the same on host and guest.
+/// Guest paths below which the guest has directories of its own. Every other path is the same on
+/// host and guest.
 const OWN: [&str; 7] = [
     "/home/agent",
     "/opt/codebox",
@@ -14,21 +16,21 @@ const OWN: [&str; 7] = [
     "/workspace",
 ];
 
-/// Host directory that takes the place of the guest's `/`.
+/// Host directory below which the guest's own directories are, in place of the guest's `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestRoot {
     root: GuestPath,
 }
 
 impl GuestRoot {
-    /// Creates a root at an absolute host path.
+    /// Creates the translation for the absolute host path of that directory.
     pub fn new(path: &str) -> Result<Self, InvalidGuestPath> {
         Ok(Self {
             root: GuestPath::new(path)?,
         })
     }
 
-    /// Returns the host path.
+    /// Returns the absolute host path of the directory.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.root.as_str()
@@ -47,7 +49,8 @@ impl GuestRoot {
         !already && OWN.iter().any(|own| below(own))
     }
 
-    /// Translates a path: below the root if it is the guest's own, otherwise unchanged.
+    /// Translates a guest path: to a path below the host directory if it is one of the guest's own,
+    /// otherwise unchanged.
     #[must_use]
     pub fn path(&self, path: &str) -> String {
         if self.owns(path) {
@@ -57,7 +60,8 @@ impl GuestRoot {
         }
     }
 
-    /// Returns an absolute path below the root without checking that it is the guest's own.
+    /// Returns the absolute path below the host directory, also for a path that is not one of the
+    /// guest's own.
     pub(super) fn below(&self, path: &str) -> String {
         format!("{}{path}", self.as_str())
     }
@@ -74,7 +78,8 @@ impl GuestRoot {
         }
     }
 
-    /// Translates the value of a variable: a path, or a list of paths separated by `:`.
+    /// Translates the value of an environment variable: a path, or a list of paths separated by
+    /// `:`.
     #[must_use]
     pub fn value(&self, text: &str) -> String {
         let parts: Vec<_> = text.split(':').map(|part| self.path(part)).collect();
@@ -91,8 +96,9 @@ impl GuestRoot {
         text.lines().map(line).collect()
     }
 
-    /// Translates a request for the guest's first process. `CODEBOX_ROOT` gives programs the
-    /// location of the guest's own directories; PHPRC points PHP to the generated php.ini.
+    /// Translates all paths in a request to start a program. The added variable `CODEBOX_ROOT`
+    /// gives programs the host path of the guest's own directories; PHPRC points PHP to the
+    /// generated php.ini.
     pub fn request(
         &self,
         request: &ExecRequest,

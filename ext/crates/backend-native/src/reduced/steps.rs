@@ -1,8 +1,8 @@
 //! Translates the plan of a guest at level `full` to the steps that create its tree on the host.
-//! Pure.
+//! Computes only; reads no files.
 //!
-//! The plan remains the only description of a guest. Each of its steps becomes a file operation
-//! below the root, a host path that is allowed in place, or nothing.
+//! One plan describes a guest at both levels. Each of its steps becomes a file operation below the
+//! tree's root, permission to use a host path in place, or nothing.
 
 use super::root::GuestRoot;
 use crate::plan::OPCACHE;
@@ -17,8 +17,8 @@ pub(super) enum TreeStep {
     File { path: String, contents: String },
     /// Creates a symbolic link.
     Link { path: String, to: String },
-    /// Copies the last source, a tree or a file, then applies the sources before it as layers, from
-    /// the last to the first.
+    /// Copies the last source, a tree or a file. The other sources are overlay layers, which are
+    /// then applied to the copy from the last to the first.
     Copy {
         sources: Vec<HostSource>,
         path: String,
@@ -29,38 +29,39 @@ pub(super) enum TreeStep {
     HostPath { path: String },
 }
 
-/// Access of the guest to a directory of its tree.
+/// Whether the guest may write a directory of its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// What happens to a copy after the guest has ended.
+/// What happens to a copied directory after the guest has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Capture {
     /// The copy is discarded.
     None,
-    /// The copy is compared with its source; the number is the layer index.
+    /// The changes are captured by comparing the copy with its source; the number is the layer
+    /// index.
     Layer(u32),
     /// The copy replaces its source, because a template is being built.
     Return,
 }
 
-/// Error of a plan that needs a feature that level `reduced` lacks.
+/// Reason why a plan cannot be used at level `reduced`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StepError {
-    /// A path below a system directory must be hidden, which needs a mount.
+    /// A path below a system directory must be hidden, which only a mount can do.
     #[error(
         "{path} must stay hidden, but lies below a system directory that every guest reads, and level reduced cannot cover it; move it out, or make level full possible"
     )]
     Exposed { path: GuestPath },
-    /// The step cannot be translated.
+    /// A host path is to be shown at another guest path, which only a mount can do.
     #[error("{path} cannot be shown at another path without mounts")]
     Elsewhere { path: GuestPath },
 }
 
-/// Returns the steps of a plan, in its order.
+/// Returns the steps that create the tree, in the order of the plan.
 pub(super) fn steps(plan: &LaunchPlan, root: &GuestRoot) -> Result<Vec<TreeStep>, StepError> {
     let mut all = Vec::new();
     for mount in &plan.mounts {

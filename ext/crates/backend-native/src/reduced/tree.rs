@@ -24,43 +24,43 @@ use wp_codebox_contracts::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// The directory for the tree has no valid path.
+    /// The directory for the tree has no valid path, for example a relative one.
     #[error("the path of the guest's directory is invalid: {source}")]
     Path {
-        /// Cause.
+        /// What is wrong with the path.
         #[from]
         source: InvalidGuestPath,
     },
-    /// The plan needs mounts.
+    /// The plan needs mounts, which level `reduced` does not have.
     #[error("{detail}")]
     Unavailable {
-        /// Unsupported step.
+        /// Description of the step that needs a mount.
         detail: String,
     },
     /// A file operation failed.
     #[error("the guest's directory could not be prepared: {step} failed for {path}: {source}")]
     Io {
-        /// Failed step.
+        /// Failed step, for the error message.
         step: &'static str,
-        /// Guest path.
+        /// Guest path of the file or directory.
         path: String,
-        /// Cause.
+        /// Error of the file operation.
         source: std::io::Error,
     },
     /// A directory could not be copied.
     #[error("the copy of {path} could not be made: {source}")]
     Copy {
-        /// Guest path.
+        /// Guest path of the directory that was copied.
         path: String,
-        /// Cause.
+        /// Error of the copy.
         source: wp_codebox_artifacts::TreeError,
     },
     /// A captured change could not be applied to the copy of its source.
     #[error("the change of {path} could not be applied to the copy of its source: {source}")]
     Layer {
-        /// Guest path.
+        /// Guest path of the directory that was copied.
         path: String,
-        /// Cause.
+        /// Error of applying the change.
         source: wp_codebox_artifacts::LayerError,
     },
 }
@@ -74,7 +74,7 @@ impl From<StepError> for LayoutError {
 }
 
 impl LayoutError {
-    /// Returns the stable error code.
+    /// Returns the error's public code, which stays the same across releases.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -85,14 +85,14 @@ impl LayoutError {
             }
         }
     }
-    /// Converts the error for transfer to another process.
+    /// Returns public code and message, for sending to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
 }
 
-/// A tree on disk, ready for a guest.
+/// The directory tree of a guest at level `reduced` on the host's disk, complete for its launch.
 #[derive(Debug)]
 pub struct GuestTree {
     root: GuestRoot,
@@ -109,7 +109,8 @@ struct Captured {
     directory: OwnedFd,
 }
 
-/// Returns whether the opened directory is still the one at its path.
+/// Returns whether the path of a captured directory still leads to the directory that was opened
+/// before the guest started.
 fn in_place(captured: &&Captured) -> bool {
     let now = open_directory(&captured.path).and_then(|fd| pin(&fd));
     now.is_ok_and(|now| pin(&captured.directory) == Ok(now))
@@ -171,25 +172,27 @@ impl GuestTree {
         Ok(tree)
     }
 
-    /// Returns the plan for the launcher.
+    /// Returns the launch plan that gives the guest access to this tree.
     #[must_use]
     pub fn plan(&self) -> &LaunchPlan {
         &self.plan
     }
 
-    /// Returns the root for translating guest paths.
+    /// Returns the translation of guest paths to host paths of this tree.
     #[must_use]
     pub fn root(&self) -> &GuestRoot {
         &self.root
     }
 
-    /// Returns the host paths that the guest may write.
+    /// Returns the host paths of the directories that the guest may write.
     #[must_use]
     pub fn writable(&self) -> &[String] {
         &self.writable
     }
 
-    /// Returns the captured directories that are still at their paths, while the guest lives.
+    /// Returns the layer indexes and descriptors of the directories whose changes are captured.
+    /// Unlike [`Self::into_layers`] it may be called while the guest lives. Leaves out directories
+    /// that the guest has moved or replaced.
     pub fn captured_now(&self) -> impl Iterator<Item = (u32, &OwnedFd)> {
         self.captured
             .iter()
@@ -197,9 +200,9 @@ impl GuestTree {
             .map(|captured| (captured.index, &captured.directory))
     }
 
-    /// Returns the captured directories by mount index. The guest must be dead. A directory that
-    /// the guest moved or replaced is left out, because its path no longer leads to the original
-    /// directory.
+    /// Returns the descriptors of the directories whose changes are captured, by layer index. The
+    /// guest must be dead. A directory that the guest moved or replaced is left out, because its
+    /// path no longer leads to the original directory.
     #[must_use]
     pub fn into_layers(self) -> BTreeMap<u32, OwnedFd> {
         self.captured
@@ -209,8 +212,8 @@ impl GuestTree {
             .collect()
     }
 
-    /// Replaces the sources of a template build with the copies that its guest changed. The guest
-    /// must be dead.
+    /// Replaces the source directories of a template build with the copies that its guest changed.
+    /// The guest must be dead.
     pub fn replace_sources(&self) -> std::io::Result<()> {
         for (path, source) in &self.returns {
             fs::remove_dir_all(source)?;
@@ -219,7 +222,7 @@ impl GuestTree {
         Ok(())
     }
 
-    /// Returns a path as the guest's plan names it, so that errors contain no host path.
+    /// Returns the guest path for a host path of the tree, so that errors contain no host path.
     fn shown(&self, path: &str) -> String {
         path.strip_prefix(self.root.as_str())
             .unwrap_or(path)
@@ -339,7 +342,8 @@ impl GuestTree {
     }
 }
 
-/// Opens a source; if an inode is recorded for it, only that inode is accepted.
+/// Opens a source of the plan. If the plan records its inode, a path that leads to another inode is
+/// refused.
 pub(crate) fn open_source(source: &HostSource) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Some(wanted) = source.inode else {
@@ -387,8 +391,8 @@ fn parent(path: &str) -> std::io::Result<()> {
     }
 }
 
-/// Removes the content at a mount target, which a mount would cover. No other process uses the tree
-/// yet.
+/// Removes what the tree contains at a mount's guest path; at level `full` the mount would cover
+/// it. No other process uses the tree yet.
 fn clear(path: &str) -> std::io::Result<()> {
     let path = PathBuf::from(path);
     match fs::symlink_metadata(&path) {

@@ -1,4 +1,5 @@
-//! Requests to a spawner and the order of its replies.
+//! Channel to a spawner (the process that starts launchers under a uid of their own): sends
+//! requests and assigns its replies.
 
 use super::error::{SpawnerError, broken, host};
 use super::request::{SpawnerRequestSpec, ViewState};
@@ -10,10 +11,11 @@ use std::io;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{GuestIds, SpawnerReply, SpawnerRequest};
 
-/// Deadline for a spawner to become ready, and to answer a request.
+/// Maximum wait for a spawner to become ready, and for each of its replies.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Channel to a spawner, with the launchers' exits that arrived while it waited for another reply.
+/// Channel to a spawner. It stores exits of launchers that arrive while a caller waits for another
+/// reply.
 #[derive(Debug)]
 pub(super) struct SpawnerChannel {
     channel: Channel,
@@ -28,25 +30,26 @@ impl SpawnerChannel {
         }
     }
 
-    /// Sends a request that has no reply.
+    /// Sends a request to which the spawner does not reply.
     pub(super) fn send(&self, request: &SpawnerRequest) {
-        // If the spawner has ended, all its launchers are dead.
+        // A failed send means that the spawner has ended, and all its launchers have ended with it.
         let _ = self.channel.send(request, &[]);
     }
 
-    /// Waits for the exit of a launcher and returns it.
+    /// Waits until the launcher with this pid has exited and returns how.
     pub(super) fn ended(&mut self, pid: i32) -> io::Result<ProcessEnd> {
         let until = Instant::now() + REPLY_TIMEOUT;
         loop {
             if let Some(end) = self.ends.remove(&pid) {
                 return Ok(end);
             }
-            // Only exits can arrive here; any other reply would answer a request that was not sent.
+            // Only exits can arrive here, because every other request waits for its own reply.
             self.next(until)?;
         }
     }
 
-    /// Reads the replies until the spawner has dropped root and is ready.
+    /// Reads replies until the spawner is ready; a spawner started by root has dropped root by
+    /// then.
     pub(super) fn ready(
         &mut self,
         spec: &SpawnerRequestSpec<'_>,
@@ -108,8 +111,7 @@ impl SpawnerChannel {
         }
     }
 
-    /// Returns the next reply. If the reply is the exit of a launcher, stores it in `ends` and
-    /// returns `None`.
+    /// Reads the next message. An exit of a launcher is stored in `ends`, and `None` is returned.
     fn next(&mut self, until: Instant) -> io::Result<Option<(SpawnerReply, Vec<OwnedFd>)>> {
         let (reply, fds) = self.receive(until)?;
         let SpawnerReply::Ended {

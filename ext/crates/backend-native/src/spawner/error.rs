@@ -1,40 +1,40 @@
-//! Errors of starting a spawner.
+//! Errors of starting a spawner, the process that starts launchers under a uid of their own.
 
 use std::io;
 
-/// Reason why there is no spawner.
+/// Reason why no spawner could be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnerError {
-    /// Every id of the range is in use.
+    /// Every guest id of the configured range is in use.
     #[error("all {count} guest ids from {first} are in use: no sandbox can have one of its own")]
     Exhausted {
-        /// First id of the range.
+        /// First id of the configured range.
         first: u32,
-        /// Number of ids.
+        /// Number of ids in the configured range.
         count: u32,
     },
-    /// A step of the spawner failed.
+    /// The spawner reported that one of its steps failed.
     #[error("guests cannot have a kernel uid of their own: step {step} failed at {subject}{}", cause(*.errno))]
     Step {
-        /// Name of the step.
+        /// Name of the failed step.
         step: String,
-        /// Object of the step.
+        /// What the step worked on: a path or a mechanism.
         subject: String,
-        /// Error number; 0 when none applies.
+        /// Errno of the failed step; 0 when none applies.
         errno: i32,
     },
-    /// The host lacks a resource, or the spawner ended.
+    /// A system call of the runner failed, or the spawner ended early.
     #[error("the process that starts guests failed at {what}: {source}")]
     Host {
-        /// Failed operation.
+        /// Failed operation, for the error message.
         what: &'static str,
-        /// Cause.
+        /// Error of the operation.
         source: io::Error,
     },
 }
 
-/// Describes an errno; empty when it is 0.
+/// Returns the text of an errno for an error message; empty when the errno is 0.
 fn cause(errno: i32) -> String {
     match errno {
         0 => String::new(),

@@ -1,9 +1,9 @@
-//! The runner's side of a spawner: guests with a kernel uid of their own.
+//! The runner's side of a spawner, a process that starts launchers under a kernel uid of their own.
 //!
 //! The launcher's module `spawner` describes the process. A runner started as root starts the
 //! spawner before it drops root; later requests need no right that the guest's uid lacks. A runner
-//! that is not root starts a spawner with subordinate ids of its user; directories that need other
-//! owners are copied, see [`GuestStore`].
+//! that is not root starts a spawner with subordinate ids of its user. Directories that need other
+//! owners are then copied, see [`GuestStore`].
 
 mod channel;
 mod error;
@@ -32,34 +32,37 @@ use wp_codebox_contracts::{
     SandboxAudit, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerView,
 };
 
-/// Lock file of ids in use by spawners that root started, for all state directories of the host.
+/// Lock file of the guest ids that spawners started by root use, for all state directories of the
+/// host.
 const ROOT_LOCK_FILE: &str = "/run/wp-codebox/ids";
-/// Lock file of ids in use by a user's spawners, in the user's runtime directory (XDG_RUNTIME_DIR).
+/// Lock file of the guest ids that a user's spawners use, in that user's runtime directory
+/// (XDG_RUNTIME_DIR).
 const USER_LOCK_FILE: &str = "wp-codebox-ids";
-/// The same lock file for a user without a runtime directory, in the state directory.
+/// Name of that lock file in the state directory, for a user without a runtime directory.
 const STATE_LOCK_FILE: &str = "guest-ids";
-/// Directory over which the spawner mounts the views, in its own mount namespace only.
+/// Directory below which the spawner mounts host directories for launchers, visible in its own
+/// mount namespace only.
 const VIEW_DIRECTORY: &str = "/run/wp-codebox/views";
-/// Candidates for the view directory of a spawner without root, which cannot create one. The first
-/// candidate that hides no path of a guest is used.
+/// Candidates for that directory when the spawner has no root rights and cannot create one. The
+/// first candidate below which no guest needs a host path is used.
 const USER_VIEW_DIRECTORIES: [&str; 4] = ["/media", "/mnt", "/srv", "/run"];
-/// Deadline for the spawner to end its guests and itself.
+/// Maximum wait for the spawner to kill its guests and exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Kernel uid and gid of a run's guests.
+/// Kernel uid and gid as which the guests of a run execute.
 #[derive(Debug, Clone)]
 pub enum GuestIdentity {
-    /// Ids that no other guest and no host process has.
+    /// Ids that no other guest and no host process has; the spawner runs guests under them.
     Own(Arc<Spawner>),
-    /// The runner's ids.
+    /// The ids of the runner itself.
     Shared {
-        /// Why the guests share the runner's ids, as one clause.
+        /// Why the guests do not have ids of their own: one clause for the isolation report.
         reason: String,
     },
 }
 
 impl GuestIdentity {
-    /// Returns [`GuestIdentity::Shared`] with this reason.
+    /// Returns [`GuestIdentity::Shared`] with the given reason.
     #[must_use]
     pub fn shared(reason: impl Into<String>) -> Self {
         Self::Shared {
@@ -67,13 +70,14 @@ impl GuestIdentity {
         }
     }
 
-    /// Returns the store for copies of guests' files; only a spawner without root has one.
+    /// Returns the store that holds copies of host files for guests; only a spawner without root
+    /// has one.
     #[must_use]
     pub fn store(&self) -> Option<&GuestStore> {
         self.spawner()?.store.as_ref()
     }
 
-    /// Returns the spawner of the launchers; `None` when the runner starts them itself.
+    /// Returns the spawner that starts the launchers; `None` when the runner starts them itself.
     #[must_use]
     pub fn spawner(&self) -> Option<&Arc<Spawner>> {
         match self {
@@ -83,21 +87,21 @@ impl GuestIdentity {
     }
 }
 
-/// A running spawner. Dropping it ends the spawner and its guests.
+/// A running spawner process. Dropping this value ends the process and its guests.
 #[derive(Debug)]
 pub struct Spawner {
     channel: Mutex<SpawnerChannel>,
     process: Mutex<ChildProcess>,
     lifetime: Mutex<Option<OwnedFd>>,
     id: u32,
-    /// Host path and the path under which launchers find it.
+    /// Host paths, each with the path under which launchers find the directory.
     places: Vec<(String, String)>,
     store: Option<GuestStore>,
 }
 
 impl Spawner {
     /// Starts a spawner. Must be called in a single-threaded process, either as root or as the
-    /// state's owner with subordinate ids.
+    /// owner of the state directory with subordinate ids.
     pub fn start(spec: SpawnerRequestSpec<'_>) -> Result<(Self, Vec<ViewState>), SpawnerError> {
         let (locks, place) = if rustix::process::geteuid().is_root() {
             (ROOT_LOCK_FILE.into(), VIEW_DIRECTORY)
@@ -159,7 +163,7 @@ impl Spawner {
         Ok((spawner, states))
     }
 
-    /// Returns the kernel uid and gid of this spawner's guests.
+    /// Returns the number that is both kernel uid and kernel gid of this spawner's guests.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -169,8 +173,8 @@ impl Spawner {
         self.channel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the plan with the paths under which its launcher finds the host's directories. A
-    /// spawner without root copies or mounts them first.
+    /// Returns the launch plan with host paths replaced by the paths under which the launcher finds
+    /// these directories. A spawner without root copies or mounts the directories first.
     pub(crate) fn translate(&self, plan: &LaunchPlan) -> io::Result<LaunchPlan> {
         let mut plan = plan.clone();
         plan.identity = PlanIdentity::Own;
@@ -208,7 +212,7 @@ impl Spawner {
         Ok(plan)
     }
 
-    /// Mounts a host directory without an id mapping.
+    /// Makes the spawner mount a host directory for launchers, read-only and without an id mapping.
     fn show(&self, name: &str, path: &str) -> io::Result<()> {
         let request = SpawnerRequest::Show {
             name: name.to_owned(),
@@ -221,7 +225,8 @@ impl Spawner {
         }
     }
 
-    /// Replaces a path by its path in the innermost view that contains it.
+    /// Replaces a host path by its path in the mount made for launchers; of nested mounts, the
+    /// innermost counts.
     fn place(&self, source: &mut HostSource) {
         let below = |host: &str| {
             let rest = source.path.strip_prefix(host)?;
@@ -267,7 +272,7 @@ impl Spawner {
         }
     }
 
-    /// Makes a guest's scratch readable for the state's owner.
+    /// Makes the guest's scratch tmpfs readable for the owner of the state directory.
     pub(crate) fn expose(&self, mount: BorrowedFd<'_>) -> io::Result<()> {
         match self.channel().ask(&SpawnerRequest::Expose, &[mount])? {
             (SpawnerReply::Exposed { errno: 0 }, _) => Ok(()),
@@ -282,12 +287,12 @@ impl Spawner {
         self.channel().send(&SpawnerRequest::Kill { pid });
     }
 
-    /// Waits for the exit of a launcher and returns it.
+    /// Waits until the launcher with this pid has exited and returns how.
     pub(crate) fn ended(&self, pid: i32) -> io::Result<ProcessEnd> {
         self.channel().ended(pid)
     }
 
-    /// Returns how the spawner itself ended; `None` if the spawner is still alive at `until`.
+    /// Returns how the spawner process ended; `None` if it is still alive at `until`.
     pub(crate) fn own_end(&self, until: Instant) -> Option<ProcessEnd> {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let left = until.saturating_duration_since(Instant::now());
@@ -295,7 +300,7 @@ impl Spawner {
         ended.then(|| process.wait().ok()).flatten()
     }
 
-    /// Returns a pidfd, readable once the spawner has ended.
+    /// Returns a pidfd that becomes readable when the spawner process has ended.
     pub(crate) fn pidfd(&self) -> io::Result<OwnedFd> {
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         process.pidfd().try_clone_to_owned()
@@ -320,8 +325,8 @@ impl Drop for Spawner {
     }
 }
 
-/// Uses the user's runtime directory where it exists, so that two state directories of the user
-/// cannot allocate the same id.
+/// Returns the path of the lock file of guest ids: in the user's runtime directory where one
+/// exists, so that two state directories of the user cannot allocate the same id.
 fn user_lock_file(spec: &SpawnerRequestSpec<'_>) -> PathBuf {
     let runtime = PathBuf::from(format!("/run/user/{}", spec.owner.uid));
     let own = std::fs::metadata(&runtime)

@@ -1,53 +1,56 @@
-//! Directories that a spawner shows on request, and the result for each.
+//! Host directories that a spawner mounts for launchers on request, and the result for each.
 
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use wp_codebox_contracts::{GuestIds, KernelIds, ViewAccess};
 
-/// A host directory for guests.
+/// A host directory that the spawner mounts for launchers.
 #[derive(Debug)]
 pub struct ViewSource<'a> {
-    /// Name below the spawner's view directory; letters, digits and hyphens.
+    /// Name of the mount below the spawner's view directory; letters, digits and hyphens.
     pub name: String,
-    /// Descriptor of the directory.
+    /// Open descriptor of the host directory.
     pub directory: BorrowedFd<'a>,
-    /// Owner of the files on disk.
+    /// Owner that the files have on disk.
     pub owner: KernelIds,
-    /// Access of the guests' launchers.
+    /// Whether launchers may write the directory.
     pub access: ViewAccess,
-    /// Absolute path as plans name it; paths at or below it are opened through the view.
+    /// Absolute host path of the directory in launch plans; launchers open paths at or below it
+    /// through the mount.
     pub path: String,
-    /// Direct subdirectories that no launcher needs, to be covered.
+    /// Names of direct subdirectories that no launcher needs; the spawner hides them under an empty
+    /// mount.
     pub covered: Vec<String>,
 }
 
 /// Input of [`crate::Spawner::start`].
 #[derive(Debug)]
 pub struct SpawnerRequestSpec<'a> {
-    /// Path of the launcher.
+    /// Path of the launcher program, which is also the spawner's program.
     pub launcher: &'a Path,
     /// Owner of the state directory.
     pub owner: KernelIds,
-    /// Uid and gid inside guests.
+    /// Uid and gid that programs have inside guests.
     pub guest_id: u32,
-    /// Id range that the operator configured.
+    /// Range of kernel ids that the operator configured for guests.
     pub ids: GuestIds,
-    /// State directory.
+    /// Path of the state directory.
     pub state_dir: &'a Path,
-    /// Share directory.
+    /// Path of the share directory (WP-CLI and the guest programs).
     pub share_dir: &'a Path,
-    /// Directories for guests; empty when the caller is not root.
+    /// Host directories to mount for launchers; empty when the caller is not root.
     pub views: Vec<ViewSource<'a>>,
 }
 
-/// Result for one view.
+/// Result of mounting one host directory for launchers.
 #[derive(Debug)]
 pub enum ViewState {
-    /// Launchers see the directory; the state's owner reads it at its own path.
+    /// Launchers see the directory; the owner of the state directory reads it at its original path.
     Shown,
-    /// Launchers see the directory. Through this mount, the state's owner sees its files as files
-    /// of its own.
+    /// Launchers see the directory. Through this second mount the owner of the state directory sees
+    /// its files as files of its own.
     ShownWith(OwnedFd),
-    /// The file system does not support idmapped mounts (errno); the directory must be copied.
+    /// The file system does not support idmapped mounts (the number is the errno), so the runner
+    /// must copy the directory.
     Refused(i32),
 }

@@ -1,4 +1,4 @@
-//! Copies of host files for guests whose kernel uid comes from `newuidmap`.
+//! Copies of host files for guests whose kernel uid is mapped by `newuidmap` (runner without root).
 //!
 //! The store is a tmpfs that the spawner mounts. This process reaches it through an idmapped mount
 //! in which the guest's files appear as its own, so copied files belong to the guest.
@@ -15,23 +15,24 @@ use std::sync::{Mutex, PoisonError};
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree, snapshot_layer};
 use wp_codebox_contracts::{HostSource, STORE};
 
-/// Store of copies for the guests of a spawner without root.
+/// Tmpfs with copies of host files for the guests of a spawner without root.
 #[derive(Debug)]
 pub struct GuestStore {
     mount: OwnedFd,
-    /// Path of the views in the spawner's mount namespace.
+    /// Path in the spawner's mount namespace below which launchers find their mounts.
     place: String,
     made: Mutex<FinishedCopies>,
 }
 
-/// Finished copies by source.
+/// Copies that are complete, by the directory that was copied.
 #[derive(Debug, Default)]
 struct FinishedCopies {
     count: usize,
     sources: BTreeMap<Version, String>,
 }
 
-/// Identity of a directory: one created anew under the same name gets a different value.
+/// Identity of a source directory. A directory created anew under the same name gets a different
+/// value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     path: String,
@@ -40,12 +41,12 @@ struct Version {
     changed: (i64, i64),
 }
 
-/// How a directory is copied for guests.
+/// What a copy of a directory for guests contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copying {
-    /// All files of the tree.
+    /// All files of the directory tree.
     Tree,
-    /// An overlay layer including whiteouts.
+    /// All files of an overlay layer, including whiteouts (markers of deleted files).
     Layer,
 }
 
@@ -58,8 +59,8 @@ impl GuestStore {
         }
     }
 
-    /// Creates a directory that belongs to the guest; returns it and the path under which launchers
-    /// find it.
+    /// Creates a directory that belongs to the guest's user. Returns its descriptor and the path
+    /// under which launchers find it.
     pub fn directory(&self, name: &str) -> io::Result<(OwnedFd, String)> {
         mkdirat(&self.mount, name, Mode::from_raw_mode(0o755))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -71,8 +72,8 @@ impl GuestStore {
         format!("{}/{STORE}/{name}", self.place)
     }
 
-    /// Replaces the lower directories of a writable overlay, topmost first, with copies, because a
-    /// file whose owner is not mapped cannot be changed through an overlay.
+    /// Replaces the lower directories of a writable overlay, topmost first, with copies. Through an
+    /// overlay a guest cannot change a file whose owner has no id in its user namespace.
     pub(crate) fn lowers(&self, lowers: &mut [HostSource]) -> io::Result<()> {
         let bottom = lowers.len().saturating_sub(1);
         for (position, lower) in lowers.iter_mut().enumerate() {
@@ -85,8 +86,9 @@ impl GuestStore {
         Ok(())
     }
 
-    /// Replaces the lower directories of a read-only overlay, topmost first; the lowest is treated
-    /// like any read-only source.
+    /// Replaces the lower directories of a read-only overlay, topmost first, with ones that the
+    /// guest can read. The lowest is treated like any other read-only source; the others are
+    /// copied.
     pub(crate) fn merged(
         &self,
         lowers: &mut [HostSource],
@@ -102,15 +104,16 @@ impl GuestStore {
         Ok(())
     }
 
-    /// Returns a read-only source: unchanged if every user can read it by path; mounted under a new
-    /// name if only its parent directories prevent that; otherwise copied.
+    /// Makes a read-only source usable for launchers: left unchanged if every user can read it by
+    /// its path; mounted under a new name if only its parent directories prevent that; otherwise
+    /// copied.
     pub(crate) fn readable(
         &self,
         source: &HostSource,
         show: &mut dyn FnMut(&str, &str) -> io::Result<()>,
     ) -> io::Result<HostSource> {
         let path = Path::new(&source.path);
-        // Launchers cannot open a path below the directory that the views cover.
+        // Launchers cannot open a path below the directory over which the spawner mounts the views.
         if path.starts_with(&self.place) {
             return self.copied(source, Copying::Tree);
         }
@@ -140,7 +143,7 @@ impl GuestStore {
             .map(HostSource::of)
     }
 
-    /// Creates the copy of a source unless it exists.
+    /// Copies a source to the store unless that copy exists already.
     fn copy_once(
         &self,
         source: &HostSource,
@@ -157,7 +160,8 @@ impl GuestStore {
                 i64::try_from(stat.st_ctime_nsec).unwrap_or(0),
             ),
         };
-        // The lock is held during the copy, so two guests that start at the same time share it.
+        // The lock is held during the copy, so a second guest that starts meanwhile waits and uses
+        // the same copy.
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = made.sources.get(&version) {
             return Ok(path.clone());

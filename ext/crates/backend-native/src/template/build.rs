@@ -1,5 +1,5 @@
-//! Builds a template: copies core, configures it, installs WordPress in a guest and warms the
-//! opcode cache.
+//! Builds a WordPress template: copies core, configures it, installs WordPress in a guest and fills
+//! the opcode cache.
 
 use super::error::TemplateError;
 use super::files;
@@ -22,9 +22,9 @@ use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, IsolationLevel, Limits,
 };
 
-/// Placeholder in guest/wp-config.php for a random secret.
+/// Placeholder in guest/wp-config.php that is replaced by a random secret.
 const SALT_MARK: &str = "@salt@";
-/// Deadline of one program of the build.
+/// Deadline of each program that the build runs in the guest.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(120);
 /// Bytes of a failed program's output that the error contains.
 const TAIL: usize = 2000;
@@ -100,7 +100,8 @@ fn copy_core(request: &TemplateRequest<'_>, core: &Path) -> Result<(), TemplateE
     files::write(&core.join("wp-config.php"), text.as_bytes())
 }
 
-/// Returns 64 random hexadecimal digits from the kernel.
+/// Returns 64 hexadecimal digits from the kernel's random generator, for one secret of
+/// wp-config.php.
 fn salt() -> Result<String, TemplateError> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|source| TemplateError::Io {
@@ -196,7 +197,7 @@ fn install(
     let install = format!("{SHARE}/guest/install.php");
     let warm = format!("{SHARE}/guest/warm.php");
     let wp = format!("{SHARE}/bin/wp");
-    // Warm WP-CLI like WordPress itself. Run each program twice: the first run may compile a late
+    // Also fill the cache for WP-CLI. Run each program twice: the first run may compile a late
     // class before the cache directory exists.
     let steps: [(&'static str, Vec<&str>); 4] = [
         ("install", vec![php, &install]),
@@ -261,8 +262,8 @@ fn run(guest: &mut Guest, step: &'static str, request: &ExecRequest) -> Result<(
     })
 }
 
-/// Fails when a journal lies next to the database, because each guest would copy up an inconsistent
-/// pair.
+/// Fails when a journal file lies next to the template's SQLite database: a guest that changed one
+/// of the two would use it with the other's old content.
 fn closed_database(content: &Path) -> Result<(), TemplateError> {
     let database = content.join("database");
     let unreadable = |source| TemplateError::Unreadable {

@@ -1,4 +1,4 @@
-//! Errors of building a template.
+//! Errors of building a WordPress template.
 
 use crate::execution::ExecError;
 use crate::launch_error::LaunchError;
@@ -7,7 +7,7 @@ use crate::reduced::LayoutError;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Reason why there is no template.
+/// Reason why no WordPress template could be built.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
     /// The directory does not contain WordPress.
@@ -15,78 +15,78 @@ pub enum TemplateError {
         "{path:?} holds no WordPress core (no readable wp-includes/version.php); name a directory with wp-load.php, wp-admin and wp-includes"
     )]
     NotWordPress {
-        /// Directory.
+        /// Directory that was given as the site's WordPress.
         path: PathBuf,
     },
-    /// The share directory is incomplete.
+    /// The share directory (WP-CLI, SQLite drop-in, guest programs) is incomplete.
     #[error(
         "share directory {path:?} lacks {missing}; set wp_codebox.share_dir or --share to a complete installation"
     )]
     Share {
-        /// Share directory.
+        /// Path of the share directory.
         path: PathBuf,
-        /// Missing entry.
+        /// Name of the missing file.
         missing: &'static str,
     },
-    /// A path is not UTF-8, so it cannot be written into a plan.
+    /// A path is not UTF-8, so the launch plan, which is JSON, cannot contain it.
     #[error("path {path:?} is not UTF-8; move the directory to one that is")]
     PathNotText {
-        /// Path.
+        /// The path that is not UTF-8.
         path: PathBuf,
     },
-    /// A core file could not be read.
+    /// A file of the site's WordPress core could not be read.
     #[error(
         "{path:?} cannot be read: {source}; the user that owns the state directory needs read access to WordPress core"
     )]
     Unreadable {
-        /// Core file.
+        /// Path of the core file.
         path: PathBuf,
-        /// Cause.
+        /// Error of reading it.
         source: std::io::Error,
     },
     /// The template directory could not be written.
     #[error("the template could not be written ({step}): {source}")]
     Io {
-        /// Failed step.
+        /// Failed step, for the error message.
         step: &'static str,
-        /// Cause.
+        /// Error of the step.
         source: std::io::Error,
     },
-    /// The record differs from the one just written.
+    /// The template's record file, read back after writing, is not what was written.
     #[error(
         "the template's record could not be read back; remove the templates directory below the state directory and try again"
     )]
     Record,
-    /// No plan could be built for the guest.
+    /// No launch plan could be built for the guest that installs WordPress.
     #[error("the template's guest could not be planned: {0}")]
     Plan(#[from] PlanError),
-    /// The guest's tree could not be created.
+    /// The directory tree of the guest that installs WordPress could not be created.
     #[error("the directory tree of the template's guest could not be created: {0}")]
     Layout(#[from] LayoutError),
-    /// The guest did not start.
+    /// The guest that installs WordPress did not start.
     #[error("{0}")]
     Launch(#[from] LaunchError),
-    /// A program in the guest did not start.
+    /// A program could not be started in the guest that installs WordPress.
     #[error("the template's guest failed: {0}")]
     Exec(#[from] ExecError),
-    /// WordPress could not be installed.
+    /// A program that installs WordPress in the guest failed.
     #[error("WordPress could not be prepared in the guest ({step}): {output}")]
     Install {
-        /// Failed program.
+        /// Name of the failed program.
         step: &'static str,
-        /// Last part of the program's output.
+        /// Last part of that program's output.
         output: String,
     },
-    /// The installer left a database journal.
+    /// The installer left a journal file beside the database, so the database is not closed.
     #[error("the installed database was left with {file}; the template would not be consistent")]
     Database {
-        /// Journal file.
+        /// Name of the journal file.
         file: String,
     },
 }
 
 impl TemplateError {
-    /// Returns the stable error code.
+    /// Returns the error's public code, which stays the same across releases.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -104,7 +104,7 @@ impl TemplateError {
             | Self::Database { .. } => ErrorCode::TemplateFailed,
         }
     }
-    /// Converts the error for transfer to another process.
+    /// Returns public code and message, for sending to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         match self {

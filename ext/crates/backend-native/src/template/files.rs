@@ -27,7 +27,7 @@ pub(super) fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Sets the modification time.
+/// Sets the modification time of a file or directory.
 pub(super) fn set_times(path: &Path, time: SystemTime) -> io::Result<()> {
     fs::File::open(path)?.set_modified(time)
 }

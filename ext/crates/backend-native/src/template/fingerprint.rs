@@ -1,4 +1,4 @@
-//! Key of a template: names of its source files, and sizes and times of code files.
+//! Key of a WordPress template: names of its source files, and sizes and times of code files.
 //!
 //! No file content is read. A file edited in place has a new time; a copy of a site with equal
 //! times and sizes gives the same key and therefore the same template.
@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{IsolationLevel, Sha256Hex};
 
-/// Core files in a WordPress root. No other file of the root is copied, in particular no
-/// wp-config.php.
+/// Files of a WordPress root that belong to core. No other file of the root is copied, in
+/// particular no wp-config.php.
 pub(super) const CORE_FILES: [&str; 14] = [
     "index.php",
     "wp-activate.php",
@@ -30,12 +30,12 @@ pub(super) const CORE_FILES: [&str; 14] = [
     "wp-trackback.php",
     "xmlrpc.php",
 ];
-/// Core directories in a WordPress root.
+/// Directories of a WordPress root that belong to core.
 pub(super) const CORE_DIRECTORIES: [&str; 2] = ["wp-admin", "wp-includes"];
 /// Buffer size for directory entries in bytes.
 const LISTING: usize = 32 * 1024;
 
-/// Data that the key covers and the build needs.
+/// Key of the template, and facts about its sources that the build needs.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) key: String,
@@ -43,7 +43,7 @@ pub(super) struct Parts {
     pub(super) theme: Option<PathBuf>,
 }
 
-/// Required entries of a share directory.
+/// Files that a share directory must contain: name in error messages and path.
 const SHARE: [(&str, &str); 6] = [
     ("guest/install.php", "guest/install.php"),
     ("guest/run-php.php", "guest/run-php.php"),
@@ -107,7 +107,7 @@ pub(super) fn survey(request: &TemplateRequest<'_>) -> Result<Parts, TemplateErr
     })
 }
 
-/// Lines of the key, sorted before hashing, because directory order is not stable.
+/// The lines whose hash is the key. They are sorted first, because directory order is not stable.
 #[derive(Default)]
 struct Lines {
     lines: Vec<Vec<u8>>,
@@ -126,7 +126,7 @@ impl Lines {
         }
     }
 
-    /// Adds every regular file below `root`.
+    /// Adds a line for every regular file below `root`.
     fn tree(&mut self, root: &Path) -> Result<(), TemplateError> {
         let label = root.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
         let mut queue = vec![(root.to_owned(), label.to_vec())];
@@ -153,8 +153,9 @@ impl Lines {
                     queue.push((path.join(std::ffi::OsStr::from_bytes(name)), line));
                     continue;
                 }
-                // Only the names of styles, scripts and images count: they change with a release,
-                // and its version.php is checked. This halves the time of a cache hit.
+                // Of styles, scripts and images only the names count: they change with a WordPress
+                // release, and the release's version.php is checked. This halves the time of
+                // finding a cached template.
                 if kind == FileType::RegularFile && !is_code(name) {
                     self.lines.push(line);
                     continue;
@@ -170,7 +171,8 @@ impl Lines {
                         line.extend_from_slice(rest.as_bytes());
                         self.lines.push(line);
                     }
-                    // The file system does not report file types in directory entries.
+                    // Type unknown: the file system does not report file types in directory
+                    // entries.
                     FileType::Directory => {
                         queue.push((path.join(std::ffi::OsStr::from_bytes(name)), line));
                     }
@@ -194,14 +196,15 @@ impl Lines {
     }
 }
 
-/// Returns whether a file's content affects what PHP executes.
+/// Returns whether PHP executes or reads a file with this name, so that its size and time must
+/// count.
 fn is_code(name: &[u8]) -> bool {
     [&b".php"[..], b".json", b".copy"]
         .iter()
         .any(|suffix| name.ends_with(suffix))
 }
 
-/// Returns `$wp_version` of a version.php.
+/// Returns the value of `$wp_version` in the text of a version.php.
 fn wp_version(text: &str) -> Option<String> {
     let line = text
         .lines()

@@ -28,12 +28,12 @@ use wp_codebox_artifacts::remove_tree;
 /// Templates unused for this time are removed when another one is built.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Upper bound of a run's duration. A run marks its template as used at the start, so a template
-/// older than this is not in use.
+/// Upper bound of a run's duration. A run sets its template's time of use at its start, so no run
+/// uses a template whose time is older than this.
 const LONGEST_RUN: Duration = Duration::from_secs(25 * 3600);
 
-/// Returns the cached template or builds it. A cache hit takes a few milliseconds of directory
-/// reading; a build takes seconds, and only one process builds at a time.
+/// Returns the cached template or builds it. Finding a cached one takes a few milliseconds of
+/// directory reading. A build takes seconds, and only one process builds at a time.
 pub fn ensure_template(request: &TemplateRequest<'_>) -> Result<Template, TemplateError> {
     let parts = fingerprint::survey(request)?;
     let root = request.state_dir.join("templates");
@@ -97,12 +97,12 @@ fn load(
         wordpress_version: record.wordpress_version,
         hidden: hidden(request),
     };
-    // Marks the template as used; only the sweep reads this time.
+    // Records the time of this use; only the removal of unused templates reads it.
     let _ = files::set_times(&path, SystemTime::now());
     Ok(Some(template))
 }
 
-/// Takes the build lock; dropping the descriptor releases it.
+/// Takes the lock that only one builder of templates can hold; dropping the descriptor releases it.
 fn lock(root: &Path) -> Result<rustix::fd::OwnedFd, TemplateError> {
     let io = |source: rustix::io::Errno| TemplateError::Io {
         step: "lock",
@@ -119,7 +119,7 @@ fn lock(root: &Path) -> Result<rustix::fd::OwnedFd, TemplateError> {
     Ok(file)
 }
 
-/// A template to remove.
+/// A template directory that a sweep removes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StaleTemplate {
     /// A builder crashed before it finished the template.
@@ -134,7 +134,7 @@ pub enum StaleTemplate {
     },
 }
 
-/// Mode of a sweep.
+/// Whether a sweep of old templates removes them or only lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
     /// Removes templates.
@@ -143,12 +143,12 @@ pub enum Sweep {
     List,
 }
 
-/// Result of a sweep.
+/// What a sweep of old templates did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Templates that were removed, or would be.
+    /// Templates that were removed, or would be removed when the sweep only lists them.
     pub removed: Vec<StaleTemplate>,
-    /// Number of templates that stay because a run may still use them.
+    /// Number of templates that were kept because a run may still use them.
     pub stayed: usize,
 }
 
@@ -168,8 +168,8 @@ pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Swept
     }
 }
 
-/// Sweeps the templates while the caller holds the build lock. The next sweep checks the remaining
-/// templates again.
+/// Removes old templates while the caller holds the build lock. A template that cannot be removed
+/// stays until the next sweep.
 fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Swept {
     let mut swept = Swept::default();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {

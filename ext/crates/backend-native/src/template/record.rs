@@ -1,4 +1,4 @@
-//! Inputs of a template, and the record stored with it.
+//! Inputs from which a WordPress template is built, and the record stored with it.
 
 use crate::host::{HiddenPath, HostLayout};
 use crate::php::PhpLayout;
@@ -9,10 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::IsolationLevel;
 
-/// Format version; increase it whenever the build changes.
+/// Format version of a template, part of its key; increase it whenever the build changes.
 pub(super) const FORMAT: u32 = 2;
 
-/// Inputs of a template.
+/// Inputs from which a WordPress template is built.
 #[derive(Clone, Copy)]
 pub struct TemplateRequest<'a> {
     /// Directory of the site's WordPress, whose core the guest gets.
@@ -21,7 +21,7 @@ pub struct TemplateRequest<'a> {
     pub state_dir: &'a Path,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub share_dir: &'a Path,
-    /// Path of the launcher.
+    /// Path of the launcher program.
     pub launcher: &'a Path,
     /// Process wrapper around the launcher.
     pub sandbox: &'a dyn ProcessSandbox,
@@ -36,25 +36,25 @@ pub struct TemplateRequest<'a> {
     pub identity: &'a GuestIdentity,
 }
 
-/// A finished template. Paths are absolute host paths.
+/// A finished WordPress template. Paths are absolute host paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Key, 64 hexadecimal digits.
+    /// Key of the template's inputs and name of its directory, 64 hexadecimal digits.
     pub key: String,
-    /// Core directory with its configuration; read-only.
+    /// Directory with WordPress core and its configuration; guests see it read-only.
     pub core: String,
-    /// Lower directory of `wp-content`.
+    /// Directory that is the lower directory of the guests' `wp-content`.
     pub content: String,
-    /// Lower directory of the opcode cache.
+    /// Directory that is the lower directory of the guests' opcode cache.
     pub opcache: String,
-    /// `$wp_version`.
+    /// WordPress version (`$wp_version`).
     pub wordpress_version: String,
-    /// Paths to hide even when a directory above them is mounted: the site's WordPress, a
-    /// configuration file next to it, and the state directory.
+    /// Host paths that guests must not see even when a directory above them is mounted: the site's
+    /// WordPress, a configuration file next to it, and the state directory.
     pub hidden: Vec<HiddenPath>,
 }
 
-/// Content of `template.json`.
+/// Content of `template.json`, the file that marks a template as finished.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) format: u32,
@@ -64,7 +64,7 @@ pub(super) struct Record {
     pub(super) theme: Option<String>,
 }
 
-/// Returns the canonical paths to hide from guests.
+/// Returns the host paths that guests must not see, with symbolic links resolved.
 pub(super) fn hidden(request: &TemplateRequest<'_>) -> Vec<HiddenPath> {
     let text = |path: PathBuf| path.to_str().map(str::to_owned);
     let mut all: Vec<HiddenPath> = [request.wordpress, request.state_dir]

@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The runner under test, opened before the suite drops root: the user that starts the guests may
-/// be unable to open its directory.
+/// Descriptor of the program `wp-codebox`, opened while the suite is still root: the unprivileged
+/// user of the guests may be unable to open its directory.
 static RUNNER: OnceLock<File> = OnceLock::new();
 
-/// Opens the runner: the path given by the caller, or one built by cargo for this profile.
+/// Opens the program `wp-codebox`: the path given in `CODEBOX`, or one built by cargo for this
+/// profile.
 pub fn hold_runner() {
     let path = std::env::var_os("CODEBOX").map_or_else(built_runner, PathBuf::from);
     RUNNER.get_or_init(|| File::open(path).unwrap());
@@ -44,8 +45,8 @@ fn runner() -> PathBuf {
     path
 }
 
-/// Script that prints one word per successful attack. `{BESIDE}` is a host directory next to the
-/// source.
+/// Script that tries several attacks and prints one word for each that succeeds. `{BESIDE}` is a
+/// host directory next to the mounted source.
 const ATTACK: &str = "
 cd \"$(dirname \"$0\")\" || exit
 token=what-the-host-keeps
@@ -65,10 +66,11 @@ echo written-by-guest | git hash-object -w --stdin >/dev/null && git gc -q --pru
 echo done
 ";
 
-/// Values of the option `--git` with which the guest makes the attack.
+/// Values of the option `--git` with which the attack is tried.
 const CHOICES: [&str; 2] = ["baseline", "history"];
 
-/// A repository, the programs that its settings name, and a second repository next to it.
+/// Source of a mount: a repository, the programs that its git settings name, and a second
+/// repository next to it.
 struct Source {
     _root: tempfile::TempDir,
     work: PathBuf,
@@ -76,8 +78,8 @@ struct Source {
 
 impl Source {
     fn make() -> Self {
-        // Not in the suite's temporary directory: it may lie below /dev, which a guest does not
-        // mount.
+        // Not in the suite's temporary directory, which may lie below /dev; a guest does not mount
+        // that.
         let root = tempfile::tempdir_in("/tmp").unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let [beside, secrets, work] = ["beside", "secrets", "work"].map(|name| {
@@ -98,8 +100,8 @@ impl Source {
             .replace("{BESIDE}", beside.to_str().unwrap())
             .replace("{OBJECT}", object.trim());
         fs::write(work.join("attack.sh"), attack).unwrap();
-        // In the work tree, so that a setting that reached a guest would also find the program
-        // there.
+        // The program lies in the work tree, so that a git setting that reached a guest would also
+        // find the program there.
         program(&work.join("monitor"), "touch monitored\n");
         git(&work, &["add", "-A"]);
         git(&work, &["commit", "-qm", "real"]);
@@ -116,7 +118,7 @@ impl Source {
         Self { _root: root, work }
     }
 
-    /// Runs the script outside of a guest, in the repository itself.
+    /// Control: runs the script on the host, in the repository itself.
     fn control(&self) -> String {
         let before = tree(&self.work.join(".git"));
         let result = clean(Command::new("sh"))
@@ -127,7 +129,7 @@ impl Source {
         words(&String::from_utf8_lossy(&result.stdout), written)
     }
 
-    /// Runs the script in a guest of a run with this value of the option `--git`.
+    /// Runs the script in a guest of a complete run with this value of the option `--git`.
     fn inside(&self, choice: &str) -> String {
         let fixture = fixture();
         let state = fixture.root.join("git-state");
@@ -158,7 +160,7 @@ impl Source {
     }
 }
 
-/// Runs the attack with each value of the option `--git`, and as control on the host.
+/// Runs the attack in guests with each value of the option `--git`, and on the host as control.
 pub fn config() -> Observations {
     let source = Source::make();
     let seen: Vec<String> = CHOICES.iter().map(|choice| source.inside(choice)).collect();
@@ -189,7 +191,7 @@ fn program(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Removes the git settings of the user that runs the suite.
+/// Keeps the user's own git settings from affecting a command.
 fn clean(mut command: Command) -> Command {
     command
         .env_clear()

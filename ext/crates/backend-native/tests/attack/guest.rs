@@ -1,10 +1,10 @@
-//! A guest of one level and the paths of its own files.
+//! A guest of one isolation level, and the translation of paths to those that the guest uses.
 
 use crate::fixture::{Spec, directory, fixture, launch, request, run_request};
 use wp_codebox_backend_native::{Guest, GuestTree, LaunchError};
 use wp_codebox_contracts::{ExecRequest, IsolationLevel, LaunchPlan};
 
-/// A guest.
+/// A guest in which attacks are tried.
 pub struct AttackGuest {
     pub guest: Guest,
     /// Tree of the guest's own directories on the host; only at level `reduced`.
@@ -14,7 +14,7 @@ pub struct AttackGuest {
 /// Reason why a guest was not launched.
 #[derive(Debug)]
 pub enum NotLaunched {
-    /// The path of a pinned source led to a different inode.
+    /// A source with a recorded inode was refused, because its path led to a different inode.
     Moved,
     /// Any other error.
     Other(String),
@@ -33,7 +33,7 @@ impl AttackGuest {
         Self::try_launch(level, spec).unwrap()
     }
 
-    /// Launches a guest of this level or returns the reason.
+    /// Launches a guest of this level, or returns why it was not launched.
     pub fn try_launch(level: IsolationLevel, spec: &Spec) -> Result<Self, NotLaunched> {
         let start = |plan: &LaunchPlan| {
             launch(plan).map_err(|error| match error {
@@ -63,7 +63,7 @@ impl AttackGuest {
         }
     }
 
-    /// Returns the path at which the guest finds a path of the plan.
+    /// Returns the path under which programs in the guest find `path` of the launch plan.
     pub fn path(&self, path: &str) -> String {
         match &self.tree {
             Some(tree) => tree.root().path(path),
@@ -71,7 +71,8 @@ impl AttackGuest {
         }
     }
 
-    /// Builds a request whose arguments are not translated.
+    /// Builds a request to run a program; the guest gets its arguments unchanged, without
+    /// translating paths.
     pub fn request(&self, argv: &[&str]) -> ExecRequest {
         let plain = request(argv);
         match &self.tree {
@@ -83,7 +84,7 @@ impl AttackGuest {
         }
     }
 
-    /// Runs a program that must succeed; returns its output.
+    /// Runs a program in the guest and returns its output; panics when the program fails.
     pub fn must(&mut self, argv: &[&str]) -> String {
         let request = self.request(argv);
         run_request(&mut self.guest, &request, &[]).ok()

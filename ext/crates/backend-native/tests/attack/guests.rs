@@ -1,5 +1,5 @@
-//! Guests in which the attacks run: one per level, a neighbour guest, and guests with special
-//! limits.
+//! Guests in which the attacks are tried: one per level, a neighbour guest (a second guest that
+//! attacks may not reach), and guests with special limits.
 
 use crate::fixture::{Spec, mount};
 use crate::guest::AttackGuest;
@@ -13,13 +13,13 @@ use wp_codebox_contracts::{
 };
 
 const MIB: u64 = 1024 * 1024;
-/// Deadline of one attempt.
+/// Deadline of one attempt to attack.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(40);
 const STAGED: &str = "/run/codebox/staged";
 /// Port of the neighbour's server on its own loopback interface.
 const NEIGHBOUR_PORT: &str = "45671";
 
-/// The guests of one level.
+/// The guests of one isolation level, launched when first needed.
 pub struct AttackGuests<'h> {
     pub level: IsolationLevel,
     host: &'h Host,
@@ -69,7 +69,7 @@ impl<'h> AttackGuests<'h> {
         }
     }
 
-    /// Returns the source of the writable mount.
+    /// Returns the host directory that is the source of the writable mount.
     pub fn writable_source(&self) -> std::path::PathBuf {
         self.host.writable.clone()
     }
@@ -79,7 +79,8 @@ impl<'h> AttackGuests<'h> {
         AttackGuest::launch(self.level, &spec(self.host, limits))
     }
 
-    /// Returns the placeholder values of the attack table for this guest.
+    /// Returns the values that replace `{NAME}` placeholders of the attack table when an attempt is
+    /// made in this guest.
     pub fn names(&self, sandbox: &AttackGuest) -> Names {
         let mut names = self.host.names.clone();
         names.extend(
@@ -108,7 +109,8 @@ impl<'h> AttackGuests<'h> {
         names
     }
 
-    /// Returns the placeholder values of the attack table outside of any guest.
+    /// Returns the values that replace `{NAME}` placeholders when an attempt is made outside of any
+    /// guest.
     pub fn outside_names(&self) -> Names {
         let mut names = self.host.names.clone();
         let privileged = |name| self.host.privileged.join(name).display().to_string();
@@ -124,7 +126,8 @@ impl<'h> AttackGuests<'h> {
         names
     }
 
-    /// Returns the guest for ordinary attempts; a new one if an attack ended the previous one.
+    /// Returns the guest for ordinary attempts. Launches a new one if an attack has ended the
+    /// previous one.
     pub fn guest(&mut self) -> &mut AttackGuest {
         if self.guest.is_none() {
             self.guest = Some(self.launch(GuestLimits::default()));
@@ -132,8 +135,8 @@ impl<'h> AttackGuests<'h> {
         self.guest.as_mut().unwrap()
     }
 
-    /// Returns the guest of a second, concurrent run with a server, files, a database row and a
-    /// process.
+    /// Returns the neighbour: the guest of a second, concurrent run, with a server, files, a
+    /// database table and a process of its own.
     pub fn neighbour(&mut self) -> &mut AttackGuest {
         if self.neighbour.is_none() {
             let mut guest = self.launch(GuestLimits::default());
@@ -162,7 +165,8 @@ impl<'h> AttackGuests<'h> {
         self.neighbour.as_mut().unwrap()
     }
 
-    /// Makes one attempt in the shared guest, or in a guest of its own.
+    /// Makes one attempt and returns the observation. Uses the guest for ordinary attempts, or a
+    /// new guest if `limits` are given.
     pub fn attempt(
         &mut self,
         kind: ProbeKind,
@@ -187,7 +191,8 @@ impl<'h> AttackGuests<'h> {
         seen
     }
 
-    /// Makes the same attempt in the neighbour guest against its own objects.
+    /// Makes an attempt in the neighbour guest, against the neighbour's own objects, and returns
+    /// the observation.
     pub fn attempt_by_neighbour(&mut self, kind: ProbeKind, run: &[String]) -> String {
         self.neighbour();
         let Some(mut sandbox) = self.neighbour.take() else {
@@ -200,7 +205,7 @@ impl<'h> AttackGuests<'h> {
     }
 }
 
-/// Makes one attempt; returns the observation and whether the guest still lives.
+/// Makes one attempt in a guest; returns the observation and whether the guest still lives.
 pub fn try_in(
     sandbox: &mut AttackGuest,
     kind: ProbeKind,

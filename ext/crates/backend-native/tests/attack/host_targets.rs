@@ -1,8 +1,8 @@
 //! Targets of the attacks: files, servers, processes and IPC objects of the host, created for the
 //! suite.
 //!
-//! `{NAME}` in the table is a placeholder for one of these targets; its value may differ between a
-//! guest and the host.
+//! `{NAME}` in the attack table is a placeholder for one of these targets; its value may differ
+//! between a guest and the host.
 
 use crate::fixture::{directory, fixture, template};
 use crate::outside::Outside;
@@ -16,29 +16,29 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Text that every secret file of the host contains.
+/// Text that every file of the host contains that guests must not read.
 pub const MARKER: &str = "marker-of-the-host";
 
-/// Placeholder names and their values.
+/// Names of placeholders in the attack table, and their values.
 pub type Names = BTreeMap<&'static str, String>;
 
-/// Replaces every `{NAME}` in a text.
+/// Replaces every `{NAME}` placeholder in a text by its value.
 pub fn fill(text: &str, names: &Names) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| {
         text.replace(&format!("{{{name}}}"), value)
     })
 }
 
-/// Targets on the host, removed on drop.
+/// Targets of attacks on the host, removed on drop.
 pub struct Host {
-    /// Placeholder values for targets outside of every guest; guests and the host use the same
-    /// values.
+    /// Values of the placeholders for targets outside of every guest. Attempts in guests and on the
+    /// host use the same values.
     pub names: Names,
     /// Host directories that no guest may change.
     pub guarded: Vec<PathBuf>,
-    /// Source of the read-only mount.
+    /// Source directory of the read-only mount.
     pub readonly: PathBuf,
-    /// Source of the writable mount.
+    /// Source directory of the writable mount.
     pub writable: PathBuf,
     /// A file that is staged into guests.
     pub given: PathBuf,
@@ -50,7 +50,7 @@ pub struct Host {
     _lock: fs::File,
 }
 
-/// System V and POSIX objects in the host's IPC namespace.
+/// System V and POSIX IPC objects in the host's IPC namespace, as targets.
 struct Queues {
     shm: i32,
     msg: i32,
@@ -162,7 +162,7 @@ impl Host {
             ("UPTIME", first("/proc/uptime", 0)),
             ("MEMORY", first("/proc/meminfo", 1)),
         ]);
-        // Set-uid programs and programs with capabilities, given to guests as staged files.
+        // Give guests set-uid programs and programs with capabilities, as staged files.
         let privileged = outside.privileged_files();
         let queues = Queues::make();
         names.extend([
@@ -199,7 +199,7 @@ impl Host {
         }
     }
 
-    /// Returns whether the host's shared memory object is unchanged.
+    /// Returns whether the host's POSIX shared memory object still has its original content.
     pub fn queues_are_whole(&self) -> bool {
         fs::read_to_string(&self.queues.shared_file).is_ok_and(|text| text == MARKER)
     }

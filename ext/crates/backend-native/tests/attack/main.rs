@@ -1,10 +1,11 @@
 //! Attack suite: runs every vector of `tests/sandbox/attack/vectors.json` inside of guests and, as
 //! control, outside.
 //!
-//! Prints one line per vector, level and user with the observation inside, the observation of the
-//! control, and whether both match the table. A denial counts only if the same attempt works in a
-//! control. If no control can work on this kernel, the table gives the reason and the control
-//! proves it. No vector is skipped.
+//! Prints one line per vector, level and user: the observation inside, the observation of the
+//! control, and whether both match the table. A denial inside a guest counts only if the same
+//! attempt succeeds outside, in the control. On some kernels an attempt can succeed nowhere. For
+//! these the table gives the reason and the error that the control must then show. No vector is
+//! skipped.
 //!
 //! CODEBOX_ATTACK_LEVELS  levels to run, for example `full,reduced`; default both
 //! Arguments select the vectors whose name contains one of them.
@@ -37,7 +38,7 @@ use std::time::Instant;
 use table::{ControlLocation, ProbeKind, Vector, matches};
 use wp_codebox_contracts::IsolationLevel;
 
-/// Name of an environment variable of the runner that no guest may see.
+/// Environment variable that is set for the runner and that no guest may see.
 const VARIABLE: &str = "ATTACK_ENVIRONMENT";
 
 fn main() -> ExitCode {
@@ -143,8 +144,8 @@ fn suite(arguments: &[String]) -> ExitCode {
 
 type Trees = [std::collections::BTreeMap<String, String>];
 
-/// Returns whether the controls alone explain the difference between two listings: controls change
-/// only files created for them.
+/// Returns whether controls explain every difference between two listings of host directories:
+/// controls change only files with `control` in their name.
 fn only_controls(before: &Trees, after: &Trees) -> bool {
     before.iter().zip(after).all(|(before, after)| {
         let keys = before.keys().chain(after.keys());
@@ -169,7 +170,7 @@ impl Line {
     }
 }
 
-/// Runs one vector at one level; returns `None` if the table excludes it there.
+/// Runs one vector at one level; returns `None` if the table excludes the vector at that level.
 fn one(vector: &Vector, guests: &mut AttackGuests<'_>, outside: &mut Outside) -> Option<Line> {
     if vector.control.place == ControlLocation::Neighbour
         || vector.run.iter().any(|a| a.contains("{NEIGHBOUR"))

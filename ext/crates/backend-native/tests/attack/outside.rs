@@ -1,8 +1,8 @@
-//! Controls: the same attempts outside of any guest.
+//! Controls: the attempts of the attack table, made outside of any guest.
 //!
-//! A helper process that was started before this process dropped root makes root's attempts. A
-//! later pass as an unprivileged user reads root's observations from the directory in
-//! `CODEBOX_ATTACK_SHARED`.
+//! Attempts of root are made by a helper process that was started before this process dropped root.
+//! When the suite runs again as an unprivileged user, it reads the observations of root from the
+//! directory in `CODEBOX_ATTACK_SHARED`.
 
 use crate::fixture::fixture;
 use crate::table::{ControlLocation, ProbeKind};
@@ -13,12 +13,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-/// Variable with the directory shared by the passes as root and as an unprivileged user.
+/// Environment variable with the directory that the runs as root and as an unprivileged user share.
 const SHARED: &str = "CODEBOX_ATTACK_SHARED";
-/// Argument with which this program serves root's controls.
+/// Argument with which this program acts as the helper process for root's controls.
 pub const HELPER: &str = "--root-controls";
 
-/// Executors of attempts outside of guests.
+/// Makes attempts outside of guests.
 pub struct Outside {
     root: Option<Root>,
     recorded: BTreeMap<String, String>,
@@ -30,7 +30,8 @@ struct Root {
     output: BufReader<ChildStdout>,
 }
 
-/// Reads one JSON list of arguments per line and answers with one line, the program's output.
+/// Runs the helper process: reads one JSON list of arguments per line, runs it and answers with the
+/// observation as one line.
 pub fn serve_root() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let argv: Vec<String> = serde_json::from_str(&line).unwrap();
@@ -38,7 +39,8 @@ pub fn serve_root() {
     }
 }
 
-/// Returns the observation of an ended program: its last output line, otherwise its status.
+/// Returns the observation for a program that has ended: its last output line, otherwise its exit
+/// code or signal.
 pub fn observation(out: &str, status: ExitStatus) -> String {
     if let Some(signal) = status.signal() {
         return signal_name(signal);
@@ -46,7 +48,7 @@ pub fn observation(out: &str, status: ExitStatus) -> String {
     result(out, status.code().unwrap_or(-1))
 }
 
-/// Returns the last line of an output, otherwise the exit code.
+/// Returns the last line of a program's output; without output, its exit code.
 pub fn result(out: &str, code: i32) -> String {
     match out.trim().lines().last() {
         Some(line) => line.trim().to_owned(),
@@ -77,8 +79,8 @@ fn observe(argv: &[String]) -> String {
 }
 
 impl Outside {
-    /// Starts the root helper. Must be called before the test environment is created, which drops
-    /// root.
+    /// Starts the helper process if this process is root. Call it before the test environment is
+    /// created, which drops root.
     pub fn start() -> Self {
         let root = rustix::process::geteuid().is_root().then(|| {
             let mut child = Command::new(std::env::current_exe().unwrap())
@@ -101,7 +103,8 @@ impl Outside {
         Self { root, recorded }
     }
 
-    /// Returns the directory of root's fixtures, created by the helper now or by an earlier pass.
+    /// Returns the directory of files that only root can create. The helper creates it now, or an
+    /// earlier run as root has created it.
     pub fn privileged_files(&mut self) -> PathBuf {
         let place = std::env::var_os(SHARED).map_or_else(|| fixture().root.clone(), PathBuf::from);
         let probe = fixture().probe.display().to_string();
@@ -133,7 +136,8 @@ impl Outside {
         line.trim_end().to_owned()
     }
 
-    /// Makes an attempt outside of any guest and returns the observation; `id` names the vector.
+    /// Makes an attempt outside of any guest and returns the observation; `id` is the vector's
+    /// name.
     pub fn observe(
         &mut self,
         id: &str,
@@ -175,7 +179,8 @@ impl Outside {
         }
     }
 
-    /// Removes root's fixtures and stores root's observations for the unprivileged pass.
+    /// Removes the files that root created, and stores root's observations for the run as an
+    /// unprivileged user.
     pub fn finish(&mut self, scratch: &str) {
         if self.root.is_some() {
             self.as_root(["rm", "-rf", scratch].map(str::to_owned).to_vec());
@@ -198,7 +203,7 @@ impl Outside {
     }
 }
 
-/// Returns the command line of an attempt.
+/// Returns the command line with which an attempt of this kind is made.
 pub fn argv(probe: &str, kind: ProbeKind, run: &[String]) -> Vec<String> {
     let before: &[&str] = match kind {
         ProbeKind::Native | ProbeKind::Scenario => &[probe],

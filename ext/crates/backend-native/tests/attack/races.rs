@@ -1,7 +1,7 @@
-//! Swaps the parent directory of a mount source repeatedly while guests start.
+//! Attack: swaps the parent directory of a mount source repeatedly while guests start.
 //!
 //! A process that may write a parent directory can do this between the runner's check and the
-//! launcher's open. A pinned source must lead to the checked inode or to a refusal.
+//! launcher's open. A source with a recorded inode must show the checked directory or be refused.
 
 use crate::fixture::{Spec, directory, mount};
 use crate::guest::{AttackGuest, NotLaunched};
@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wp_codebox_contracts::{HostSource, InodeId, IsolationLevel};
 
-/// Object that replaces the parent directory.
+/// What takes the place of the parent directory when it is swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bait {
     Link,
     Directory,
 }
 
-/// Minimum number of swaps in each of the two halves.
+/// Minimum number of swaps in each of the two series of launches, with and without recorded inode.
 const SWAPS: u64 = 1000;
-/// Minimum and maximum number of launches in each half.
+/// Minimum and maximum number of guests launched in each series.
 const LAUNCHES: (u32, u32) = (12, 400);
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ pub fn swapped(bait: Bait, level: IsolationLevel) -> (String, String) {
     (inside, control.to_owned())
 }
 
-/// Stops the swapping thread on drop.
+/// Ends the thread that swaps the directories, on drop.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -94,7 +94,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Launches guests on `source` while a thread swaps `parent` and `other`.
+/// Launches guests that mount `source` while a thread swaps `parent` and `other`; counts the
+/// results.
 fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) -> Count {
     let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut count = Count::default();
@@ -116,7 +117,7 @@ fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) 
                 renameat_with(CWD, parent, CWD, other, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        // Dropped also on panic, because the scope waits for the thread.
+        // Dropped also on panic: the scope waits for the thread, which would otherwise never end.
         let _stop = Stop(&stop);
         for number in 0..LAUNCHES.1 {
             let enough = count.shown > 0 && count.refused + count.escaped > 0;

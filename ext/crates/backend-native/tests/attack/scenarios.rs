@@ -1,6 +1,6 @@
 //! Attacks that involve more than one program.
 //!
-//! Each scenario returns the observation inside the guest and that of its control outside.
+//! Each scenario returns two observations: inside the guest, and of its control outside.
 
 use crate::fixture::{BusyClock, REUSE, alive, directory, fixture, tree};
 use crate::git;
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ExecCall, KillCause};
 use wp_codebox_contracts::IsolationLevel;
 
-/// Observation inside the guest, and observation of the control.
+/// Two observations: inside the guest, and of the control outside.
 pub type Observations = (String, String);
 
-/// Argument with which this program runs as metadata server in its own network namespace.
+/// Argument with which this program acts as a cloud metadata server in its own network namespace.
 pub const METADATA: &str = "--metadata";
 const ADDRESS: &str = "169.254.169.254";
 
@@ -75,8 +75,9 @@ fn verdict(same: bool) -> String {
     }
 }
 
-/// Runs this program as metadata server in a new network namespace and returns two columns of its
-/// output: the guest's observation and its control. Column 0 connects a socket, column 2 uses PHP.
+/// Runs this program as metadata server in a new network namespace. Returns two columns of its
+/// output: the observation in the guest and that of the control. Column 0 is for an attempt by
+/// socket, column 2 for one by PHP.
 fn metadata(guests: &AttackGuests<'_>, column: usize) -> Observations {
     let own = std::env::current_exe().unwrap();
     let output = Command::new("unshare")
@@ -96,7 +97,8 @@ fn metadata(guests: &AttackGuests<'_>, column: usize) -> Observations {
     (fields[column].to_owned(), fields[column + 1].to_owned())
 }
 
-/// Serves in a new network namespace whose loopback interface has the metadata address.
+/// Acts as metadata server in the current network namespace, tries to reach the server from there
+/// and from a guest, and prints the four observations.
 pub fn serve_metadata(level: IsolationLevel) {
     let probe = fixture().probe.clone();
     let outside = |program: &Path, args: &[&str]| {
@@ -210,7 +212,7 @@ fn fork_bomb(guests: &AttackGuests<'_>, outside: &mut Outside) -> Observations {
     let call = ExecCall {
         request: &bomb,
         stdin: &[],
-        // The polling loop below ends the guest.
+        // Never reached: the polling thread below kills the guest earlier.
         deadline: Instant::now() + Duration::from_secs(20),
         output_limit: 1000,
     };
@@ -218,7 +220,7 @@ fn fork_bomb(guests: &AttackGuests<'_>, outside: &mut Outside) -> Observations {
     let over = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let pid = sandbox.guest.pid();
-        // Time of the first poll that shows the bomb running, even if the poll itself is late.
+        // Set when the guest has ended, so that the polling thread stops.
         let over = &over;
         let look = scope.spawn(move || {
             let mut seen = Vec::new();

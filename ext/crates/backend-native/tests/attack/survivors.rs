@@ -1,4 +1,4 @@
-//! Daemons that forked twice and ignore every signal, and the events that end them.
+//! Attack: daemons that forked twice and ignore every signal try to survive the end of their guest.
 
 use crate::fixture::{BusyClock, REUSE, Spec, alive, fixture};
 use crate::guest::AttackGuest;
@@ -12,18 +12,18 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use wp_codebox_contracts::{IsolationLevel, StagedFile};
 
-/// Argument with which this program acts as the runner that is killed.
+/// Argument with which this program acts as a runner, so that it can be killed.
 pub const RUNNER: &str = "--runner";
-/// Path of the probe in the guests of these scenarios.
+/// Path of the test program `probe` in the guests of this file.
 pub const PROBE: &str = "/run/codebox/staged/probe";
 
-/// Process that is killed with SIGKILL.
+/// Which process is killed with SIGKILL to end the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Killed {
     Runner,
     Launcher,
     Pid1,
-    /// None: the run just ends.
+    /// No process is killed; the run just ends.
     NoProcess,
 }
 
@@ -40,7 +40,7 @@ fn parent(pid: i32) -> i32 {
     rest.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Returns a process and all its descendants.
+/// Returns the pids of a process and all its descendants.
 pub fn below(pid: i32) -> Vec<i32> {
     let mut all = vec![pid];
     let mut next = 0;
@@ -62,7 +62,7 @@ fn kill(pid: i32) {
     assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
 }
 
-/// Starts daemons and returns the pids of launcher, pid 1 and all descendants.
+/// Starts daemons in a guest; returns the pids of the launcher, pid 1 and all their descendants.
 fn with_daemons(sandbox: &mut AttackGuest) -> Vec<i32> {
     let probe = sandbox.path(PROBE);
     for name in ["daemon-a", "daemon-b"] {
@@ -77,7 +77,7 @@ fn with_daemons(sandbox: &mut AttackGuest) -> Vec<i32> {
     all
 }
 
-/// Acts as the runner that is killed: prints the pids of its guest, then waits.
+/// Acts as the runner that is killed: prints the pids of its guest's processes, then waits.
 pub fn be_runner(level: IsolationLevel) {
     let spec = Spec {
         staged: vec![staged_probe()],
@@ -90,8 +90,8 @@ pub fn be_runner(level: IsolationLevel) {
     std::thread::sleep(Duration::from_secs(60));
 }
 
-/// Kills the given process and returns the processes of the guest that still exist after at most
-/// two seconds, and the control.
+/// Kills the given process. Returns the processes of the guest that still exist after at most two
+/// seconds, and the observation of the control.
 pub fn after(killed: Killed, guests: &AttackGuests<'_>) -> (String, String) {
     let left = match killed {
         Killed::Runner => {
@@ -141,7 +141,7 @@ fn left_of(pids: &[i32]) -> String {
     format!("{} left", left.len())
 }
 
-/// Control: outside of a guest the same daemon survives the death of its creator.
+/// Control: outside of a guest, the same daemon survives the death of the process that started it.
 fn control() -> String {
     let name = format!("atk-{}", std::process::id() % 100_000);
     let probe = fixture().probe.display();

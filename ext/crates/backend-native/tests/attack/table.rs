@@ -1,23 +1,25 @@
-//! The table of vectors, `tests/sandbox/attack/vectors.json`, and the comparison of observations.
+//! The attack table `tests/sandbox/attack/vectors.json`: its format, and the comparison of
+//! observations with it.
 
 use serde::Deserialize;
 use std::path::Path;
 use wp_codebox_contracts::{Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 
-/// One attack.
+/// One row of the attack table: an attempt, its expected observations and its control.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vector {
-    /// Unique name.
+    /// Unique name of the attack.
     pub id: String,
-    /// Isolation axis under attack.
+    /// Isolation axis (files, network, …) that is attacked.
     pub axis: IsolationAxis,
-    /// Description for the generated table.
+    /// Description of the attempt, for the generated documentation.
     #[serde(rename = "tries")]
     pub _tries: String,
-    /// Kind of program that makes the attempt.
+    /// Kind of program that makes the attempt: native, PHP, shell or a function of the suite.
     pub probe: ProbeKind,
-    /// Arguments of the native probe; one script for PHP and shell; or the name of a scenario.
+    /// What to run: arguments of the native program `probe`, one script for PHP or shell, or the
+    /// name of a scenario.
     pub run: Vec<String>,
     /// Observations at `full` that mean the attack failed, separated by `|`; a trailing `*` matches
     /// a prefix.
@@ -28,9 +30,9 @@ pub struct Vector {
     pub reduced: String,
     /// Replaces `reduced` on hosts whose kernel can enforce the axis only partially.
     pub reduced_best_effort: Option<String>,
-    /// Positive control: the same attempt in a location where it works.
+    /// Positive control: the same attempt made where it must succeed.
     pub control: Control,
-    /// Limits of a separate guest for this vector.
+    /// Limits of a separate guest for this attack; without them it uses the common guest.
     pub guest: Option<GuestLimits>,
 }
 
@@ -38,40 +40,40 @@ pub struct Vector {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
-    /// The native `probe` program with arguments.
+    /// The native program `probe` with arguments.
     Native,
-    /// `php -r`.
+    /// A script for `php -r`.
     Php,
-    /// `/bin/sh -c`.
+    /// A script for `/bin/sh -c`.
     Shell,
-    /// A function of the suite, because more than one program takes part.
+    /// A Rust function of the suite, because the attack needs more than one program.
     Scenario,
 }
 
-/// Limits that differ from the defaults.
+/// Limits of a guest, where they differ from the defaults.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuestLimits {
     pub memory_mib: Option<u64>,
     pub disk_mib: Option<u64>,
     pub processes: Option<u64>,
-    /// Wall-clock limit of the execution in milliseconds.
+    /// Wall-clock limit of the attempt in milliseconds.
     pub deadline_ms: Option<u64>,
 }
 
-/// Positive control of an attempt.
+/// Positive control: where an attempt must succeed, which shows that the attempt itself works.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
-    /// Location of the control.
+    /// Where the control makes the attempt.
     #[serde(rename = "as")]
     pub place: ControlLocation,
-    /// Arguments, if they differ from the vector's.
+    /// What to run instead, if it differs from the vector's `run`.
     pub run: Option<Vec<String>>,
-    /// Expected observation.
+    /// Observation that shows that the attempt succeeded.
     #[serde(default = "ok")]
     pub sees: String,
-    /// Kernel or host on which the attempt cannot work anywhere.
+    /// Set if the attempt can succeed nowhere on some kernels or hosts.
     pub unable: Option<Unable>,
 }
 
@@ -79,7 +81,8 @@ fn ok() -> String {
     "ok".to_owned()
 }
 
-/// Proof that an attempt cannot work on this machine, neither inside nor outside of a guest.
+/// Observation of a control that shows that an attempt can succeed nowhere on this machine, and the
+/// reason.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unable {
@@ -87,7 +90,7 @@ pub struct Unable {
     pub because: String,
 }
 
-/// Location of a control.
+/// Where a control makes its attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlLocation {
@@ -97,9 +100,9 @@ pub enum ControlLocation {
     Namespace,
     /// On the host as root.
     Root,
-    /// In the neighbour guest, whose own objects are attacked.
+    /// In the neighbour guest, against that guest's own objects.
     Neighbour,
-    /// In the scenario itself.
+    /// The scenario makes its own control.
     Scenario,
 }
 
@@ -115,7 +118,7 @@ impl ControlLocation {
     }
 }
 
-/// Reads the table; panics when two vectors have the same id.
+/// Reads the attack table; panics when two vectors have the same id.
 pub fn read(path: &Path) -> Vec<Vector> {
     let text = std::fs::read_to_string(path).unwrap();
     let all: Vec<Vector> = serde_json::from_str(&text).unwrap();
@@ -127,8 +130,8 @@ pub fn read(path: &Path) -> Vec<Vector> {
 }
 
 impl Vector {
-    /// Returns the expected observation for the guest's isolation report; `None` excludes the
-    /// vector.
+    /// Returns the expected observation in a guest with this isolation report. `None` means that
+    /// the table excludes the vector at the guest's level.
     pub fn expected(&self, report: &IsolationReport) -> Option<&str> {
         let enforced = report
             .axes
@@ -145,13 +148,13 @@ impl Vector {
         (wanted != "-").then_some(wanted)
     }
 
-    /// Returns whether the table expects that the attack succeeds.
+    /// Returns whether the table expects the attack to succeed, so that its line says `open`.
     pub fn is_open(&self, expected: &str) -> bool {
         expected == self.control.sees
     }
 }
 
-/// Returns whether an observation matches the expected ones.
+/// Returns whether an observation is one of those expected; `expected` separates them by `|`.
 pub fn matches(expected: &str, seen: &str) -> bool {
     expected.split('|').any(|one| match one.strip_suffix('*') {
         Some(prefix) => seen.starts_with(prefix),

@@ -1,5 +1,5 @@
-//! Kernel limits that count per user instead of per process: a guest stays below its share, and
-//! other processes of the same user cannot end it.
+//! Kernel limits that count per user instead of per process. A guest stays below its share, and
+//! other processes of the same user cannot end it by using up the rest.
 
 use crate::concurrent_programs::launch_piped;
 use crate::fixture::*;
@@ -12,8 +12,9 @@ use wp_codebox_backend_native::{
 };
 use wp_codebox_contracts::{ErrorCode, FIXED_LIMITS};
 
-/// Sends the given number of descriptors over socket pairs without receiving them, from the first
-/// line on its standard input until end of file.
+/// Program that fills the user's limit on descriptors in flight: after the first line on its
+/// standard input it sends the given number of descriptors over socket pairs without receiving
+/// them, and holds them until end of file.
 const HOARDER: &str = r"
 import os, resource, socket, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -35,10 +36,10 @@ print(sent, flush=True)
 sys.stdin.read()
 ";
 
-/// Number of descriptors in flight above 4096, the former limit of guests.
+/// Number of descriptors in flight that exceeds 4096, the limit of guests in earlier versions.
 const MANY: u64 = 5000;
 
-/// Limit of open files of a runner for which [`MANY`] descriptors in flight are too many.
+/// Limit on open files of a runner that is too low while [`MANY`] descriptors are in flight.
 const FEW: u64 = 3000;
 
 struct Hoarder(Child);
@@ -60,7 +61,7 @@ impl Hoarder {
         Self(child)
     }
 
-    /// Sends the descriptors and returns how many are in flight.
+    /// Makes the program send its descriptors; returns how many are in flight.
     fn hoard(&mut self) -> u64 {
         let input = self.0.stdin.as_mut().unwrap();
         input.write_all(b"go\n").unwrap();
@@ -103,7 +104,7 @@ fn descriptors_in_flight_of_other_processes_do_not_block_programs_or_connections
     assert_eq!(sh(&mut self::guest(), "echo new").ok(), "new\n");
 }
 
-/// Lowers the limit of open files of this process permanently.
+/// Lowers the limit on open files of this process permanently to `most`.
 fn few_open_files(most: u64) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let few = Rlimit {
@@ -113,12 +114,12 @@ fn few_open_files(most: u64) {
     setrlimit(Resource::Nofile, few).unwrap();
 }
 
-/// With [`REUSE`] set, acts as a runner whose limit of descriptors in flight is exhausted; without
-/// it, no limit is exhausted.
+/// With [`REUSE`] set, acts as a runner that cannot send descriptors, because another process of
+/// its user has too many in flight. Without it, only starts a guest and connects to it.
 #[test]
 fn child_process_that_acts_as_a_runner_with_few_open_files() {
-    // The hoarder alone holds more descriptors than the runner and its guest may, so the limit is
-    // exhausted independently of other tests of the same user.
+    // The hoarder program alone holds more descriptors in flight than the runner and its guest may
+    // have, so the result does not depend on other tests of the same user.
     let hoarder = std::env::var_os(REUSE).map(|_| {
         let hoarder = Hoarder::start(MANY);
         few_open_files(FEW);
@@ -218,9 +219,9 @@ print(*until_refused(lambda: libc.inotify_init1(0), 500),
 
 /// Script that sends SIGSTOP to each process that pid 1 has forked, before the process calls
 /// `execve`. It guesses the pids, because /proc does not list a process that is not dumpable. It
-/// continues each stopped process that has executed a program in the meantime, and with the
-/// argument `again` it stops the others again and again. A thread that the script starts from time
-/// to time shows the newest pid.
+/// continues each stopped process that has executed a program in the meantime. With the argument
+/// `again` it stops the others again and again. From time to time it starts a thread, whose id
+/// shows the newest pid.
 const STOPPER: &str = r"
 import contextlib, itertools, os, signal, sys, threading
 again, stopped = sys.argv[1] == 'again', []
@@ -248,7 +249,8 @@ for round in itertools.count(1):
             last = pid
 ";
 
-/// Returns how many programs a stopper reports as stopped since the last call; does not block.
+/// Returns how many programs the [`STOPPER`] script has stopped since the last call; does not
+/// block.
 fn stopped(stopper: &mut crate::concurrent_programs::Piped) -> usize {
     rustix::fs::fcntl_setfl(&stopper.output, rustix::fs::OFlags::NONBLOCK).unwrap();
     let mut result = vec![0; 65_536];
@@ -258,7 +260,7 @@ fn stopped(stopper: &mut crate::concurrent_programs::Piped) -> usize {
         .count()
 }
 
-/// Maximum number of programs started until one is stopped between fork and `execve`.
+/// Maximum number of programs started until the script has stopped one between fork and `execve`.
 const STARTS: usize = 5_000;
 
 #[test]
@@ -294,7 +296,7 @@ fn program_stopped_before_execve_does_not_block_other_requests() {
     let mut end = None;
     for _ in 0..STARTS {
         let program = launch_piped(&mut guest, &["true"]);
-        // Pid 1 must answer this request independently of the program.
+        // Pid 1 must answer this request although a program is stopped.
         match guest.connect(8124) {
             Err(ConnectError::Refused { errno, .. }) => assert_eq!(errno, libc::ECONNREFUSED),
             other => panic!("{other:?}"),
@@ -307,7 +309,8 @@ fn program_stopped_before_execve_does_not_block_other_requests() {
             break;
         }
     }
-    // Pid 1 kills the program at its deadline, unless the program ran between two signals.
+    // Pid 1 kills the stopped program at its deadline. The program may also have run between two
+    // signals.
     match end {
         Some(LaunchEnd::NotStarted(ExecError::NotStarted { step, errno, .. })) => {
             assert_eq!((step.as_str(), errno), ("start", libc::ETIMEDOUT));

@@ -1,4 +1,4 @@
-//! Concurrent programs in a guest: pipes, terminals, signals, connections.
+//! Programs that run concurrently in a guest: pipes, terminals, signals, connections.
 
 use crate::fixture::*;
 use rustix::fs::OFlags;
@@ -14,7 +14,7 @@ use wp_codebox_contracts::{ErrorCode, ExecTerminal, ExecutionId};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A program with pipes: its id, its input, and its combined output.
+/// A program whose streams are pipes: its id, its input, and stdout and stderr in one pipe.
 pub(super) struct Piped {
     pub(super) id: ExecutionId,
     pub(super) input: Option<File>,
@@ -54,7 +54,7 @@ pub(super) struct TerminalProgram {
     seen: String,
 }
 
-/// Opens a terminal; returns both sides.
+/// Opens a pseudo-terminal; returns its master and its slave.
 pub(super) fn terminal() -> (OwnedFd, OwnedFd) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).unwrap();
@@ -103,8 +103,8 @@ impl TerminalProgram {
         );
     }
 
-    /// Waits until this program is in the foreground: earlier input or signals would reach the
-    /// shell, which ignores most of it.
+    /// Waits until the program `name` is in the foreground. Input or signals sent earlier would
+    /// reach the shell, which ignores most of them.
     #[track_caller]
     fn in_front(&self, name: &str) {
         let front = || {
@@ -119,7 +119,7 @@ impl TerminalProgram {
         }
     }
 
-    /// Reads until the terminal shows `text`; discards everything before it.
+    /// Reads the terminal's output until `text` appears; discards everything before it.
     #[track_caller]
     pub(super) fn until(&mut self, text: &str) {
         let end = Instant::now() + LONG;
@@ -145,7 +145,7 @@ impl TerminalProgram {
     }
 }
 
-/// Returns a pipe whose read end never becomes readable.
+/// Returns a pipe whose read end never becomes readable, for calls that wait for a wake-up.
 fn quiet() -> (OwnedFd, OwnedFd) {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap()
 }
@@ -222,11 +222,12 @@ fn launched_program_gets_three_descriptors_and_leaks_none() {
     assert!(again < left + 80, "{left} descriptors became {again}");
 }
 
-/// Counts the sleepers of the tests below; a zombie has an empty cmdline and does not count.
+/// Shell command that prints the number of `sleep` processes of the tests below. A zombie has an
+/// empty cmdline and is not counted.
 const SLEEPING: &str = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 7[12]'";
 
-/// Waits until `count` sleepers exist: a killed process dies only when it is scheduled, possibly
-/// after its parent.
+/// Waits until `count` of these `sleep` processes exist. A killed process dies only when it is
+/// scheduled, possibly after its parent.
 #[track_caller]
 fn sleepers(guest: &mut Guest, count: usize) {
     in_time(|| sh(guest, SLEEPING).out == format!("{count}\n"));
@@ -389,14 +390,14 @@ fn keys_and_signals_reach_the_foreground_job_and_not_the_shell() {
     let mut console = launch_in_terminal(&mut guest, &["bash", "--norc", "--noediting", "-i"]);
     console.type_in("PS1='$ '; echo ready-$((1+1))\n");
     console.until("ready-2");
-    // Ctrl-C as the byte 3.
+    // Ctrl-C, typed as the byte 3, interrupts the program.
     console.type_in("echo begin-$((2+2)); sleep 60\n");
     console.until("begin-4");
     console.in_front("sleep");
     console.type_in("\x03");
     console.type_in("echo status-$?-\n");
     console.until("status-130-");
-    // A signal by request.
+    // A SIGINT that the runner sends interrupts it too.
     console.type_in("echo begin-$((3+3)); sleep 61\n");
     console.until("begin-6");
     console.in_front("sleep");
@@ -411,8 +412,8 @@ fn keys_and_signals_reach_the_foreground_job_and_not_the_shell() {
     console.until("Stopped");
     console.type_in("jobs; kill %1; exit 9\n");
     console.until("Stopped");
-    // The shell refuses the first exit while the stopped job exists; otherwise it has exited and
-    // the write fails.
+    // The shell refuses the first `exit` while the stopped job exists. If it has exited at once,
+    // this write fails.
     let _ = rustix::io::write(&console.master, b"exit 9\n");
     assert_eq!(end(&mut guest), (console.id, ExecEnd::Exited(9)));
 }
@@ -462,7 +463,8 @@ fn session_cannot_take_over_the_terminal_of_another_session() {
     let mut guest = guest();
     let mut console = launch_in_terminal(&mut guest, &["sh", "-c", "echo up; exec sleep 60"]);
     console.until("up");
-    // A second program gets the terminal that already controls the session of the first program.
+    // A second program gets a terminal that is already the controlling terminal of the first
+    // program's session.
     let slave = ioctl_tiocgptpeer(
         &console.master,
         OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC,
@@ -516,7 +518,7 @@ fn connect_reaches_a_guest_server_and_a_closed_port_is_refused() {
         (&stream).read_to_string(&mut text).unwrap();
         assert_eq!(text, format!("said hello {round}\n"));
     }
-    // The port with the same number on the host is not the guest's port.
+    // The guest's port is not open on the host under the same number.
     assert!(TcpStream::connect("127.0.0.1:8123").is_err());
     match guest.connect(8124) {
         Err(ConnectError::Refused { port: 8124, errno }) => assert_eq!(errno, libc::ECONNREFUSED),
@@ -530,7 +532,7 @@ fn connect_reaches_a_guest_server_and_a_closed_port_is_refused() {
 #[test]
 fn connect_to_a_full_accept_queue_times_out_without_blocking_others() {
     let mut guest = guest();
-    // A server with a queue of one that never accepts.
+    // A server that never accepts, with an accept queue for one connection.
     let server = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',8125)); s.listen(0); print('up',flush=True); time.sleep(60)";
     let mut program = launch_piped(&mut guest, &["python3", "-c", server]);
     assert_eq!(program.line(), "up");

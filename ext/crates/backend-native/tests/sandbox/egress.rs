@@ -1,4 +1,5 @@
-//! Sockets of the egress bridge: present if requested, absent otherwise, and the only way out.
+//! Sockets of the egress bridge in the guest: present if the run requests network access, absent
+//! otherwise, and the only way out.
 
 use crate::fixture::*;
 use std::io::{Read, Write};
@@ -10,7 +11,7 @@ use wp_codebox_contracts::IsolationAxis;
 
 const SOCKET: &str = "/run/codebox/egress.sock";
 
-/// Answers the first client with `who`.
+/// Reads the first request of a client and answers with the text `who`.
 fn answer<S: Read + Write + Send + 'static>(mut stream: S, who: &'static str) {
     let _ = stream.read(&mut [0; 1024]);
     let text = format!(

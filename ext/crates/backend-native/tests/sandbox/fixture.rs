@@ -1,4 +1,5 @@
-//! Shared test environment: an unprivileged user, the launcher, a WordPress.
+//! Test environment shared by all tests of a process: an unprivileged user, the launcher, a
+//! WordPress.
 //!
 //! If started as root, the whole test process first becomes an unprivileged user, as a runner does:
 //! no test has rights that a run lacks. `CODEBOX_EXPECT` lists required capabilities of the
@@ -22,25 +23,25 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 
-/// Environment variable with the fixture directory, which a child process takes over from its
-/// parent test process.
+/// Environment variable with the directory of the test environment, which a child process uses
+/// instead of creating its own.
 pub const REUSE: &str = "CODEBOX_TEST_WORLD";
-/// Uid without a passwd entry.
+/// Uid that the tests change to; it has no passwd entry.
 const USER: u32 = 61_234;
 
 /// Test environment shared by all tests of one process.
 pub struct Fixture {
-    /// Temporary directory, removed at exit.
+    /// Temporary directory of the environment, removed at exit.
     pub root: PathBuf,
     /// Path of the launcher under test.
     pub launcher: PathBuf,
-    /// Complete share directory.
+    /// Path of a complete share directory (WP-CLI, SQLite drop-in, guest programs).
     pub share: String,
-    /// Unmodified WordPress.
+    /// Path of an unmodified WordPress.
     pub wordpress: PathBuf,
-    /// Compiled attack probe.
+    /// Path of the compiled C program that tries forbidden operations.
     pub probe: PathBuf,
-    /// State directory.
+    /// Path of the state directory that the tests use.
     pub state: PathBuf,
     /// System directories of the host.
     pub host: HostLayout,
@@ -95,7 +96,8 @@ fn existing(root: PathBuf) -> Fixture {
     }
 }
 
-/// Compiles the C program that tries forbidden operations; it needs no file of the guest.
+/// Compiles the C program that tries forbidden operations. It is linked statically, so it needs no
+/// file of the guest.
 fn compiled_probe(root: &Path) -> PathBuf {
     let mut sources: Vec<PathBuf> = fs::read_dir(repository().join("tests/sandbox/attack/probe"))
         .unwrap()
@@ -120,7 +122,8 @@ extern "C" fn remove_fixture() {
     }
 }
 
-/// Returns the launcher: the path given by the caller, or one built by cargo for this profile.
+/// Returns the path of the launcher: the one given in `CODEBOX_LAUNCH`, or one built by cargo for
+/// this profile.
 pub fn built_launcher() -> PathBuf {
     if let Some(path) = std::env::var_os("CODEBOX_LAUNCH") {
         return path.into();
@@ -135,7 +138,8 @@ pub fn built_launcher() -> PathBuf {
     deps.ancestors().nth(2).unwrap().join("wp-codebox-launch")
 }
 
-/// Returns the checkout, or a readable copy of the needed parts.
+/// Returns the path of the checkout, or of the readable copy of its needed parts in
+/// `CODEBOX_REPOSITORY`.
 pub fn repository() -> PathBuf {
     std::env::var_os("CODEBOX_REPOSITORY").map_or_else(
         || Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../.."),
@@ -143,7 +147,8 @@ pub fn repository() -> PathBuf {
     )
 }
 
-/// Copies share directory and WordPress to a place that the unprivileged user can read.
+/// Copies share directory and WordPress to where the unprivileged user can read them; returns both
+/// paths.
 fn provisioned(root: &Path) -> (PathBuf, PathBuf) {
     let files = std::env::var_os("CODEBOX_WPFILES").map_or_else(
         || {
@@ -205,17 +210,18 @@ fn become_user(root: &Path) {
         assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
         assert_eq!(libc::setresgid(USER, USER, USER), 0);
         assert_eq!(libc::setresuid(USER, USER, USER), 0);
-        // The change of user cleared the dumpable flag, which made /proc/self unreadable.
+        // Changing the user has cleared the dumpable flag, which makes /proc/self unreadable; set
+        // it again.
         assert_eq!(libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
     }
 }
 
-/// Returns the template; builds it on first use.
+/// Returns the WordPress template for guests; builds it on first use.
 pub fn template() -> &'static Template {
     TEMPLATE.get_or_init(|| ensure_template(&template_request()).unwrap())
 }
 
-/// Returns the request that gives [`template`].
+/// Returns the request with which [`template`] builds its template.
 pub fn template_request() -> TemplateRequest<'static> {
     let fixture = fixture();
     TemplateRequest {
@@ -231,7 +237,7 @@ pub fn template_request() -> TemplateRequest<'static> {
     }
 }
 
-/// Guest specification that tests modify.
+/// Specification of a guest with default values, which tests modify.
 #[derive(Default)]
 pub struct Spec {
     pub mounts: Vec<PlannedMount>,
@@ -266,7 +272,8 @@ impl Spec {
     }
 }
 
-/// Returns the process wrapper of every launcher in this process, from `CODEBOX_OUTER_SANDBOX`.
+/// Returns the process wrapper that `CODEBOX_OUTER_SANDBOX` selects for every launcher in this
+/// process.
 pub fn configured_wrapper() -> &'static dyn ProcessSandbox {
     static WRAPPER: OnceLock<Choice> = OnceLock::new();
     let choice = WRAPPER.get_or_init(|| {
@@ -284,7 +291,7 @@ pub fn configured_wrapper() -> &'static dyn ProcessSandbox {
     choice.sandbox.as_ref()
 }
 
-/// Returns an identity with the test's own kernel uid.
+/// Returns the identity of guests that run under the test's own kernel uid.
 pub fn shared_identity() -> &'static GuestIdentity {
     static SHARED: LazyLock<GuestIdentity> =
         LazyLock::new(|| GuestIdentity::shared("this test asks for none"));
@@ -314,7 +321,7 @@ pub fn guest() -> Guest {
     Spec::default().launch()
 }
 
-/// Output and result of one program.
+/// Output of one program in a guest, and how the program ended.
 #[derive(Debug)]
 pub struct ProgramOutput {
     pub out: String,
@@ -330,7 +337,7 @@ impl ProgramOutput {
         }
     }
 
-    /// Returns the output of a program that must have succeeded.
+    /// Returns the standard output of a program; panics when the program failed.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.execution.end, ExecEnd::Exited(0), "{self:?}");
@@ -381,7 +388,7 @@ pub fn sh(guest: &mut Guest, script: &str) -> ProgramOutput {
     run(guest, &["/bin/sh", "-c", script])
 }
 
-/// Returns a read-write mount of a host directory.
+/// Returns a read-write mount of the host directory `source` at `target`.
 pub fn mount(index: u32, source: &Path, target: &str) -> PlannedMount {
     PlannedMount {
         index,
@@ -406,7 +413,7 @@ pub fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// Returns every file below a directory with its content, type and mode.
+/// Returns every file below a directory with its type, mode and content.
 pub fn tree(root: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut queue = vec![root.to_owned()];
@@ -450,8 +457,8 @@ pub fn alive(pid: i32) -> bool {
     }
 }
 
-/// Generous upper bound for an event that is immediate if it works and takes far longer if it does
-/// not: the machine may be busy.
+/// Upper bound of the wait for an event that takes no time if it works and far longer if it does
+/// not. It is large because the machine may be busy.
 pub const GENEROUS: Duration = Duration::from_secs(20);
 
 /// Clock that ignores time in which this thread was not scheduled: each poll counts for at most
@@ -491,14 +498,14 @@ impl BusyClock {
         }
     }
 
-    /// Returns the elapsed wall-clock time.
+    /// Returns the real time since the clock was started.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 }
 
-/// Waits until `check` is true and returns the elapsed time. A process that is wrongly alive would
-/// live more than twice as long as the limit.
+/// Waits until `check` is true; returns the elapsed time. Panics after a limit. A process that is
+/// wrongly alive would live more than twice as long as that limit.
 #[track_caller]
 pub fn in_time(check: impl FnMut() -> bool) -> Duration {
     let mut clock = BusyClock::start();

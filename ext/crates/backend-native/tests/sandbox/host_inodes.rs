@@ -1,8 +1,8 @@
 //! Locks, leases, inotify, sockets, FIFOs and dirty pages of host files that a guest can open.
 //!
-//! A host program and a guest use the same file through every kind of mount. An operation by one of
-//! them on the inode must not be visible to the other. As control, a second host process does
-//! observe it.
+//! In each test a host program and a guest use the same file, through every kind of mount. An
+//! operation of one on the file must have no effect that the other can observe. As control, a
+//! second host process does observe it.
 
 use crate::concurrent_programs::{Piped, launch_piped};
 use crate::fixture::*;
@@ -22,10 +22,11 @@ use wp_codebox_contracts::{
 
 const PROBE: &str = "/run/codebox/staged/probe";
 const STAGED: &str = "/run/codebox/staged/data";
-/// Number of tries, because the kernel may write a page to disk by itself in between.
+/// Number of tries of a test. One is not enough, because the kernel may write or drop a page by
+/// itself at any time.
 const TRIES: usize = 5;
 
-/// A host directory or single file and its path in the guest.
+/// A host directory or single file that a guest can read, and its path in the guest.
 struct SharedPath {
     kind: &'static str,
     host: PathBuf,
@@ -34,7 +35,8 @@ struct SharedPath {
 }
 
 impl SharedPath {
-    /// Returns host path and guest path of a file in it.
+    /// Returns the host path and the guest path of one shared file: the path itself or a file in
+    /// the directory.
     fn file(&self) -> (String, String) {
         if self.directory {
             (self.below("data"), format!("{}/data", self.guest))
@@ -52,7 +54,7 @@ impl SharedPath {
 struct Base(PathBuf);
 
 impl Base {
-    /// Creates the directory on a disk file system: pages of a tmpfs are never written back.
+    /// Creates the directory on a disk file system: pages of a tmpfs are never written to disk.
     fn new(name: &str) -> Self {
         let beside = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
         let on_disk = |path: &PathBuf| {
@@ -84,7 +86,8 @@ fn host(path: &Path) -> HostSource {
     HostSource::of(path.to_str().unwrap())
 }
 
-/// Returns a plan with every kind of mount over a directory of this test.
+/// Returns a launch plan that uses every kind of mount on a directory of this test, and the shared
+/// paths.
 fn every_kind(base: &Base) -> (LaunchPlan, Vec<SharedPath>) {
     let fixture = fixture();
     let guest = |path: &str| GuestPath::new(path).unwrap();
@@ -130,7 +133,7 @@ fn every_kind(base: &Base) -> (LaunchPlan, Vec<SharedPath>) {
         source: host(&place("programs", "/opt/agents/tool")),
         target: guest("/opt/agents/tool"),
     }];
-    // The kind of step that mounts /usr and the other system directories.
+    // The same kind of plan step as for /usr and the other system directories.
     let system = place("system directory", "/srv/system");
     let single = base.directory("staged").join("data");
     places.push(SharedPath {
@@ -170,7 +173,7 @@ fn every_kind(base: &Base) -> (LaunchPlan, Vec<SharedPath>) {
     (plan, places)
 }
 
-/// A process, in the guest or on the host, that answers one line per request line.
+/// A test program, in the guest or on the host, that answers each request line with one line.
 trait Asked {
     fn ask(&mut self, verb: &str, path: &str) -> String;
 }
@@ -184,7 +187,7 @@ impl Asked for Piped {
     }
 }
 
-/// The same program as a process of the host.
+/// The test program as a process of the host.
 struct Neighbour {
     child: Child,
     input: ChildStdin,
@@ -223,7 +226,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// The guest, its program, and two host processes.
+/// A guest with the test program in it, and two processes of the test program on the host.
 struct Bench {
     _guest: Guest,
     inside: Piped,
@@ -292,8 +295,8 @@ fn socket_or_fifo_created_after_launch_does_not_reach_host_programs() {
     for place in bench.places.iter().filter(|place| place.directory) {
         let kind = place.kind;
         let within = |name: &str| format!("{}/{name}", place.guest);
-        // The address of a unix socket is limited to 108 bytes; a longer path would fail for that
-        // reason.
+        // The address of a unix socket is limited to 108 bytes. With a longer path the attempt
+        // would fail only for that reason.
         assert!(place.below("sock").len() < 108);
         let _listener = UnixListener::bind(place.host.join("sock")).unwrap();
         let control = bench.one.ask("connect", &place.below("sock"));
@@ -304,7 +307,7 @@ fn socket_or_fifo_created_after_launch_does_not_reach_host_programs() {
         let fifo = place.host.join("fifo");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        // Opened for reading and writing, so that the FIFO has both a reader and a writer from the
+        // Opening the FIFO for reading and writing gives it both a reader and a writer from the
         // start.
         let mut both = fs::File::options()
             .read(true)
@@ -333,7 +336,7 @@ fn inotify_in_the_guest_does_not_see_host_file_access() {
             assert_eq!(watcher.ask("watched", ""), expected, "{kind}");
         }
     }
-    // A system directory in which every host program looks for libraries.
+    // Use a system directory, in which every host program looks for libraries.
     for (watcher, expected) in [
         (&mut bench.inside as &mut dyn Asked, "silent"),
         (&mut bench.other, "ok"),
@@ -350,7 +353,7 @@ fn inotify_on_device_nodes_sees_host_opens() {
     assert_eq!(bench.inside.ask("watch", "/dev/null"), "ok");
     assert_eq!(bench.one.ask("read", "/dev/null"), "empty");
     assert_eq!(bench.inside.ask("watched", ""), "ok");
-    // Control: a file of the same guest is not shared with the host.
+    // Control: of a regular file that the guest shares, it does not see the host's access.
     let (outside, within) = bench.places[0].file();
     assert_eq!(bench.inside.ask("watch", &within), "ok");
     assert_eq!(bench.one.ask("read", &outside), "ok");
@@ -367,11 +370,12 @@ fn sync_in_the_guest_does_not_write_dirty_host_pages() {
             |bench: &mut Neighbour| -> u32 { bench.ask("dirty", &outside).parse().unwrap() };
         let mut kept = false;
         for _ in 0..TRIES {
-            // Not truncated first: ext4 writes a truncated file out on close.
+            // Written without truncating: ext4 writes a truncated file to disk on close.
             let mut file = fs::File::options().write(true).open(&outside).unwrap();
             file.write_all(&[b'x'; 64 * 1024]).unwrap();
             assert_eq!(bench.inside.ask("write-back", &within), "ok", "{kind}");
-            // The kernel's writeback may have run in between.
+            // The kernel may have written the pages to disk by itself before this check; then try
+            // again.
             kept = dirty(&mut bench.one) > 0;
             if kept {
                 break;
@@ -395,7 +399,7 @@ fn fadvise_dontneed_in_the_guest_leaves_the_host_page_cache() {
         for _ in 0..TRIES {
             assert_eq!(bench.one.ask("read", &outside), "ok", "{kind}");
             assert_eq!(bench.inside.ask("discard", &within), "ok", "{kind}");
-            // The kernel itself may have dropped the page in between.
+            // The kernel may have dropped the page by itself before this check; then try again.
             kept = cached(&mut bench.one);
             if kept {
                 break;
@@ -449,7 +453,8 @@ fn special_and_too_large_files_are_not_copied_into_a_guest() {
 #[test]
 fn proc_in_the_guest_contains_no_host_paths() {
     let mut bench = bench("paths");
-    // Searches for the base's own name, since `/var` or `/tmp` alone would match other paths.
+    // Search for the name of the test's own directory, since `/var` or `/tmp` alone would match
+    // other paths.
     let base = bench
         ._base
         .0

@@ -1,4 +1,4 @@
-//! Operations that a guest cannot do, each next to the same attempt where it works.
+//! Operations that a guest cannot do; each test also makes the attempt where it works.
 
 use crate::fixture::*;
 use std::fs;
@@ -207,7 +207,7 @@ fn host_sockets_cannot_be_connected() {
         "open",
         "control: loopback inside works"
     );
-    // Connecting a UDP socket sends no packet; it fails because there is no route.
+    // Connecting a UDP socket sends no packet. It fails in the guest because there is no route.
     let away = "$s=@stream_socket_client('udp://192.0.2.1:9',$e); echo $e;";
     assert_eq!(
         run(&mut guest, &["php", "-r", away]).ok(),
@@ -316,7 +316,7 @@ fn full_isolation_report_contains_observed_facts() {
     );
 }
 
-/// Starts the launcher through another program.
+/// Process wrapper that starts the launcher through another program.
 #[derive(Debug)]
 struct Through(&'static [&'static str]);
 
@@ -360,7 +360,7 @@ fn launcher_refuses_root_even_in_a_user_namespace() {
     assert!(!error.body().hints.is_empty());
 }
 
-/// Checks the plan steps that hide paths; a test of the plan checks which paths are hidden.
+/// Checks that the plan steps for hiding work. Which paths are hidden is tested with the plan.
 #[test]
 fn directory_and_file_below_a_mounted_directory_can_be_hidden() {
     let system = directory("system");

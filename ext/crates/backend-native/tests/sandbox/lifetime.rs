@@ -1,4 +1,4 @@
-//! No process of a guest survives, whichever process is killed.
+//! No process of a guest survives when the runner, launcher or another process of it is killed.
 
 use crate::fixture::*;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Returns every process of a guest with running programs: launcher, pid 1, programs.
+/// Starts programs in a guest; returns the pids of the launcher, pid 1 and all programs.
 pub(crate) fn all_processes(guest: &mut Guest) -> Vec<i32> {
     sh(
         guest,
@@ -65,7 +65,7 @@ fn killing_the_launcher_ends_every_guest_process() {
     assert!(result.is_err() || result.is_ok_and(|e| e.end == ExecEnd::GuestDied));
     let death = guest.cause_of_death();
     assert_eq!(death.process, GuestProcess::Launcher, "{death}");
-    // A process wrapper can report the signal only by its exit status.
+    // Inside a process wrapper the signal shows only as exit status 128 + 9.
     assert!(
         death.signal == Some(9) || death.code == Some(128 + 9),
         "{death}"
@@ -144,12 +144,12 @@ fn killing_the_runner_ends_every_guest_process() {
     println!("after kill -9 of the runner: {took:?}");
 }
 
-/// Returns the device number of a `mountinfo` line.
+/// Returns the device number in a line of `mountinfo`.
 fn device(line: &str) -> &str {
     line.split(' ').nth(2).unwrap()
 }
 
-/// Compares this guest's mounts only: other processes may mount file systems meanwhile.
+/// Compares only the mounts of this guest: other processes may mount file systems during the test.
 #[test]
 fn guest_mounts_are_not_visible_on_the_host() {
     let mounts = || fs::read_to_string("/proc/self/mountinfo").unwrap();

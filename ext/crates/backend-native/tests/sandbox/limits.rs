@@ -66,7 +66,8 @@ fn guest_is_killed_when_its_processes_together_exceed_the_memory_limit() {
 
 #[test]
 fn process_above_its_data_limit_fails_and_memory_pressure_is_reported() {
-    // With strings of the first size PHP uses everything that it maps, with the second only half.
+    // With strings of the first size PHP touches all memory that it maps, with the second size only
+    // half.
     for size in [1_000_000, 1_048_576] {
         let mut guest = limited(|l| l.memory_bytes = 128 * MIB);
         let hog = format!("$a=[];while(true){{$a[]=str_repeat('x',{size});}}");
@@ -74,7 +75,7 @@ fn process_above_its_data_limit_fails_and_memory_pressure_is_reported() {
         assert!(!matches!(result.execution.end, ExecEnd::Exited(0)));
         assert!(result.execution.memory_pressure, "{size}: {result:?}");
     }
-    // The previous guest may have been killed for the sum of its processes at the same moment.
+    // A new guest, because the memory watch may have killed the previous one at the same moment.
     let mut guest = limited(|l| l.memory_bytes = 128 * MIB);
     let result = sh(&mut guest, "exit 1");
     assert!(

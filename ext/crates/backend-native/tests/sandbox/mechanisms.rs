@@ -1,8 +1,8 @@
 //! Hosts that lack a mechanism: the report changes, and the run is refused.
 //!
-//! `tests/sandbox/withhold.c` withholds each mechanism from the launcher alone, with namespaces or
-//! a seccomp filter of its own; the host is unchanged. The same launch without withholding is the
-//! control of all tests.
+//! The program `tests/sandbox/withhold.c` makes one kernel mechanism unavailable to the launcher
+//! alone, with namespaces or a seccomp filter of its own; the host is unchanged. The control of all
+//! tests is the same launch with every mechanism available.
 
 use crate::fixture::*;
 use std::path::Path;
@@ -18,7 +18,8 @@ use wp_codebox_contracts::{
     MountView, OuterSandboxKind, SandboxAudit,
 };
 
-/// Starts the launcher through the program `withhold`, which withholds one kernel mechanism.
+/// Wrapper that starts the launcher through the program `withhold`, which makes one kernel
+/// mechanism unavailable to it.
 #[derive(Debug)]
 struct Without<'a>(&'a str);
 
@@ -36,7 +37,7 @@ impl ProcessSandbox for Without<'_> {
     }
 }
 
-/// The same wrapper, which reports itself as Bubblewrap.
+/// The same wrapper, but it reports itself as bubblewrap.
 #[derive(Debug)]
 struct Relabelled<'a>(&'a Without<'a>);
 
@@ -86,7 +87,7 @@ fn tested(without: &str) -> SelfTest {
     run_self_test(&request(&Without(without), &state))
 }
 
-/// Launches a serving guest without the mechanism.
+/// Launches the guest of a run, not of a self-test, without the mechanism that `without` names.
 fn served(without: &str) -> Result<Guest, LaunchError> {
     served_with(&Spec::default(), without)
 }
@@ -119,7 +120,7 @@ fn row(test: &SelfTest, axis: IsolationAxis) -> &AxisReport {
     axes.iter().find(|row| row.axis == axis).unwrap()
 }
 
-/// Checks that every axis outside `weaker` is the same as on an unrestricted host.
+/// Checks that exactly the axes in `weaker` do not reach level `full`.
 #[track_caller]
 fn only(test: &SelfTest, weaker: &[IsolationAxis]) {
     for &axis in IsolationAxis::ALL {
@@ -259,7 +260,7 @@ fn without_seccomp_isolation_axes_syscalls_and_network_are_lower() {
     only(&test, &[IsolationAxis::Syscalls, IsolationAxis::Network]);
     let row = row(&test, IsolationAxis::Syscalls);
     assert_eq!(row.enforced, Enforcement::NotEnforced);
-    // The probe tried a call that the filter would have refused.
+    // The probe tried the system call that the filter would have refused, and it succeeded.
     assert!(
         row.evidence.contains("new namespace gave errno 0"),
         "{row:?}"
@@ -278,7 +279,7 @@ fn guest_cannot_be_started_when_parts_of_proc_are_covered() {
     assert!(body.hints[0].contains("systempaths=unconfined"), "{body:?}");
 }
 
-/// Returns the evidence of the files axis of a serving guest at level `full`.
+/// Returns the evidence for the axis `files` in the report of a guest at level `full`.
 fn files_of(guest: &Guest) -> String {
     let report = guest.report();
     assert_eq!(report.level, IsolationLevel::Full);
@@ -390,9 +391,10 @@ fn self_test_result_is_cached_only_at_full_and_until_a_fact_changes() {
 
     let first = self_test(&request(&whole, &state));
     assert_eq!(first.level(), IsolationLevel::Full);
-    // The same request is answered from the cache: the launcher that would fail is not started.
+    // An equal request is answered from the cache: the launcher without Landlock, which would fail,
+    // is not started.
     assert_eq!(self_test(&request(&lacking, &state)), first);
-    // Another process wrapper needs a new test.
+    // A cached result for another process wrapper is not used.
     let relabelled = Relabelled(&lacking);
     let other = request(&relabelled, &state);
     assert!(self_test(&other).level() < IsolationLevel::Full);

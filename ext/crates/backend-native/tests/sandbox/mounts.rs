@@ -1,4 +1,4 @@
-//! Copy-on-write views of host directories and their captured layers.
+//! Copy-on-write views of host directories, and the layers that capture changes of them.
 
 use crate::fixture::*;
 use rustix::fs::{Dir, FileType, Mode, OFlags};

@@ -1,4 +1,5 @@
-//! Process wrappers around the launcher: the guest inside is the same and ends with the wrapper.
+//! Process wrappers (sandboxes around the launcher): the guest inside is the same as without, and
+//! ends with the wrapper.
 //!
 //! With `CODEBOX_OUTER_SANDBOX=bubblewrap` every other test of this program also runs inside
 //! bubblewrap.
@@ -40,7 +41,7 @@ fn guest_in_bubblewrap_gives_the_same_isolation_report_as_without_it() {
     assert!(record.contains("/wordpress"), "{record}");
 }
 
-/// Replaces the launcher by `ls`, which lists the visible paths.
+/// `ls` takes the place of the launcher and lists the paths that are visible inside the wrapper.
 #[test]
 fn launcher_in_bubblewrap_sees_only_host_paths_of_the_launch_plan() {
     let source = directory("wrapped");
@@ -115,8 +116,8 @@ fn dropping_a_wrapped_guest_ends_every_guest_process() {
     assert!(all.iter().all(|pid| !alive(*pid)), "without waiting");
 }
 
-/// Control: the tests above run the same guest inside bubblewrap, so the missing feature is
-/// gVisor's.
+/// Control: the tests above run the same guest inside bubblewrap, so what is missing here is a
+/// feature of gVisor.
 #[test]
 fn run_in_gvisor_is_refused_because_isolation_level_full_is_not_reached() {
     assert!(fs::exists(RUNSC).unwrap(), "install runsc");

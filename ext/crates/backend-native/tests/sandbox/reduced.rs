@@ -1,7 +1,8 @@
-//! Level `reduced`: the same launcher without namespaces, with a tree on the host's disk.
+//! Guests at level `reduced`: the same launcher without namespaces, with a directory tree on the
+//! host's disk.
 //!
-//! The guest shares paths, user and pids with the host, so each denial is tried on an object of the
-//! same user, and the same attempt works outside.
+//! The guest shares paths, user and pids with the host. So each attempt targets an object of the
+//! same user, and the same attempt succeeds outside the guest.
 
 use crate::fixture::*;
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ fn bare(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
     launch_in(plan, &NoSandbox)
 }
 
-/// A guest at level `reduced` and its tree.
+/// A guest at level `reduced` and its directory tree on the host.
 struct ReducedGuest {
     guest: Guest,
     tree: GuestTree,
@@ -39,7 +40,7 @@ struct ReducedGuest {
 
 impl ReducedGuest {
     fn new(spec: &Spec) -> Self {
-        // Two processes may share a test environment.
+        // The pid is in the name, because two processes may share a test environment.
         let place = directory(&format!("tree-{}", std::process::id()));
         let tree = GuestTree::lay_out(&spec.plan(), &place.join("guest")).unwrap();
         let guest = bare(tree.plan()).unwrap();
@@ -65,7 +66,7 @@ impl ReducedGuest {
         self.run(&["/bin/sh", "-c", script])
     }
 
-    /// Starts a shell script in its own terminal.
+    /// Starts a shell script in the guest, in a terminal of its own.
     fn launch_in_terminal(&mut self, script: &str) -> ExecutionId {
         let (master, slave) = super::concurrent_programs::terminal();
         let mut request = request(&["/bin/bash", "-c", script]);
@@ -81,7 +82,7 @@ impl ReducedGuest {
         request.id
     }
 
-    /// Returns the host path of a guest path.
+    /// Returns the host path that stands for a guest path.
     fn host(&self, path: &str) -> PathBuf {
         self.tree.root().path(path).into()
     }
@@ -177,7 +178,7 @@ fn guest_at_level_reduced_cannot_reach_files_or_processes_of_its_own_user() {
         .into_iter()
         .chain(arguments.iter().map(String::as_str))
         .collect();
-    // The victim lies below the test environment's directory, which is not one of the guest's own.
+    // The victim's directory is not one of the guest's own, so its paths are the same in the guest.
     let mut request = request(&argv);
     request.argv[0] = sandbox.tree.root().path(PROBE);
     request.cwd = GuestPath::new(sandbox.host("/tmp").to_str().unwrap()).unwrap();
@@ -240,8 +241,8 @@ fn reduced_isolation_report_contains_observed_facts() {
         .unwrap();
     let synced = "fsync succeeds and does nothing";
     assert!(syscalls.evidence.contains(synced), "{syscalls:?}");
-    // Control: the report of the same plan at level `full` also has a row per axis and states
-    // `full`.
+    // Control: the report of the same plan at level `full` also has one row per axis, and states
+    // the level `full`.
     let full = guest();
     assert_eq!(full.report().level, IsolationLevel::Full);
     assert_eq!(full.report().axes.len(), report.axes.len());
@@ -299,7 +300,7 @@ fn plugin() -> PathBuf {
     source
 }
 
-/// Returns a mount as a run plans it at this level: a pinned copy.
+/// Returns a mount as a run plans it at this level: a copy of the source, whose inode is recorded.
 fn copied(index: u32, source: &Path, target: &str) -> wp_codebox_backend_native::PlannedMount {
     let meta = rustix::fs::stat(source).unwrap();
     let mut mount = mount(index, source, target);
@@ -468,7 +469,8 @@ fn parent(pid: i32) -> i32 {
         .unwrap()
 }
 
-/// Returns launcher, first process and its programs, some of which have left their session.
+/// Starts programs, some in sessions of their own; returns the pids of the launcher, the first
+/// process and all programs.
 fn all_processes(sandbox: &mut ReducedGuest) -> Vec<i32> {
     sandbox.sh("for i in 1 2 3; do (setsid sleep 77 >/dev/null 2>&1 &) ; done; trap '' TERM HUP; sleep 78 >/dev/null 2>&1 & true").ok();
     let all = descendants(parent(sandbox.guest.pid()));
@@ -486,7 +488,7 @@ fn all_gone(pids: &[i32]) -> bool {
     pids.iter().all(|pid| !alive(*pid))
 }
 
-/// Returns the status of surviving processes; empty when there are none.
+/// Returns a status line for each process that still exists; empty when there is none.
 fn survivors(pids: &[i32]) -> Vec<String> {
     let stat = |pid: &&i32| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     pids.iter()
@@ -591,13 +593,14 @@ fn fork_bomb_at_isolation_level_reduced_is_limited_and_ends_with_the_guest() {
         limits,
         ..Spec::default()
     });
-    // The shell itself may fail to fork; its exit status is 2 then.
+    // The shell itself may fail to fork and then exits with 2; the exit status does not matter.
     sandbox.sh("b() { b >/dev/null 2>&1 & b >/dev/null 2>&1 & }; b 2>/dev/null; true");
     std::thread::sleep(std::time::Duration::from_millis(300));
     let launcher = parent(sandbox.guest.pid());
     let most = descendants(launcher).len();
     println!("fork bomb: {most} processes");
-    // Concurrent processes of this user count too, so the bound is loose.
+    // Processes of this user outside the guest count too, so the bound is far above the guest's
+    // limit.
     assert!(most < 400, "{most}");
     let all = descendants(launcher);
     sandbox
@@ -736,7 +739,7 @@ fn guest_at_level_reduced_runs_concurrent_and_terminal_programs_without_sockets(
     let mut sandbox = sandbox();
     let id = sandbox
         .launch_in_terminal("trap 'stty size; exit 5' INT; echo up; while :; do sleep 0.05; done");
-    // The exit arrives while another program is awaited.
+    // The program exits while the runner waits for another program.
     assert_eq!(sandbox.sh("sleep 0.2; echo beside").ok(), "beside\n");
     sandbox.guest.signal_program(&id, libc::SIGINT).unwrap();
     assert_eq!(

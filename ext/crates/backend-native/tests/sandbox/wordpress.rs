@@ -1,4 +1,4 @@
-//! WordPress in a guest, and its template.
+//! WordPress in a guest, and the template from which it starts.
 
 use crate::fixture::*;
 use std::fs;
@@ -52,8 +52,8 @@ fn wordpress_loads_and_writes_to_the_guests_database() {
 fn mail_without_receiver_and_outgoing_http_fail_at_once() {
     let mut guest = guest();
     drop(guest.take_mail());
-    // The time is measured in PHP, because loading WordPress takes seconds on a busy machine.
-    // Waiting for an unreachable mail server or address would take minutes.
+    // Waiting for an unreachable mail server or address would take minutes. The time is measured
+    // inside PHP, because loading WordPress takes seconds on a busy machine.
     let result = wp_php(
         &mut guest,
         "$t = hrtime(true); var_dump(wp_mail('a@example.org','s','m')); echo wp_remote_get('http://192.0.2.1/')->get_error_code(); echo hrtime(true) - $t < 20e9 ? ' at once ' : ' late '; var_dump(DISABLE_WP_CRON);",
@@ -62,7 +62,7 @@ fn mail_without_receiver_and_outgoing_http_fail_at_once() {
         result.ok(),
         "bool(false)\nhttp_request_not_executed at once bool(true)\n"
     );
-    // Control: HTTP within the guest works, so only the way out is closed.
+    // Control: HTTP within the guest works, so only connections to the outside fail.
     let result = sh(
         &mut guest,
         "cd /tmp && echo in > f.txt && (php -S 127.0.0.1:8123 >/dev/null 2>&1 & echo $! > pid) && for i in $(seq 600); do curl -sf http://127.0.0.1:8123/f.txt >/dev/null && break; sleep 0.1; done",
@@ -262,8 +262,8 @@ fn failed_template_build_leaves_no_files() {
         "<?php fwrite(STDERR, 'settings broken'); exit(3);",
     )
     .unwrap();
-    // A sweep removes a crashed builder's directory and a template unused for long; a used template
-    // stays.
+    // A sweep removes the directory of a crashed builder and a template that was not used for long;
+    // a recently used template stays.
     let state = directory("state");
     for name in [".tmp-999", "old", "fresh"] {
         let path = state.join("templates").join(name);
@@ -316,7 +316,7 @@ fn php_layout_is_cached_until_the_php_binary_changes() {
     let entry = fs::read_dir(state.join("cache")).unwrap().next().unwrap();
     let cache = entry.unwrap().path();
     let text = fs::read_to_string(&cache).unwrap();
-    // A forged version in the cache shows in the result if the cache is used; a cache of another
+    // The cache is used: a forged version in it shows in the result. A cache for another PHP
     // program is not used.
     let forged = text.replace(&first.version, "8.99.1");
     fs::write(&cache, &forged).unwrap();

@@ -1,6 +1,6 @@
-//! One check of `doctor`.
+//! A check of `doctor` and its result.
 
-/// A check and its result.
+/// One check of the host and its result.
 #[derive(Debug)]
 pub(super) struct Check {
     pub id: &'static str,

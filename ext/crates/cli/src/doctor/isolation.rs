@@ -1,5 +1,5 @@
-//! Converts the self-test's results to checks: the host, one row per isolation axis, and problems
-//! with their fix.
+//! Converts the results of the self-test to checks: one for the host, one row for each kind of
+//! isolation (axis), and one for each problem, with its fix.
 //!
 //! Pure functions.
 
@@ -12,7 +12,7 @@ use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel, Limits,
 };
 
-/// Returns every check of a self-test.
+/// Returns all checks that the results of one self-test give.
 pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
     let causes = causes(test);
     let mut checks = vec![kernel(test), landlock(test), groups(test), sandbox(test)];

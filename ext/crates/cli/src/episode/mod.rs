@@ -20,7 +20,7 @@ use wp_codebox_contracts::{
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
 
-/// Time limit for a sandbox to become ready, and to write its bundle.
+/// Time limit for a sandbox to become ready, and again for it to write its bundle.
 const READY: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -143,7 +143,7 @@ fn ended(entry: &RunRegistryEntry) -> ErrorBody {
     })
 }
 
-/// Builds the run request of the sandbox.
+/// Builds the run request that starts the sandbox of an episode.
 fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
     let time = |flag: &str, given: &str| duration::positive(ErrorCode::InputInvalid, flag, given);
     let ttl = time("--ttl", &args.ttl)?;
@@ -173,7 +173,7 @@ fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBod
     request::request(task, &args.store.site, settings)
 }
 
-/// Ends the sandbox and waits for its bundle.
+/// Ends the sandbox of an episode and waits until its bundle is written.
 fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
     let which = &args.which;
     let (state, run) = found(&which.place, &which.sandbox)?;

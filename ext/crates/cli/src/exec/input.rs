@@ -1,8 +1,9 @@
 //! Sends standard input, and other messages of this command such as signals, to the sandbox.
 //!
 //! After a failed write nothing more is sent, because the sandbox would read it as part of the
-//! incomplete line. A sandbox that grants credit always reads, so a signal never waits behind input
-//! that the program does not read.
+//! incomplete line. Standard input is sent only within the credit, the number of bytes that the
+//! sandbox has agreed to receive. So it always reads the socket, and a signal never waits behind
+//! input that the program does not read.
 
 use base64::Engine;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -14,10 +15,10 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveInput, LiveReply};
 use wp_codebox_control::StdinCredit;
 use wp_codebox_runtime::kernel_error;
 
-/// Maximum size of the input in one line, in bytes before base64 encoding.
+/// Maximum size of the standard input in one message, in bytes before base64 encoding.
 const PIECE: usize = 48 * 1024;
 
-/// Sending half of the connection.
+/// Sending half of the connection to the sandbox.
 pub(super) struct Input {
     /// Socket; `None` after a line was sent incompletely.
     stream: Mutex<Option<UnixStream>>,
@@ -47,7 +48,7 @@ impl Input {
         open.write_all(&line).inspect_err(|_| *stream = None)
     }
 
-    /// Updates the credit from a reply.
+    /// Adds the credit (bytes of input that the sandbox agrees to receive) that a reply grants.
     pub(super) fn update_credit(&self, reply: &LiveReply) {
         self.change(|credit| credit.update(reply));
     }
@@ -62,8 +63,8 @@ impl Input {
         self.changed.notify_all();
     }
 
-    /// Waits until input may be sent; returns the largest size, or `None` when the program reads no
-    /// more.
+    /// Waits until standard input may be sent. Returns how many bytes at most, or `None` when the
+    /// program reads no more.
     fn next_len(&self) -> Option<usize> {
         let waits = |credit: &mut StdinCredit| {
             *credit != StdinCredit::Closed && credit.next_chunk_len(PIECE) == 0
@@ -84,7 +85,7 @@ impl Input {
         })
     }
 
-    /// Copies until the end of standard input or until the program closes its own.
+    /// Copies standard input to the program until it ends or the program closes its own.
     fn copy(&self, tty: bool) -> Result<(), Errno> {
         let mut buffer = vec![0; PIECE];
         while let Some(room) = self.next_len() {

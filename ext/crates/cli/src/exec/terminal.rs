@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use wp_codebox_contracts::{LiveInput, TerminalSize};
 
-/// Raw mode of standard input until the value is dropped.
+/// Raw mode of the terminal on standard input; the drop of the value restores the terminal.
 pub(super) struct RawMode {
     before: Termios,
 }
@@ -58,8 +58,8 @@ pub(super) fn size_of_terminal() -> Option<TerminalSize> {
     })
 }
 
-/// Forwards terminal size changes and signals to the program. With a terminal, keys produce no
-/// signals: a signal is meant for this process, which exits and restores the terminal.
+/// Forwards changes of the terminal's size, and signals, to the program. In raw mode keys produce
+/// no signals; a signal is then meant for this process, which restores the terminal and exits.
 pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

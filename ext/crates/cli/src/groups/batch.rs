@@ -49,8 +49,8 @@ impl Group for Batch {
     }
 }
 
-/// Runs the tasks; returns the members of the output without its rows, the exit status and the
-/// rows.
+/// Runs the tasks of a batch. Returns the members of the output without its rows, the exit status,
+/// and the rows.
 pub(super) fn run(
     host: &Host<'_>,
     input: &Map<String, Value>,

@@ -1,5 +1,5 @@
-//! Scheduler of a group: starts tasks that are ready, collects results, and waits while the host
-//! has reached its maximum number of runs.
+//! Scheduler of a group (a batch or a fan-out of tasks): starts tasks that are ready, collects
+//! results, and waits while the host has reached its maximum number of runs.
 //!
 //! Each running task has a thread; waiting tasks have none. A result stays in memory only until its
 //! row is on disk, so memory grows with the number of concurrent runs and not with the group.
@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Time limit of retries while no run of the group is running.
 const RETRY_LIMIT: Duration = Duration::from_secs(120);
 
-/// Settings that all runs of the group share.
+/// The parts of this command that all runs of the group share: its output, arguments and paths.
 pub(super) struct Host<'a> {
     pub output: Output,
     pub args: &'a TaskArgs,
@@ -36,28 +36,28 @@ pub(super) struct Host<'a> {
     pub supervisors: &'a Supervisors,
 }
 
-/// A run with an outcome.
+/// Request and result of a run that ended with an outcome.
 pub(super) struct Finished {
     pub request: RunRequest,
     pub result: RunResult,
 }
 
-/// A group of tasks.
+/// A group of tasks: a batch, or a fan-out with dependencies between tasks.
 pub(super) trait Group {
-    /// Number of rows in the output.
+    /// Number of tasks, each of which gives one row of the output.
     fn size(&self) -> usize;
-    /// Name of a task in messages.
+    /// Name of a task in messages for people.
     fn name(&self, at: usize) -> String;
-    /// First members of a task's row, before those of its result.
+    /// First members of the row of a task, before those of the task's result.
     fn head(&self, at: usize) -> Map<String, Value>;
-    /// Input of a task.
+    /// Input of a task, with the members that all tasks of the group share.
     fn input(&self, at: usize) -> Result<Map<String, Value>, ErrorBody>;
     /// Tasks that may start, in order; the caller ignores those that have started or ended.
     fn ready(&self) -> Vec<usize>;
     /// Tasks that can never start, each with its row.
     fn blocked(&self) -> Vec<(usize, Map<String, Value>)>;
-    /// Handles the end of a task. `row` may be extended; `finished` is present if the run has an
-    /// outcome.
+    /// Handles the end of a task. `row` is the task's row of the output and may be extended;
+    /// `finished` is present if the run of the task has an outcome.
     fn settled(
         &mut self,
         at: usize,
@@ -65,11 +65,11 @@ pub(super) trait Group {
         finished: Option<&Finished>,
         status: GroupStatus,
     );
-    /// Whether rows contain the start time as `timings`.
+    /// Whether the row of a task contains its start time and its duration, as `timings`.
     fn is_timed(&self) -> bool;
 }
 
-/// Result of the whole group.
+/// Result of the whole group: one row for each task.
 pub(super) struct Driven {
     pub rows: Spool,
 }
@@ -89,7 +89,7 @@ struct Drive<'a, 'g> {
     full_since: Option<Instant>,
 }
 
-/// Runs a group with limited concurrency.
+/// Runs the tasks of a group, at most a given number at the same time.
 pub(super) fn drive(
     host: &Host<'_>,
     group: &mut dyn Group,
@@ -235,8 +235,8 @@ impl Drive<'_, '_> {
         }
     }
 
-    /// Returns whether to retry while the host has no room for another run: as long as runs of the
-    /// group are running, and for a limited time otherwise.
+    /// Returns whether to try a task again that the host refused because it has reached its maximum
+    /// number of runs: always while other runs of the group are alive, else for a limited time.
     fn waits(&mut self) -> bool {
         let now = Instant::now();
         self.retry_at = now + RETRY;
@@ -273,7 +273,7 @@ pub(super) fn timings(began: Instant, started: &str) -> Value {
     json!({"started_at": started, "ended_at": wp_codebox_runtime::now_rfc3339(), "duration_ms": duration})
 }
 
-/// Formats a row for people.
+/// Formats the row of a task as one line for people.
 fn row_line(name: &str, row: &Map<String, Value>) -> String {
     let text = |key: &str| row.get(key).and_then(Value::as_str);
     let why = row.get("error").and_then(|e| e["message"].as_str());
@@ -286,7 +286,8 @@ fn row_line(name: &str, row: &Map<String, Value>) -> String {
     plain_line(&line)
 }
 
-/// Copies the bundle if requested; returns the directory or the error.
+/// Copies the bundle of a run to the directory of `--artifacts`, if that was given; returns the
+/// target directory or the error.
 pub(super) fn export(host: &Host<'_>, result: &RunResult) -> Option<Value> {
     let (root, bundle) = (host.args.artifacts.as_ref()?, result.artifacts.as_ref()?);
     let target = root.join(result.run_id.as_str());

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Outcome, RunRequest, RunResult, schema_id};
 use wp_codebox_policy::GroupStatus;
 
-/// Members of the document that a row of a group also has.
+/// Members of the document of a task that the row of a task in a group also has.
 const ROW_MEMBERS: &[&str] = &[
     "outcome",
     "summary",
@@ -21,15 +21,15 @@ const ROW_MEMBERS: &[&str] = &[
     "task_input",
 ];
 
-/// Caller's data that is copied to the output and not stored.
+/// Data of the caller that is copied to the result document and not stored with the run.
 pub(super) struct Echo<'a> {
-    /// Input with the caller's ids.
+    /// Input of the task, which may contain the caller's own ids.
     pub input: &'a Map<String, Value>,
     /// WordPress version of the guest.
     pub wordpress: &'a str,
 }
 
-/// Builds the document.
+/// Builds the result document of a task.
 pub(super) fn build(request: &RunRequest, result: &RunResult, echo: &Echo<'_>) -> Value {
     let outcome = result.outcome;
     let directory = result.artifacts.as_ref().map(|a| a.path.as_str());
@@ -99,7 +99,7 @@ pub(super) fn build(request: &RunRequest, result: &RunResult, echo: &Echo<'_>) -
     envelope
 }
 
-/// Builds the row of a group.
+/// Builds the row of a task in a group from its result document.
 pub(super) fn row(result: &RunResult, mut envelope: Value) -> Map<String, Value> {
     let status = GroupStatus::of_outcome(result.outcome);
     let mut row = Map::from_iter([
@@ -178,7 +178,7 @@ fn metadata(request: &RunRequest, result: &RunResult, echo: &Echo<'_>) -> Value 
     metadata
 }
 
-/// Returns the run's members that are not elsewhere in the document.
+/// Returns facts about the run that are not elsewhere in the result document.
 fn run(result: &RunResult) -> Value {
     let mut run = json!({
         "schema": result.schema, "run_id": result.run_id, "outcome": result.outcome,
@@ -191,7 +191,8 @@ fn run(result: &RunResult) -> Value {
     run
 }
 
-/// Replaces `.`, the bundle's own path inside the bundle, by its path on the host.
+/// Replaces `.`, which stands for the bundle's directory inside the bundle, by its path on the
+/// host.
 fn located(mut document: Value, directory: Option<&str>) -> Value {
     if let Some(directory) = directory {
         for pointer in ["/provenance/artifactDirectory", "/artifacts/directory"] {

@@ -56,7 +56,7 @@ impl Group for Fanout {
     }
 }
 
-/// Returns the host directory that is mounted at a target.
+/// Returns the host directory that a run has mounted at a target.
 fn source(finished: &Finished, target: &str) -> Option<String> {
     let mount = finished
         .request
@@ -68,8 +68,8 @@ fn source(finished: &Finished, target: &str) -> Option<String> {
     Some(real.unwrap_or_else(|| mount.source.clone()))
 }
 
-/// Runs the workers; returns the members of the output without its rows, the exit status and the
-/// rows.
+/// Runs the workers of a fan-out. Returns the members of the output without its rows, the exit
+/// status, and the rows.
 pub(super) fn run(
     host: &Host<'_>,
     input: &Map<String, Value>,

@@ -1,9 +1,9 @@
-//! Tasks and groups of tasks without a WordPress site: `agent-sandbox-run`, `agent-sandbox-batch`,
-//! `agent-fanout`.
+//! Agent tasks and groups of them, without a WordPress site: `agent-sandbox-run`,
+//! `agent-sandbox-batch`, `agent-fanout`.
 //!
-//! They have the same contracts as the abilities and use the same supervisors; the crate `policy`
-//! defines the rules of groups. A group is a loop in this process: it has no stored state and ends
-//! with its caller.
+//! Input and output have the same schemas as those of the WordPress abilities for such tasks. The
+//! crate `policy` defines the rules of groups. A group is a loop in this process: it has no stored
+//! state and ends with its caller.
 
 mod args;
 mod batch;
@@ -30,7 +30,7 @@ use supervisors::Supervisors;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_control::new_run_id;
 
-/// Maximum size of the input in bytes.
+/// Maximum size of the input of a task or group, in bytes.
 const INPUT: u64 = 32 * 1024 * 1024;
 
 pub(crate) fn single(output: &Output, args: &SingleArgs) -> ExitCode {
@@ -65,7 +65,7 @@ pub(crate) fn fanout(output: &Output, args: &FanoutArgs) -> ExitCode {
     }
 }
 
-/// Prints the failure and also writes it to the result file, which another process may wait for.
+/// Prints the error and also writes it to the result file, because another process may wait for it.
 fn failed(output: &Output, command: &str, args: &TaskArgs, error: &ErrorBody) -> ExitCode {
     if let Some(path) = &args.result_file {
         let document = output.failure_document(command, error);
@@ -191,7 +191,7 @@ fn unwritten(path: &Path, e: &io::Error) -> ErrorBody {
     )
 }
 
-/// Reads the input: one JSON object.
+/// Reads the input of a task or group, which must be one JSON object.
 fn input(path: &Path) -> Result<Map<String, Value>, ErrorBody> {
     let invalid = |what: String| {
         let message = format!("--input-file {}: {what}", path.display());

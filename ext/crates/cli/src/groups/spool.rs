@@ -1,4 +1,4 @@
-//! Rows of a group on disk; memory contains only their offsets.
+//! Stores the result rows of a group on disk, so that memory contains only their offsets.
 
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Rows in order of arrival, in an unlinked temporary file.
+/// Result rows of a group in order of arrival, in an unlinked temporary file.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: File,
@@ -15,7 +15,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Creates a spool for this number of rows.
+    /// Creates an empty spool for this number of rows.
     pub(super) fn new(rows: usize) -> io::Result<Self> {
         Ok(Self {
             file: nameless(&std::env::temp_dir())?,
@@ -37,7 +37,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Number of stored rows.
+    /// Returns the number of stored rows.
     pub(super) fn settled(&self) -> usize {
         self.rows.iter().flatten().count()
     }
@@ -47,7 +47,7 @@ impl Spool {
         self.rows.get(at).is_some_and(Option::is_some)
     }
 
-    /// Writes one document: the given members, and the rows ordered by position as `runs`.
+    /// Writes one JSON document: the given members, and as `runs` the rows ordered by position.
     pub(super) fn document(
         &mut self,
         members: &Map<String, Value>,
@@ -96,7 +96,7 @@ fn nameless(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a file atomically.
+/// Writes a file and puts it in place with one rename, so that no reader sees a part of it.
 pub(super) fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! Runs several supervisors concurrently, with one stop for all of them.
+//! Runs several supervisors, one for each run, at the same time, and can cancel all of them.
 //!
 //! Each run has a thread that starts its supervisor and reads its frames; only the last frame is
 //! stored.
@@ -49,7 +49,8 @@ impl Supervisors {
         self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a request to its last frame. `accepted` is called once the run has its directory.
+    /// Runs a request to its end and returns the result. `accepted` is called once the run has its
+    /// directory.
     pub(super) fn run(
         &self,
         request: &RunRequest,

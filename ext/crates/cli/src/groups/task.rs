@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, TaskSpec};
 use wp_codebox_policy::read_task;
 
-/// Fields that only a WordPress site can resolve.
+/// Fields of a task that this program refuses, because only a WordPress site can resolve them.
 const SITE_ONLY: &[&str] = &[
     "plugin",
     "theme",
@@ -27,7 +27,7 @@ fn invalid(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-/// Builds the request of one task.
+/// Converts the input of one task to a run request.
 pub(super) fn request(
     input: &Map<String, Value>,
     args: &TaskArgs,

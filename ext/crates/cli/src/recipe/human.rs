@@ -3,7 +3,7 @@
 use crate::output::{Output, name as listed};
 use serde_json::Value;
 
-/// Members that contain file names.
+/// Members of a document whose values are file names, which are escaped for the terminal.
 const FILES: &[&str] = &["path", "source", "target", "pluginFile"];
 
 fn text<'a>(row: &'a Value, name: &str) -> &'a str {
@@ -14,7 +14,7 @@ fn each<'a>(document: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> 
     document[name].as_array().into_iter().flatten()
 }
 
-/// Fills the placeholders of a line with the members of a row.
+/// Fills the placeholders `{name}` of a line with the members of a document's row.
 fn fill(line: &str, row: &Value) -> String {
     let mut parts = line.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -31,17 +31,17 @@ fn fill(line: &str, row: &Value) -> String {
     filled
 }
 
-/// Prints a line of data for each row of a list.
+/// Prints a line of data for each row of the document's list `name`.
 fn rows(output: Output, document: &Value, name: &str, line: &str) {
     each(document, name).for_each(|row| output.line(&fill(line, row)));
 }
 
-/// Prints a message line for each row of a list.
+/// Prints a message line for each row of the document's list `name`.
 fn notes(output: Output, document: &Value, name: &str, line: &str) {
     each(document, name).for_each(|row| output.note(&fill(line, row)));
 }
 
-/// Line of an issue in a recipe.
+/// Format of an issue in a recipe, as one line.
 const ISSUE: &str = "{path}: {message} [{code}]";
 
 pub(super) fn validation(output: Output, document: &Value) {
@@ -133,7 +133,7 @@ pub(super) fn workspace(output: Output, document: &Value) {
     ));
 }
 
-/// Prints the results of a run after its live output.
+/// Prints the results of a recipe run, after the output that was printed during it.
 pub(super) fn ran(output: Output, document: &Value) {
     for row in each(document, "stepFailures").chain(each(document, "advisoryFailures")) {
         let word = match (row["allowed"] == true, text(row, "schema")) {

@@ -64,7 +64,7 @@ fn look(args: &RecipeArgs) -> Result<Looked, ErrorBody> {
     Looked::at(&args.recipe, args.policy.as_deref(), &settings)
 }
 
-/// A loaded recipe and the facts of this host.
+/// A recipe that was loaded, and the settings of this host that it is validated against.
 struct Looked {
     loaded: Loaded,
     host: Host,

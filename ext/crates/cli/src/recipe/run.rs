@@ -152,13 +152,13 @@ fn asked(args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> Result<Asked
     })
 }
 
-/// Verification result of a bundle and its effect on the run.
+/// Result of verifying a bundle, and the error for the run if the recipe requires a valid bundle.
 struct Verified {
     document: Value,
     verdict: Option<ErrorBody>,
 }
 
-/// Verifies the bundle if the recipe requires it.
+/// Verifies the bundle of a run if its recipe asks for that.
 fn verify(recipe: &Recipe, result: &RunResult) -> Option<Verified> {
     let wanted = demand(recipe.artifacts.verify.as_ref());
     if wanted == Demand::Off {

@@ -1,15 +1,15 @@
-//! Versions of WordPress and PHP for guests.
+//! Versions of the WordPress and the PHP that guests use.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{HostFacts, ParentSite};
 
-/// PHP code that prints version and extensions.
+/// PHP code that prints the version and the extensions of the PHP for guests.
 const QUESTION: &str =
     "echo json_encode([PHP_VERSION, array_map('strtolower', get_loaded_extensions())]);";
 
-/// Returns the version of the WordPress in a directory; `unknown` if it cannot be read.
+/// Returns the version of the WordPress in a directory, or `unknown` if it cannot be read.
 pub(crate) fn wordpress_version(wordpress: &Path) -> String {
     let text = std::fs::read_to_string(wordpress.join("wp-includes/version.php"));
     text.unwrap_or_default()
@@ -19,7 +19,7 @@ pub(crate) fn wordpress_version(wordpress: &Path) -> String {
         .to_owned()
 }
 
-/// Returns the versions on this host.
+/// Returns the versions of the WordPress and the PHP with which this host runs guests.
 pub(super) fn read(wordpress: &Path, php: &Path) -> Result<HostFacts, ErrorBody> {
     let fail = |why: &str| {
         let message = format!("{} {why}: set the guest's PHP with --php", php.display());

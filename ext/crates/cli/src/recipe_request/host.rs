@@ -1,5 +1,5 @@
-//! Answers questions of the recipe planner about this host. Relative paths are resolved against the
-//! recipe's own directory.
+//! Tells the recipe planner which files, versions and variables this host has. Relative paths are
+//! resolved against the recipe's own directory.
 
 use super::facts;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use wp_codebox_policy::{MountAuthority, check_source, check_staged_source};
 use wp_codebox_recipe::{HostFacts, PathKind, SecretStatus, Sources, ZipEntry, ZipUnreadable};
 use wp_codebox_supervisor::{list_archive, plugin_header};
 
-/// If set to 1, a recipe must state the sha256 of each archive.
+/// Environment variable: if set to 1, a recipe must state the sha256 of each archive.
 const REQUIRE_SHA256: &str = "WP_CODEBOX_REQUIRE_SOURCE_SHA256";
 /// Number of bytes in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
-/// Limit of files that are searched for a plugin header.
+/// Maximum number of files of a plugin that are searched for a plugin header.
 const MAX_NAMES: usize = 500;
 
-/// This host as the planner of one recipe sees it.
+/// The files and versions of this host, which the planner of one recipe asks for.
 #[derive(Debug)]
 pub(crate) struct Host {
     directory: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Creates the view for guests with these paths.
+    /// Reads the versions for guests with these paths; `directory` is that of the recipe.
     pub(crate) fn new(directory: PathBuf, paths: RunPaths) -> Result<Self, ErrorBody> {
         let facts = facts::read(Path::new(&paths.wordpress), Path::new(&paths.php_binary))?;
         Ok(Self {
@@ -37,7 +37,7 @@ impl Host {
         })
     }
 
-    /// Returns the host path of a recipe's path.
+    /// Returns the host path of a path in the recipe.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
         self.directory.join(path)
     }

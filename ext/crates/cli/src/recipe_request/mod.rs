@@ -20,16 +20,16 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Recipe, parse};
 
-/// A recipe as loaded from its file.
+/// A recipe file as loaded.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// Path as the caller gave it.
+    /// Path of the recipe file as the caller gave it.
     pub shown: String,
-    /// Directory against which relative paths are resolved.
+    /// Directory of the recipe file, against which its relative paths are resolved.
     pub directory: PathBuf,
-    /// SHA-256 of the file.
+    /// SHA-256 of the recipe file.
     pub sha256: String,
-    /// Recipe, or every deviation from the grammar.
+    /// The parsed recipe, or all its violations of the recipe format.
     pub recipe: Result<Recipe, Vec<Issue>>,
 }
 

@@ -5,19 +5,20 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, Outcome, RunResult};
 use wp_codebox_recipe::{Issue, Recipe};
 
-/// Schema id of the result.
+/// Schema id of the result of a recipe.
 const RECIPE_RUN: &str = "wp-codebox/recipe-run/v1";
-/// Number of bytes from the end of an execution's output in a summary.
+/// Number of bytes of an execution's output in a summary, counted from its end.
 const TAIL: usize = 4 * 1024;
 
-/// Input of the result document.
+/// Data from which the result of a recipe is built.
 pub(crate) struct RunReport<'a> {
     pub loaded: &'a Loaded,
     pub recipe: &'a Recipe,
     pub result: Result<&'a RunResult, &'a ErrorBody>,
-    /// Path of the bundle for the caller.
+    /// Path of the bundle that is reported to the caller: that of the copy, if there is one.
     pub bundle: Option<&'a str>,
-    /// Error because of which the recipe counts as failed although its run completed.
+    /// Error because of which the recipe counts as failed although its run completed, such as a
+    /// bundle that is not valid.
     pub verdict: Option<&'a ErrorBody>,
 }
 
@@ -47,7 +48,7 @@ impl RunReport<'_> {
     }
 }
 
-/// Formats an error for these documents.
+/// Formats an error as the `recipe-run` documents contain it.
 fn shown(name: &str, error: &ErrorBody) -> Value {
     let mut row = json!({"name": name, "code": error.code, "message": error.message});
     if !error.hints.is_empty() {
@@ -59,7 +60,7 @@ fn shown(name: &str, error: &ErrorBody) -> Value {
     row
 }
 
-/// Builds the result of a recipe that was not run.
+/// Builds the result of a recipe that was not run because it is not valid.
 pub(crate) fn refused(loaded: &Loaded, issues: &[Issue], error: &ErrorBody) -> Value {
     let mut error = shown("RecipeValidationError", error);
     // The document already contains the issues.

@@ -9,14 +9,14 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_recipe::{Lowered, Recipe};
 
-/// Options of the caller in addition to the recipe.
+/// What the caller of a recipe decides in addition to the recipe.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub run_id: RunId,
     pub site: SiteId,
     pub paths: RunPaths,
     pub wall_clock_ms: u64,
-    /// Directory to copy the bundle to.
+    /// Directory below which the bundle is copied, if the caller wants a copy.
     pub artifacts: Option<PathBuf>,
 }
 
@@ -29,7 +29,7 @@ fn text(path: &Path) -> Result<String, ErrorBody> {
     })
 }
 
-/// Builds the request from the lowered recipe.
+/// Builds the run request of a recipe. `lowered` is the recipe converted to the fields of a run.
 pub(crate) fn build(
     loaded: &Loaded,
     recipe: &Recipe,
@@ -85,7 +85,8 @@ pub(crate) fn build(
     Ok(spec.into_request(run_id, site, asked.paths.clone()))
 }
 
-/// Rejects a target inside a mounted directory: the copied bundle would be a change of that mount.
+/// Rejects a target for the copied bundle that lies in a mounted directory: the copy would be a
+/// change of that mount.
 fn check_artifacts(lowered: &Lowered, artifacts: Option<&Path>) -> Result<(), ErrorBody> {
     let Some(directory) = artifacts else {
         return Ok(());

@@ -68,7 +68,8 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
     }
 }
 
-/// Writes a comment, so that both ends of a silent stream can detect a closed connection.
+/// Writes a comment into a stream of server-sent events, so that both ends can detect a closed
+/// connection while no event occurs.
 fn keep_alive(args: &EventsArgs) -> io::Result<()> {
     match args.format {
         Some(EventFormat::Sse) => write_all(SseFrame::keep_alive().as_str()),
@@ -102,7 +103,7 @@ fn write_page(output: &Output, args: &EventsArgs, page: &RunEvents) -> io::Resul
     Ok(())
 }
 
-/// Formats one event; `None` if the event bus has no such event.
+/// Formats one event as `format`; `None` if the naming scheme `projection` has no name for it.
 fn written(event: &LifecycleEvent, format: EventFormat, projection: Projection) -> Option<String> {
     match (format, projection) {
         (EventFormat::Sse, Projection::Journal) => {
@@ -119,7 +120,7 @@ fn written(event: &LifecycleEvent, format: EventFormat, projection: Projection) 
     }
 }
 
-/// Serializes to one line of JSON; these types have string keys only, so this cannot fail.
+/// Serializes a value to one line of JSON; these types have string keys only, so this cannot fail.
 fn line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }

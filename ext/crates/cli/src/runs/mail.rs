@@ -17,14 +17,15 @@ use wp_codebox_proxy::mail::readable;
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 use wp_codebox_supervisor::{MAIL_LIST, mail_path};
 
-/// Time limit for a reply of a sandbox, which may have to finish a command first.
+/// Time limit for the reply of a sandbox with its mails; the sandbox may have to finish a command
+/// first.
 const REPLY_LIMIT: Duration = Duration::from_secs(60);
-/// Length of a time in a list: date, hour and minute, in characters.
+/// Length of a time in the list of mails: date, hour and minute, in characters.
 const TIME: usize = 16;
 
-/// List of mails, and one message if requested.
+/// The mails of a run, and the content of one if its number was given.
 struct Seen {
-    /// Totals and, as `mails`, rows of `wp-codebox/mail-message/v1`.
+    /// Totals of the mails, and their rows `wp-codebox/mail-message/v1` in the member `mails`.
     list: Value,
     content: Option<Vec<u8>>,
 }

@@ -1,4 +1,4 @@
-//! Finds the run that a command refers to.
+//! Finds the run that the arguments of a command name.
 
 use super::args::PlaceArgs;
 use crate::Settings;
@@ -6,7 +6,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::{FoundRun, StateDir, find, sites};
 
 impl PlaceArgs {
-    /// Returns the selected partitions.
+    /// Returns the partitions of the state directory to search: the one of `--site`, else all.
     pub(crate) fn sites(&self, state: &StateDir) -> Result<Vec<SiteId>, ErrorBody> {
         match &self.site {
             Some(site) => SiteId::new(site.clone())
@@ -17,7 +17,8 @@ impl PlaceArgs {
     }
 }
 
-/// Opens the state directory, gives up root and returns the selected sites.
+/// Opens the state directory, switches from root to its owner, and returns the partitions to
+/// search.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
     let settings = Settings::resolve(&place.paths);
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
@@ -26,7 +27,7 @@ pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBo
     Ok((state, wanted))
 }
 
-/// Opens the state directory and finds the run of a reference.
+/// Opens the state directory and finds the run with this id or unique prefix of an id.
 pub(crate) fn found(place: &PlaceArgs, reference: &str) -> Result<(StateDir, FoundRun), ErrorBody> {
     let (state, sites) = open(place)?;
     let run = find(&state, &sites, reference).map_err(|e| e.body())?;

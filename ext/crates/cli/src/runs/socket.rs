@@ -1,4 +1,4 @@
-//! Path of a run's control socket that any program of this host can connect to.
+//! Finds a path of a run's control socket that any program of this host can connect to.
 //!
 //! A socket address has 107 bytes, and a path in the state directory may be longer. Then a short
 //! symbolic link outside the state directory is used, in a directory that only its owner can enter
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunStatus};
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 
-/// Length of `sun_path` in bytes without the final NUL.
+/// Maximum length of a socket path in bytes: that of `sun_path` without the final NUL.
 const ADDRESS: usize = 107;
 
 /// Returns a path of a running run's socket that fits `sun_path`.
@@ -90,7 +90,7 @@ fn own(directory: &Path) -> io::Result<OwnedFd> {
     Ok(open)
 }
 
-/// Creates a symbolic link to the socket, and removes links of ended runs.
+/// Creates a symbolic link to a run's control socket, and removes links to those of ended runs.
 fn point(directory: &OwnedFd, name: &str, socket: &Path) -> io::Result<()> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;

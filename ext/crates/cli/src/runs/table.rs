@@ -9,13 +9,13 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::FoundRun;
 
-/// Minimum length of a run id on a terminal, in characters; longer if needed to distinguish runs.
-/// Every command accepts a unique prefix.
+/// Minimum length of a run id on a terminal, in characters. More are shown if needed to distinguish
+/// the listed runs; every command accepts a unique prefix.
 const ID: usize = 12;
-/// Length of a time on a terminal: date, hour and minute, in characters.
+/// Length of a time in a table of runs: date, hour and minute, in characters.
 const TIME: usize = 16;
 
-/// Width of an event's data in columns.
+/// Maximum width of an event's text, in terminal columns.
 const SHOWN: usize = 60;
 
 /// Returns the text as one short line without control characters.
@@ -34,7 +34,8 @@ fn outcome(view: &RunView) -> String {
     view.outcome.map(word).unwrap_or_else(|| "-".to_owned())
 }
 
-/// Formats a table with its heading; on a terminal of `width` columns with short ids and times.
+/// Formats a table of runs with its heading; on a terminal of `width` columns with short ids and
+/// times.
 pub(super) fn runs(rows: &[(FoundRun, RunView)], width: Option<usize>) -> Vec<String> {
     let column = |heading, spare| Column { heading, spare };
     let columns = [
@@ -70,7 +71,7 @@ pub(super) fn runs(rows: &[(FoundRun, RunView)], width: Option<usize>) -> Vec<St
     columns::table(&columns, &cells, width)
 }
 
-/// Returns the prefix length that distinguishes these ids, at least [`ID`].
+/// Returns the prefix length that distinguishes all of these ids, at least [`ID`].
 fn telling(ids: &[&str]) -> usize {
     let mut sorted = ids.to_vec();
     sorted.sort_unstable();
@@ -150,7 +151,7 @@ pub(super) fn entry(run: &FoundRun, entry: &RunRegistryEntry) -> Vec<String> {
     lines
 }
 
-/// Formats the files of a bundle.
+/// Formats the list of files in a run's bundle.
 pub(super) fn artifacts(list: &RunArtifactList) -> Vec<String> {
     let Some(bundle) = &list.bundle else {
         return vec![format!("{} has no bundle", list.run_id)];

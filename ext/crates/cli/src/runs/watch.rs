@@ -14,9 +14,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum duration of one sleep while inotify works.
+/// Maximum duration of one sleep while inotify reports changes.
 const LONGEST: Duration = Duration::from_millis(1000);
-/// Maximum duration of one sleep without inotify.
+/// Maximum duration of one sleep when inotify is unavailable.
 const BLIND: Duration = Duration::from_millis(200);
 /// Minimum duration of one sleep, so that fast output is read in pages and not line by line.
 const SHORTEST: Duration = Duration::from_millis(20);
@@ -32,9 +32,9 @@ pub(super) enum Woken {
     Interrupted,
 }
 
-/// Watch on one directory and on the signals that end the process.
+/// Watch on one directory, and on the signals SIGINT, SIGTERM and SIGHUP.
 pub(super) struct Watch {
-    /// inotify descriptor; `None` if the user's limit is used up.
+    /// inotify descriptor; `None` if the kernel's limit for this user is reached.
     changes: Option<OwnedFd>,
     interrupts: OwnedFd,
 }
@@ -94,7 +94,8 @@ impl Watch {
         })
     }
 
-    /// Discards the inotify events: the next read of the directory sees every change.
+    /// Discards the inotify events that have arrived: the next read of the directory sees their
+    /// changes.
     fn drain(&self) {
         let mut bytes = [0_u8; 4096];
         let Some(changes) = &self.changes else {
@@ -116,7 +117,7 @@ fn notices(directory: &Path) -> Result<OwnedFd, Errno> {
     Ok(changes)
 }
 
-/// Events that end a sleep.
+/// What ends a sleep before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attention {
     Both,

@@ -16,8 +16,8 @@ use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::{FoundRun, StateDir};
 
-/// Time that is added to the lifetime of a sandbox to get the time limit of its run, for the start
-/// and for writing the bundle, in milliseconds.
+/// Milliseconds that are added to the lifetime of a sandbox to get the time limit of its run; the
+/// run also includes the start of the sandbox and the writing of its bundle.
 const AROUND: u64 = 15 * 60 * 1000;
 /// Maximum duration of a run in milliseconds.
 const LONGEST: u64 = 24 * 3600 * 1000;
@@ -31,7 +31,7 @@ const COMMANDS: [&str; 7] = [
     "wordpress.ability",
     "wordpress.runtime-discovery",
 ];
-/// Command id for running a program.
+/// Id of the guest command that runs a program.
 const EXEC: &str = "command-agent-run";
 
 pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
@@ -57,7 +57,7 @@ pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
     judged.make(Spawned::new(RunMode::Detached)?)
 }
 
-/// A validated sandbox that can be created.
+/// A sandbox whose parameters are valid, and the run request that starts it.
 #[derive(Debug)]
 pub(super) struct ValidatedSandbox {
     seed: Seed,
@@ -66,7 +66,8 @@ pub(super) struct ValidatedSandbox {
     settings: Settings,
 }
 
-/// Validates a seed: profile, times, workspace, secrets and host paths.
+/// Validates the parameters of a sandbox (its seed): profile, times, workspace, secrets, host
+/// paths.
 pub(super) fn validate(place: &PlaceArgs, seed: Seed) -> Result<ValidatedSandbox, ErrorBody> {
     let settings = Settings::resolve(&place.paths);
     let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
@@ -129,7 +130,7 @@ fn absolute(path: &str) -> Result<String, ErrorBody> {
         .ok_or_else(|| invalid("--source is not valid UTF-8".to_owned()))
 }
 
-/// Returns the mount of the workspace, if the profile has one.
+/// Returns the mount of the workspace, if the profile has a workspace.
 fn source(profile: &Profile, seed: &Seed) -> Result<Option<MountRequest>, ErrorBody> {
     let workspace = &profile.workspace;
     let named = seed.source.as_ref().or(workspace.source.as_ref());
@@ -229,7 +230,7 @@ fn policy_of(
     policy::parse(&json!(policy)).map_err(|e| e.body())
 }
 
-/// Reads the values from this process's environment; they are not stored.
+/// Reads the values of the profile's secrets from this process's environment; they are not stored.
 fn secrets(profile: &Profile) -> Result<Vec<SecretBinding>, ErrorBody> {
     let refs = profile.setup.secret_refs.iter();
     refs.map(|secret| {

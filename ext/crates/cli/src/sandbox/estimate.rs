@@ -9,13 +9,13 @@ use wp_codebox_contracts::{Cost, ErrorBody, ErrorCode, RunStatus, RunView, schem
 use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::{FoundRun, ListFilter, StatusFilter, cost, list};
 
-/// Number of records of finished runs that are searched, newest first.
+/// Maximum number of records of finished runs that are searched, newest first.
 const RECORDS: usize = 1000;
-/// Maximum number of results that are read.
+/// Maximum number of results of finished runs that are read for an estimate.
 const MOST: usize = 100;
-/// Maximum size of a result that is read, in bytes.
+/// Maximum size of a run's result that is read, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
-/// Minimum number of results for an estimate.
+/// Minimum number of measured runs for an estimate from measurements.
 const FEWEST: usize = 3;
 
 pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
@@ -60,15 +60,15 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
     }))
 }
 
-/// Data source of an estimate.
+/// Measurements on which an estimate is based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Basis {
     /// Finished sandboxes of the same profile and version.
     Profile,
-    /// All finished runs of the site.
+    /// All finished runs of the site, whatever their profile.
     Site,
-    /// No measured runs.
+    /// None: the estimate consists of the limits of the sandbox.
     Limits,
 }
 
@@ -98,7 +98,7 @@ fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>
     (Basis::Limits, Vec::new())
 }
 
-/// Returns medians; null when there are too few runs.
+/// Returns the medians of the measured costs; null when there are too few runs.
 fn measured(costs: &[Cost], wall_ms: u64) -> Value {
     if costs.len() < FEWEST {
         return Value::Null;

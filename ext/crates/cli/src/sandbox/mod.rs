@@ -35,9 +35,9 @@ use wp_codebox_runtime::{
     list, now_rfc3339, status,
 };
 
-/// Time limit for a request: a snapshot of gigabytes takes long.
+/// Time limit for a request to a sandbox: a snapshot of gigabytes takes long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
-/// Time limit for writing the bundle and ending.
+/// Time limit for a sandbox to write its bundle and end.
 const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
@@ -62,7 +62,7 @@ pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Sends a request; an ended sandbox gives an error with the reason of its end.
+/// Sends a request to a sandbox; for an ended one, returns an error with the reason of its end.
 fn ask(
     state: &StateDir,
     run: &FoundRun,
@@ -120,7 +120,7 @@ fn extend(args: &ExtendArgs) -> Result<Value, ErrorBody> {
     shown::document(&state, &run)
 }
 
-/// Opens the preview of any held run.
+/// Opens the preview of a run that is held: any run, not only one of `sandbox create`.
 fn preview(args: &PreviewArgs) -> Result<Value, ErrorBody> {
     let (state, site) = open(&args.place)?;
     let run = find(&state, std::slice::from_ref(&site), &args.sandbox).map_err(|e| e.body())?;

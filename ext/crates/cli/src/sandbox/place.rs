@@ -1,4 +1,4 @@
-//! Finds the sandbox that a command refers to.
+//! Finds the sandbox that the arguments of a command name.
 
 use super::args::PlaceArgs;
 use crate::Settings;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, find, view};
 
-/// Member of a run's provenance that marks a sandbox.
+/// Key in the provenance of a run (facts that its creator stores with it) that marks a sandbox.
 pub(super) const PROVENANCE: &str = "sandbox";
-/// Poll interval while a run ends.
+/// Poll interval while a command waits for the end of a run.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Opens the state directory, gives up root and returns the site.
+/// Opens the state directory, switches from root to its owner, and returns the site.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, SiteId), ErrorBody> {
     let settings = Settings::resolve(&place.paths);
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
@@ -19,13 +19,13 @@ pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, SiteId), ErrorBody> {
     Ok((state, site(place)?))
 }
 
-/// Returns the site.
+/// Returns the site that `--site` names.
 pub(super) fn site(place: &PlaceArgs) -> Result<SiteId, ErrorBody> {
     SiteId::new(place.site.clone())
         .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))
 }
 
-/// Finds a sandbox by its id or a prefix of it.
+/// Finds a sandbox of the site by its id or a unique prefix of the id.
 pub(super) fn found(
     state: &StateDir,
     site: &SiteId,

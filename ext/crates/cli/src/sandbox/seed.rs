@@ -1,5 +1,6 @@
-//! Parameters of a sandbox's creation: `sites/<site>/sandboxes/<run_id>.json`. The file contains
-//! host paths and no secret; only `recreate` reads it.
+//! Stores the parameters from which a sandbox was created (its seed) in
+//! `sites/<site>/sandboxes/<run_id>.json`. The file contains host paths and no secret; only
+//! `recreate` reads it.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -11,22 +12,22 @@ use wp_codebox_runtime::{SEEDS, StateDir};
 /// Maximum size of a seed file in bytes.
 const LARGEST: u64 = 256 * 1024;
 
-/// Parameters of a sandbox's creation.
+/// Parameters from which a sandbox is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Seed {
-    /// Text of the profile.
+    /// Text of the profile, as it was when the sandbox was created.
     pub profile: String,
-    /// Host directory of the workspace.
+    /// Host directory that becomes the workspace, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Snapshot to start from.
+    /// Snapshot with which the sandbox starts, as the caller named it; absent for a new site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
     /// Time to live in milliseconds.
     pub ttl_ms: u64,
-    /// Owner of the sandbox.
+    /// Owner of the sandbox, such as a session.
     pub scope: SandboxScope,
-    /// Actor that created the sandbox.
+    /// Name of the user or program that created the sandbox.
     pub actor: String,
     /// Id of the sandbox that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +35,7 @@ pub(super) struct Seed {
 }
 
 impl Seed {
-    /// Returns the seed for a replacement sandbox.
+    /// Returns the parameters for a sandbox that replaces the sandbox `of`.
     pub(super) fn again(self, of: &RunId, actor: &str) -> Self {
         Self {
             actor: actor.to_owned(),
@@ -43,7 +44,8 @@ impl Seed {
         }
     }
 
-    /// Writes the seed to the site's directory. Root must have been given up.
+    /// Writes the file of the parameters. The caller must have switched from root to the owner of
+    /// the state directory.
     pub(super) fn write(
         &self,
         state: &StateDir,
@@ -66,7 +68,7 @@ impl Seed {
         fs::rename(unfinished, directory.join(format!("{run_id}.json"))).map_err(failed)
     }
 
-    /// Reads the seed of a sandbox.
+    /// Reads the parameters of a sandbox.
     pub(super) fn read(state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<Self, ErrorBody> {
         use std::io::Read;
         let path = state

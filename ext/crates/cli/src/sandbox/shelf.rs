@@ -8,7 +8,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Removal, SnapshotError, SnapshotScope, SnapshotStore, now_rfc3339};
 
-/// Audit log event of a removal.
+/// Name of the audit log event that records the removal of a snapshot.
 const EVENT: &str = "sandbox.snapshot.removed";
 
 pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {

@@ -1,5 +1,5 @@
-//! Builds `sandbox/v1`: for a running sandbox from its supervisor, for an ended one from its record
-//! and journal.
+//! Builds the document `sandbox/v1`. For a running sandbox its supervisor reports the state; for an
+//! ended one the state comes from the record and the journal of the run.
 
 use crate::live;
 use serde_json::{Map, Value, json};
@@ -14,9 +14,9 @@ use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, vi
 
 /// Time limit for a status reply of a sandbox.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit for a supervisor that is exiting.
+/// Time limit for the end of a supervisor that no longer accepts connections.
 const DYING: Duration = Duration::from_secs(5);
-/// Number of events at the end of a journal that are searched for its last state.
+/// Number of events that are searched for the last state of a sandbox, from the end of the journal.
 const TAIL: u64 = 64;
 
 /// Returns whether a sandbox has a control socket that accepts requests.
@@ -24,7 +24,7 @@ pub(super) fn is_held(run: &FoundRun) -> bool {
     run.path.join(CONTROL_SOCKET).exists()
 }
 
-/// Builds `sandbox/v1`.
+/// Builds `sandbox/v1` for a sandbox in any state.
 pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
     let mut view = view(state, run).map_err(|e| e.body())?;
     let mut told = StatusReply::Nothing;
@@ -48,10 +48,10 @@ pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorB
     Ok(document)
 }
 
-/// Status reply of a supervisor.
+/// What a supervisor replied to a status request.
 enum StatusReply {
     State(Map<String, Value>),
-    /// No reply: the sandbox is being created or is busy.
+    /// There was no reply: the sandbox is being created or is busy.
     Nothing,
     /// The connection was refused although the run is recorded as running: the supervisor is
     /// exiting.
@@ -124,7 +124,7 @@ fn dead(state: &StateDir, run: &FoundRun, view: &RunView, document: &mut Value) 
     }
 }
 
-/// Returns how, when and why a sandbox ended, and the actor who ended it.
+/// Returns how, when and why a sandbox ended, and who ended it.
 fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
     // The first event gives the reason; later events give the course of the end.
     let last = tail
@@ -162,7 +162,7 @@ fn is_end(event: &LifecycleEvent) -> bool {
     matches!(to, Some("expired" | "failed" | "destroying"))
 }
 
-/// Formats the document for people.
+/// Formats `sandbox/v1` or a list of them as lines for people.
 pub(super) fn lines(document: &Value) -> Vec<String> {
     if let Some(rows) = document["sandboxes"].as_array() {
         let head = format!("{SANDBOX:<36}  {:<12}  {PROFILE}", "STATE");
@@ -218,7 +218,7 @@ fn text(value: &Value, name: &str) -> String {
     }
 }
 
-/// Formats a size, for example `1.5 MiB`.
+/// Formats the `total_bytes` of a row, for example as `1.5 MiB`.
 fn size(row: &Value) -> String {
     let bytes = row["total_bytes"].as_u64().unwrap_or_default();
     match bytes {

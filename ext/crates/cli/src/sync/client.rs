@@ -7,10 +7,10 @@ use wp_codebox_contracts::{ErrorBody, LiveRequest};
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::FoundRun;
 
-/// Time limit for a reply: requests wait until a sandbox is ready.
+/// Time limit for a reply: the supervisor answers only when its sandbox is ready.
 const REPLY_LIMIT: Duration = Duration::from_secs(600);
 
-/// Client of one run.
+/// Client of the supervisor of one run.
 #[derive(Debug)]
 pub(super) struct SupervisorClient {
     pub run: FoundRun,

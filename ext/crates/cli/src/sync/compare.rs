@@ -1,10 +1,10 @@
-//! Three-way comparison of the last synced state, the local files and the files in the sandbox.
-//! Pure.
+//! Compares the state at the last sync, the local files and the files in the sandbox (three-way
+//! comparison). Has no side effects.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// State of a file in the local directory or in the sandbox.
+/// State of one file in the local directory or in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct File {
     pub sha256: String,
@@ -12,32 +12,32 @@ pub(super) struct File {
     pub executable: bool,
 }
 
-/// Files by path relative to the synced directory.
+/// States of files, by path relative to the synced directory.
 pub(super) type Files = BTreeMap<String, File>;
 
-/// All known file states.
+/// The three states that a sync compares, and the initial content of the sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Sides {
-    /// State at the last sync.
+    /// Files at the last sync, when both sides had the same content.
     pub base: Files,
-    /// Local files.
+    /// Files in the local directory now.
     pub local: Files,
-    /// Files in the sandbox.
+    /// Files in the sandbox now.
     pub guest: Files,
-    /// Files in the sandbox that differ from their initial content, with the digest of that
-    /// content.
+    /// Files in the sandbox that have changed since its start, each with the digest of its initial
+    /// content; `None` if it did not exist then.
     pub began: BTreeMap<String, Option<String>>,
 }
 
-/// Action for a path.
+/// What a sync must do with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
-    /// The local file is newer.
+    /// The local file is newer and is copied into the sandbox.
     Push,
-    /// The sandbox's file is newer.
+    /// The file in the sandbox is newer and is copied to the local directory.
     Pull,
-    /// The file has changed locally and in the sandbox.
+    /// The file has changed locally and in the sandbox; the user must decide.
     Conflict,
 }
 

@@ -1,5 +1,5 @@
-//! Local directory: read and written relative to its own descriptor, without following symbolic
-//! links.
+//! Local directory of a sync: read and written relative to its own descriptor, without following
+//! symbolic links.
 
 use super::compare::{File, Files};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
@@ -13,23 +13,23 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS);
-/// Maximum directory depth.
+/// Maximum depth of directories in the local directory.
 const DEPTH: usize = 64;
-/// Maximum number of files.
+/// Maximum number of files in the local directory.
 const FILES: usize = 50_000;
 
-/// The open local directory.
+/// The local directory of a sync, opened.
 #[derive(Debug)]
 pub(super) struct Local {
     root: OwnedFd,
     shown: String,
 }
 
-/// Content of the directory.
+/// Files in the local directory.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub files: Files,
-    /// Paths that are not synced, with the reason.
+    /// Paths that are not synced, each with the reason.
     pub left_out: Vec<(String, &'static str)>,
 }
 
@@ -109,7 +109,7 @@ impl Local {
         Ok(())
     }
 
-    /// Returns the content of a file, and whether it is executable.
+    /// Returns the content of a local file, and whether it is executable.
     pub(super) fn read(&self, path: &str, most: usize) -> Result<(Vec<u8>, bool), ErrorBody> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.root, path, flags, Mode::empty(), BENEATH)
@@ -129,7 +129,7 @@ impl Local {
         Ok((bytes, stat.st_mode & 0o111 != 0))
     }
 
-    /// Returns the current file at a path; `None` if there is none.
+    /// Returns the current state of a local file; `None` if it does not exist.
     pub(super) fn look(&self, path: &str, most: usize) -> Result<Option<File>, ErrorBody> {
         let (directory, name) = match self.parent(path, Missing::Refused) {
             Ok(found) => found,
@@ -147,7 +147,7 @@ impl Local {
         }
     }
 
-    /// Writes a file with an atomic rename.
+    /// Writes a local file to a temporary name and renames it into place.
     pub(super) fn write(
         &self,
         path: &str,
@@ -204,7 +204,7 @@ impl Local {
         })
     }
 
-    /// Removes a file, and parent directories that are then empty.
+    /// Removes a local file, and each parent directory that is then empty.
     pub(super) fn remove(&self, path: &str) -> Result<(), ErrorBody> {
         let (directory, name) = self
             .parent(path, Missing::Refused)
@@ -263,7 +263,7 @@ impl Local {
     }
 }
 
-/// Handling of missing directories.
+/// What to do with directories of a path that do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Made,

@@ -1,7 +1,7 @@
 //! `wp-codebox sync`: synchronizes a local directory with one in a held sandbox.
 //!
 //! Each sync compares the two directories with their state at the last sync. Before the sandbox
-//! writes a file, it checks that the file still has the digest that was compared; This command does
+//! writes a file, it checks that the file still has the digest that was compared. This command does
 //! the same before it writes a local file. Local changes are never overwritten unless requested.
 
 mod args;
@@ -61,7 +61,7 @@ pub(crate) fn main(output: &Output, args: &SyncArgs) -> ExitCode {
     }
 }
 
-/// Direction and conflict handling of a sync.
+/// What a sync copies: its direction, and how it treats conflicts and existing local files.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     verdict: Verdict,
@@ -126,7 +126,7 @@ fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, E
     Ok(sync.report)
 }
 
-/// Returns whether a path or one of its parent directories is excluded.
+/// Returns whether a path is not synced because it or one of its parent directories is excluded.
 fn is_left_out(left_out: &[(String, String)], path: &str) -> bool {
     left_out.iter().any(|(out, _)| {
         let below = path.strip_prefix(out.as_str());
@@ -137,7 +137,7 @@ fn is_left_out(left_out: &[(String, String)], path: &str) -> bool {
 
 type Looked = (GuestPath, Sides, Vec<(String, String)>);
 
-/// Returns the state of the sandbox.
+/// Asks the sandbox for its files and for what changed in them since its start.
 fn look(line: &SupervisorClient, guest: Option<GuestPath>) -> Result<Looked, ErrorBody> {
     let changes = line.ask(LiveRequest::SyncOut(SyncOut {
         path: guest,
@@ -219,7 +219,7 @@ fn below(top: &GuestPath, row: &Value) -> Option<String> {
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// A running sync.
+/// A sync in progress: the two sides and what was copied so far.
 struct Sync<'a> {
     line: &'a SupervisorClient,
     local: &'a Local,

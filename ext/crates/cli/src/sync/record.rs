@@ -1,4 +1,4 @@
-//! State of the last sync, stored in the run's directory and removed with it.
+//! Record of the state at the last sync, stored in the run's directory and removed with it.
 
 use super::compare::Files;
 use rustix::fs::{self, AtFlags, Mode, OFlags};
@@ -9,10 +9,10 @@ use std::path::Path;
 use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum size of the record in bytes.
+/// Maximum size of a record in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// Record for one local directory and one directory in the sandbox.
+/// The record for one pair of a local directory and a directory in the sandbox.
 #[derive(Debug)]
 pub(super) struct Record {
     run: OwnedFd,
@@ -48,7 +48,7 @@ impl Record {
         Ok(Self { run, name, head })
     }
 
-    /// Returns the state of the last sync; empty if there was none.
+    /// Returns the files at the last sync; empty if there was none.
     pub(super) fn load(&self) -> Result<Files, ErrorBody> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = match fs::openat(&self.run, &self.name, flags, Mode::empty()) {
@@ -68,7 +68,7 @@ impl Record {
         Err(failed("it belongs to other directories"))
     }
 
-    /// Replaces the record.
+    /// Replaces the record by these files.
     pub(super) fn save(&self, files: Files) -> Result<(), ErrorBody> {
         let kept = Kept {
             head: self.head.clone(),

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, schema_id};
 
-/// Maximum number of rows in a table for people.
+/// Maximum number of rows that are printed for people.
 const SHOWN: usize = 200;
 
-/// Action on a file.
+/// What a sync did to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carried {
     Written,
@@ -26,7 +26,7 @@ impl Carried {
     }
 }
 
-/// Result of one sync.
+/// Result of one sync, as it is printed.
 #[derive(Debug)]
 pub(super) struct Report {
     direction: &'static str,

@@ -1,4 +1,4 @@
-//! Actions: the requests to a runtime in an episode.
+//! Actions of an episode: what a client asks the sandbox to do.
 
 use crate::{FileDigest, string_enum};
 use serde::{Deserialize, Serialize};
@@ -39,13 +39,13 @@ pub struct ActionRequest {
     /// Timeout of this action in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// HTTP method.
+    /// HTTP method of an `http` action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// URL of the request or page.
+    /// URL of an `http` or `browser` action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Path in the guest.
+    /// Path in the guest of a `filesystem` action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Operation on the path, page or URL, e.g. `write` or `click`.
@@ -62,7 +62,7 @@ pub struct ActionRequest {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// `wp-codebox/runtime-episode-action/v1`.
+/// `wp-codebox/runtime-episode-action/v1`: an action as the trace records it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeAction {
     /// Schema id of the document.

@@ -1,4 +1,4 @@
-//! Episodes: a stateful conversation with one runtime, recorded as a trace.
+//! Episodes: sequences of actions and observations in one sandbox, recorded as a trace.
 //!
 //! A trace records actions, executions, observations and snapshots. It contains no scores;
 //! readers of the trace compute their own. Every part has a digest or is referenced by one; the

@@ -25,7 +25,7 @@ open_string_enum! {
         BrowserResult = "browser-result",
         /// Event journal of the runtime.
         RuntimeEvents = "runtime-events",
-        /// Log of the runtime.
+        /// Events of the journal as lines of text, without the output of programs.
         RuntimeLogs = "runtime-logs",
         ..
         /// An observation type specific to another backend.
@@ -33,7 +33,7 @@ open_string_enum! {
     }
 }
 
-/// Whether an observation may contain personal data.
+/// Whether personal data is removed from an observation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObservationRedaction {
@@ -60,19 +60,19 @@ pub struct ObservationSpec {
     /// URL, for `http-response` and `browser-result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// HTTP method.
+    /// HTTP method of the request, for `http-response`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Request headers.
+    /// Headers of the request, for `http-response`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub headers: Map<String, Value>,
-    /// Request body.
+    /// Body of the request, for `http-response`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// Whether the observation includes the response body.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_body: bool,
-    /// Sections of `wordpress-state`; empty: the summary.
+    /// Sections of `wordpress-state` to include; empty: the summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<String>,
     /// Whether personal data is removed.
@@ -84,12 +84,12 @@ pub struct ObservationSpec {
     /// Names of WordPress options whose values to include; none by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub option_names: Vec<String>,
-    /// User fields to include.
+    /// Names of the user fields to include.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_fields: Vec<String>,
 }
 
-/// `wp-codebox/runtime-episode-observation/v1`.
+/// `wp-codebox/runtime-episode-observation/v1`: a part of the guest's state at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeObservation {
@@ -111,7 +111,7 @@ pub struct EpisodeObservation {
     pub digest: FileDigest,
 }
 
-/// How a snapshot can be used.
+/// What a reader of a trace can do with a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SnapshotSemantics {
@@ -126,7 +126,7 @@ pub enum SnapshotSemantics {
     RuntimeStateArtifact,
 }
 
-/// `wp-codebox/runtime-episode-snapshot/v1`.
+/// `wp-codebox/runtime-episode-snapshot/v1`: a state of the guest as the trace records it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeSnapshot {
@@ -136,7 +136,7 @@ pub struct EpisodeSnapshot {
     pub id: String,
     /// RFC 3339 timestamp of the snapshot.
     pub created_at: String,
-    /// How the snapshot can be used.
+    /// What a reader of the trace can do with the snapshot.
     #[serde(default)]
     pub semantics: SnapshotSemantics,
     /// Description of the snapshot.

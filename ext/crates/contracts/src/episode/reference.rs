@@ -1,4 +1,4 @@
-//! References from a trace to other objects, bound by digest.
+//! References from a trace to other objects, each with the digest of the object.
 
 use crate::FileDigest;
 use crate::string_enum::open_string_enum;
@@ -43,7 +43,7 @@ pub struct TraceRef {
     /// Path of the object in the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_path: Option<String>,
-    /// Media type.
+    /// Media type of the referenced object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
 }

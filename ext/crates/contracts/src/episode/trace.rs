@@ -5,10 +5,10 @@ use crate::{FileDigest, RuntimeInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Value of the member `version` of a trace.
+/// Version of the trace format, the member `version` of a trace.
 pub const TRACE_VERSION: u32 = 1;
 
-/// Result of an action. Its digest covers all members.
+/// Result of an action as the trace records it. Its digest covers all members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeExecution {
@@ -27,7 +27,7 @@ pub struct EpisodeExecution {
     /// `wp-codebox/runtime-command-result/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Diagnostics from the backend.
+    /// Diagnostic data about the execution from the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<Value>,
     /// Bundle files that the execution produced.
@@ -39,13 +39,13 @@ pub struct EpisodeExecution {
     pub finished_at: String,
 }
 
-/// Reset: the start of an episode with a fresh runtime.
+/// Start of an episode with a fresh guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeReset {
     /// Id of the reset, `<runtimeId>:reset:<count>`, counted from 0.
     pub id: String,
-    /// The fresh runtime.
+    /// The fresh guest.
     pub runtime: RuntimeInfo,
     /// Observations before the first step.
     pub observations: Vec<EpisodeObservation>,
@@ -77,7 +77,7 @@ pub struct EpisodeStep {
     pub observation_ref: Option<TraceRef>,
 }
 
-/// `wp-codebox/runtime-episode-trace/v1`.
+/// `wp-codebox/runtime-episode-trace/v1`: everything that one episode recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeTrace {
@@ -87,9 +87,9 @@ pub struct EpisodeTrace {
     pub version: u32,
     /// Id of the trace, `trace-<runtimeId>`.
     pub id: String,
-    /// RFC 3339 timestamp of the trace.
+    /// RFC 3339 timestamp of the trace's creation.
     pub created_at: String,
-    /// Last known description of the runtime.
+    /// Last known state of the guest.
     pub runtime: RuntimeInfo,
     /// Start of the episode.
     pub reset: EpisodeReset,
@@ -97,10 +97,10 @@ pub struct EpisodeTrace {
     pub steps: Vec<EpisodeStep>,
     /// Snapshots in order.
     pub snapshots: Vec<EpisodeSnapshot>,
-    /// Description of the bundle.
+    /// Description of the bundle that the run of the episode wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Value>,
-    /// Reference to the bundle.
+    /// Reference to the bundle that the run of the episode wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_ref: Option<TraceRef>,
 }
@@ -108,14 +108,14 @@ pub struct EpisodeTrace {
 /// One line of `files/runtime-episode.jsonl`: ids and digests, no contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
-#[allow(clippy::large_enum_variant)] // Written one by one, never kept in numbers.
+#[allow(clippy::large_enum_variant)] // Records are written one at a time, not stored in a list.
 pub enum EpisodeRecord {
     /// The runtime was created or reset.
     #[serde(rename = "episode.reset")]
     Reset {
         /// Id of the reset.
         id: String,
-        /// The fresh runtime.
+        /// The fresh guest.
         runtime: RuntimeInfo,
         /// References to the observations after the reset.
         observations: Vec<TraceRef>,

@@ -17,10 +17,11 @@ pub struct Hold {
     /// Preview that stays open while the sandbox is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<super::PreviewRequest>,
-    /// Identity for lists of sandboxes; absent for a run that is only held for a short time.
+    /// Profile and owner of the sandbox for lists of sandboxes; absent for a run that is only held
+    /// for a short time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<SandboxIdentity>,
-    /// Id of the stored snapshot from which the sandbox starts; absent: a fresh state.
+    /// Id of the stored snapshot whose state the sandbox starts with; absent: a fresh state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
 }
@@ -34,22 +35,22 @@ pub enum SandboxScope {
     Session,
     /// One agent, across its sessions.
     Agent,
-    /// All users with access.
+    /// Every user who may access the sandbox.
     Shared,
 }
 
-/// Profile that a sandbox was created from.
+/// Profile from which a sandbox was created, and who requested it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxIdentity {
     /// Id of the profile.
     pub profile: String,
     /// Version of the profile.
     pub version: String,
-    /// SHA-256 of the profile's bytes.
+    /// SHA-256 of the bytes of the profile's file.
     pub profile_sha256: String,
     /// Intended users of the sandbox.
     pub scope: SandboxScope,
-    /// Actor that requested the sandbox.
+    /// Name of the user or program that requested the sandbox.
     pub actor: String,
 }
 

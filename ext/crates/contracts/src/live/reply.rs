@@ -27,7 +27,7 @@ pub enum LiveReply {
     StdinClosed,
     /// The program printed output; with a terminal all output is `stdout`.
     Output {
-        /// Output stream.
+        /// Stream to which the program wrote.
         stream: OutputStream,
         /// The output as text, if it is valid UTF-8.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,9 +36,9 @@ pub enum LiveReply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base64: Option<String>,
     },
-    /// One event of the journal, in the requested projection.
+    /// One event of the journal, in the requested format.
     Event {
-        /// The event.
+        /// The event, as JSON.
         event: Value,
     },
     /// The program ended. Final reply to `exec`.

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// First line of a connection.
+/// First line that a client sends on a connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveCall {
-    /// [`super::LIVE_PROTOCOL`] of the client.
+    /// Version of the protocol that the client uses, [`super::LIVE_PROTOCOL`].
     pub live: u32,
-    /// Name of the requesting actor, e.g. `cli:deploy`; recorded in the journal, never used for
-    /// authorisation.
+    /// Name of the requesting user or program, e.g. `cli:deploy`; recorded in the journal, never
+    /// used for authorisation.
     pub actor: String,
     /// The request.
     pub request: LiveRequest,
@@ -44,13 +44,13 @@ pub enum LiveRequest {
     Command {
         /// The command; the sandbox's policy must allow it.
         call: CommandCall,
-        /// Timeout in milliseconds.
+        /// Timeout of the command in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
     },
-    /// Makes an observation; the reply is the observation.
+    /// Observes a part of the guest's state; the reply is the observation.
     Observe {
-        /// What to observe.
+        /// Part of the guest's state to observe.
         spec: ObservationSpec,
     },
     /// Executes one step of the held sandbox's episode: runs the action's command, then makes
@@ -58,7 +58,7 @@ pub enum LiveRequest {
     Step {
         /// Action to execute.
         action: ActionRequest,
-        /// What to observe afterwards; absent: no observation.
+        /// What to observe after the action; absent: no observation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         observation: Option<ObservationSpec>,
     },
@@ -68,30 +68,32 @@ pub enum LiveRequest {
     SyncIn(SyncIn),
     /// Reads the current files of a writable mount.
     SyncOut(SyncOut),
-    /// Creates a snapshot of files and database.
+    /// Creates a snapshot of the sandbox's files and database.
     Snapshot(SnapshotRequest),
-    /// Replaces the guest by one with the state of a snapshot.
+    /// Replaces the guest by one with the files and database of a snapshot.
     Restore {
         /// Id of the snapshot.
         id: String,
     },
-    /// Replaces the guest by a fresh one.
+    /// Replaces the guest by a fresh one and runs the setup of the sandbox's profile again.
     Reset {},
     /// Lists the snapshots of this sandbox.
     Snapshots {},
-    /// Lists the captured mails; with a number, returns that mail and its stored parts.
+    /// Lists the mails that the guest sent and the runner captured; with a number, returns that
+    /// mail and its stored parts.
     Mail {
         /// Number of the mail, from 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
     },
-    /// Opens, describes or closes the preview.
+    /// Opens, describes or closes the preview, through which browsers of the host reach the
+    /// guest's site.
     Preview(PreviewRequest),
-    /// Streams the events of the journal; every run accepts this request, held or not.
+    /// Streams the events of the run's journal; every run accepts this request, held or not.
     Events(EventsRequest),
-    /// Returns state, times and running programs: `sandbox/v1`.
+    /// Returns state, times and running programs of the sandbox: `sandbox/v1`.
     Status {},
-    /// Sets a new time to live, counted from now.
+    /// Sets a new time to live of the sandbox, counted from now.
     ExtendTtl {
         /// Time to live in milliseconds.
         ttl_ms: u64,
@@ -104,7 +106,7 @@ pub enum LiveRequest {
     },
 }
 
-/// A program to run.
+/// A program to run in a held sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveExec {
@@ -125,12 +127,12 @@ pub struct LiveExec {
     /// What happens to the program when the client disconnects.
     #[serde(default)]
     pub disconnect: Disconnect,
-    /// Flow control of standard input.
+    /// Whether the client waits for permission before it sends standard input.
     #[serde(default, skip_serializing_if = "StdinFlow::is_plain")]
     pub stdin: StdinFlow,
 }
 
-/// Flow control of a client's standard input.
+/// Whether a client waits for permission before it sends standard input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StdinFlow {
@@ -158,7 +160,7 @@ impl StdinFlow {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventsRequest {
-    /// Sequence number after which the events begin.
+    /// Sequence number after which the returned events begin; 0: from the first event.
     #[serde(default)]
     pub after: u64,
     /// Format of the events.
@@ -169,18 +171,18 @@ pub struct EventsRequest {
     pub follow: Follow,
 }
 
-/// Format of events.
+/// Format in which a client gets events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventProjection {
     /// Lifecycle events as in the journal.
     #[default]
     Journal,
-    /// Events of an event bus.
+    /// Events in the format of an event bus; see [`crate::project_to_bus`].
     Bus,
 }
 
-/// Whether to wait for further events.
+/// Whether to wait for events that do not exist yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Follow {
@@ -212,7 +214,7 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
-/// Line from the client while its program runs.
+/// A line that the client sends while its program runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum LiveInput {
@@ -278,7 +280,8 @@ pub struct SnapshotRequest {
     pub metadata: Map<String, Value>,
 }
 
-/// A preview of the guest's site.
+/// Request to open, describe or close the preview, through which browsers of the host reach the
+/// guest's site.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewRequest {
@@ -298,7 +301,7 @@ pub struct PreviewRequest {
     /// no token on a loopback address, a random one on any other. Stored in memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Time to live in milliseconds; absent: the preview closes with the sandbox.
+    /// Time to live of the preview in milliseconds; absent: the preview closes with the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// Creates a link that logs its first visitor in; an earlier unused link becomes invalid.

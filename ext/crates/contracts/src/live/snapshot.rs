@@ -4,7 +4,8 @@ use crate::{InodeId, MountAccess, RunId, Sha256Hex, SiteId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `wp-codebox/sandbox-snapshot/v1`: written last, in the directory of the layers it describes.
+/// `wp-codebox/sandbox-snapshot/v1`, the file that describes a stored snapshot. It is written
+/// after the layers, in the same directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SandboxSnapshot {
     /// Schema id of the document.
@@ -13,9 +14,9 @@ pub struct SandboxSnapshot {
     pub id: String,
     /// Name of the snapshot, unique in its sandbox.
     pub name: String,
-    /// RFC 3339 timestamp.
+    /// RFC 3339 timestamp of the snapshot's creation.
     pub created_at: String,
-    /// Actor that requested the snapshot.
+    /// Name of the user or program that requested the snapshot.
     pub actor: String,
     /// Run id of the sandbox.
     pub run_id: RunId,
@@ -24,25 +25,26 @@ pub struct SandboxSnapshot {
     /// Always `runtime-state-artifact`: the snapshot stores the bytes of files and database,
     /// not steps for a replay.
     pub semantics: String,
-    /// WordPress template below the snapshot's layers.
+    /// WordPress template (an installed site) on which the snapshot's layers build.
     pub template: SnapshotTemplate,
     /// Mounts of the sandbox, in order.
     pub mounts: Vec<SnapshotMount>,
-    /// Stored layers: one for `wp-content` with the database, and one for each writable mount.
+    /// Stored layers of changed files: one for `wp-content` with the database, and one for each
+    /// writable mount.
     pub layers: Vec<SnapshotLayer>,
-    /// Total size of all files in bytes.
+    /// Total size of the files in all layers, in bytes.
     pub total_bytes: u64,
-    /// Free-form data from the requester.
+    /// Free-form data from the caller who requested the snapshot.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// SHA-256 over the schema id, a newline and the canonical JSON of all other members.
     pub digest: Sha256Hex,
 }
 
-/// WordPress template below a snapshot.
+/// WordPress template on which the layers of a snapshot build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotTemplate {
-    /// Key of the template.
+    /// Key of the template: a hash of the names, sizes and times of its source files.
     pub key: String,
     /// `$wp_version` of the template.
     pub wordpress_version: String,
@@ -57,28 +59,29 @@ pub struct SnapshotMount {
     pub target: String,
     /// Access of the guest to the mount.
     pub mode: MountAccess,
-    /// File names excluded from capture.
+    /// Names of files in the mount that the snapshot excludes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Inode of the host directory.
+    /// Inode of the mounted host directory.
     pub source: InodeId,
-    /// State of the host directory: SHA-256 over paths, inodes, sizes, times, modes and owners.
+    /// State of the mounted host directory: SHA-256 over paths, inodes, sizes, times, modes and
+    /// owners.
     pub baseline_sha256: Sha256Hex,
 }
 
-/// One stored layer of a snapshot.
+/// One stored layer of a snapshot: the changed files of one directory tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotLayer {
     /// Name of the layer and of its directory beside this document: `content`, or `mount-` and
     /// the mount's index.
     pub name: String,
-    /// Number of entries in the layer's list `<name>.jsonl`.
+    /// Number of entries in `<name>.jsonl`, the list of the layer's files.
     pub entries: u64,
-    /// Digest of the layer's list, which contains the digest of each file.
+    /// Digest of the list of files, which contains the digest of each file.
     pub list_sha256: Sha256Hex,
     /// Total size of the layer's files in bytes.
     pub bytes: u64,
-    /// Number of sockets, FIFOs and devices that the snapshot omits.
+    /// Number of sockets, FIFOs and devices that the snapshot omits from this layer.
     #[serde(default)]
     pub left_out: u64,
 }

@@ -33,7 +33,7 @@ pub struct BusEvent {
     pub kind: BusEventType,
     /// Sequence number of the journal event.
     pub seq: u64,
-    /// RFC 3339 timestamp.
+    /// RFC 3339 timestamp of the journal event.
     pub timestamp: String,
     /// Execution that the event belongs to.
     #[serde(
@@ -46,16 +46,16 @@ pub struct BusEvent {
     pub payload: Map<String, Value>,
 }
 
-/// Bus event for a journal event, if there is one.
+/// Result of converting a journal event: a bus event, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BusProjection {
-    /// The bus event.
+    /// The bus event for the journal event.
     Event(BusEvent),
-    /// The bus has no such event, for this reason.
+    /// The bus has no event for the journal event, for this reason.
     Nothing(&'static str),
 }
 
-/// Converts a journal event; this match is the only table of the mapping.
+/// Converts a journal event to a bus event; the only table of the mapping.
 #[must_use]
 pub fn project_to_bus(event: &LifecycleEvent) -> BusProjection {
     let data = &event.data;

@@ -1,6 +1,7 @@
-//! The journal in other formats: event bus names, and server-sent events.
+//! Conversion of journal events to other formats: events of an agent's event bus, and server-sent
+//! events.
 //!
-//! Projections are pure and stateless: one event in, one event or none out. The journal remains
+//! Each conversion takes one event and gives one event or none, without state. The journal remains
 //! the complete record; readers who need an omitted event read the journal.
 
 mod bus;

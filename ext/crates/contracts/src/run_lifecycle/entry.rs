@@ -11,7 +11,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A recorded cancellation.
+/// Time, reason and actor of a recorded cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancellationNote {
@@ -38,20 +38,20 @@ pub enum RecordedCancellation {
 /// State of a run's scratch directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScratchState {
-    /// The directory exists and the run is not settled: it may still be removed.
+    /// The directory exists, but the supervisor or a later scan may still remove it.
     Unsettled,
-    /// The directory exists and the run is settled: it will not be removed.
+    /// The directory exists, and no process will remove it.
     Present,
     /// The directory does not exist.
     Gone,
 }
 
-/// Observations about a run in addition to its view.
+/// What was observed about a run in addition to its view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunObservations {
-    /// Progress according to the journal.
+    /// Progress of the run according to its journal.
     pub progress: RunProgress,
-    /// State of the scratch directory.
+    /// State of the run's scratch directory.
     pub scratch: ScratchState,
     /// Whether a cancellation is recorded.
     pub cancellation: RecordedCancellation,
@@ -74,16 +74,16 @@ pub enum LifecycleCleanupStatus {
     Failed,
 }
 
-/// Cleanup of a run.
+/// Removal of a run's scratch directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifecycleCleanup {
-    /// Progress of the cleanup.
+    /// Progress of the removal.
     pub status: LifecycleCleanupStatus,
-    /// Number of recorded attempts.
+    /// Number of recorded attempts to remove the directory.
     pub attempts: u32,
 }
 
-/// `wp-codebox/run-lifecycle/v1`.
+/// `wp-codebox/run-lifecycle/v1`: state of a run, its cancellation and its cleanup.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunLifecycle {
@@ -99,7 +99,7 @@ pub struct RunLifecycle {
     pub cancellable: bool,
     /// Whether a cancellation is recorded.
     pub cancel_requested: bool,
-    /// The recorded cancellation.
+    /// Time, reason and actor of the recorded cancellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<CancellationNote>,
     /// Whether the run succeeded.
@@ -111,7 +111,7 @@ pub struct RunLifecycle {
     /// Outcome of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Cleanup of the scratch directory.
+    /// Removal of the scratch directory.
     pub cleanup: LifecycleCleanup,
 }
 
@@ -178,11 +178,11 @@ pub struct RuntimeRunResult {
     /// The outcome in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Reference to the run's bundle.
+    /// References to the run's bundle; empty without one.
     pub artifacts: Vec<TraceRef>,
 }
 
-/// `wp-codebox/run-registry-entry/v1`.
+/// `wp-codebox/run-registry-entry/v1`: one run in the format of the run registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRegistryEntry {
@@ -196,17 +196,17 @@ pub struct RunRegistryEntry {
     pub lifecycle: RunLifecycle,
     /// RFC 3339 timestamp of the run's start.
     pub created_at: String,
-    /// RFC 3339 timestamp of the last change.
+    /// RFC 3339 timestamp of the last write to the run's record.
     pub updated_at: String,
     /// RFC 3339 timestamp at which the run was last known to be alive, or ended.
     pub heartbeat_at: String,
-    /// Requesting user or program and goal, redacted.
+    /// The requesting user or program, and the goal, redacted.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// Result of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RuntimeRunResult>,
-    /// Reference to the run's bundle.
+    /// References to the run's bundle; empty without one.
     pub artifact_refs: Vec<TraceRef>,
     /// Error of a run that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,7 +259,8 @@ impl RunRegistryEntry {
     }
 }
 
-/// Takes the reference's digest from the bundle id; an id of another kind has none.
+/// Creates a reference to a bundle. Its digest comes from the bundle id; an id of another form has
+/// none.
 fn bundle_ref(id: &str) -> TraceRef {
     let digest = BundleId::new(id)
         .ok()
@@ -277,7 +278,7 @@ fn bundle_ref(id: &str) -> TraceRef {
     }
 }
 
-/// `wp-codebox/run-cancellation-request/v1`.
+/// `wp-codebox/run-cancellation-request/v1`: what a cancellation caused, and the run after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunCancellationRequest {
@@ -285,7 +286,7 @@ pub struct RunCancellationRequest {
     pub schema: String,
     /// Id of the run.
     pub run_id: RunId,
-    /// State after the cancellation, as last observed.
+    /// State of the run after the cancellation, as last observed.
     pub status: RunState,
     /// Whether this request reached the supervisor.
     pub cancellation_requested: bool,

@@ -27,7 +27,7 @@ pub struct RunArtifactList {
     pub status: RunState,
     /// Whether the state is final.
     pub terminal: bool,
-    /// Reference to the bundle, as in the registry entry.
+    /// References to the bundle, as in the registry entry; empty without one.
     pub artifact_refs: Vec<TraceRef>,
     /// The bundle; absent before it is written, after it is discarded, and for runs without
     /// one.

@@ -1,9 +1,9 @@
-//! Runs in the format of the run registry: a projection of [`RunView`](crate::RunView), not a
-//! second record.
+//! Runs in the format of the run registry, which is computed from [`RunView`](crate::RunView) and
+//! not stored.
 //!
-//! A run refers to a process that starts with the request, so no run is ever in the state
-//! `queued`; the state exists only in the table. The journal tells the current state of a run.
-//! This module does no I/O; its callers pass observations and their time.
+//! A run's process starts with its request, so no run is ever in the state `queued`; the state
+//! exists only in the table of states. The current state of a run follows from its journal. This
+//! module does no I/O; its callers pass what they observed, and when.
 
 mod entry;
 mod listing;

@@ -1,10 +1,10 @@
-//! Progress of a run in progress, computed from its journal.
+//! How far a run in progress has come, computed from its journal.
 
 use super::RunState;
 use crate::EventType;
 
-/// Progress of a run. Progress never goes backwards: a fresh guest for checks is still
-/// `Running`.
+/// How far a run has come. Progress never goes backwards: it stays `Running` while a fresh guest
+/// for the checks is created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunProgress {
     /// The guest is being created.
@@ -17,7 +17,7 @@ pub enum RunProgress {
 }
 
 impl RunProgress {
-    /// Returns the progress after one more event.
+    /// Returns the progress after one more event of the journal.
     #[must_use]
     pub fn after(self, event: EventType) -> Self {
         let reached = match event {
@@ -33,7 +33,8 @@ impl RunProgress {
             | EventType::CheckpointRestored
             | EventType::FilesSynced
             | EventType::BrowserProgress => RunProgress::Running,
-            // The event does not tell the progress of the run; other events do.
+            // Changes of a held sandbox's state do not tell the progress of the run; other events
+            // do.
             EventType::StateChanged => RunProgress::Booting,
             EventType::Destroyed | EventType::ArtifactsCollected => RunProgress::Collecting,
         };

@@ -1,4 +1,4 @@
-//! States of a run, the table of their transitions, and their meaning.
+//! States of a run, and which state may follow which.
 
 use crate::{ErrorCode, Outcome, string_enum};
 use serde::{Deserialize, Serialize};
@@ -39,11 +39,11 @@ pub enum RunPhase {
     Terminal,
 }
 
-/// Error for a transition that is not in the table.
+/// Error for a change of state that the table of states does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run cannot go from {} to {}", from.as_str(), to.as_str())]
 pub struct RunTransitionError {
-    /// State before the transition.
+    /// State before the change.
     pub from: RunState,
     /// Requested state.
     pub to: RunState,

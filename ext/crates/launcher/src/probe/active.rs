@@ -1,7 +1,7 @@
-//! Probes that exhaust limits instead of reading their values.
+//! Probes that use up a limit to show that it holds, instead of reading its value.
 //!
-//! Only a self-test runs them, in a guest without other users. Each probe stays within the plan's
-//! limits and undoes its changes.
+//! Only a self-test runs them, in a guest without programs. Each probe stays within the limits of
+//! the launch plan and undoes its changes.
 
 use super::observe::wrong;
 use crate::error::{At, Failure, Step};
@@ -13,18 +13,19 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::fs;
 
-/// Tolerance in bytes above a size limit: the kernel counts whole pages.
+/// Number of bytes by which a size may exceed its limit, because the kernel counts whole pages.
 pub(super) const PAGES: u64 = 65_536;
-/// Maximum limits that a probe exhausts, for children and for bytes; a self-test with larger limits
-/// fails.
+/// Largest process limit (in processes) and disk limit (in bytes) that a probe tries to use up. The
+/// probe fails when the plan's limit is larger.
 const MOST_CHILDREN: u64 = 512;
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
-/// Bytes per mapping; the memory is never touched.
+/// Bytes of one mapping; the probe never touches the memory.
 const MAPPING: usize = 16 * 1024 * 1024;
-/// Bytes per write.
+/// Bytes of one write.
 const CHUNK: usize = 256 * 1024;
 
-/// Forks sleeping children until the kernel refuses one; returns how many it started.
+/// Forks sleeping children until the kernel refuses one, kills them, and returns how many it
+/// started.
 pub(super) fn fork_until_refused(limit: u64) -> Result<u64, Failure> {
     if limit > MOST_CHILDREN {
         return Err(wrong("too many processes for a self-test"));
@@ -64,7 +65,8 @@ pub(super) fn fork_until_refused(limit: u64) -> Result<u64, Failure> {
     }
 }
 
-/// Duplicates descriptors in a child under RLIMIT_NOFILE of programs until the kernel refuses one.
+/// In a child process, duplicates descriptors under the RLIMIT_NOFILE of programs until the kernel
+/// refuses one.
 pub(super) fn open_until_refused(limit: u64) -> Result<(), Failure> {
     // SAFETY: this process has a single thread; the child only duplicates a descriptor and ends.
     let raw = unsafe { libc::fork() };
@@ -101,7 +103,7 @@ pub(super) fn watch_until_refused(limit: u64) -> Result<u64, Failure> {
     }
 }
 
-/// Maps private memory until the kernel refuses; returns the bytes mapped.
+/// Maps private memory until the kernel refuses it; returns how many bytes were mapped.
 pub(super) fn map_until_refused(limit: u64) -> Result<u64, Failure> {
     let mut mappings = Vec::new();
     let mut refused = None;
@@ -136,7 +138,8 @@ pub(super) fn map_until_refused(limit: u64) -> Result<u64, Failure> {
     }
 }
 
-/// Fills a directory until ENOSPC, then writes past the file size limit; returns the evidence text.
+/// Writes files into a directory until ENOSPC, then one byte past the file size limit; returns the
+/// evidence for the report.
 pub(super) fn fill(directory: &str, limit: u64) -> Result<String, Failure> {
     if limit > MOST_BYTES {
         return Err(wrong("too much disk for a self-test"));
@@ -169,7 +172,8 @@ fn past_the_longest(path: &str, limit: u64) -> Result<(), Failure> {
     }
 }
 
-/// Writes two files until ENOSPC, since RLIMIT_FSIZE does not let one file fill the directory.
+/// Writes two files until ENOSPC and returns their size together: RLIMIT_FSIZE does not let one
+/// file fill the directory.
 fn write_until_full(first: &str, second: &str, limit: u64) -> Result<u64, Failure> {
     let chunk = vec![0x5a_u8; CHUNK];
     let half = limit / 2;

@@ -1,4 +1,5 @@
-//! The files axis: content of the guest's tree and its writable parts.
+//! Probe of the isolation axis `files`: what the guest's tree contains and which parts are
+//! writable.
 
 use super::findings::Observation;
 use super::observe::{HostRoot, open_errno, read, wrong};

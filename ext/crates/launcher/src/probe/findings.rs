@@ -1,8 +1,9 @@
 //! Collects the observations of the probes into an isolation report.
 //!
-//! Each axis has one probe. An observation of a forbidden state ends a serving guest; a self-test
-//! writes the observation into the row of the report. A row with a missing mechanism is at most
-//! best effort, even when its probe observed no problem.
+//! Each isolation axis (files, network, …) has one probe. If a probe observes a state that the
+//! level forbids, the launch of a run's guest fails; a self-test writes the observation into the
+//! report. When a mechanism of an axis is missing, its row says at most best effort, even when its
+//! probe observed no problem.
 
 use crate::error::Failure;
 use crate::shortfall::{Shortfalls, sentence};
@@ -14,13 +15,13 @@ use wp_codebox_contracts::{
 /// Observation that a probe made about its isolation axis.
 pub(crate) struct Observation {
     pub(crate) enforced: Enforcement,
-    /// Mechanisms that enforce the axis.
+    /// Names of the mechanisms that enforce the axis, for the report.
     pub(crate) by: String,
     pub(crate) evidence: String,
 }
 
 impl Observation {
-    /// Creates an observation of a state that the kernel enforces.
+    /// Creates an observation that the kernel enforces the axis.
     pub(crate) fn enforced(by: &str, evidence: impl Into<String>) -> Self {
         Self {
             enforced: Enforcement::Enforced,
@@ -29,7 +30,7 @@ impl Observation {
         }
     }
 
-    /// Creates an observation of a limit that is polled or applies per process only.
+    /// Creates an observation that the axis is only limited by polling or per process.
     pub(crate) fn best_effort(by: &str, evidence: impl Into<String>) -> Self {
         Self {
             enforced: Enforcement::BestEffort,
@@ -38,7 +39,7 @@ impl Observation {
     }
 }
 
-/// Rows of the report collected so far.
+/// Rows of the isolation report that the probes have produced so far.
 pub(crate) struct Findings<'a> {
     level: IsolationLevel,
     shortfalls: &'a Shortfalls,
@@ -46,7 +47,7 @@ pub(crate) struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// Creates an empty list for a guest of this target level.
+    /// Creates an empty list of rows for a guest that is to reach `level`.
     pub(crate) fn new(level: IsolationLevel, shortfalls: &'a Shortfalls) -> Self {
         Self {
             level,
@@ -55,7 +56,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Adds the row of one axis.
+    /// Adds the report row of one isolation axis from its probe's result.
     pub(crate) fn add(
         &mut self,
         axis: IsolationAxis,
@@ -85,8 +86,8 @@ impl<'a> Findings<'a> {
         Ok(())
     }
 
-    /// Returns the report: the target level, or `none` if anything that the level needs was not
-    /// observed.
+    /// Returns the isolation report. It states the level of the guest, or `none` if the probes did
+    /// not observe everything that this level needs.
     pub(crate) fn report(self, landlock_abi: u32) -> IsolationReport {
         let holds = self.shortfalls.is_empty()
             && landlock_abi > 0

@@ -1,6 +1,7 @@
-//! The memory, cpu, pids and disk axes.
+//! Probes of the isolation axes memory, cpu, pids and disk.
 //!
-//! A run reads the limits back; a self-test exhausts them, see [`super::active`].
+//! The guest of a run only reads the limits back; that of a self-test also uses them up, see
+//! [`super::active`].
 
 use super::active;
 use super::findings::Observation;
@@ -10,7 +11,7 @@ use crate::privileges::{OWN_PROCESSES, WATCHES, data_limit};
 use rustix::process::{Resource, getrlimit};
 use wp_codebox_contracts::{FIXED_LIMITS, LaunchMount, LaunchPlan, LaunchPurpose};
 
-/// Returns the limit in force; fails when it is above `at_most`.
+/// Returns the limit in force for `resource`; fails when it is above `at_most`.
 pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u64, Failure> {
     let limit = getrlimit(resource);
     match (limit.current, limit.maximum) {
@@ -19,7 +20,7 @@ pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u
     }
 }
 
-/// Checks the private memory limit of one process; the runner polls the sum of all processes.
+/// Checks RLIMIT_DATA, the memory limit of each process; the runner polls the sum of all processes.
 pub(super) fn memory(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let most = data_limit(&plan.limits);
     let data = limit_of(Resource::Data, most, "data")?;
@@ -39,7 +40,8 @@ pub(super) fn memory(plan: &LaunchPlan) -> Result<Observation, Failure> {
     ))
 }
 
-/// A CPU quota is not visible in the guest; the runner enforces its deadline.
+/// Returns a fixed observation: a CPU quota is not visible in the guest, and the runner enforces a
+/// deadline.
 pub(super) fn cpu() -> Observation {
     Observation::best_effort(
         "wall clock deadline with a kill",
@@ -47,7 +49,8 @@ pub(super) fn cpu() -> Observation {
     )
 }
 
-/// Checks the limit on processes and threads, and the other limits that the user namespace counts.
+/// Checks the limit on processes and threads, and the other limits that the kernel counts per user
+/// namespace.
 pub(super) fn pids(plan: &LaunchPlan, watches: &[u64]) -> Result<Observation, Failure> {
     let most = plan.limits.processes.saturating_add(OWN_PROCESSES);
     let limit = limit_of(Resource::Nproc, most, "processes")?;
@@ -82,7 +85,7 @@ pub(super) fn pids(plan: &LaunchPlan, watches: &[u64]) -> Result<Observation, Fa
     ))
 }
 
-/// Checks the limits on the sum of all written bytes and on one file.
+/// Checks the limit on all files of the guest together and the limit on one file.
 pub(super) fn disk(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let file = limit_of(Resource::Fsize, plan.limits.disk_bytes, "file size")?;
     let mut size = None;

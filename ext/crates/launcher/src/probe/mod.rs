@@ -1,9 +1,9 @@
 //! Checks of the isolation from inside the guest, before the first program of the caller runs.
 //!
-//! Each axis is observed: a probe tries forbidden operations and reads the kernel's state. An
-//! observation that contradicts the target level fails the launch; in a self-test it becomes a row
-//! of the report. The report contains observed facts only, no configured ones. A denial counts only
-//! if a comparable allowed operation succeeds.
+//! Each isolation axis is observed: a probe tries forbidden operations and reads the kernel's
+//! state. An observation that contradicts the required level makes the launch fail; in a self-test
+//! it becomes a row of the report. The report contains observed facts only, no configured ones. A
+//! denial counts only if a comparable allowed operation succeeds.
 
 mod active;
 mod files;
@@ -21,8 +21,8 @@ use findings::Findings;
 pub(crate) use observe::{HostRoot, host_root};
 use wp_codebox_contracts::{IsolationAxis, IsolationReport, LaunchPlan};
 
-/// Runs every probe of a guest with namespaces. `landlock_abi` is the ABI in force, 0 for none;
-/// `bound` is [`crate::rootfs::Built::bound`].
+/// Runs every probe of a guest at level `full`. `landlock_abi` is the Landlock ABI version in
+/// force, 0 for none; `bound` is [`crate::rootfs::Built::bound`].
 pub(crate) fn run(
     plan: &LaunchPlan,
     host: &HostRoot,

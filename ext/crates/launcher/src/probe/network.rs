@@ -1,4 +1,4 @@
-//! The network axis: interfaces, routes and socket families.
+//! Probe of the isolation axis `network`: interfaces, routes and socket families.
 
 use super::findings::Observation;
 use super::observe::{read, wrong};
@@ -6,8 +6,8 @@ use crate::egress;
 use crate::error::Failure;
 use wp_codebox_contracts::LaunchPlan;
 
-/// Checks that the only active interface is the namespace's own loopback and that socket families
-/// leading past the namespace are refused.
+/// Checks that the only active interface is the namespace's own loopback, and that `socket` refuses
+/// address families that reach outside the network namespace.
 pub(super) fn network(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let devices = read("/proc/self/net/dev")?;
     let names: Vec<&str> = devices
@@ -52,7 +52,7 @@ fn refused_families() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the errno of a `socket` call, or `None` when it succeeds.
+/// Returns the errno of a `socket` call for a datagram socket, or `None` when the call succeeds.
 pub(super) fn socket_errno(family: i32) -> Option<i32> {
     // SAFETY: takes three numbers; a descriptor it returns is closed at once.
     unsafe {

@@ -1,20 +1,20 @@
-//! Helpers of the probes: reading kernel state and trying to open files.
+//! Helpers of the probes: read kernel state, try to open files.
 
 use crate::error::{At, Failure, Step};
 use crate::privileges::WATCHES;
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 
-/// Facts about the host, read before the new root hides it.
+/// Facts about the host, read before the guest's root covers the host's.
 pub(crate) struct HostRoot {
     pub(super) device: u64,
     pub(super) inode: u64,
-    /// inotify limits of this user namespace as the kernel reports them.
+    /// inotify limits of the guest's user namespace, as read back from the kernel.
     pub(super) watches: Vec<u64>,
 }
 
-/// Reads device and inode of the host's root directory and the limits that only the host's `/proc`
-/// shows.
+/// Reads device and inode number of the host's root directory, and the inotify limits, which only
+/// the host's `/proc` mount shows.
 pub(crate) fn host_root() -> Result<HostRoot, Failure> {
     let stat = rustix::fs::stat("/").at(Step::Probe, "host root")?;
     let shown = |(path, _): &(&str, u64)| read(path).ok()?.trim().parse().ok();

@@ -1,4 +1,4 @@
-//! The privileges axis: capabilities, identity and `no_new_privs`.
+//! Probe of the isolation axis `privileges`: capabilities, identity and `no_new_privs`.
 
 use super::findings::Observation;
 use super::observe::{read, status_field, wrong};
@@ -25,7 +25,8 @@ pub(super) fn privileges(plan: &LaunchPlan) -> Result<Observation, Failure> {
     ))
 }
 
-/// The kernel uid is not visible inside the user namespace; the runner completes this row.
+/// Returns a preliminary observation of the guest's kernel uid: it is not visible inside the user
+/// namespace, so the runner completes this row.
 pub(super) fn identity() -> Observation {
     Observation::best_effort(
         "a user namespace with one id",
@@ -33,7 +34,7 @@ pub(super) fn identity() -> Observation {
     )
 }
 
-/// Checks the properties that do not need a user namespace.
+/// Checks the privileges that can be checked with or without a user namespace.
 pub(super) fn no_power() -> Result<(), Failure> {
     for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
         if status_field(set)?.bytes().any(|b| b != b'0') {

@@ -1,4 +1,4 @@
-//! The processes axis: visibility of other processes.
+//! Probe of the isolation axis `processes`: which other processes are visible.
 
 use super::findings::Observation;
 use super::observe::wrong;

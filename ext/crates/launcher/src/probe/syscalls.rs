@@ -1,11 +1,11 @@
-//! The syscalls axis: tries calls that the filters refuse.
+//! Probe of the isolation axis `syscalls`: tries system calls that the seccomp filters refuse.
 
 use super::findings::Observation;
 use super::observe::{status_field, wrong};
 use crate::error::{Failure, Step};
 use crate::shortfall::Shortfalls;
 
-/// Checks that each tried call gives the errno that the filters define.
+/// Checks that each tried system call gives the errno that the seccomp filters define for it.
 pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> {
     if shortfalls.has(Step::Seccomp) {
         // Without the filters the attempts below would succeed and change this process.
@@ -76,7 +76,7 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
                 libc::EPERM,
                 errno_of(libc::syscall(libc::SYS_fcntl, -1, libc::F_SETLEASE, 0)),
             ),
-            // With an invalid descriptor the kernel returns EBADF, so success comes from the
+            // The descriptor is invalid, so the kernel would return EBADF; a success comes from the
             // filter.
             ("syncfs", 0, errno_of(libc::syscall(libc::SYS_syncfs, -1))),
         ]
@@ -95,8 +95,8 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
     ))
 }
 
-/// Returns the errno of a `clone` into a new user namespace; a child that was created against
-/// expectation exits at once.
+/// Returns the errno of a `clone` into a new user namespace. If the call succeeds against
+/// expectation, the child exits at once.
 fn namespace_clone_errno() -> i32 {
     let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
     // SAFETY: without a stack the child runs on a copy of this one, like after fork, and only exits.

@@ -1,9 +1,9 @@
-//! Allocation of a kernel id that no other guest and no host process uses.
+//! Allocation of a guest id: a kernel uid and gid that no other guest and no host process uses.
 //!
 //! Each id is one byte of a lock file that belongs to root or to the user. The spawner's open file
-//! description holds the lock, so the kernel releases it when the process ends for any reason. A
-//! killed spawner may leave processes of its id for a moment; therefore an unlocked id is used only
-//! when the kernel knows no process with that uid.
+//! description holds the lock, so the kernel releases it when the process ends for any reason.
+//! Processes of a killed spawner may run under the id for a moment longer. So an unlocked id is
+//! used only when the kernel knows no process with that uid.
 
 use super::user_namespace::GUEST;
 use crate::error::{At, Failure, Step};
@@ -16,17 +16,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{KernelIds, SpawnerPlan};
 
-/// Deadline for killed processes to disappear; kernel teardown may delay one.
+/// Maximum wait for killed processes to disappear; the kernel may need time to free one.
 const TEARDOWN: Duration = Duration::from_secs(5);
 
-/// A locked guest id.
+/// A guest id whose byte in the lock file is locked; dropping this value releases it.
 pub(super) struct Lease {
     id: u32,
     _lock: OwnedFd,
 }
 
 impl Lease {
-    /// Returns the id, the same number as uid and gid.
+    /// Returns the id as uid and gid, which are the same number.
     pub(super) fn ids(&self) -> KernelIds {
         KernelIds {
             uid: self.id,
@@ -95,8 +95,8 @@ fn roots_file(path: &str) -> Result<OwnedFd, Failure> {
     Ok(lock)
 }
 
-/// Opens the lock file of a user. Other processes of that user are trusted, since the user owns the
-/// subordinate ids.
+/// Opens the lock file of a user's spawners. Other processes of that user are trusted, since the
+/// subordinate ids belong to that user.
 fn users_file(path: &str) -> Result<OwnedFd, Failure> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = open(path, flags, Mode::RUSR | Mode::WUSR).at(Step::GuestIds, "file")?;
@@ -138,19 +138,20 @@ fn in_use(id: u32) -> bool {
     }
 }
 
-/// Kills every process with the guest's id and waits until none is left.
+/// Kills every process that runs under the guest id and waits until none is left.
 pub(super) fn end_all_of_guest() {
     let until = Instant::now() + TEARDOWN;
     while in_use(GUEST) && Instant::now() < until {
         kill_as_guest();
-        // Orphans are reparented to this process and count until it reaps them.
+        // Orphaned processes become children of this process, and the kernel counts them until it
+        // reaps them.
         while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Calls `kill(-1)` in a child that has only the guest's id, so the kernel signals processes of
-/// that id and no others.
+/// Calls `kill(-1)` in a child that runs under the guest id only, so that the kernel signals
+/// processes of that id and no others.
 fn kill_as_guest() {
     // SAFETY: this process has a single thread, so the child may run any code; it ends without
     // running anything of the parent's state.
@@ -170,8 +171,8 @@ fn kill_as_guest() {
     }
 }
 
-/// Switches permanently to a user without supplementary groups. Leaving uid 0 clears the
-/// capabilities.
+/// Switches permanently to the uid and gid `id` without supplementary groups. Leaving uid 0 clears
+/// the capabilities.
 pub(super) fn become_user(id: u32) -> Result<(), Errno> {
     use rustix::process::{Gid, Uid};
     let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));

@@ -1,17 +1,19 @@
-//! A process that starts launchers under a kernel uid that nothing else on the host has.
+//! The spawner: a process that starts launchers under a kernel uid that nothing else on the host
+//! has.
 //!
-//! Started by root, the spawner does the steps that need root: it locks a free id, turns the
-//! sources into idmapped mounts whose files belong to that id, and enters a user namespace that
-//! maps two ids only, the state's owner as 0 and the guest's as 1. After that it has no power over
-//! other host objects. Started by a user with subordinate ids, `newuidmap` and `newgidmap` write
-//! the two maps; such a spawner has the runner's rights plus those over the guest's id, so it shows
-//! any path that the runner names (see `store`). Launchers are children of the spawner and run as
-//! the guest's id without capabilities. Paths that they name are resolved in the spawner's mount
-//! namespace with the guest's rights, so a runner cannot expose a path that was not in the plan
-//! before root was dropped.
+//! A spawner started by root does the steps that need root: it locks a free id, turns the sources
+//! into idmapped mounts whose files belong to that id, and enters a user namespace that maps two
+//! ids only, the owner of the state directory as 0 and the guest's as 1. After that it has no power
+//! over other host objects. For a spawner started by a user with subordinate ids, `newuidmap` and
+//! `newgidmap` write the two maps. Such a spawner has the runner's rights plus those over the
+//! guest's id, so it mounts any path that the runner names (see `store`). Launchers are children of
+//! the spawner and run as the guest's id without capabilities. Paths that they name are resolved in
+//! the spawner's mount namespace with the guest's rights, so a runner cannot expose a path that was
+//! not in the plan before root was dropped.
 //!
 //! The spawner holds the lock of the id while it lives and kills every process of the id before it
-//! ends. The next spawner checks for surviving processes again, since this one may be killed.
+//! ends. The spawner may be killed before it does so; the next one therefore checks for surviving
+//! processes again.
 
 mod ids;
 mod serve;
@@ -30,10 +32,10 @@ use wp_codebox_contracts::{
     GuestReply, KernelIds, PLAN_VERSION, SpawnerPlan, SpawnerReply, SpawnerRequest,
 };
 
-/// Maximum number of views.
+/// Maximum number of host directories that a spawner mounts for launchers at its start.
 const VIEWS: usize = 256;
 
-/// Serves requests until the runner ends.
+/// Runs the spawner: serves requests until the runner ends.
 pub(crate) fn main(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> ExitCode {
     match run(plan, channel, lifetime) {
         Ok(()) => ExitCode::SUCCESS,
@@ -64,7 +66,8 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
     if !by_root && !plan.views.is_empty() {
         return Err(Failure::rule(Step::View, "not started as root"));
     }
-    // The spawner, not the host's init, reaps the orphans of a killed launcher.
+    // Makes orphans of a killed launcher children of the spawner instead of the host's init, so
+    // that the spawner reaps them.
     crate::reduced::adopt_orphans()?;
     let sources = sources(channel, plan.views.len())?;
     let lease = ids::take(&plan)?;
@@ -130,7 +133,7 @@ fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Receives one descriptor per view, in order.
+/// Receives the descriptor of each host directory to mount, in the order of the plan.
 fn sources(channel: &Channel, count: usize) -> Result<Vec<OwnedFd>, Failure> {
     let mut buffer = Vec::new();
     let mut sources = Vec::new();

@@ -1,4 +1,4 @@
-//! Starts launchers and reports their exits.
+//! Serves the runner's requests to a spawner: starts launchers and reports their exits.
 
 use super::ids::become_user;
 use super::store::ViewDirectory;
@@ -16,21 +16,23 @@ use std::ffi::CString;
 use std::mem::MaybeUninit;
 use wp_codebox_contracts::{LauncherFd, SpawnerReply, SpawnerRequest};
 
-/// Maximum number of launchers alive at once: a working guest, its replacement, a browser guest and
-/// checks.
+/// Maximum number of launchers alive at once: the guest in which the run works, its replacement, a
+/// browser guest and the guests of checks.
 const LAUNCHERS: usize = 16;
 
 /// Descriptors that the request handlers need.
 pub(super) struct SpawnerContext {
-    /// Launcher executable.
+    /// Descriptor of the launcher program.
     pub(super) program: OwnedFd,
-    /// User namespace in which the guest's user is mapped to the state's owner.
+    /// User namespace for idmapped mounts, in which the guest's files belong to the owner of the
+    /// state directory.
     pub(super) exposed: OwnedFd,
-    /// Directory in which a user's spawner mounts additional sources.
+    /// Directory in which a user's spawner mounts further host directories; `None` for a spawner
+    /// started by root.
     pub(super) place: Option<ViewDirectory>,
 }
 
-/// Serves requests until the runner ends, then kills the started launchers.
+/// Serves the runner's requests until the runner ends, then kills the launchers.
 pub(super) fn serve(
     channel: &Channel,
     lifetime: &OwnedFd,
@@ -119,7 +121,7 @@ fn handle_request(
             Ok(())
         }
         SpawnerRequest::Show { name, path } => {
-            // A spawner started by root makes all its views before it drops root, and none later.
+            // A spawner started by root makes all its mounts before it drops root, and none later.
             let shown = context.place.as_ref().ok_or(Errno::PERM);
             let errno = shown.and_then(|place| place.show(&name, &path));
             let errno = errno.map_or_else(Errno::raw_os_error, |()| 0);
@@ -133,8 +135,9 @@ fn handle_request(
                     return channel.send(&SpawnerReply::Exposed { errno });
                 }
             };
-            // The kernel requires CAP_SYS_ADMIN over the file system's user namespace, so of all
-            // descriptors only the scratch of one of these launchers passes.
+            // For an idmapped mount the kernel requires CAP_SYS_ADMIN over the file system's user
+            // namespace. So of all descriptors that the runner may send, only the scratch tmpfs of
+            // a launcher of this spawner is accepted.
             let done = set_idmap(mount.as_fd(), QUIET, context.exposed.as_fd());
             let errno = done.map_or_else(Errno::raw_os_error, |()| 0);
             channel.send(&SpawnerReply::Exposed { errno })
@@ -143,7 +146,8 @@ fn handle_request(
     }
 }
 
-/// Starts the launcher, or its process wrapper, as the guest's kernel user without capabilities.
+/// Starts the launcher, or the process wrapper around it, as the guest's kernel user without
+/// capabilities.
 fn launch(
     program: &OwnedFd,
     wrapper: &[String],
@@ -162,7 +166,8 @@ fn launch(
     match unsafe { libc::fork() } {
         -1 => Err(crate::mounting::last_errno()),
         0 => {
-            // In cgroup v1 a user may move only its own processes. The report lists a failure.
+            // In cgroup v1 a user may move only its own processes. A failure is ignored here; the
+            // isolation report states it.
             for group in groups {
                 let _ = rustix::io::write(group, b"0");
             }

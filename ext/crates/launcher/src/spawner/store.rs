@@ -1,10 +1,10 @@
-//! Mounts for launchers of a spawner without root, which may not make idmapped mounts of a disk
-//! file system.
+//! Mounts of host directories for launchers of a spawner without root. It may not make idmapped
+//! mounts of a disk file system.
 //!
-//! The store is a tmpfs owned by the spawner's user namespace. The runner fills it through an
-//! idmapped mount in which the guest's files appear as its own, so copied files belong to the guest
-//! at once. World-readable directories are mounted as they are: owners without a mapping appear as
-//! the overflow id in the guest.
+//! The store is a tmpfs owned by the spawner's user namespace. The runner copies host files there
+//! through an idmapped mount in which the guest's files appear as the runner's own. So copied files
+//! belong to the guest at once. World-readable directories are mounted without a copy: owners
+//! without a mapping appear as the overflow id in the guest.
 
 use super::user_namespace::{self, GUEST, OWNER};
 use super::views;
@@ -18,13 +18,13 @@ use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use wp_codebox_contracts::{KernelIds, STORE};
 
-/// Directory in which launchers find the mounts made for them.
+/// Directory in which launchers find the mounts that the spawner makes for them.
 pub(super) struct ViewDirectory {
     directory: OwnedFd,
 }
 
-/// Mounts a private tmpfs over `path` and the store below it; also returns a mount of the store for
-/// the runner.
+/// Mounts a private tmpfs over `path` and the store in a directory of it. Returns the directory and
+/// a mount of the store for the runner.
 pub(super) fn make(path: &str) -> Result<(ViewDirectory, OwnedFd), Failure> {
     let directory = views::cover_place(path)?;
     let guest = GUEST.to_string();
@@ -44,15 +44,15 @@ pub(super) fn make(path: &str) -> Result<(ViewDirectory, OwnedFd), Failure> {
 }
 
 impl ViewDirectory {
-    /// Mounts a host directory read-only under a new name, with all mounts below it.
+    /// Mounts the host directory `path` read-only as `name`, with all mounts below it.
     pub(super) fn show(&self, name: &str, path: &str) -> Result<(), Errno> {
         if !views::is_name(name) {
             return Err(Errno::INVAL);
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let shown = open(path, flags, Mode::empty())?;
-        // The copy must be recursive: in a less privileged mount namespace the kernel refuses to
-        // uncover what the mounts below hide.
+        // The copy must include the mounts below: in a less privileged mount namespace the kernel
+        // refuses to uncover what they hide.
         let shown = clone_tree(shown.as_fd())?;
         set_attributes(shown.as_fd(), READ_ONLY, true)?;
         let point = views::directory(&self.directory, name)

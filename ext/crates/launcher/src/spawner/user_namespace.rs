@@ -1,4 +1,4 @@
-//! User namespaces whose id maps another process writes.
+//! Creates user namespaces. Another process writes their id maps.
 //!
 //! Mapping ids other than the own one requires CAP_SETUID in the parent namespace, so a forked
 //! child that stays in the parent namespace writes the maps. For a user without root, the child
@@ -15,16 +15,17 @@ use std::fs;
 use std::process::Command;
 use wp_codebox_contracts::{KernelIds, NEWGIDMAP, NEWUIDMAP, SpawnerPlan};
 
-/// Id of the state's owner in the spawner's user namespace.
+/// Id that the owner of the state directory has in the spawner's user namespace.
 pub(super) const OWNER: u32 = 0;
-/// Id of the guest in the spawner's user namespace.
+/// Id that the guest has in the spawner's user namespace.
 pub(super) const GUEST: u32 = 1;
 
-/// Function that writes the uid and gid maps of a process's namespace.
+/// Function that writes the uid map and the gid map of the user namespace of a process, given by
+/// pid.
 type MapWriter = fn(i32, &str, &str) -> Result<(), Failure>;
 
-/// Returns a user namespace for idmapped mounts that maps `inside` to one id of the caller's
-/// namespace.
+/// Returns a user namespace for idmapped mounts: files of the id `inside` appear as files of the
+/// owner `outside`, numbered in the caller's namespace.
 pub(super) fn of(inside: u32, outside: KernelIds) -> Result<OwnedFd, Failure> {
     mapped(
         &format!("{inside} {} 1", outside.uid),
@@ -32,7 +33,8 @@ pub(super) fn of(inside: u32, outside: KernelIds) -> Result<OwnedFd, Failure> {
     )
 }
 
-/// Returns a user namespace for idmapped mounts that maps the owner on disk to the ids shown.
+/// Returns a user namespace for idmapped mounts: files that belong to `disk` on disk appear as
+/// files of `shown`.
 pub(super) fn from_disk(disk: KernelIds, shown: KernelIds) -> Result<OwnedFd, Failure> {
     mapped(
         &format!("{} {} 1", disk.uid, shown.uid),
@@ -40,8 +42,8 @@ pub(super) fn from_disk(disk: KernelIds, shown: KernelIds) -> Result<OwnedFd, Fa
     )
 }
 
-/// Forks a child that enters a new user namespace, writes its maps from here, and returns the
-/// namespace.
+/// Forks a child that enters a new user namespace, writes the namespace's id maps from this
+/// process, and returns the namespace.
 fn mapped(uids: &str, gids: &str) -> Result<OwnedFd, Failure> {
     let (entered, enter) = pipe_with(PipeFlags::CLOEXEC).at(Step::View, "pipe")?;
     let (wait, hold) = pipe_with(PipeFlags::CLOEXEC).at(Step::View, "pipe")?;
@@ -82,7 +84,7 @@ fn write_maps(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
     fs::write(format!("/proc/{pid}/gid_map"), gids).at(Step::GidMap, "view")
 }
 
-/// Writes the maps with the set-uid programs `newuidmap` and `newgidmap`.
+/// Writes the id maps of a process with the set-uid programs `newuidmap` and `newgidmap`.
 fn have_maps_written(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
     let written = |step, program: &'static str, map: &str| {
         let done = Command::new(program)
@@ -99,8 +101,8 @@ fn have_maps_written(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
     written(Step::GidMap, NEWGIDMAP, gids)
 }
 
-/// Enters the spawner's user and mount namespaces as the state's owner and keeps the capabilities
-/// that are valid in there only.
+/// Enters the spawner's user and mount namespaces as the owner of the state directory. Keeps only
+/// capabilities that are valid inside these namespaces.
 pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let line = |owner: u32, guest: u32| format!("{OWNER} {owner} 1\n{GUEST} {guest} 1");

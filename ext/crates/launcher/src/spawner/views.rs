@@ -1,9 +1,9 @@
-//! Mounts of host directories for launchers of another uid.
+//! Views: mounts of host directories for launchers that run under another uid.
 //!
 //! An idmapped mount shows files of one owner as files of another user without changing the disk.
-//! Only root may create one for a disk file system, and only before the mount is attached. The plan
-//! names the owner on disk. Ids without a mapping appear as the overflow id (65534), for which only
-//! the permission bits of others apply.
+//! Only root may create one for a disk file system, and only before the mount is attached. The
+//! spawner's plan names the owner on disk. Ids without a mapping appear as the overflow id (65534),
+//! for which only the permission bits of others apply.
 
 use super::user_namespace;
 use crate::channel::Channel;
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use wp_codebox_contracts::{KernelIds, SpawnerPlan, SpawnerReply, ViewAccess};
 
-/// Function that returns a detached copy of a mount.
+/// Function that returns a copy of a mount, not attached anywhere.
 type Clone = fn(BorrowedFd<'_>) -> Result<OwnedFd, Errno>;
 
-/// Cache of the user namespaces used by idmapped mounts: many mounts share few owners.
+/// User namespaces of the idmapped mounts, kept for reuse: many mounts share few owners.
 #[derive(Default)]
 struct Mappings {
     made: BTreeMap<[u32; 4], OwnedFd>,
@@ -37,8 +37,8 @@ impl Mappings {
     }
 }
 
-/// Creates both mounts of every view while the sources are still reachable in this mount namespace:
-/// one for launchers, and one for the state's owner, which is sent to the runner.
+/// Creates two mounts of each host directory while it is still reachable in this mount namespace:
+/// one for launchers, and one for the owner of the state directory, which is sent to the runner.
 pub(super) fn prepare(
     plan: &SpawnerPlan,
     sources: Vec<OwnedFd>,
@@ -48,9 +48,9 @@ pub(super) fn prepare(
     let mut mappings = Mappings::default();
     let mut mounts = Vec::new();
     for (index, (view, source)) in plan.views.iter().zip(&sources).enumerate() {
-        // Subdirectories of the state directory may be separate file systems, so its mount copy is
-        // recursive. Of a source only the directory's own mount is copied: an overlay over it would
-        // not show mounts below it either.
+        // Subdirectories of the state directory may be separate file systems, so its copy includes
+        // the mounts below it. Of a mount source only the directory's own mount is copied: an
+        // overlay over it would not show mounts below it either.
         let (attributes, clone) = match view.access {
             ViewAccess::Read => (READ_ONLY, clone_of as Clone),
             ViewAccess::Write => (QUIET, clone_tree as Clone),
@@ -83,7 +83,7 @@ pub(super) fn prepare(
     attach_all(plan, &mounts)
 }
 
-/// Attaches the views below `place` in a private mount namespace.
+/// Attaches the mounts for launchers in a private mount namespace.
 fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     crate::namespaces::unshare(UnshareFlags::NEWNS, "mount namespace")?;
@@ -101,7 +101,8 @@ fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Fail
                 Mode::empty(),
             ) {
                 Ok(point) => cover(&point)?,
-                // The entry may be created later; no planned path lies below it.
+                // The entry to cover does not exist. It may be created later, but no launch plan
+                // names a path below it.
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno).at(Step::View, covered),
             }
@@ -130,7 +131,7 @@ fn make_place(path: &str) -> Result<(), Failure> {
     }
 }
 
-/// Creates a new directory below `place`.
+/// Creates a new directory below `place` and opens it.
 pub(super) fn directory(place: &OwnedFd, name: &str) -> Result<OwnedFd, Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     mkdirat(place, name, Mode::from_raw_mode(0o755))
@@ -149,8 +150,8 @@ fn cover(point: &OwnedFd) -> Result<(), Failure> {
     attach(empty.as_fd(), point.as_fd()).at(Step::View, "cover")
 }
 
-/// Checks that this kernel supports idmapped mounts of a tmpfs (Linux 6.3), which every guest's
-/// scratch is.
+/// Checks that this kernel supports idmapped mounts of a tmpfs (Linux 6.3): every guest's scratch
+/// file system is a tmpfs.
 pub(super) fn check_scratch(mapping: &OwnedFd) -> Result<(), Failure> {
     let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let scratch = new_mount("tmpfs", &[("size", "4k")], &[], quiet).at(Step::View, "tmpfs")?;

@@ -11,25 +11,26 @@ use wp_codebox_contracts::PresetStep;
 const LINE_CHARS: usize = 200;
 /// Maximum number of characters of a value shown as multi-line text.
 const TEXT_CHARS: usize = 4_000;
-/// Maximum number of list entries shown, because each may repeat members of the whole line.
+/// Maximum number of list entries shown. A limit is necessary because each entry may repeat
+/// members of the whole line.
 const ENTRIES: usize = 64;
-/// Name of the current list entry in paths of a rule with `each`.
+/// Name that stands for the current list entry in the paths of a rule with `each`.
 const EACH: &str = "each";
 
-/// A part of a template.
+/// A part of a display template: fixed text, or a member of the JSON line.
 enum Part<'a> {
     Literal(&'a str),
     Member { path: &'a str, form: Form },
 }
 
-/// Format of an inserted value.
+/// Format in which a value is inserted: as one line, or with its line breaks.
 #[derive(Clone, Copy)]
 enum Form {
     Line,
     Text,
 }
 
-/// Returns the first fault of a display rule.
+/// Returns the first fault of a display rule, or `None` if it is valid.
 pub(super) fn fault(step: &PresetStep) -> Option<String> {
     if step.when.is_empty() {
         return Some("a step needs a condition in `when`".to_owned());
@@ -60,7 +61,7 @@ pub(super) fn fault(step: &PresetStep) -> Option<String> {
         .map(|path| format!("{path:?} is not a valid member path"))
 }
 
-/// Splits a template into its parts.
+/// Splits a display template into its parts.
 fn parts(template: &str) -> Result<Vec<Part<'_>>, String> {
     let mut out = Vec::new();
     let mut rest = template;
@@ -120,7 +121,7 @@ pub fn step_text(steps: &[PresetStep], line: &[u8], redactor: &Redactor) -> Opti
     })
 }
 
-/// Expands the template of a rule; `None` if the rule does not match.
+/// Expands the template of a display rule; `None` if the rule does not match the line.
 fn filled(
     step: &PresetStep,
     row: &Value,
@@ -163,7 +164,7 @@ fn shown(value: &Value, form: Form, redactor: &Redactor) -> Option<String> {
     })
 }
 
-/// Returns the member at a dot-separated path.
+/// Returns the member of a JSON value at a dot-separated path.
 pub(super) fn member<'a>(row: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(row, |value, name| match value {
         Value::Array(items) => items.get(name.parse::<usize>().ok()?),

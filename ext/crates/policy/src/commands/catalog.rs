@@ -1,11 +1,11 @@
-//! The command table as a JSON document.
+//! The command registry as a JSON document.
 
 use super::model::CommandDescriptor;
 use super::registry;
 use serde_json::{Value, json};
 use wp_codebox_contracts::schema_id;
 
-/// Returns the catalogue, `wp-codebox/command-catalog/v1`.
+/// Returns the catalogue of all commands, `wp-codebox/command-catalog/v1`.
 #[must_use]
 pub fn catalog() -> Value {
     let commands: Vec<Value> = registry().map(catalog_entry).collect();

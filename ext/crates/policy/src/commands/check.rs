@@ -1,34 +1,34 @@
-//! Checks a command call against policy and registry before anything starts.
+//! Checks a call of a registry command against policy and registry before anything starts.
 
 use super::descriptor;
 use super::model::CommandDescriptor;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
 
-/// Why a command is refused before anything starts.
+/// Why the call of a command is refused before anything starts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// The registry has no command with this id.
     #[error("there is no command {command:?}; `wp-codebox commands` lists them")]
     Unknown {
-        /// Requested command id.
+        /// Command id of the call.
         command: String,
     },
     /// The registry lists the command, but this backend does not support it.
     #[error("{command} is not offered by this backend: {reason}")]
     Unsupported {
-        /// Requested command id.
+        /// Command id of the call.
         command: String,
-        /// Reason, one sentence.
+        /// Why the command is not supported, one sentence.
         reason: &'static str,
     },
     /// The policy does not list the command.
     #[error("the policy does not allow {command:?}; it allows {}", list(.allowed))]
     Disallowed {
-        /// Requested command id.
+        /// Command id of the call.
         command: String,
-        /// Commands that the policy lists.
+        /// Ids of the commands that the policy lists.
         allowed: Vec<String>,
     },
     /// The policy lists the command, but not all commands that it requires.
@@ -37,17 +37,17 @@ pub enum CommandError {
         list(.missing)
     )]
     Incomplete {
-        /// Requested command id.
+        /// Command id of the call.
         command: String,
-        /// Required commands that the policy does not list.
+        /// Ids of required commands that the policy does not list.
         missing: Vec<String>,
-        /// Commands that the policy lists.
+        /// Ids of the commands that the policy lists.
         allowed: Vec<String>,
     },
-    /// An argument is not `name=value`, unknown, repeated, missing or malformed.
+    /// An argument of the call is not `name=value`, unknown, repeated, missing or malformed.
     #[error("{command}: {reason}")]
     Argument {
-        /// Command id.
+        /// Command id of the call.
         command: String,
         /// What is wrong and which values are accepted.
         reason: String,
@@ -63,7 +63,7 @@ fn list(items: &[String]) -> String {
 }
 
 impl CommandError {
-    /// Returns the serialisable error.
+    /// Returns the error with its stable code, for callers in other processes.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = |code| ErrorBody::new(code, self.to_string());
@@ -92,21 +92,22 @@ impl CommandError {
     }
 }
 
-/// Returns the value of an argument: the text after the first `=` of the first match.
+/// Returns the value of the first argument with this name: the text after its first `=`.
 #[must_use]
 pub fn arg_value<'a>(call: &'a CommandCall, name: &str) -> Option<&'a str> {
     arg_values(call, name).next()
 }
 
-/// Returns every value of an argument, in the given order.
+/// Returns the values of all arguments with this name, in the order of the call.
 pub fn arg_values<'a>(call: &'a CommandCall, name: &str) -> impl Iterator<Item = &'a str> {
     call.args
         .iter()
         .filter_map(move |a| a.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Returns all command ids that a policy must list for a command: its own id and, transitively,
-/// the commands that it requires. An id that is not in the registry is returned alone.
+/// Returns the ids that a policy must list for a command: its own id and those of the commands
+/// that it requires, directly or through another one. An id that is not in the registry is
+/// returned alone.
 #[must_use]
 pub fn required_commands(id: &str) -> Vec<&str> {
     let mut found = vec![id];
@@ -122,7 +123,8 @@ pub fn required_commands(id: &str) -> Vec<&str> {
     found
 }
 
-/// Checks a call against registry and policy (exact match). Must run before dispatch.
+/// Checks a call against registry and policy (exact match of the id). Must run before the command
+/// is executed.
 pub fn assert_command(
     policy: &RuntimePolicy,
     call: &CommandCall,

@@ -1,14 +1,14 @@
-//! Formats of argument values.
+//! Formats of the values of command arguments.
 
 use serde_json::Value;
 use std::fmt;
 use wp_codebox_contracts::GuestPath;
 
-/// Texts that mean true, then those that mean false.
+/// Texts that mean true (`YES`) and false (`NO`).
 const YES: [&str; 4] = ["1", "true", "yes", "on"];
 const NO: [&str; 4] = ["0", "false", "no", "off"];
 
-/// Format of an argument value. Its `Display` text appears in the catalogue.
+/// Format of an argument value. Its `Display` text describes it in the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Any text.
@@ -19,23 +19,23 @@ pub enum Format {
     JsonObject,
     /// A JSON list.
     JsonList,
-    /// 1, true, yes, on or 0, false, no, off.
+    /// True as 1, true, yes or on; false as 0, false, no or off.
     Boolean,
     /// An integer.
     Integer {
-        /// Minimum.
+        /// Smallest accepted value.
         least: i64,
-        /// Maximum.
+        /// Largest accepted value.
         most: i64,
     },
     /// A number with or without decimals.
     Number {
-        /// Minimum.
+        /// Smallest accepted value.
         least: i32,
-        /// Maximum.
+        /// Largest accepted value.
         most: i32,
     },
-    /// A number with `ms` or `s`.
+    /// A duration: a number with `ms` or `s`.
     Duration,
     /// Width and height in pixels, `1280x720`.
     Viewport,
@@ -45,7 +45,8 @@ pub enum Format {
     ListOf(&'static [&'static str]),
     /// An absolute path in the guest.
     GuestPath,
-    /// A short name without characters that need escaping in any output.
+    /// A name of letters, digits, `.`, `_` and `-`, at most 64 characters, which needs no
+    /// escaping.
     Label,
 }
 
@@ -70,7 +71,8 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// Checks a value. The error is the end of a sentence that begins with the argument's name.
+    /// Checks that a value has this format. The error is the end of a sentence that begins with
+    /// the argument's name.
     ///
     /// # Errors
     ///
@@ -133,7 +135,7 @@ pub fn is_true(value: &str) -> bool {
     YES.contains(&value)
 }
 
-/// Matches `^\d+(\.\d+)?(ms|s)$`.
+/// Returns whether a value is a duration; accepts `^\d+(\.\d+)?(ms|s)$`.
 pub(super) fn duration_form(value: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let number = value.strip_suffix("ms").or_else(|| value.strip_suffix('s'));

@@ -1,8 +1,9 @@
-//! The command registry: discovery, policy checks and dispatch use one table.
+//! The registry of commands that a run can execute in or beside its guest. Listing, policy checks
+//! and execution use one table.
 //!
 //! `table` holds the rows, `model` their types, `format` the formats of argument values,
-//! `browser_steps` the members of browser steps. `check` validates a call before anything
-//! starts, and `catalog` exports the table as JSON.
+//! `browser_steps` the members of browser steps. `check` validates a call before anything starts,
+//! and `catalog` exports the table as JSON.
 
 mod browser_steps;
 mod catalog;
@@ -20,7 +21,7 @@ pub use model::{
 };
 pub use table::registry;
 
-/// Returns the descriptor of a command id.
+/// Returns the row of the command with this id.
 #[must_use]
 pub fn descriptor(id: &str) -> Option<&'static CommandDescriptor> {
     registry().find(|c| c.id == id)

@@ -1,26 +1,26 @@
-//! Types of the registry's rows.
+//! Types of the rows of the command registry.
 
 use super::format::Format;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-/// An argument of a command, given as `name=value`.
+/// An argument that a command accepts, given as `name=value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceptedArg {
-    /// Name before the first `=`.
+    /// Name of the argument, the text before the first `=`.
     pub name: &'static str,
-    /// Meaning of the argument.
+    /// Meaning of the argument, for the catalogue.
     pub description: &'static str,
     /// Whether the argument is required.
     pub required: bool,
     /// Whether the argument may be given several times.
     pub repeatable: bool,
-    /// Format of the value.
+    /// Format that the value must have.
     pub format: Format,
 }
 
 impl AcceptedArg {
-    /// Marks the argument as required.
+    /// Returns the argument as a required one.
     pub(super) const fn required(self) -> Self {
         Self {
             required: true,
@@ -28,7 +28,7 @@ impl AcceptedArg {
         }
     }
 
-    /// Marks the argument as repeatable.
+    /// Returns the argument as one that may be given several times.
     pub(super) const fn repeatable(self) -> Self {
         Self {
             repeatable: true,
@@ -55,27 +55,27 @@ impl Serialize for AcceptedArg {
     }
 }
 
-/// Group of a command; the catalogue is ordered by group.
+/// Group that a command belongs to; the catalogue is ordered by group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandGroup {
-    /// Programs, PHP, WP-CLI, requests, sessions, tests.
+    /// Commands for programs, PHP, WP-CLI, requests, sessions and tests.
     Core,
-    /// Saving and restoring the state of the sandbox.
+    /// Commands that save and restore the state of the sandbox.
     Checkpoint,
-    /// Reading and changing one object of the site.
+    /// Commands that read and change one object of the site.
     State,
-    /// Listing what the site has registered.
+    /// Commands that list what the site has registered.
     Discovery,
-    /// Measuring one request.
+    /// Commands that measure one request.
     Observation,
-    /// Measuring workloads.
+    /// Commands that measure workloads.
     Benchmark,
-    /// Fuzzing with many inputs.
+    /// Commands that try the site with many generated inputs.
     Fuzz,
-    /// Opening the site in a browser.
+    /// Commands that open the site in a browser.
     Browser,
-    /// Programs of the host, and agents.
+    /// Commands for programs of the host, and for agents.
     Host,
 }
 
@@ -89,56 +89,56 @@ pub enum GuestProgram {
     File(&'static str),
 }
 
-/// Operation of a command on the captured mails of a run.
+/// What a command does with the mails that the guest sent and the runner captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailOperation {
-    /// Lists the mails since the last reset.
+    /// Lists the mails that were captured since the last reset.
     Inspect,
-    /// Excludes the present mails from later inspections.
+    /// Hides the mails that were captured so far from later listings.
     Reset,
 }
 
-/// Component that executes a command.
+/// Which program executes a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
-    /// A program in the working guest.
+    /// A program in the working guest, in which the agent runs.
     Program(GuestProgram),
-    /// A browser in a separate guest that opens the working guest's site.
+    /// A browser in a separate guest, which opens the site of the working guest.
     Browser,
     /// The runner, which saves and restores the state of the working guest.
     Checkpoint,
     /// The runner, which captured the mails of the run's guests.
     Mail(MailOperation),
-    /// None: the id is only a permission in a policy's list and cannot be called.
+    /// None: a policy lists the id to permit something, and the id cannot be called.
     Right {
-        /// Command that needs the permission.
+        /// Id of the command that needs the permission.
         of: &'static str,
     },
-    /// None: this backend does not support the command.
+    /// None: the registry lists the command, but this backend does not support it.
     Unsupported {
-        /// Reason, one sentence.
+        /// Why the command is not supported, one sentence.
         reason: &'static str,
     },
 }
 
-/// A command of the registry.
+/// One row of the command registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandDescriptor {
-    /// Stable id.
+    /// Stable id of the command, e.g. `wordpress.run-php`.
     pub id: &'static str,
-    /// Group of the command.
+    /// Group of the command in the catalogue.
     pub group: CommandGroup,
-    /// Description, one sentence.
+    /// Description of the command for the catalogue, one sentence.
     pub description: &'static str,
-    /// Arguments; any other name is refused.
+    /// Arguments that the command accepts; any other name is refused.
     pub accepted_args: &'static [AcceptedArg],
-    /// Component that executes the command.
+    /// Which program executes the command.
     pub handler: Handler,
-    /// Format of the output.
+    /// Description of the output's format for the catalogue.
     pub output_shape: &'static str,
-    /// Schema id of the output, if it has one.
+    /// Schema id of the output document, if it has one.
     pub output_schema: Option<&'static str>,
-    /// Commands that a policy must also list, because this command executes them.
+    /// Ids of other commands that a policy must also list, because this command executes them.
     pub requires: &'static [&'static str],
 }
 

@@ -1,6 +1,6 @@
-//! Aggregates the results of a fan-out's workers. Changes are not merged. Two workers that
-//! changed the same file, and a required worker that did not complete, are conflicts of
-//! severity `error`. The plan's conflict policy then decides the status of the fan-out.
+//! Aggregates the results of a fan-out's workers. Their changes are not merged. Two workers that
+//! changed the same file, and a required worker that did not complete, are conflicts of severity
+//! `error`. With such a conflict, the conflict policy of the plan sets the status of the fan-out.
 
 use super::plan::{FanoutPlan, FanoutWorker};
 use super::rows::{GroupStatus, row_status};
@@ -8,36 +8,35 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{ChangedFile, schema_id};
 
-/// Maximum number of listed file conflicts; further ones are only counted.
+/// Maximum number of file conflicts in the result; further ones are only counted.
 const LISTED: usize = 200;
 
-/// Host files that a worker changed. The key identifies the host file, the value is its path in the
-/// bundle.
+/// Files that a worker changed: maps the host path of each to its path in the worker's bundle.
 pub type TouchedFiles = BTreeMap<String, String>;
 
 /// Result of a worker that has ended, or that will never start.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WorkerResult {
-    /// Status of the worker's row.
+    /// Status in the worker's result row.
     pub status: GroupStatus,
-    /// Run id, if a run started.
+    /// Id of the worker's run, if one started.
     pub run_id: Option<String>,
-    /// Id and directory of the bundle, if there is one.
+    /// Id and directory of the bundle that the worker's run wrote, if there is one.
     pub bundle: Option<(String, String)>,
-    /// Outcome of the run, if it has one.
+    /// Outcome of the worker's run, if it has one.
     pub outcome: Option<String>,
-    /// The outcome as a sentence.
+    /// Outcome of the worker's run as a sentence.
     pub summary: Option<String>,
-    /// `error` of the worker's row.
+    /// Member `error` of the worker's result row.
     pub error: Option<Value>,
-    /// Failed dependencies because of which the worker did not start.
+    /// Ids of the dependencies that did not complete, because of which the worker did not start.
     pub lost: Vec<String>,
-    /// Files that a completed worker changed.
+    /// Files that the worker changed; empty unless it completed.
     pub touched: TouchedFiles,
 }
 
 impl WorkerResult {
-    /// Reads the result of a worker from its row.
+    /// Reads the result of a worker from its result row.
     pub(super) fn of_row(row: &Map<String, Value>, touched: TouchedFiles) -> Self {
         let text = |key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
         let status = row_status(row);
@@ -61,8 +60,8 @@ impl WorkerResult {
     }
 }
 
-/// Maps changed paths to host files, because two workers may mount one file under two names, or
-/// two files under one name. `source` returns the host directory of a mount target.
+/// Maps the paths that a run changed to host files, because two workers may mount one file under
+/// two paths, or two files under one path. `source` returns the host directory of a mount target.
 #[must_use]
 pub fn touched_files(
     changed: &[ChangedFile],
@@ -80,7 +79,8 @@ pub fn touched_files(
     touched
 }
 
-/// Computes `agent-fanout-aggregation-output/v1`. `ends` contains every worker of the plan.
+/// Computes `agent-fanout-aggregation-output/v1`. `ends` contains the result of every worker of
+/// the plan.
 #[must_use]
 pub(super) fn aggregate_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, WorkerResult>) -> Value {
     let mut results = Vec::new();
@@ -163,7 +163,7 @@ fn result(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> Val
     Value::Object(row)
 }
 
-/// Returns the conflicts that follow from a worker that did not complete.
+/// Returns the conflicts that a worker without a completed task causes.
 fn failures(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> Vec<Value> {
     let partial = end.outcome.as_deref() == Some("partial");
     let code = end.error.as_ref().and_then(|error| error["code"].as_str());
@@ -191,8 +191,8 @@ fn failures(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> V
     skipped.collect()
 }
 
-/// Finds files that more than one completed worker changed. Returns the conflicts, the workers
-/// in them, and the number of conflicts that are not listed.
+/// Finds files that more than one completed worker changed. Returns the conflicts, the ids of the
+/// workers in them, and the number of conflicts beyond the listed ones.
 fn duplicates(
     plan: &FanoutPlan,
     ends: &BTreeMap<String, WorkerResult>,

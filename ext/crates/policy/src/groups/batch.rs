@@ -1,5 +1,5 @@
-//! State of a batch: every task has its own sandbox and result row, and no task depends on
-//! another.
+//! State of a batch, several independent tasks in one call: every task has its own sandbox and
+//! result row.
 
 use super::fanout::{shared, unknown};
 use super::merge::merge_task;
@@ -8,18 +8,18 @@ use super::rows::{GroupStatus, Totals, group_exit_code, group_session, skipped_r
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 
-/// A batch in progress.
+/// A batch (several independent tasks) in progress.
 #[derive(Debug)]
 pub struct Batch {
     tasks: Vec<Value>,
-    /// The input without the tasks.
+    /// Fields of the input that all tasks share: the input without the tasks.
     shared: Map<String, Value>,
     session: String,
     stops: StopRule,
     totals: Totals,
 }
 
-/// Whether a failed task stops the batch.
+/// Whether a task that does not complete stops the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StopRule {
     Never,
@@ -28,8 +28,8 @@ enum StopRule {
 }
 
 impl Batch {
-    /// Reads the tasks; each task is validated only when it starts. `session` is the session id
-    /// of the batch.
+    /// Reads the tasks of a batch; each task is validated only when it starts. `session` is the
+    /// session id of the batch.
     pub fn read(input: &Map<String, Value>, session: &str) -> Result<Self, ErrorBody> {
         let tasks = rows(
             input,
@@ -59,24 +59,26 @@ impl Batch {
         })
     }
 
-    /// Returns the number of tasks.
+    /// Returns the number of tasks in the batch.
     #[must_use]
     pub fn size(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Fails if the index is out of range.
+    /// Fails if the batch has no task at this index.
     pub fn task_exists(&self, at: usize) -> Result<(), ErrorBody> {
         self.tasks.get(at).map(|_| ()).ok_or_else(|| unknown(at))
     }
 
-    /// Returns the input of a task: the shared fields, overridden by the fields of the task.
+    /// Returns the input of the task at this index: the shared fields, overridden by the task's
+    /// own.
     pub fn task(&self, at: usize) -> Result<Map<String, Value>, ErrorBody> {
         let task = self.tasks.get(at).ok_or_else(|| unknown(at))?;
         merge_task(&self.shared, task, &format!("{}:{at}", self.session))
     }
 
-    /// Returns the members of a task's result row that are known before the task ends.
+    /// Returns the members of a task's result row that are known before the task ends: index and
+    /// goal.
     #[must_use]
     pub fn head(&self, at: usize) -> Map<String, Value> {
         let goal = self.tasks.get(at).map_or("", goal);
@@ -86,14 +88,15 @@ impl Batch {
         ])
     }
 
-    /// Returns the row of a task that does not start because the batch has stopped.
+    /// Returns the result row of a task that does not start because the batch has stopped; `None`
+    /// while the batch goes on.
     #[must_use]
     pub fn stopped(&self) -> Option<Map<String, Value>> {
         let why = "An earlier task did not succeed, and the batch stops on failure.";
         (self.stops == StopRule::Stopped).then(|| skipped_row("batch-stopped", why))
     }
 
-    /// Records the status of a task.
+    /// Records that a task has ended with this status.
     pub fn settle(&mut self, status: GroupStatus) {
         self.totals.count(status);
         if status != GroupStatus::Completed && self.stops == StopRule::OnFailure {
@@ -101,8 +104,8 @@ impl Batch {
         }
     }
 
-    /// Returns `agent-task-batch/v1` without `wp` and `runs`, and the exit status.
-    /// `concurrency` is the number of concurrent tasks.
+    /// Returns the result document `agent-task-batch/v1` without `wp` and `runs`, and the process
+    /// exit status. `concurrency` is the maximum number of concurrent tasks.
     #[must_use]
     pub fn answer(&self, concurrency: u64) -> (Map<String, Value>, u8) {
         let good = self.totals.of(GroupStatus::Completed) == self.totals.total();

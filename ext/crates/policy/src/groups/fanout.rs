@@ -1,7 +1,7 @@
 //! State of a fan-out: its plan, the results of its workers, and the aggregation.
 //!
-//! The driver of a fan-out asks which workers may start, records each result, and adds rows,
-//! times and the host's WordPress version to the final document.
+//! The caller of this module asks which workers may start and records each result. It adds the
+//! rows, times and the host's WordPress version to the final document.
 
 use super::aggregate::{TouchedFiles, WorkerResult, aggregate_fanout};
 use super::merge::{GROUP, merge_task};
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 
-/// A fan-out in progress.
+/// A fan-out (several tasks with dependencies) in progress.
 #[derive(Debug)]
 pub struct Fanout {
     plan: FanoutPlan,
-    /// The input without the plan.
+    /// Fields of the input that all workers share: the input without the fields of the plan.
     shared: Map<String, Value>,
     session: String,
     settled: BTreeMap<String, Settled>,
@@ -23,8 +23,8 @@ pub struct Fanout {
 }
 
 impl Fanout {
-    /// Reads the plan; `most` is the host's maximum concurrency, `session` the session id of
-    /// the fan-out.
+    /// Reads the plan of a fan-out; `most` is the host's maximum concurrency, `session` the
+    /// session id of the fan-out.
     pub fn read(input: &Map<String, Value>, most: u64, session: &str) -> Result<Self, ErrorBody> {
         Ok(Self {
             plan: FanoutPlan::read(input, most)?,
@@ -35,32 +35,32 @@ impl Fanout {
         })
     }
 
-    /// Returns the number of concurrent workers.
+    /// Returns the maximum number of workers that run at the same time.
     #[must_use]
     pub fn concurrency(&self) -> u64 {
         self.plan.concurrency
     }
 
-    /// Returns the number of workers.
+    /// Returns the number of workers in the plan.
     #[must_use]
     pub fn size(&self) -> usize {
         self.plan.workers.len()
     }
 
-    /// Returns the id of a worker.
+    /// Returns the id of the worker at this index, or an empty text if there is none.
     #[must_use]
     pub fn id(&self, at: usize) -> &str {
         self.plan.workers.get(at).map_or("", |worker| &worker.id)
     }
 
-    /// Returns the index of a worker in the plan.
+    /// Returns the index of the worker with this id in the plan.
     #[must_use]
     pub fn position(&self, id: &str) -> Option<usize> {
         self.plan.workers.iter().position(|worker| worker.id == id)
     }
 
-    /// Returns the task input of a worker: the shared fields, overridden by the fields of the
-    /// worker. `timeout_seconds` of the worker becomes the wall clock limit of its task.
+    /// Returns the task input of the worker at this index: the shared fields, overridden by the
+    /// worker's own. `timeout_seconds` of the worker becomes the wall clock limit of its task.
     pub fn task(&self, at: usize) -> Result<Map<String, Value>, ErrorBody> {
         let Some(worker) = self.plan.workers.get(at) else {
             return Err(unknown(at));
@@ -87,7 +87,8 @@ impl Fanout {
         Ok(input)
     }
 
-    /// Returns the members of a worker's result row that are known before the worker ends.
+    /// Returns the members of a worker's result row that are known before the worker ends: id,
+    /// index, goal, dependencies.
     #[must_use]
     pub fn head(&self, at: usize) -> Map<String, Value> {
         let Some(worker) = self.plan.workers.get(at) else {
@@ -102,13 +103,14 @@ impl Fanout {
         ])
     }
 
-    /// Returns the indexes of workers that may start, in order.
+    /// Returns the indexes of the workers that may start, in the order of the plan. `begun` has
+    /// the ids of those that have started.
     #[must_use]
     pub fn ready(&self, begun: &BTreeSet<String>) -> Vec<usize> {
         self.plan.ready(&self.settled, begun)
     }
 
-    /// Returns the indexes of workers that can never start, each with its row.
+    /// Returns the indexes of workers that can never start, each with its result row.
     #[must_use]
     pub fn blocked(&self) -> Vec<(usize, Map<String, Value>)> {
         let rows = self.plan.blocked(&self.settled).into_iter();
@@ -122,8 +124,8 @@ impl Fanout {
         .collect()
     }
 
-    /// Records the result of a worker and adds the namespace of its bundle to its row.
-    /// `touched` counts only if the worker completed.
+    /// Records that a worker has ended, with its result row. Adds the namespace of its bundle to
+    /// the row. `touched` (the files that it changed) counts only if the worker completed.
     pub fn settle(&mut self, at: usize, row: &mut Map<String, Value>, touched: TouchedFiles) {
         let Some(worker) = self.plan.workers.get(at) else {
             return;
@@ -143,8 +145,8 @@ impl Fanout {
         self.ends.insert(worker.id.clone(), end);
     }
 
-    /// Returns `agent-fanout-result/v1` without `wp`, `timings` and `runs`, and the exit
-    /// status.
+    /// Returns the result document `agent-fanout-result/v1` without `wp`, `timings` and `runs`,
+    /// and the process exit status.
     #[must_use]
     pub fn answer(&self) -> (Map<String, Value>, u8) {
         let aggregate = aggregate_fanout(&self.plan, &self.ends);
@@ -176,7 +178,7 @@ impl Fanout {
         (answer, exit)
     }
 
-    /// Returns the sessions of the workers.
+    /// Returns one session row per ended worker: id, session id, status and bundle.
     fn children(&self) -> Vec<Value> {
         let rows = self.plan.workers.iter().filter_map(|worker| {
             let end = self.ends.get(&worker.id)?;
@@ -190,7 +192,7 @@ impl Fanout {
         rows.collect()
     }
 
-    /// Returns the failures of workers that did not complete.
+    /// Returns one failure row per worker that ended without completing its task.
     fn failures(&self) -> Vec<Value> {
         let rows = self.plan.workers.iter().filter_map(|worker| {
             let end = self.ends.get(&worker.id)?;
@@ -207,13 +209,13 @@ impl Fanout {
     }
 }
 
-/// Converts an error of a worker's task to an error of the plan.
+/// Converts an error in the input of a worker's task to an error that names the worker.
 pub fn invalid_task(id: &str, error: &ErrorBody) -> ErrorBody {
     let message = format!("Worker \"{id}\": {}", error.message);
     ErrorBody::new(ErrorCode::FanoutWorkerInvalid, message)
 }
 
-/// Returns the input without the fields that define the group.
+/// Returns the fields of the input that all tasks share: those that do not define the group.
 pub(super) fn shared(input: &Map<String, Value>) -> Map<String, Value> {
     let members = input.iter();
     members

@@ -1,20 +1,20 @@
-//! Merges the fields of one task over the shared fields of its group.
+//! Merges the fields of one task over the fields that all tasks of its batch or fan-out share.
 
 use super::plan::object;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Fields that replace each other as a set: a task with its own mounts does not inherit the
-/// shared plugin.
+/// Sets of fields that a task overrides as a whole: a task with its own mounts does not inherit
+/// the shared plugin.
 const TOGETHER: &[&[&str]] = &[
     &["plugin", "theme", "mounts"],
     &["agent", "agent_command", "runtime_task"],
     &["policy", "network"],
     &["limits", "task_timeout_seconds"],
 ];
-/// Fields of the call as a whole, which a single task cannot override.
+/// Fields of the whole call, which a single task must not contain.
 const WHOLE: &[&str] = &["sandbox_session_id", "orchestrator", "wait"];
-/// Fields of a group that are not fields of a task.
+/// Fields of a batch or fan-out that are not fields of a task.
 pub(super) const GROUP: &[&str] = &[
     "tasks",
     "stop_on_failure",
@@ -28,9 +28,9 @@ fn invalid(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-/// Returns one task of a group, which is given as a goal or as an object with the fields of a
+/// Returns the input of one task, which the caller gave as a goal or as an object with fields of a
 /// task. `session` is the task's session id. The values are validated later, when they become a
-/// request.
+/// run request.
 pub(super) fn merge_task(
     shared: &Map<String, Value>,
     task: &Value,

@@ -1,8 +1,10 @@
-//! Rules for several tasks in one call: batches and fan-outs.
+//! Rules for several tasks in one call: batches (independent tasks) and fan-outs (tasks with
+//! dependencies, called workers).
 //!
-//! This module decides which tasks may start, builds result rows and aggregates them. Its
-//! drivers (the command line, and the plugin for runs of a site) own clocks, processes and
-//! files. A group is a loop in the calling process, not a queue; nothing is stored.
+//! This module decides which tasks may start, builds the result row of each task and aggregates
+//! the rows. The callers of this module (the command line, and the plugin for runs of a site)
+//! start processes, measure time and write files. The tasks run in a loop of the calling process;
+//! there is no queue, and nothing is stored.
 
 mod aggregate;
 mod batch;

@@ -1,17 +1,17 @@
-//! The plan of a fan-out: its workers, their dependencies and the concurrency. The whole plan
-//! is validated before the first worker starts.
+//! The plan of a fan-out: its tasks (workers), their dependencies and the concurrency. The whole
+//! plan is validated before the first worker starts.
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, string_enum};
 
-/// Maximum concurrency on any host.
+/// Maximum number of concurrent workers on any host.
 pub const MAX_FANOUT_CONCURRENCY: u64 = 64;
-/// Maximum number of tasks or workers of one group; the JSON Schemas have the same limit.
+/// Maximum number of tasks in one batch or fan-out; the JSON Schemas have the same limit.
 pub(super) const MAX_GROUP_SIZE: usize = 200;
 /// Maximum length of a worker id in bytes.
 const MAX_ID_BYTES: usize = 64;
-/// Fields of a worker that are not fields of a task.
+/// Fields of a worker that belong to the plan and are not fields of a task.
 const OWN: &[&str] = &[
     "id",
     "dependsOn",
@@ -21,10 +21,10 @@ const OWN: &[&str] = &[
 ];
 
 string_enum! {
-    /// Status of a fan-out with an unresolved conflict.
+    /// Which status a fan-out gets when its results have a conflict of severity `error`.
     #[derive(Default)]
     pub enum FanoutPolicy {
-        /// The fan-out failed.
+        /// The fan-out has failed.
         #[default]
         Fail = "fail",
         /// A part of the results is usable.
@@ -49,16 +49,16 @@ impl FanoutPolicy {
     }
 }
 
-/// A worker of the plan.
+/// A worker: one task of a fan-out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FanoutWorker {
-    /// Id, unique in the plan.
+    /// Id of the worker, unique in the plan.
     pub id: String,
-    /// Fields of the worker's task, without the fields of the plan.
+    /// Fields of the worker's task, without the fields that belong to the plan.
     pub task: Map<String, Value>,
-    /// Goal of the worker.
+    /// Goal of the worker's task.
     pub goal: String,
-    /// Ids of workers that must complete first.
+    /// Ids of the workers that must complete before this one starts.
     pub depends_on: Vec<String>,
     /// Whether the fan-out fails if this worker does not complete.
     pub required: bool,
@@ -76,14 +76,14 @@ pub enum Settled {
     Lost,
 }
 
-/// A valid plan.
+/// A valid plan of a fan-out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FanoutPlan {
-    /// Workers in the given order.
+    /// Workers in the order of the input.
     pub workers: Vec<FanoutWorker>,
-    /// Maximum number of concurrent workers.
+    /// Maximum number of workers that run at the same time.
     pub concurrency: u64,
-    /// Status of the fan-out in case of a conflict.
+    /// Which status the fan-out gets in case of a conflict.
     pub policy: FanoutPolicy,
 }
 
@@ -96,7 +96,8 @@ pub(super) fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'
     fields.get(name).filter(|value| !value.is_null())
 }
 
-/// Returns an object; an empty list counts as one, because PHP encodes an empty object as `[]`.
+/// Returns a JSON object; an empty list counts as one, because PHP encodes an empty object as
+/// `[]`.
 pub(super) fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(fields) => Some(fields.clone()),
@@ -129,7 +130,7 @@ pub(super) fn rows<'a>(
 }
 
 impl FanoutPlan {
-    /// Reads a plan; `most` is the host's maximum concurrency.
+    /// Reads a plan from the input of a call; `most` is the host's maximum concurrency.
     pub fn read(input: &Map<String, Value>, most: u64) -> Result<Self, ErrorBody> {
         let rows = rows(input, "workers", "objects with id and goal")?;
         if rows.is_empty() {
@@ -169,8 +170,9 @@ impl FanoutPlan {
         Ok(plan)
     }
 
-    /// Returns the indexes of workers that have not started and whose dependencies are all
-    /// completed.
+    /// Returns the indexes of the workers that have not started and whose dependencies have all
+    /// completed. `settled` has the workers that have ended, `begun` the ids of those that have
+    /// started.
     #[must_use]
     pub fn ready(
         &self,
@@ -185,7 +187,8 @@ impl FanoutPlan {
         })
     }
 
-    /// Returns the indexes of workers that can never start, each with its failed dependencies.
+    /// Returns the indexes of workers that can never start, each with the ids of its dependencies
+    /// that did not complete.
     #[must_use]
     pub fn blocked(&self, settled: &BTreeMap<String, Settled>) -> Vec<(usize, Vec<String>)> {
         let lost = |id: &&String| settled.get(*id) == Some(&Settled::Lost);
@@ -199,7 +202,7 @@ impl FanoutPlan {
             .collect()
     }
 
-    /// Returns the plan as an aggregation document shows it.
+    /// Returns the plan in the form in which the aggregation document contains it.
     #[must_use]
     pub fn shown(&self) -> Value {
         let rows = self.workers.iter().map(|worker| {
@@ -338,8 +341,8 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
 
 fn dependencies(row: &Map<String, Value>) -> Option<Vec<String>> {
     let mut ids = Vec::new();
-    // Error messages say depends_on, like all other field names; `dependsOn` is accepted for
-    // compatibility with the contract.
+    // Both spellings are accepted: `dependsOn` is that of the contract, `depends_on` is like all
+    // other field names.
     let listed = match (given(row, "dependsOn"), given(row, "depends_on")) {
         (None, None) => return Some(ids),
         (Some(one), Some(other)) if one != other => return None,
@@ -354,8 +357,8 @@ fn dependencies(row: &Map<String, Value>) -> Option<Vec<String>> {
     Some(ids)
 }
 
-/// Returns whether a text is a valid id. Digits only are refused, because PHP converts such an
-/// array key to an integer.
+/// Returns whether a text is a valid worker id. An id of digits only is refused, because PHP would
+/// convert such an array key to an integer.
 fn is_worker_id(id: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let bytes = id.as_bytes();

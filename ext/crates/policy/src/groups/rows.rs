@@ -1,18 +1,18 @@
-//! Result rows of a group, and their totals. Every row has exactly one of five statuses; only a
-//! run with a successful outcome is `completed`.
+//! Result rows of the tasks in a batch or fan-out, and their totals. Every row has exactly one of
+//! five statuses; only a run with a successful outcome is `completed`.
 
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id, string_enum};
 
 string_enum! {
-    /// Status of one task.
+    /// Status of one task of a batch or fan-out.
     #[derive(PartialOrd, Ord)]
     pub enum GroupStatus {
         /// The run had a successful outcome.
         Completed = "completed",
         /// The run had no successful outcome.
         Failed = "failed",
-        /// The task did not start because another task failed.
+        /// The task did not start because another task did not complete.
         Skipped = "skipped",
         /// The task was cancelled, before or after its start.
         Cancelled = "cancelled",
@@ -22,7 +22,7 @@ string_enum! {
 }
 
 impl GroupStatus {
-    /// Returns the status for the outcome of a run.
+    /// Returns the status of a task whose run had this outcome.
     #[must_use]
     pub const fn of_outcome(outcome: Outcome) -> Self {
         match outcome {
@@ -35,7 +35,7 @@ impl GroupStatus {
         }
     }
 
-    /// Returns the status for the error of a run without an outcome.
+    /// Returns the status of a task whose run failed with this error code and without an outcome.
     #[must_use]
     pub const fn of_error(code: ErrorCode) -> Self {
         match code {
@@ -46,8 +46,8 @@ impl GroupStatus {
     }
 }
 
-/// Returns the status of a row: its `status`, otherwise the status for its outcome or for its
-/// error code, otherwise `failed`.
+/// Returns the status of a result row: its member `status`, otherwise the status that follows from
+/// its outcome or from its error code, otherwise `failed`.
 #[must_use]
 pub fn row_status(row: &Map<String, Value>) -> GroupStatus {
     let said = |value: Option<&Value>| value.cloned().unwrap_or_default();
@@ -61,29 +61,29 @@ pub fn row_status(row: &Map<String, Value>) -> GroupStatus {
     serde_json::from_value(said(code)).map_or(GroupStatus::Failed, GroupStatus::of_error)
 }
 
-/// Number of rows per status.
+/// Number of result rows for each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals([u64; 5]);
 
 impl Totals {
-    /// Counts one row.
+    /// Adds one row with this status.
     pub fn count(&mut self, status: GroupStatus) {
         self.0[status as usize] += 1;
     }
 
-    /// Returns the number of rows with a status.
+    /// Returns the number of rows with the given status.
     #[must_use]
     pub const fn of(&self, status: GroupStatus) -> u64 {
         self.0[status as usize]
     }
 
-    /// Returns the number of all rows.
+    /// Returns the number of all rows together.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Returns the members `total` and one per status.
+    /// Returns the numbers as JSON members: `total`, and one named after each status.
     #[must_use]
     pub fn members(&self) -> Map<String, Value> {
         let mut members = Map::from_iter([("total".to_owned(), self.total().into())]);
@@ -94,7 +94,8 @@ impl Totals {
     }
 }
 
-/// Returns the exit status of a group: 0 success, 130 cancelled, 3 partial success, 1 failure.
+/// Returns the exit status of a batch or fan-out: 0 success, 130 cancelled, 3 some tasks
+/// completed, 1 failure.
 #[must_use]
 pub const fn group_exit_code(good: bool, totals: &Totals) -> u8 {
     if good {
@@ -108,7 +109,7 @@ pub const fn group_exit_code(good: bool, totals: &Totals) -> u8 {
     }
 }
 
-/// Returns the row of a task that failed without an outcome.
+/// Returns the result row of a task that failed with an error and without an outcome.
 #[must_use]
 pub fn failed_row(error: &ErrorBody) -> Map<String, Value> {
     row(
@@ -118,15 +119,15 @@ pub fn failed_row(error: &ErrorBody) -> Map<String, Value> {
     )
 }
 
-/// Returns the row of a task that did not start because of another task; `code` occurs only in
-/// such rows.
+/// Returns the result row of a task that did not start because of another task. `code` is the
+/// row's error code; it is not one of the stable error codes.
 #[must_use]
 pub fn skipped_row(code: &str, message: &str) -> Map<String, Value> {
     let error = json!({"code": code, "message": message});
     row(GroupStatus::Skipped, 1, error)
 }
 
-/// Returns the row of a task that was cancelled before its start.
+/// Returns the result row of a task that was cancelled before its start.
 #[must_use]
 pub fn cancelled_row() -> Map<String, Value> {
     failed_row(&ErrorBody::new(
@@ -147,7 +148,7 @@ fn row(status: GroupStatus, exit_code: u8, error: Value) -> Map<String, Value> {
     ])
 }
 
-/// Returns the session of a group. Sessions are not stored.
+/// Returns the document `sandbox-session/v1` for a batch or fan-out. Sessions are not stored.
 #[must_use]
 pub fn group_session(input: &Map<String, Value>, good: bool, id: &str) -> Map<String, Value> {
     let mut session = Map::from_iter([
@@ -179,7 +180,7 @@ fn is_something(given: &Value) -> bool {
     }
 }
 
-/// Returns the session id that the caller passed, or else a new one from `new`.
+/// Returns the session id in the caller's input, or else a new one from `new`.
 pub fn session_id(
     input: &Map<String, Value>,
     new: impl FnOnce() -> Result<String, ErrorBody>,

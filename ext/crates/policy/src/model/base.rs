@@ -6,14 +6,14 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// Maximum length of a base URL in bytes.
 const MAX_URL: usize = 2_048;
-/// AWS metadata service at an address of the unique-local range.
+/// Address of the AWS metadata service, which lies in the otherwise private unique-local range.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// Why a base URL is refused.
+/// Why the base URL of a model is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BaseUrlError {
-    /// Too long, or with characters that programs interpret differently.
+    /// The URL is too long, or contains characters that programs interpret differently.
     #[error(
         "must be an address of letters, digits and - . _ ~ / : only, at most {MAX_URL} characters"
     )]
@@ -29,27 +29,27 @@ pub enum BaseUrlError {
     /// The URL contains a query or fragment.
     #[error("must have no query and no fragment")]
     Query,
-    /// Paths cannot be appended to the URL.
+    /// The URL ends in `/`, or its path has an empty, `.` or `..` segment.
     #[error("must not end in / and must have no empty, . or .. part in its path")]
     Path,
-    /// The host is invalid.
+    /// The host in the URL is invalid.
     #[error("has a host that is not accepted: {0}")]
     Host(HostError),
-    /// The host is an IP address that is not allowed.
+    /// The host in the URL is an IP address that is not allowed.
     #[error("leads to an address that {0}")]
     Address(AddressRefusal),
-    /// Plain HTTP to a public host.
+    /// The URL has the scheme `http` and a public host.
     #[error(
         "must begin with https://: http:// is accepted for localhost, private addresses, and names without a dot or ending in .local or .internal"
     )]
     Plain,
 }
 
-/// Why a model's host name may not resolve to an address. Completes "an address that …".
+/// Why a model must not be at an IP address. Each text completes "an address that …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressRefusal {
-    /// No model can be served at such an address.
+    /// No model can be served at such an address, e.g. a multicast address.
     #[error("is {0}, where no model is served")]
     Forbidden(Forbidden),
     /// The address is public and the connection would be plain HTTP.
@@ -65,12 +65,12 @@ pub enum AddressRefusal {
     Private,
 }
 
-/// Address range in which a model may be.
+/// IP addresses that the host name of a model may resolve to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Loopback only.
+    /// Loopback addresses only.
     Loopback,
-    /// Loopback and private networks.
+    /// Loopback and private addresses.
     Private,
     /// Any unicast address, because TLS authenticates the server.
     Anywhere,
@@ -82,17 +82,17 @@ pub enum Reach {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelBase {
     transport: Transport,
-    /// Host as in a URL: an IPv6 literal has brackets.
+    /// Host as it is written in a URL: an IPv6 literal has brackets.
     host: String,
     address: Option<IpAddr>,
     port: u16,
-    /// Empty, or a path that begins with `/`.
+    /// Path of the base URL: empty, or beginning with `/`.
     path: String,
     reach: Reach,
 }
 
 impl ModelBase {
-    /// Parses a base URL.
+    /// Parses a base URL. Private and loopback addresses are valid here.
     pub fn parse(text: &str) -> Result<Self, BaseUrlError> {
         let (transport, rest) = match text.split_once("://") {
             Some(("https", rest)) => (Transport::Tls, rest),
@@ -140,8 +140,8 @@ impl ModelBase {
         }
     }
 
-    /// Restricts the URL to public addresses. Refuses `http://`, which is valid for non-public
-    /// hosts only.
+    /// Restricts the URL to public addresses. Refuses `http://`, because that scheme is valid for
+    /// non-public hosts only.
     pub(super) fn public_only(self) -> Result<Self, BaseUrlError> {
         let base = match self.reach {
             Reach::Loopback | Reach::Private => {
@@ -158,25 +158,25 @@ impl ModelBase {
         }
     }
 
-    /// Returns plain HTTP or TLS.
+    /// Returns whether requests are sent as plain HTTP or over TLS.
     #[must_use]
     pub const fn transport(&self) -> Transport {
         self.transport
     }
 
-    /// Returns the host as in a URL.
+    /// Returns the host as it is written in a URL.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Returns the IP address, if the host is one.
+    /// Returns the IP address, if the host is an IP literal.
     #[must_use]
     pub const fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// Returns the port.
+    /// Returns the port, also if it is the scheme's default.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
@@ -188,7 +188,7 @@ impl ModelBase {
         &self.path
     }
 
-    /// Returns the address range in which the model may be.
+    /// Returns the IP addresses that the host name may resolve to.
     #[must_use]
     pub const fn reach(&self) -> Reach {
         self.reach
@@ -211,7 +211,7 @@ impl ModelBase {
         format!("{}{}{path}", self.origin(), self.path)
     }
 
-    /// Checks an IP address to which the host name resolves.
+    /// Checks that the model may be at an IP address to which its host name resolved.
     pub fn check_address(&self, address: IpAddr) -> Result<(), AddressRefusal> {
         if address == IpAddr::V6(METADATA_V6) {
             return Err(AddressRefusal::Forbidden(Forbidden::Metadata));
@@ -240,7 +240,7 @@ impl ModelBase {
         }
     }
 
-    /// Checks that an API key may be sent to this URL. The error says what to do.
+    /// Checks that an API key may be sent to this URL. The error says what the caller can do.
     pub(super) fn takes_key(&self) -> Result<(), &'static str> {
         match self.reach {
             Reach::Loopback | Reach::Anywhere | Reach::Public => Ok(()),
@@ -300,7 +300,7 @@ fn reach_of(
 }
 
 impl Host {
-    /// Returns the host of the run's model. It comes from the host's settings, never from a
+    /// Returns the host of a run's model. It comes from the settings of this machine, never from a
     /// guest: it may be private, a loopback address, or a name without a dot.
     #[must_use]
     pub fn of_model(base: &ModelBase) -> Self {

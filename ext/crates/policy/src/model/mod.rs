@@ -1,4 +1,5 @@
-//! Validates the model of a run: its base URL, name, prices and budget.
+//! Validates the model of a run: its base URL, name and prices, and the budget of the built-in
+//! agent loop.
 //!
 //! An API key may be sent over TLS, or over plain HTTP to a loopback address. A model in the
 //! private network that needs no key may use plain HTTP. The address of a host name is known
@@ -16,15 +17,15 @@ use wp_codebox_contracts::{
 
 /// Maximum length of a model or provider name in characters.
 const MAX_NAME: usize = 200;
-/// Maximum length of the host's additional instructions in bytes.
+/// Maximum length in bytes of the host's additional instructions to the model.
 const MAX_INSTRUCTIONS: usize = 64 * 1024;
 /// Valid sizes of a context window in tokens.
 const CONTEXT_TOKENS: std::ops::RangeInclusive<u64> = 1_024..=20_000_000;
-/// Valid limits of tokens per response.
+/// Valid values for the maximum number of tokens in one response.
 const ANSWER_TOKENS: std::ops::RangeInclusive<u64> = 16..=1_000_000;
 /// Maximum number of model responses of one run.
 const MAX_TURNS: u32 = 1_000;
-/// Maximum number of tokens of one run.
+/// Maximum number of tokens of one run, for input and output each.
 const MAX_TOKENS: u64 = 1_000_000_000;
 /// Maximum cost of one run in millionths of a US dollar: 10,000 dollars.
 const MAX_COST: u64 = 10_000_000_000;
@@ -35,19 +36,19 @@ const MAX_PRICE: u64 = 100_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The built-in loop has no model.
+    /// The run has the built-in agent loop but no model.
     #[error("the built-in agent has no model: name one with its address, or give an agent program")]
     Missing,
-    /// The model is invalid.
+    /// The model of the run is invalid.
     #[error("the model is not accepted: {}", join(.issues))]
     Model {
-        /// All issues.
+        /// Every issue of the model.
         issues: Vec<PolicyIssue>,
     },
-    /// The budget is invalid.
+    /// The budget of the built-in agent loop is invalid.
     #[error("the budget is not accepted: {}", join(.issues))]
     Budget {
-        /// All issues.
+        /// Every issue of the budget.
         issues: Vec<PolicyIssue>,
     },
     /// The host's instructions are too long or contain a NUL byte.
@@ -61,7 +62,8 @@ fn join(issues: &[PolicyIssue]) -> String {
 }
 
 impl ModelError {
-    /// Returns the serialisable error; `data.issues` lists every issue.
+    /// Returns the error with its stable code, for callers in other processes; `data.issues` lists
+    /// every issue.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let (code, issues) = match self {
@@ -78,7 +80,7 @@ impl ModelError {
     }
 }
 
-/// Collects issues with one code.
+/// Collects issues that share one code.
 struct Issues {
     code: &'static str,
     found: Vec<PolicyIssue>,
@@ -100,7 +102,7 @@ impl Issues {
     }
 }
 
-/// Checks a model; returns its base URL.
+/// Checks the model of a run; returns its base URL.
 pub fn check_model(model: &ModelEndpoint) -> Result<ModelBase, ModelError> {
     let mut issues = Issues {
         code: "invalid-model",
@@ -165,7 +167,7 @@ fn check_prices(prices: ModelPrices, issues: &mut Issues) {
     }
 }
 
-/// Checks the budget of the built-in loop.
+/// Checks the budget of the built-in agent loop.
 pub fn check_budget(budget: &AgentBudget) -> Result<(), ModelError> {
     let mut issues = Issues {
         code: "invalid-budget",
@@ -186,7 +188,7 @@ pub fn check_budget(budget: &AgentBudget) -> Result<(), ModelError> {
     }
 }
 
-/// Checks the built-in loop of a run and its model; returns the model's base URL.
+/// Checks the built-in agent loop of a run and its model; returns the model's base URL.
 pub fn check_model_agent(
     agent: &ModelAgent,
     model: Option<&ModelEndpoint>,

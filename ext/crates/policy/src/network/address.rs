@@ -1,4 +1,4 @@
-//! Decides which IP addresses are public.
+//! Decides which IP addresses are public, so that the egress bridge may connect to them.
 //!
 //! IPv6 addresses outside the global unicast range are refused, and so is every format that
 //! embeds an IPv4 address. The exception is the well-known NAT64 prefix, which hosts without
@@ -11,31 +11,32 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Forbidden {
-    /// `0.0.0.0/8`, `::`.
+    /// Unspecified addresses: `0.0.0.0/8`, `::`.
     #[error("unspecified")]
     Unspecified,
-    /// `127.0.0.0/8`, `::1`.
+    /// Loopback addresses: `127.0.0.0/8`, `::1`.
     #[error("loopback")]
     Loopback,
-    /// RFC 1918.
+    /// Private addresses of RFC 1918.
     #[error("private")]
     Private,
-    /// `169.254.0.0/16`, `fe80::/10`; includes the usual address of cloud metadata services.
+    /// Link-local addresses `169.254.0.0/16` and `fe80::/10`; most cloud metadata services have
+    /// one.
     #[error("link-local")]
     LinkLocal,
-    /// `100.64.0.0/10`.
+    /// Addresses of carrier-grade NAT: `100.64.0.0/10`.
     #[error("carrier-grade NAT")]
     CarrierGrade,
-    /// `224.0.0.0/4`, `ff00::/8`.
+    /// Multicast addresses: `224.0.0.0/4`, `ff00::/8`.
     #[error("multicast")]
     Multicast,
-    /// `240.0.0.0/4` and the broadcast address.
+    /// Reserved addresses `240.0.0.0/4`, which include the broadcast address.
     #[error("reserved")]
     Reserved,
-    /// `192.0.0.0/24`, `192.88.99.0/24`, `198.18.0.0/15`, `2001::/23`.
+    /// Special-purpose addresses: `192.0.0.0/24`, `192.88.99.0/24`, `198.18.0.0/15`, `2001::/23`.
     #[error("special-purpose")]
     SpecialPurpose,
-    /// `fc00::/7`.
+    /// Unique-local IPv6 addresses: `fc00::/7`.
     #[error("unique-local")]
     UniqueLocal,
     /// An IPv4 address embedded in IPv6: mapped, compatible, 6to4, Teredo, ISATAP, local NAT64.
@@ -44,7 +45,7 @@ pub enum Forbidden {
     /// Any other IPv6 address outside `2000::/3`.
     #[error("not global")]
     NotGlobal,
-    /// A cloud provider's metadata service at an address outside the private ranges.
+    /// Address of a cloud provider's metadata service outside the private ranges.
     #[error("a metadata service")]
     Metadata,
 }

@@ -1,4 +1,4 @@
-//! Host names in canonical form.
+//! Host names and IP addresses of rules and requests, in canonical form.
 //!
 //! A parsed host is lower-case ASCII with exactly one form, so two hosts are equal if and only
 //! if their bytes are. Texts that a resolver may interpret differently than the author of a
@@ -9,7 +9,7 @@ use super::address::{Forbidden, check_address};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Maximum length of a DNS name.
+/// Maximum length of a DNS name in bytes.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
@@ -23,26 +23,28 @@ pub enum HostError {
     /// The host is longer than DNS allows.
     #[error("the host is longer than 253 bytes or has a label longer than 63")]
     TooLong,
-    /// The host contains a byte that is invalid in host names.
+    /// The host contains a byte that host names must not contain.
     #[error(
         "the host may only have letters, digits, `-`, `_` and `.`; write international names as xn--"
     )]
     Character,
-    /// An empty label, or one that begins or ends with `-`; a trailing dot.
+    /// The host has an empty label (e.g. from a trailing dot), or a label that begins or ends with
+    /// `-`.
     #[error("the host has an empty label, a trailing dot, or a label that begins or ends with `-`")]
     Label,
-    /// A single label: the resolver would add a search domain.
+    /// The host has no dot: the resolver would append a search domain.
     #[error("the host must be a fully qualified name with at least one dot")]
     NotQualified,
-    /// A number that resolvers accept as an alternative notation of an IP address.
+    /// The host is a number that resolvers accept as another notation of an IP address, e.g.
+    /// `0x7f000001`.
     #[error(
         "the host looks like an IP address in another notation; use dotted decimal, such as 192.0.2.1"
     )]
     OddAddress,
-    /// An IP address literal that is not public.
+    /// The host is an IP address that is not public.
     #[error("the address is {0}; only public addresses can be reached")]
     Private(Forbidden),
-    /// The port is missing, zero or not a number.
+    /// The port is empty, zero or not a number.
     #[error("the port must be a number from 1 to 65535")]
     Port,
 }
@@ -107,14 +109,14 @@ impl Host {
         })
     }
 
-    /// Returns the host of the run's own site in the guest, for previews. No rule can name this
-    /// host.
+    /// Returns the host of the run's own site in the guest, which previews use. No rule can name
+    /// this host.
     #[must_use]
     pub fn of_site() -> Self {
         Self::of_settings("localhost", None)
     }
 
-    /// Creates a host from the site's settings, never from a guest; the checks of
+    /// Creates a host from settings of this machine, never from input of a guest; the checks of
     /// [`Host::parse`] do not apply.
     pub(crate) fn of_settings(text: &str, address: Option<IpAddr>) -> Self {
         Self {
@@ -135,13 +137,13 @@ impl Host {
         })
     }
 
-    /// Returns the host as in a URL; an IPv6 literal has brackets.
+    /// Returns the host as it is written in a URL; an IPv6 literal has brackets.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns the IP address, if the host is a literal.
+    /// Returns the IP address, if the host is an IP literal.
     #[must_use]
     pub const fn address(&self) -> Option<IpAddr> {
         match self.address {
@@ -157,7 +159,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// A host with an optional port.
+/// A host with an optional port, as in a URL or rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
     /// The host.

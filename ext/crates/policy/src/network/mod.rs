@@ -1,8 +1,8 @@
 //! Network rules: destinations that a guest may reach through the egress bridge.
 //!
-//! Compiled rules contain no wildcards: a request is allowed only if one rule names its host,
-//! port, method and path. The bridge asks this module about every request and makes no decision
-//! itself.
+//! A rule has no wildcards: a request is allowed only if one rule names its host, port, method and
+//! path. The egress bridge, through which all network traffic of the guest passes, asks this
+//! module about every request and makes no decision itself.
 
 mod address;
 mod host;
@@ -19,14 +19,14 @@ pub use path::{Ambiguity, PathError, RequestPath};
 use presets::{METHODS, MODEL, PORT, PRESETS};
 use wp_codebox_contracts::{EgressRule, NetworkRules, PolicyIssue, TlsMode};
 
-/// Ports of a rule without ports.
+/// Ports that a rule without ports allows.
 const DEFAULT_PORTS: &[u16] = &[80, 443];
 /// Maximum number of rules in a policy, expanded presets included.
 const MAX_RULES: usize = 512;
 /// Maximum number of entries in one list of a rule.
 const MAX_ENTRIES: usize = 128;
 
-/// Compiled network rules.
+/// Network rules of a policy in the form in which requests are checked against them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressRules {
     rules: Vec<Rule>,
@@ -45,7 +45,7 @@ pub enum ModelAccess {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rule {
-    /// Position of the rule in the policy, e.g. `rules[2]` or `npm[0]`.
+    /// Origin of the rule: list or preset, and index, e.g. `rules[2]` or `npm[0]`.
     label: String,
     host: Host,
     ports: Vec<u16>,
@@ -55,10 +55,10 @@ struct Rule {
     paths: Vec<String>,
 }
 
-/// The rule that allows a request.
+/// The rule that allowed a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed<'a> {
-    /// Position of the rule in the policy.
+    /// Origin of the rule in the policy, e.g. `rules[2]` or `npm[0]`.
     pub rule: &'a str,
     /// Whether the rule restricts methods.
     pub methods: RuleScope,
@@ -66,7 +66,7 @@ pub struct Allowed<'a> {
     pub paths: RuleScope,
 }
 
-/// Restriction of a rule on methods, or on paths.
+/// Whether a rule restricts methods, or whether it restricts paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleScope {
     /// Every value is allowed.
@@ -86,7 +86,8 @@ impl RuleScope {
     }
 }
 
-/// Why no rule allows a request, by the rule that matched most parts of it.
+/// Why no rule allows a request. If several rules were compared, the reason of the rule that
+/// matched most parts of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// No rule names the host.
@@ -97,28 +98,29 @@ pub enum Refusal {
     Method,
     /// A rule names host, port and method, but not the path.
     Path,
-    /// A rule restricts paths, and the path is ambiguous.
+    /// A rule restricts paths, and the path of the request is ambiguous.
     PathAmbiguous(Ambiguity),
-    /// Rules name host and port, but each restricts methods or paths, which are invisible
-    /// inside a tunnel.
+    /// Rules name host and port, but each restricts methods or paths, which the bridge cannot see
+    /// inside a TLS tunnel.
     TunnelHidesRequest,
 }
 
-/// The parts of a request that rules check.
+/// The parts of a request that rules restrict.
 #[derive(Debug, Clone, Copy)]
 pub struct EgressRequest<'a> {
     /// Host of the request.
     pub host: &'a Host,
     /// Port of the request.
     pub port: u16,
-    /// Method, upper case.
+    /// HTTP method of the request, upper case.
     pub method: &'a str,
     /// Path of the request.
     pub path: &'a RequestPath,
 }
 
 impl EgressRules {
-    /// Compiles rules and presets. Returns all issues, with `network.…` as field.
+    /// Compiles the rules and presets of a policy. Fails with all issues; their `field` begins
+    /// with `network`.
     pub fn compile(rules: &NetworkRules) -> Result<Self, Vec<PolicyIssue>> {
         let mut issues = Issues(Vec::new());
         let mut compiled = Vec::new();
@@ -181,8 +183,8 @@ impl EgressRules {
         }
     }
 
-    /// Returns the same rules with TLS tunnelled and without model access; the result allows
-    /// fewer requests.
+    /// Returns the same rules for traffic that the bridge cannot read: TLS is tunnelled, and the
+    /// model is not accessible. The result allows fewer requests.
     #[must_use]
     pub fn tunnelled(self) -> Self {
         Self {
@@ -192,14 +194,14 @@ impl EgressRules {
         }
     }
 
-    /// Returns the rules whose host `keep` accepts.
+    /// Returns only those rules whose host `keep` accepts.
     #[must_use]
     pub fn narrowed(mut self, keep: impl Fn(&Host) -> bool) -> Self {
         self.rules.retain(|rule| keep(&rule.host));
         self
     }
 
-    /// Returns how the bridge handles TLS of proxy clients.
+    /// Returns how the bridge handles TLS of clients that use it as a proxy.
     #[must_use]
     pub const fn tls(&self) -> TlsMode {
         self.tls
@@ -211,7 +213,7 @@ impl EgressRules {
         self.model
     }
 
-    /// Checks that a rule names this host, and its port if one is given.
+    /// Checks that a rule names this host, and also this port if one is given.
     pub fn names(&self, authority: &Authority) -> Result<(), Refusal> {
         let mut refusal = Refusal::Host;
         for rule in self.rules.iter().filter(|r| r.host == authority.host) {
@@ -223,7 +225,7 @@ impl EgressRules {
         Err(refusal)
     }
 
-    /// Checks that a tunnel to this host and port is allowed.
+    /// Checks that a TLS tunnel to this host and port is allowed.
     pub fn tunnel(&self, host: &Host, port: u16) -> Result<Allowed<'_>, Refusal> {
         let mut refusal = Refusal::Host;
         for rule in self.rules.iter().filter(|r| r.host == *host) {
@@ -238,8 +240,7 @@ impl EgressRules {
         Err(refusal)
     }
 
-    /// Checks a request. If several rules allow it, returns the one with the fewest
-    /// restrictions.
+    /// Checks a request. If several rules allow it, returns the one with the fewest restrictions.
     pub fn request(&self, request: EgressRequest<'_>) -> Result<Allowed<'_>, Refusal> {
         let mut refusal = Refusal::Host;
         let mut answer: Option<&Rule> = None;
@@ -265,7 +266,7 @@ impl Rule {
         }
     }
 
-    /// Returns the number of restrictions (methods, paths) of the rule.
+    /// Returns how many of methods and paths the rule restricts: 0 to 2.
     fn names(&self) -> usize {
         usize::from(!self.methods.is_empty()) + usize::from(!self.paths.is_empty())
     }
@@ -289,7 +290,7 @@ impl Rule {
     }
 }
 
-/// Returns that one of two refusals whose rule matched more parts of the request.
+/// Returns the refusal whose rule matched more parts of the request.
 fn deeper(a: Refusal, b: Refusal) -> Refusal {
     const fn depth(refusal: Refusal) -> u8 {
         match refusal {
@@ -366,7 +367,7 @@ fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option
     })
 }
 
-/// Returns whether a text is a valid method for the bridge: upper-case letters and `-`.
+/// Returns whether the bridge accepts an HTTP method: up to 20 upper-case letters and `-`.
 #[must_use]
 pub fn is_method(text: &str) -> bool {
     (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b == b'-')
@@ -383,7 +384,7 @@ fn rule_path(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the names of the presets that list hosts, which are all except `model`.
+/// Returns the names of the presets that allow hosts, which are all except `model`.
 pub fn host_presets() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|(name, _)| *name)
 }
@@ -410,15 +411,14 @@ fn preset(name: &str) -> Result<Vec<Rule>, String> {
             compile_rule(&rule, format!("{name}[{index}]"), &mut issues)
         })
         .collect();
-    // A preset that does not compile is a defect; it is skipped, so that it cannot widen a
-    // policy.
+    // A preset that does not compile is a defect; the policy is refused instead of widened.
     match issues.0.first() {
         Some(issue) => Err(format!("the preset is broken: {}", issue.message)),
         None => Ok(unfolded),
     }
 }
 
-/// A destination to which a secret may be sent.
+/// A destination to which the bridge may send the value of a secret.
 ///
 /// `host` and `host:port` mean TLS only; `http://host[:port]` allows plain HTTP to that host
 /// and port. Default port: 443, or 80 for `http://`.
@@ -429,7 +429,7 @@ pub struct SecretScope {
     transport: Transport,
 }
 
-/// Transport of a request that leaves the bridge.
+/// Transport over which the bridge sends a request to its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// Plain HTTP.
@@ -439,7 +439,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Returns the default port of the scheme.
+    /// Returns the port of a URL that has none.
     #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {
@@ -448,7 +448,7 @@ impl Transport {
         }
     }
 
-    /// Returns `http` or `https`.
+    /// Returns the scheme of a URL, `http` or `https`.
     #[must_use]
     pub const fn scheme(self) -> &'static str {
         match self {
@@ -459,7 +459,7 @@ impl Transport {
 }
 
 impl SecretScope {
-    /// Parses one entry of a secret's hosts.
+    /// Parses one entry in the list of hosts of a secret.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         let (transport, rest) = match text.strip_prefix("http://") {
             Some(rest) => (Transport::Plain, rest),
@@ -476,7 +476,7 @@ impl SecretScope {
         })
     }
 
-    /// Returns host and port, for comparison with the rules.
+    /// Returns host and port of the destination, for comparison with the rules.
     #[must_use]
     pub fn authority(&self) -> Authority {
         Authority {
@@ -485,13 +485,13 @@ impl SecretScope {
         }
     }
 
-    /// Returns whether the secret may be sent over this transport to this host and port.
+    /// Returns whether the secret may be sent to this host and port over this transport.
     #[must_use]
     pub fn covers(&self, transport: Transport, host: &Host, port: u16) -> bool {
         self.transport == transport && self.host == *host && self.port == port
     }
 
-    /// Returns whether the secret may be sent to this host at any port.
+    /// Returns whether the secret may be sent to this host, at whatever port.
     #[must_use]
     pub fn binds(&self, host: &Host) -> bool {
         self.host == *host

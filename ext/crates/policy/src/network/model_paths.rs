@@ -7,8 +7,8 @@ use super::Refusal;
 use super::path::RequestPath;
 use wp_codebox_contracts::ModelApi;
 
-/// Allowed requests for the OpenAI API, below the base URL. Files, batches, stored responses
-/// and account settings are not allowed.
+/// Requests to an OpenAI API that the guest may send; paths are relative to the base URL. Files,
+/// batches, stored responses and account settings are not allowed.
 const OPENAI: &[(&str, &str)] = &[
     ("POST", "/chat/completions"),
     ("POST", "/completions"),
@@ -16,14 +16,14 @@ const OPENAI: &[(&str, &str)] = &[
     ("POST", "/embeddings"),
     ("GET", "/models"),
 ];
-/// Allowed requests for the Anthropic API.
+/// Requests to an Anthropic API that the guest may send; paths are relative to the base URL.
 const ANTHROPIC: &[(&str, &str)] = &[
     ("POST", "/v1/messages"),
     ("POST", "/v1/messages/count_tokens"),
     ("GET", "/v1/models"),
 ];
 
-/// Checks a request to the model. The path is relative to the base URL.
+/// Checks a request of the guest to the model. The path is relative to the base URL.
 pub fn check_model_request(api: ModelApi, method: &str, path: &RequestPath) -> Result<(), Refusal> {
     let rows = match api {
         ModelApi::OpenaiChat => OPENAI,
@@ -35,7 +35,7 @@ pub fn check_model_request(api: ModelApi, method: &str, path: &RequestPath) -> R
     let path = path.comparable().map_err(Refusal::PathAmbiguous)?;
     let mut refusal = Refusal::Path;
     for (known_method, known) in rows {
-        // `GET` on a list also allows one entry by name.
+        // `GET` of a list also allows `GET` of one entry, e.g. `/models/<name>`.
         let one = *known_method == "GET" && path.starts_with(&format!("{known}/"));
         if path != *known && !one {
             continue;

@@ -5,7 +5,7 @@
 //! segments, encoded slashes, empty segments, `;`, backslashes, double encoding) have no such
 //! form: rules with paths never match them.
 
-/// Why every rule refuses a request target.
+/// Why a request target is refused before it is compared with any rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -17,31 +17,32 @@ pub enum PathError {
     Character,
 }
 
-/// Why a path is ambiguous and cannot be compared with rules.
+/// Why a path has no form that rules can be compared with: servers and proxies interpret it
+/// differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ambiguity {
-    /// `.` or `..`, encoded or not.
+    /// The path has a segment `.` or `..`, encoded or not.
     #[error("a dot segment")]
     DotSegment,
-    /// `//`.
+    /// The path contains `//`.
     #[error("an empty segment")]
     EmptySegment,
-    /// `%2f` or `%5c`.
+    /// The path contains `%2f` or `%5c`.
     #[error("an encoded slash")]
     EncodedSlash,
-    /// `;` or `%3b`.
+    /// The path contains `;` or `%3b`.
     #[error("a ; parameter")]
     Parameter,
-    /// `%25`: a server may decode the following characters a second time.
+    /// The path contains `%25`: a server may decode the following characters a second time.
     #[error("an encoded percent sign")]
     DoubleEncoding,
-    /// `%` without two hexadecimal digits, or an encoded control character.
+    /// The path contains `%` without two hexadecimal digits, or an encoded control character.
     #[error("a bad or control percent sequence")]
     BadEncoding,
 }
 
-/// Path and query of a request.
+/// Path and query of a request, and the form of the path that rules are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestPath {
     path: String,
@@ -50,7 +51,7 @@ pub struct RequestPath {
 }
 
 impl RequestPath {
-    /// Parses an origin-form target, `/path?query`.
+    /// Parses the request target of an HTTP request, `/path?query`.
     pub fn parse(target: &str) -> Result<Self, PathError> {
         if !target.starts_with('/') {
             return Err(PathError::NotAbsolute);
@@ -72,19 +73,19 @@ impl RequestPath {
         })
     }
 
-    /// Returns the path as sent, without the query.
+    /// Returns the path as the client sent it, without the query.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the query as sent, without the `?`.
+    /// Returns the query as the client sent it, without the `?`.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.query.as_deref()
     }
 
-    /// Returns the path in the form that rules are compared with.
+    /// Returns the path in the form that rules are compared with, or why it has none.
     pub fn comparable(&self) -> Result<&str, Ambiguity> {
         self.form.as_deref().map_err(|why| *why)
     }
@@ -132,8 +133,8 @@ fn comparable(path: &str) -> Result<String, Ambiguity> {
     Ok(out)
 }
 
-/// Returns whether `prefix` covers `path`; both are in comparable form. `/a/` covers every path
-/// below it; `/a` covers itself and every path below it, never `/ab`.
+/// Returns whether a rule with the path `prefix` covers `path`; both are in comparable form. `/a/`
+/// covers every path below it; `/a` covers itself and every path below it, never `/ab`.
 pub(super) fn covers(prefix: &str, path: &str) -> bool {
     match path.strip_prefix(prefix) {
         Some(rest) => prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/'),

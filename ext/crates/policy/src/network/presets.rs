@@ -1,11 +1,12 @@
-//! Named sets of network rules, as data.
+//! Network presets: named sets of network rules, as data.
 //!
-//! Presets only read: every rule allows `GET` and `HEAD` on port 443. Rules with methods do not
-//! apply inside a tunnel, so clients that only support `CONNECT` (npm, Composer) need `tls:
-//! terminate` in addition to a preset. Base-URL requests need nothing else.
+//! Presets only allow reading: every rule allows `GET` and `HEAD` on port 443. Rules with methods
+//! do not apply inside a TLS tunnel, so clients that only support `CONNECT` (npm, Composer) need
+//! `tls: terminate` in addition to a preset. Clients that send their requests to a URL of the
+//! egress bridge itself need nothing else.
 
-/// Preset without hosts: opens the egress bridge's route to the run's own model, at the address
-/// in the host's settings, and nothing else.
+/// Name of the preset without hosts. It only opens the egress bridge's route to the run's own
+/// model, at the address in the host's settings.
 pub(super) const MODEL: &str = "model";
 
 /// One rule of a preset: host and path prefixes; no prefix means every path.
@@ -14,9 +15,9 @@ pub(super) struct PresetRule {
     pub paths: &'static [&'static str],
 }
 
-/// HTTP methods of every preset.
+/// HTTP methods that every rule of a preset allows.
 pub(super) const METHODS: &[&str] = &["GET", "HEAD"];
-/// Port of every preset.
+/// Port that every rule of a preset allows.
 pub(super) const PORT: u16 = 443;
 
 const fn rule(host: &'static str, paths: &'static [&'static str]) -> PresetRule {
@@ -46,8 +47,8 @@ pub(super) const PRESETS: &[(&str, &[PresetRule])] = &[
             ),
         ],
     ),
-    // Package metadata. Archives are at the URL of each package, mostly on GitHub: add
-    // `github-readonly`. Not included: download counters, which are POST requests.
+    // Metadata of packages. The archives are at a URL that each package names, mostly on GitHub:
+    // add `github-readonly`. Not included: download counters, which are POST requests.
     (
         "packagist",
         &[
@@ -58,12 +59,12 @@ pub(super) const PRESETS: &[(&str, &[PresetRule])] = &[
             ),
         ],
     ),
-    // Metadata and archives of one host. A scoped package name contains an encoded slash
-    // (`/@scope%2fname`), so the rule has no path prefix. Not included: audits, which are POST
-    // requests.
+    // Metadata and archives of packages, both on one host. A scoped package name contains an
+    // encoded slash (`/@scope%2fname`), so the rule has no path prefix. Not included: audits,
+    // which are POST requests.
     ("npm", &[rule("registry.npmjs.org", &[])]),
     // Files, archives, releases and public endpoints of the API. Not included: `git clone` over
-    // HTTPS, which sends POST; downloads of source archives and release files are included.
+    // HTTPS, which sends POST requests.
     (
         "github-readonly",
         &[
@@ -71,7 +72,7 @@ pub(super) const PRESETS: &[(&str, &[PresetRule])] = &[
             rule("api.github.com", &["/repos/", "/rate_limit"]),
             rule("codeload.github.com", &[]),
             rule("raw.githubusercontent.com", &[]),
-            // Redirect target of release file downloads.
+            // GitHub redirects downloads of release files to these two hosts.
             rule("objects.githubusercontent.com", &[]),
             rule("release-assets.githubusercontent.com", &[]),
         ],

@@ -1,10 +1,10 @@
-//! Escape sequences of common encoders.
+//! Decodes the escape sequences of common encoders.
 //!
 //! Encoders of one family differ in the characters they escape and in the case of their digits
 //! (`rawurlencode`, `encodeURI` and `escape` all write `%22`, but only one of them writes
 //! `%2F`). Decoding covers all of them, which a list of encoded texts cannot.
 
-/// A family of encoders.
+/// A family of encoders, by the escape sequences that they write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escapes {
     /// No escapes; only line breaks are recognised.
@@ -30,14 +30,14 @@ const NAMED: &[(&[u8], char)] = &[
 /// Maximum number of digits of a numeric character reference, leading zeros included.
 const HTML_DIGITS: usize = 8;
 
-/// A decoded character or escape.
+/// One decoded character or escape sequence of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     bytes: [u8; 4],
     size: usize,
-    /// Length in the input in bytes.
+    /// Number of input bytes that were decoded.
     pub length: usize,
-    /// Whether the input had an escape.
+    /// Whether the input had an escape sequence here.
     pub escape: bool,
 }
 
@@ -186,7 +186,7 @@ fn quoted_printable(text: &[u8]) -> Result<Step, NoEscape> {
     }
 }
 
-/// Decodes one or two UTF-16 code units, each after the same two bytes.
+/// Decodes one UTF-16 code unit, or two for a character above U+FFFF; `lead` precedes each.
 fn utf16(text: &[u8], lead: &[u8; 2]) -> Result<Step, NoEscape> {
     let unit = fixed(text, 2, 4)?;
     if let Some(char) = char::from_u32(unit) {
@@ -246,8 +246,8 @@ fn fixed(text: &[u8], from: usize, count: usize) -> Result<u32, NoEscape> {
     }
 }
 
-/// Decodes a number of up to `most` digits (nine fit); returns the number and how many digits
-/// it has.
+/// Decodes a number of up to `most` digits (nine fit into 32 bits); returns the number and how
+/// many digits it has.
 fn digits(text: &[u8], from: usize, radix: u32, most: usize) -> (u32, usize) {
     text[from..]
         .iter()

@@ -28,7 +28,7 @@ pub enum CheckedBy {
     Supervisor,
 }
 
-/// Checks a request on its own, whatever its source: the extension calls this before it starts
+/// Checks a request alone, without files and processes. The extension calls this before it starts
 /// a process, every supervisor before it opens a file. Issues name the fields of `TaskSpec`.
 ///
 /// # Errors
@@ -105,7 +105,8 @@ fn goal(request: &RunRequest, by: CheckedBy, issues: &mut Issues) {
     }
 }
 
-/// Checks host paths. Whether directories exist, and their owners, are checked by the runner.
+/// Checks that host paths are absolute. The runner later checks that the directories exist, and
+/// their owners.
 fn places(request: &RunRequest, issues: &mut Issues) {
     let paths = &request.paths;
     let mut absolute = |code: ErrorCode, field: &str, path: &str| {
@@ -152,7 +153,7 @@ fn is_absolute(path: &str) -> bool {
         && path.split('/').all(|part| !matches!(part, "." | ".."))
 }
 
-/// Checks the model, and the built-in loop's budget.
+/// Checks the model of a request, and the budget of the built-in agent loop.
 fn model(request: &RunRequest) -> Result<(), ErrorBody> {
     let checked = match (&request.agent, &request.model) {
         (Some(Agent::Model(agent)), model) => check_model_agent(agent, model.as_ref()),

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Issues found so far. Messages name the field and never quote its value, because a caller may
-/// have put a secret into the wrong field.
+/// Issues of a task found so far. Messages name the field and never quote its value, because a
+/// caller may have put a secret into the wrong field.
 #[derive(Debug, Default)]
 pub(super) struct Issues(Vec<ErrorBody>);
 

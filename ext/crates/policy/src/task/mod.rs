@@ -1,5 +1,5 @@
-//! Reads tasks from JSON: first the shapes in the contracts crate's table, then the rules of
-//! this crate.
+//! Reads tasks from JSON and checks them: first the shape of each field, from the table in the
+//! contracts crate, then the rules of this crate.
 
 mod check;
 mod issues;

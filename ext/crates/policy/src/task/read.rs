@@ -1,4 +1,4 @@
-//! Converts the JSON of a caller, and values from its host, to a task.
+//! Converts the JSON of a caller, and values from the caller's host, to a task.
 
 use super::issues::Issues;
 use crate::{check_env_name, defaults, parse, parse_tool_policy};
@@ -7,13 +7,13 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Member, Need, Shape, TASK_FIELDS, TaskAuthority, TaskField, TaskSpec,
 };
 
-/// Maximum number of rows in a list.
+/// Maximum number of rows in a list of objects or command lines.
 const MAX_ROWS: usize = 256;
-/// Fields that are refused with a separate error code.
+/// Fields with program code. They are refused with an error code of their own.
 const RAW_CODE: [&str; 2] = ["code", "code_file"];
 
-/// Reads a task. Fields of `host` replace those of `caller`, even with `null`; neither may
-/// contain a field of a higher authority.
+/// Reads a task. Fields of `host` replace those of `caller`, even with `null`. Each may contain
+/// only fields that its authority may set.
 ///
 /// # Errors
 /// The first issue, with all of them as `issues` if there are several.
@@ -59,7 +59,8 @@ pub fn read_task(
     })
 }
 
-/// Computes fields that follow from others.
+/// Sets fields that follow from others: the maximum time to live of a hold, and the wall clock
+/// limit.
 fn complete(fields: &mut Map<String, Value>) {
     if let Some(Value::Object(hold)) = fields.get_mut("hold")
         && let Some(ttl) = hold.get("ttl_ms").cloned()
@@ -77,7 +78,7 @@ fn complete(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Error codes for a value of the wrong shape, and for wrong members in it.
+/// Error codes for one field: for a value of the wrong shape, and for wrong members in it.
 #[derive(Debug, Clone, Copy)]
 struct Codes {
     own: ErrorCode,
@@ -174,8 +175,8 @@ impl Reader {
         parsed.map_err(|issue| self.issues.push(issue)).ok()
     }
 
-    /// Checks the repository of a mount. `history` exposes every object of the host's
-    /// repository, even those on no branch, so only the operator on the command line may
+    /// Checks the git repository that a mount requests. `history` exposes every object of the
+    /// host's repository, even those on no branch, so only the operator on the command line may
     /// request it.
     fn git(&mut self, at: &str, code: ErrorCode, word: &str) -> Option<Value> {
         match word {
@@ -342,7 +343,8 @@ impl Reader {
     }
 }
 
-/// Returns an object; an empty list counts as one, because PHP encodes an empty object as `[]`.
+/// Returns a JSON object; an empty list counts as one, because PHP encodes an empty object as
+/// `[]`.
 fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(members) => Some(members.clone()),
@@ -351,7 +353,7 @@ fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Describes a valid value, for error messages.
+/// Describes a valid value of a shape, for error messages.
 fn rule(shape: Shape) -> String {
     match shape {
         Shape::Text => "a string".to_owned(),

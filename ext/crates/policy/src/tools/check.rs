@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{PolicyIssue, SandboxToolPolicy, schema_id};
 
-/// Permitted members of a tool policy, of a tool and of the tool's runtime.
+/// Accepted members of a tool policy, of a tool in it, and of the tool's `runtime`.
 const POLICY: &[&str] = &["schema", "version", "tools", "metadata"];
 const TOOL: &[&str] = &[
     "id",
@@ -191,7 +191,8 @@ impl Found {
         self.reach(index, tool);
     }
 
-    /// Checks that the three members for location and reach of a tool agree.
+    /// Checks that location, environment and reach of a tool agree: all in the guest, or all in
+    /// the parent process.
     fn reach(&mut self, index: usize, tool: &Map<String, Value>) {
         let wanted = match tool.get("execution_location").and_then(Value::as_str) {
             Some("sandbox") => Some("runtime_local"),
@@ -221,8 +222,9 @@ impl Found {
     }
 }
 
-/// Names of the tools so far, with their index. Two rules for one tool could contradict each
-/// other, and the more permissive one could apply unnoticed.
+/// Names of the tools that were checked, with their index in the policy. A second rule for one
+/// tool is an error: two rules could contradict each other, and the more permissive one could
+/// apply unnoticed.
 #[derive(Default)]
 struct Seen {
     names: BTreeMap<String, usize>,

@@ -1,9 +1,11 @@
-//! Tools of the built-in loop: a registry as data, filtered by policies and lists.
+//! Tools of the built-in agent loop: a table of all tools, and the rules that decide which of them
+//! an agent has.
 //!
-//! An agent has a tool if the tool is in the registry (or the parent process serves it by
-//! name), the tool policy allows and shows it, the caller's list names it, and the runtime
-//! policy allows what it needs in the guest. Each of these can only remove tools. `task.finish`
-//! and `task.blocked` only end the task and are always available.
+//! An agent has a tool if all of these hold: the tool is in the table (or the parent process,
+//! which started the run, serves it), the tool policy allows and shows it, the caller's list of
+//! allowed tools names it, and the runtime policy allows what it needs in the guest. Each of these
+//! can only remove tools. `task.finish` and `task.blocked` only end the task and are always
+//! available.
 
 mod check;
 mod refusal;
@@ -28,7 +30,7 @@ pub enum ToolPolicyError {
     /// The tool policy, or the list of the parent's tools, is malformed.
     #[error("the tool policy is not valid: {}", join(.issues))]
     Invalid {
-        /// All issues.
+        /// Every issue of the tool policy and of the list of the parent's tools.
         issues: Vec<PolicyIssue>,
     },
     /// The list of allowed tools names a tool that does not exist.
@@ -66,7 +68,7 @@ fn refusals(refused: &[ToolRefusal]) -> String {
 }
 
 impl ToolPolicyError {
-    /// Returns the serialisable error.
+    /// Returns the error with its stable code, for callers in other processes.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         match self {

@@ -11,7 +11,7 @@ use wp_codebox_contracts::{
 string_enum! {
     /// Why an agent does not have a tool.
     pub enum RefusalReason {
-        /// The tool is in no rule, list or registry.
+        /// No rule, list or table contains the tool.
         NotInPolicy = "not-in-policy",
         /// The tool runs in the parent process, which does not serve it in this run.
         ParentOnly = "parent-only",
@@ -29,11 +29,11 @@ string_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("tool {tool:?} is not allowed in this run ({}): {detail}", .reason.as_str())]
 pub struct ToolRefusal {
-    /// Name of the tool in the call or list.
+    /// Name of the tool in the call, or in the list of allowed tools.
     pub tool: String,
-    /// Reason as a code.
+    /// Reason of the refusal as a code.
     pub reason: RefusalReason,
-    /// Reason as a sentence.
+    /// Reason of the refusal as a sentence.
     pub detail: String,
 }
 
@@ -46,7 +46,7 @@ impl ToolRefusal {
         }
     }
 
-    /// Returns the serialisable error.
+    /// Returns the error with its stable code, for callers in other processes.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(ErrorCode::ToolNotAllowed, self.to_string())
@@ -55,7 +55,7 @@ impl ToolRefusal {
     }
 }
 
-/// Returns every name of a rule's tool.
+/// Returns every name that a rule gives its tool: id, name in the model's API and aliases.
 pub(super) fn names(rule: &ToolRule) -> impl Iterator<Item = &str> {
     [rule.id.as_str(), rule.runtime_tool_id.as_str()]
         .into_iter()
@@ -81,7 +81,8 @@ pub(super) fn rule_of<'p>(
         .find(|rule| names(rule).any(|name| builtin_tool(name).is_some_and(|b| b.id == row.id)))
 }
 
-/// Returns the refusal that follows from a rule, wherever the tool runs.
+/// Returns the refusal that follows from visibility and permission in a rule, for tools of the
+/// guest and of the parent process.
 fn refusal_of_rule(tool: &str, rule: &ToolRule) -> Option<ToolRefusal> {
     let refuse = |reason, detail: &str| Some(ToolRefusal::new(tool, reason, detail));
     match rule.transport_visibility {
@@ -174,8 +175,8 @@ pub(super) fn refusal_of_parent(
     }
 }
 
-/// Returns the refusal for a rule about a tool that is neither in the registry nor in the
-/// parent's list.
+/// Returns the refusal for a rule about an unknown tool: neither a built-in tool nor one that the
+/// parent process serves.
 pub(super) fn refusal_of_foreign(rule: &ToolRule) -> ToolRefusal {
     if runs_at_parent(rule) {
         return ToolRefusal::new(

@@ -1,4 +1,5 @@
-//! The built-in tools as data: their descriptions for the model, and what each needs.
+//! The built-in tools as data: their descriptions for the model, and what each needs from the
+//! runtime policy.
 
 use serde_json::{Value, json};
 
@@ -63,34 +64,35 @@ pub enum ToolAccess {
     EndsTask,
 }
 
-/// One built-in tool.
+/// Name, description and needs of one built-in tool.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolDescriptor {
-    /// The tool.
+    /// The tool that the row describes.
     pub tool: BuiltinTool,
-    /// Stable id.
+    /// Stable id of the tool in policies and lists, e.g. `workspace.read`.
     pub id: &'static str,
-    /// Alternative names in policies, lists and calls.
+    /// Alternative names of the tool in policies, lists and calls.
     pub aliases: &'static [&'static str],
-    /// Description for the model.
+    /// Description of the tool for the model.
     pub description: &'static str,
     /// Part of the runtime policy that the tool needs.
     pub need: ToolNeed,
-    /// Whether the tool changes something.
+    /// Whether the tool can change something in the guest.
     pub access: ToolAccess,
-    /// JSON Schema of the arguments; its type is `object`.
+    /// Returns the JSON Schema of the arguments; its type is `object`.
     pub parameters: fn() -> Value,
 }
 
 const PHP: ToolNeed = ToolNeed::Command("wordpress.run-php");
 const PROGRAM: ToolNeed = ToolNeed::Command("command-agent-run");
 
-/// Name of the tool that runs one program. It exists for agents whose host uses this name, and
-/// is offered only if a policy or list names it; `terminal.run` does more.
+/// Name of the tool that runs one program. It exists for agents whose host uses this name. An
+/// agent has it only if its tool policy or its list of allowed tools names it; `terminal.run` does
+/// more.
 pub const RUN_TERMINAL_COMMAND: &str = "run_terminal_command";
 
-/// Returns the definition of [`RUN_TERMINAL_COMMAND`] that a host passes to a model: {name,
-/// description, parameters}.
+/// Returns the definition of [`RUN_TERMINAL_COMMAND`] that the host of an agent passes to a model:
+/// {name, description, parameters}.
 #[must_use]
 pub fn run_terminal_command() -> Value {
     let row = TOOLS.iter().find(|row| row.tool == BuiltinTool::Program);
@@ -273,7 +275,7 @@ pub const TOOLS: &[ToolDescriptor] = &[
     },
 ];
 
-/// Returns the built-in tool with this id, provider-safe name or alias.
+/// Returns the built-in tool with this id, name in the model's API, or alias.
 #[must_use]
 pub fn builtin_tool(name: &str) -> Option<&'static ToolDescriptor> {
     TOOLS.iter().find(|row| {
@@ -281,7 +283,7 @@ pub fn builtin_tool(name: &str) -> Option<&'static ToolDescriptor> {
     })
 }
 
-/// Converts an id to the form for programs and models: each run of characters other than
+/// Converts a tool id to the form that model APIs accept: each run of characters other than
 /// letters, digits and `_` becomes one `_`, and leading and trailing `_` are removed.
 #[must_use]
 pub fn runtime_tool_id(id: &str) -> String {

@@ -1,4 +1,4 @@
-//! The tools of one run: tools that the agent has, and why others are refused.
+//! The tools of one run: which tools its agent has, and why others are refused.
 
 use super::refusal::{
     RefusalReason, ToolRefusal, names, refusal_of_builtin, refusal_of_foreign, refusal_of_parent,
@@ -12,29 +12,29 @@ use wp_codebox_contracts::{
     ParentTool, ParentToolBridge, PolicyIssue, RuntimePolicy, SandboxToolPolicy, ToolRule,
 };
 
-/// Component that executes a tool.
+/// Process that executes a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolKind {
-    /// The runner, in the guest.
+    /// The runner executes the built-in tool in the guest.
     Builtin(BuiltinTool),
-    /// The parent process.
+    /// The parent process, which started the run, executes the tool.
     Parent(ParentTool),
 }
 
 /// A tool that the agent has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedTool {
-    /// Id of the tool.
+    /// Stable id of the tool.
     pub id: String,
     /// Name in the model's API: letters, digits and `_`, at most 64.
     pub name: String,
-    /// Alternative names that calls may use.
+    /// Alternative names of the tool that calls may use.
     pub aliases: Vec<String>,
-    /// Description for the model.
+    /// Description of the tool for the model.
     pub description: String,
-    /// JSON Schema of the arguments.
+    /// JSON Schema of the tool's arguments.
     pub parameters: Value,
-    /// Component that executes the tool.
+    /// Process that executes the tool.
     pub kind: ToolKind,
 }
 
@@ -72,8 +72,8 @@ impl OfferedTool {
     }
 }
 
-/// Returns whether a tool is offered only if a policy or list names it, because another tool
-/// does the same and more.
+/// Returns whether an agent has a tool only if the tool policy or the list of allowed tools names
+/// it, because another tool does the same and more.
 fn on_request(row: &ToolDescriptor) -> bool {
     row.tool == BuiltinTool::Program
 }
@@ -87,16 +87,16 @@ fn named(row: &ToolDescriptor, allowed: &[String]) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSet {
     offered: Vec<OfferedTool>,
-    /// Existing tools that the agent does not have, by id.
+    /// Built-in tools and tools of the parent process that the agent does not have, by id.
     refused: BTreeMap<String, ToolRefusal>,
-    /// Refusals from rules about unknown tools, by each of the tool's names.
+    /// Refusals from rules about unknown tools, by each name that a rule gives its tool.
     foreign: BTreeMap<String, ToolRefusal>,
 }
 
 impl ToolSet {
-    /// Determines the tools of a run. Without `policy` and `allowed` these are all tools that
-    /// act in the guest and all tools that the parent process serves. An empty `allowed` counts
-    /// as absent.
+    /// Determines the tools of a run. Without `policy` and `allowed` these are all built-in tools
+    /// that act in the guest and all tools that the parent process serves. An empty `allowed`
+    /// counts as absent.
     pub fn resolve(
         policy: Option<&SandboxToolPolicy>,
         allowed: &[String],
@@ -160,7 +160,7 @@ impl ToolSet {
         Ok(set)
     }
 
-    /// Keeps only the listed tools. A listed tool that the run may not have is an error.
+    /// Keeps only the tools in the list. A tool in the list that the run may not have is an error.
     fn narrow(&mut self, allowed: &[String]) -> Result<(), ToolPolicyError> {
         if allowed.is_empty() {
             return Ok(());
@@ -207,13 +207,13 @@ impl ToolSet {
         Ok(())
     }
 
-    /// Returns the tools of the agent, in order.
+    /// Returns the tools that the agent has, in the order in which models see them.
     #[must_use]
     pub fn offered(&self) -> &[OfferedTool] {
         &self.offered
     }
 
-    /// Returns the tools that the parent process serves.
+    /// Returns the tools of the agent that the parent process executes.
     #[must_use]
     pub fn parents(&self) -> Vec<&ParentTool> {
         self.offered
@@ -225,7 +225,7 @@ impl ToolSet {
             .collect()
     }
 
-    /// Returns the tool that a call names, or why the agent does not have it.
+    /// Returns the tool with this name, or why the agent does not have it.
     pub fn find(&self, name: &str) -> Result<&OfferedTool, ToolRefusal> {
         if let Some(tool) = self.offered.iter().find(|tool| tool.is_named(name)) {
             return Ok(tool);
@@ -252,8 +252,8 @@ impl ToolSet {
         ))
     }
 
-    /// Returns a description for readers: the agent's tools, and the other tools with the
-    /// reason for each refusal.
+    /// Returns a description of the set for readers: the tools that the agent has, and all other
+    /// tools with the reason for each refusal.
     #[must_use]
     pub fn describe_tools(&self) -> Value {
         let offered: Vec<&str> = self.offered.iter().map(|tool| tool.id.as_str()).collect();
@@ -277,8 +277,8 @@ fn ends_task(tool: &OfferedTool) -> bool {
     descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::EndsTask)
 }
 
-/// Returns issues of the list of tools that the parent process serves: invalid ids, and ids of
-/// another tool.
+/// Checks the list of tools that the parent process serves. Returns invalid ids, and ids that
+/// already name another tool.
 fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
     let mut issues = Vec::new();
     let mut issue = |code: &str, index: usize, message: String| {

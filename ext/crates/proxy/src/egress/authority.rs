@@ -1,4 +1,4 @@
-//! The certificate authority of one run and the host certificates it signs.
+//! The certificate authority of one run, and the certificates that it signs for network hosts.
 //!
 //! The private key exists only in this process's memory. Only the run's guest trusts the
 //! authority's certificate. The bridge signs certificates only for hosts the policy names, so a run
@@ -17,13 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use time::{Duration, OffsetDateTime};
 use wp_codebox_policy::Host;
 
-/// How far before now a certificate becomes valid, to absorb rounding at the start. Guest and host
-/// share one clock.
+/// How far before now a certificate becomes valid, so that rounding does not make it invalid at
+/// first. Guest and host share one clock.
 const BEFORE: Duration = Duration::hours(1);
 /// How far after now a certificate expires; longer than any run.
 const AFTER: Duration = Duration::days(2);
 
-/// Certificate authority of one run.
+/// Certificate authority of one run; its key signs a certificate for each host that the guest
+/// contacts.
 pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -31,7 +32,7 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    /// Generates a key and a self-signed certificate.
+    /// Creates an authority: generates a key and a self-signed certificate.
     pub(super) fn new() -> Result<Self, EgressError> {
         let failed = |source| EgressError::Authority { source };
         let key = KeyPair::generate().map_err(failed)?;
@@ -53,7 +54,8 @@ impl Authority {
         &self.pem
     }
 
-    /// Returns the TLS server configuration with which the bridge impersonates `host`.
+    /// Returns the TLS configuration with which the bridge acts as the server `host` towards the
+    /// guest.
     pub(super) fn server(&self, host: &Host) -> Result<Arc<ServerConfig>, EgressError> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = hosts.get(host) {
@@ -68,8 +70,8 @@ impl Authority {
         let failed = |source| EgressError::Authority { source };
         let key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
-        // A common name holds at most 64 bytes, so the host name goes into the alternative name
-        // only.
+        // A common name holds at most 64 bytes, so the host name is only in the subject alternative
+        // name.
         params.distinguished_name = name("WP Codebox egress bridge");
         params.subject_alt_names = vec![match host.address() {
             Some(address) => SanType::IpAddress(address),

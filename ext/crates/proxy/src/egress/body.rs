@@ -1,4 +1,5 @@
-//! Body filters of the egress bridge: count bytes, enforce limits, remove secret values.
+//! Body filters of the egress bridge: count bytes, enforce limits, remove secret values from
+//! responses.
 
 use super::budget::Budget;
 use super::denial::Reason;
@@ -8,7 +9,7 @@ use crate::relay::BodyFilter;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Reason why the bridge aborted a body; the egress log has the same reason.
+/// Reason why the bridge aborted a request or response body; the egress log has the same reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.as_str())]
 pub(super) struct BodyError(pub Reason);
@@ -40,7 +41,7 @@ impl BodyFilter for RequestFilter {
 pub(super) struct ResponseFilter {
     pub trace: Arc<Trace>,
     pub budget: Arc<Budget>,
-    /// Scrubber of secret values; `None` forwards the body unchanged.
+    /// Replaces secret values by placeholders; `None` forwards the body unchanged.
     pub scrubber: Option<Scrubber>,
 }
 
@@ -75,7 +76,7 @@ impl BodyFilter for ResponseFilter {
         self.scrubber.as_ref().is_some_and(Scrubber::holds_back)
     }
 
-    /// Returns true only without a scrubber, because scrubbing changes the length.
+    /// Returns true only without a scrubber, because replacing values changes the length.
     fn keeps_length(&self) -> bool {
         self.scrubber.is_none()
     }

@@ -1,4 +1,5 @@
-//! Remaining limits of one bridge: connections, requests per minute and bytes of the run.
+//! What a bridge may still use of its limits: connections, requests per minute and bytes of the
+//! run.
 
 use super::config::BridgeLimits;
 use super::denial::Reason;
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Limits shared by all connections of a bridge.
+/// Limits of one bridge and how much all its connections together have used of them.
 pub(super) struct Budget {
     pub limits: BridgeLimits,
     sent: AtomicU64,
@@ -14,7 +15,8 @@ pub(super) struct Budget {
     tokens: Mutex<Tokens>,
 }
 
-/// Token bucket that holds one minute's worth of requests and refills evenly.
+/// Token bucket for the requests of one minute. It starts full, and its tokens are added evenly
+/// over time.
 struct Tokens {
     left: f64,
     at: Instant,
@@ -33,7 +35,7 @@ impl Budget {
         }
     }
 
-    /// Takes one request token; fails when the minute's tokens are used up.
+    /// Takes one token for a new request; fails when none is left.
     pub(super) fn begin(&self) -> Result<(), Reason> {
         let most = f64::from(self.limits.requests_per_minute);
         let now = Instant::now();
@@ -48,7 +50,9 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts request bytes: `sum` of this request so far, of which `new` are not counted yet.
+    /// Counts bytes sent by the guest. `sum` is the number of bytes of this request so far, of
+    /// which `new` are not counted in the run's total yet. Fails above the limit of the request or
+    /// of the run.
     pub(super) fn sent(&self, sum: u64, new: u64) -> Result<(), Reason> {
         if sum > self.limits.request_bytes {
             return Err(Reason::RequestTooLarge);
@@ -59,7 +63,9 @@ impl Budget {
         }
     }
 
-    /// Counts response bytes: `sum` of this response so far, of which `new` are not counted yet.
+    /// Counts bytes received from hosts. `sum` is the number of bytes of this response so far, of
+    /// which `new` are not counted in the run's total yet. Fails above the limit of the response or
+    /// of the run.
     pub(super) fn received(&self, sum: u64, new: u64) -> Result<(), Reason> {
         if sum > self.limits.response_bytes {
             return Err(Reason::ResponseTooLarge);
@@ -71,7 +77,7 @@ impl Budget {
     }
 }
 
-/// Adds `new` and returns the sum.
+/// Adds `new` to the counter and returns its new value.
 fn added(sum: &AtomicU64, new: u64) -> u64 {
     sum.fetch_add(new, Ordering::Relaxed).saturating_add(new)
 }

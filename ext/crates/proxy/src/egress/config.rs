@@ -1,4 +1,4 @@
-//! Configuration of an egress bridge.
+//! Configuration of an egress bridge, the proxy through which a guest reaches the network.
 
 use super::network::{Connect, DirectConnector, Resolve, SystemResolver};
 use super::site::Site;
@@ -8,32 +8,34 @@ use wp_codebox_contracts::ModelApi;
 use wp_codebox_policy::{EgressRules, ModelBase, SecretScope};
 use zeroize::Zeroizing;
 
-/// Complete configuration of a bridge.
+/// Complete configuration of an egress bridge.
 pub struct BridgeConfig {
     /// Rules of the network policy, and whether the bridge terminates TLS of proxy clients.
     pub rules: EgressRules,
-    /// Model endpoint of the run, where guest programs may send requests to it.
+    /// Endpoint of the run's language model, where guest programs may send requests to it.
     pub model: Option<ModelRoute>,
-    /// Site of the working guest, where this bridge serves a browser's guest.
+    /// Web site in the run's main guest, which a browser in another guest may visit through this
+    /// bridge.
     pub site: Option<Site>,
-    /// Placeholders the guest holds, with the secret values that replace them.
+    /// Secrets of the run: placeholders that the guest has, and the values that replace them.
     pub secrets: Vec<SecretSwap>,
     /// Limits of connections, sizes and times.
     pub limits: BridgeLimits,
-    /// Certificate authorities trusted for TLS to hosts.
+    /// Certificate authorities that the bridge trusts in TLS to hosts.
     pub trust: Trust,
-    /// Name resolver and connector.
+    /// How the bridge resolves names and opens connections.
     pub network: Network,
     /// Time at which the bridge aborts every request and stops.
     pub deadline: Instant,
 }
 
-/// Endpoint and credential of the run's model.
+/// Endpoint and credential of the run's language model.
 #[derive(Debug)]
 pub struct ModelRoute {
     /// Base URL to which the bridge appends the path that the guest requested.
     pub base: ModelBase,
-    /// API dialect; decides which paths are open and which header carries the key.
+    /// API dialect of the model; decides which paths the guest may request and which header carries
+    /// the key.
     pub api: ModelApi,
     /// API key of the model; the bridge ignores its `hosts`.
     pub key: Option<SecretSwap>,
@@ -48,7 +50,7 @@ pub struct SecretSwap {
     pub placeholder: String,
     /// Secret value; the bridge overwrites this copy when it is dropped.
     pub value: Zeroizing<String>,
-    /// Hosts that may receive the value.
+    /// Hosts to which the bridge may send the value.
     pub hosts: Vec<SecretScope>,
 }
 
@@ -61,7 +63,7 @@ impl std::fmt::Debug for SecretSwap {
     }
 }
 
-/// Certificate authorities to trust.
+/// Certificate authorities that the bridge trusts in TLS to hosts.
 #[derive(Debug, Clone)]
 pub enum Trust {
     /// The host's certificate store.
@@ -71,8 +73,8 @@ pub enum Trust {
     Pem(Vec<u8>),
 }
 
-/// Resolver and connector of a bridge. Both are traits so that tests run without a network and the
-/// product needs no test switch.
+/// Name resolver and connector of a bridge. Both are traits, so that tests run without a network
+/// and the product needs no test switch.
 #[derive(Clone)]
 pub struct Network {
     /// Resolves names to addresses.
@@ -118,7 +120,7 @@ pub struct BridgeLimits {
     pub idle_timeout: Duration,
     /// Maximum duration of one request or tunnel from start to end.
     pub total_timeout: Duration,
-    /// Maximum number of log rows; the bridge only counts later requests.
+    /// Maximum number of rows in the egress log; requests beyond it are only counted.
     pub log_rows: usize,
 }
 

@@ -1,8 +1,8 @@
-//! Reasons why the bridge refuses or fails a request, their stable codes, and the response the
+//! Reasons why the bridge refuses or fails a request, their public codes, and the response that the
 //! guest gets.
 //!
-//! The response body repeats the requested method, host, port and path and, where a rule would
-//! help, suggests that rule. The body contains no host response data and no secret.
+//! The body of that response repeats the requested method, host, port and path. Where a policy rule
+//! would allow the request, it suggests that rule. It contains no data from a host and no secret.
 
 use super::log::{EgressDecision, EgressMode};
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ macro_rules! reasons {
         impl Reason {
             #[cfg(test)]
             pub(super) const ALL: &'static [Reason] = &[$(Reason::$variant,)+];
-            /// Stable code of the reason.
+            /// Returns the reason's code in log and response, which stays the same across releases.
             pub(super) const fn as_str(self) -> &'static str { match self { $(Self::$variant => $text,)+ } }
-            /// Decision in the log: refused by the bridge, or failed outside of it.
+            /// Returns the decision for the log: refused by the bridge, or failed outside of it.
             pub(super) const fn decision(self) -> EgressDecision { match self { $(Self::$variant => EgressDecision::$decision,)+ } }
-            /// HTTP status of the response.
+            /// Returns the HTTP status of the response to the guest.
             pub(super) const fn status(self) -> u16 { match self { $(Self::$variant => $status,)+ } }
-            /// Sentence for the guest: what is wrong and what to do.
+            /// Returns a sentence for the guest: what is wrong and what to do.
             pub(super) const fn message(self) -> &'static str { match self { $(Self::$variant => $message,)+ } }
         }
     };
@@ -39,15 +39,16 @@ reasons! {
     MethodNotAllowed = "method-not-allowed", Denied, 403, "the network policy names this host, but not this method; ask for the rule in policy_hint";
     /// A rule names host, port and method, but not the path.
     PathNotAllowed = "path-not-allowed", Denied, 403, "the network policy names this host, but not this path; ask for the rule in policy_hint";
-    /// Servers could interpret the path in two ways.
+    /// The path could mean different resources to different servers, so path rules cannot be
+    /// checked.
     PathAmbiguous = "path-ambiguous", Denied, 403, "the path has dot segments, empty segments, `;`, or encoded slashes or percent signs, so the bridge cannot compare it with the policy's paths; send a normalised path";
-    /// The rule restricts methods or paths, which the bridge cannot see inside a tunnel.
+    /// The policy rule restricts methods or paths, which the bridge cannot see inside a tunnel.
     TunnelHidesRequest = "tunnel-hides-request", Denied, 403, "the policy's rules for this host name methods or paths, which cannot be seen inside a tunnel; send the request to the bridge as /https/<host>/<path>, or ask for tls: terminate";
     /// The policy does not let guest programs send requests to the model.
     ModelNotAllowed = "model-not-allowed", Denied, 403, "programs of this run may not send requests to a model: the policy has no network preset `model`, or this guest runs the checks";
     /// The model's name resolves to an address that the host's settings do not allow.
     ModelAddress = "model-address", Denied, 403, "the model's name leads to an address that the host's settings do not allow for it";
-    /// The path is not an inference endpoint of the model's API.
+    /// The path is not one of the model API's inference endpoints.
     ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` opens only the provider's inference paths (completions, responses, messages, embeddings, the list of models)";
     /// The method is wrong for the model endpoint.
     ModelMethodNotAllowed = "model-method-not-allowed", Denied, 403, "send model requests by POST, and read the list of models by GET";
@@ -69,7 +70,7 @@ reasons! {
     SniMismatch = "sni-mismatch", Denied, 403, "the ClientHello inside the tunnel must name the host that CONNECT named";
     /// The ClientHello is encrypted (ECH).
     HelloEncrypted = "hello-encrypted", Denied, 403, "an encrypted ClientHello hides the server's name; turn ECH off";
-    /// The request is malformed or could be parsed in two ways.
+    /// The request is malformed, or two parsers could read it differently.
     MalformedRequest = "malformed-request", Denied, 400, "the request is malformed or could be read in two ways (bare line ends, folded or doubled headers, Content-Length beside Transfer-Encoding)";
     /// The request addresses the bridge itself as an HTTP server.
     NotAProxyRequest = "not-a-proxy-request", Denied, 403, "this is a proxy; send CONNECT, GET http://host/path, GET /https/<host>/<path>, or POST /model/<path>";
@@ -83,17 +84,17 @@ reasons! {
     RateLimited = "rate-limited", Denied, 429, "too many requests per minute; retry later";
     /// The request body exceeds the limit of one request.
     RequestTooLarge = "request-too-large", Denied, 413, "the request body is larger than the limit of one request";
-    /// The run has sent its limit of bytes.
+    /// The guests of the run have sent as many bytes as the run may send.
     RunRequestLimit = "run-request-limit", Denied, 403, "the run has reached its limit of sent bytes";
     /// The response exceeds the limit of one response.
     ResponseTooLarge = "response-too-large", Denied, 502, "the response is larger than the limit of one response";
-    /// The run has received its limit of bytes.
+    /// The guests of the run have received as many bytes as the run may receive.
     RunResponseLimit = "run-response-limit", Denied, 403, "the run has reached its limit of received bytes";
-    /// The secret value is not valid at the position of its placeholder.
+    /// The secret value contains bytes that are not allowed at the position of its placeholder.
     SecretUnusable = "secret-unusable", Denied, 403, "the value of a secret cannot be inserted at the position of its placeholder";
     /// The response is compressed, so the bridge cannot search it for secret values.
     ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although the request asked for an uncompressed one; because the run has secrets, the bridge searches every response for their values, which it cannot do in a compressed one";
-    /// The name has no address.
+    /// Resolving the host name gave no address.
     NameNotFound = "name-not-found", Failed, 502, "the host's name could not be resolved";
     /// The bridge could not connect to any address of the host.
     ConnectFailed = "connect-failed", Failed, 502, "the host refused the connection or cannot be reached";
@@ -103,13 +104,13 @@ reasons! {
     TlsFailed = "tls-failed", Failed, 502, "TLS with the host failed, or its certificate is not trusted";
     /// The host closed the connection early or does not speak HTTP/1.1.
     UpstreamFailed = "upstream-failed", Failed, 502, "the host closed the connection early or sent no HTTP/1.1 response";
-    /// No byte moved within the idle timeout.
+    /// Neither side sent a byte for the length of the idle timeout.
     IdleTimeout = "idle-timeout", Failed, 504, "nothing was sent or received for too long";
     /// The request exceeded its total time.
     TotalTimeout = "total-timeout", Failed, 504, "the request exceeded the time limit of one request";
     /// The guest closed the connection, or TLS with the guest failed.
     ClientGone = "client-gone", Failed, 502, "the client closed the connection before the end";
-    /// The bridge stopped.
+    /// The bridge stopped while the request was running.
     Stopped = "stopped", Failed, 502, "the run ended";
 }
 
@@ -136,7 +137,7 @@ pub(super) struct RequestedTarget {
     pub path: String,
 }
 
-/// Returns the JSON body of the response.
+/// Returns the JSON body of the response to a refused or failed request.
 pub(super) fn body(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
     let code = match reason.decision() {
         EgressDecision::Denied => ErrorCode::EgressDenied,
@@ -161,7 +162,7 @@ pub(super) fn body(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
     bytes
 }
 
-/// Returns the smallest rule that would allow this request, or null when no rule can.
+/// Returns the smallest policy rule that would allow this request; null when no rule can.
 fn hint(reason: Reason, requested: &RequestedTarget) -> Value {
     let helps = matches!(
         reason,
@@ -192,7 +193,8 @@ fn hint(reason: Reason, requested: &RequestedTarget) -> Value {
     serde_json::to_value(rule).unwrap_or(Value::Null)
 }
 
-/// Returns a complete HTTP/1.1 response; the bridge closes the client's connection after it.
+/// Returns the complete HTTP/1.1 response to a refused or failed request. The bridge closes the
+/// guest's connection after it.
 pub(super) fn response(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
     let body = body(reason, requested);
     let status =

@@ -4,8 +4,7 @@ use std::io;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::kernel_error;
 
-/// Error that prevents a bridge from starting. [`super::denial`] has the errors of single
-/// requests.
+/// Error that prevents a bridge from starting. Errors of single requests are in [`super::denial`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EgressError {

@@ -1,9 +1,9 @@
 //! Sends one allowed request to a host and returns the response to the guest.
 //!
-//! The bridge builds new headers instead of forwarding the message: it drops hop-by-hop headers
-//! and the headers that `Connection` names in both directions, sets `Host` to the authority that
-//! the policy check used, and lets the HTTP library write the framing. Bodies stream with
-//! back-pressure.
+//! The bridge builds new headers instead of forwarding the message. In both directions it drops
+//! hop-by-hop headers and the headers that `Connection` names. It sets `Host` to the host and port
+//! that the policy check used, and lets the HTTP library write the framing. Bodies are streamed: a
+//! receiver that reads slowly slows down the sender.
 
 use super::body::{BodyError, RequestFilter, ResponseFilter};
 use super::denial::{self, Reason};
@@ -27,7 +27,7 @@ use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Body of a request or response.
+/// Body of a request or response that the bridge forwards piece by piece.
 pub(super) type StreamedBody = UnsyncBoxBody<Bytes, BodyError>;
 
 /// Minimum buffer size that the HTTP library accepts, in bytes.
@@ -47,7 +47,7 @@ const HOP_BY_HOP: &[&str] = &[
     "upgrade",
 ];
 
-/// An allowed request with its target.
+/// A request that the policy allows, with its destination.
 pub(super) struct Exchange {
     pub shared: Arc<Shared>,
     pub trace: Arc<Trace>,
@@ -98,8 +98,8 @@ impl Exchange {
         let connection = Connection::spawn(connection);
         let response = tokio::select! {
             answer = sender.send_request(outgoing) => {
-                // The filter of the request body may have aborted the request; then the filter's
-                // reason is kept.
+                // The filter of the request body may have aborted the request with a reason of its
+                // own; `stopped` then keeps that reason.
                 answer.map_err(|_| self.trace.stopped(Reason::UpstreamFailed))?
             }
             () = self.trace.idle(limits.idle_timeout) => return Err(Reason::IdleTimeout),
@@ -178,7 +178,7 @@ impl Exchange {
         Ok(outgoing)
     }
 
-    /// Returns the run's model when the target is the model.
+    /// Returns the run's model when the request goes to the model.
     fn model(&self) -> Option<&Model> {
         match self.target.mode {
             EgressMode::Model => self.shared.model.as_ref(),
@@ -191,14 +191,14 @@ impl Exchange {
         }
     }
 
-    /// Returns the addresses to which the target's name may resolve.
+    /// Returns the rule for addresses to which the destination's name may resolve.
     fn allowed(&self) -> Allowed<'_> {
         self.model()
             .map_or(Allowed::Public, |model| Allowed::Model(model.base()))
     }
 
-    /// Returns the scrubber of the response. Responses of the run's own site come from a guest of
-    /// this run, so scrubbing them would protect nothing.
+    /// Returns the scrubber that removes secret values from the response. Responses of the run's
+    /// own site are not scrubbed: they come from a guest of this run, which has placeholders only.
     fn scrubber(&self) -> Option<Scrubber> {
         match self.target.mode {
             EgressMode::Site => None,
@@ -260,7 +260,7 @@ impl Exchange {
     }
 }
 
-/// Returns the end-to-end headers: all except hop-by-hop headers.
+/// Returns the headers that are meant for the final recipient: all except hop-by-hop headers.
 pub fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)

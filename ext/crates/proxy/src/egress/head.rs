@@ -1,7 +1,7 @@
 //! Strict parser of request heads: a head it accepts has only one interpretation.
 //!
-//! The server behind the bridge may be lenient in other ways than this parser, so the parser
-//! accepts nothing lenient: only CRLF line ends, no folded lines, no repeated framing headers, no
+//! The server behind the bridge may accept other malformed input than this parser, so the parser
+//! accepts none: only CRLF line ends, no folded lines, no repeated framing headers, no
 //! Content-Length beside Transfer-Encoding, no control bytes, and only upper-case methods.
 
 use super::denial::Reason;
@@ -23,7 +23,7 @@ const SINGLE: &[&str] = &[
     "expect",
 ];
 
-/// Parsed request head.
+/// A request head (request line and headers) that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     /// Method in upper case.
@@ -34,32 +34,32 @@ pub(super) struct Head {
     pub host: Option<String>,
     /// Header names in lower case.
     pub names: Vec<String>,
-    /// Body framing: whether a body follows, and its declared length.
+    /// Whether a body follows the head, and its declared length.
     pub body: Framing,
     /// Length of the head in bytes, including the empty line.
     pub length: usize,
 }
 
-/// Framing of the body.
+/// How the end of a request's body is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// No body.
+    /// The request has no body.
     Empty,
-    /// Content-Length in bytes.
+    /// The body has this length in bytes (Content-Length).
     Length(u64),
-    /// Chunked transfer coding.
+    /// The body is sent in chunks (Transfer-Encoding).
     Chunked,
 }
 
-/// First bytes of a connection.
+/// What the first bytes of a guest's connection contain.
 pub(super) enum Opening {
-    /// A request head, and all bytes read so far, starting with the head.
+    /// A request head, and all bytes read so far, which begin with that head.
     Request(Head, Bytes),
     /// The client closed the connection before it sent a byte.
     Nothing,
 }
 
-/// Reads one request head within the time and size limits.
+/// Reads one request head from a connection, within a time limit and a size limit.
 pub(super) async fn read_head(
     stream: &mut (impl AsyncRead + Unpin),
     most: usize,
@@ -92,7 +92,7 @@ pub(super) async fn read_head(
         .unwrap_or(Err(Reason::HeadTimeout))
 }
 
-/// Incremental search for the end of a head; reads each byte once.
+/// Search for the end of a request head that continues as bytes arrive; it reads each byte once.
 #[derive(Default)]
 struct Scan {
     at: usize,
@@ -100,8 +100,8 @@ struct Scan {
 }
 
 impl Scan {
-    /// Returns the offset behind the head once it is complete. Fails at the first byte that no
-    /// head can contain, so that a client of another protocol is refused before the timeout.
+    /// Returns the offset behind the head once the head is complete. Fails at the first byte that
+    /// no head can contain, so that a client of another protocol is refused before the timeout.
     fn end(&mut self, bytes: &[u8]) -> Result<Option<usize>, Reason> {
         while let Some(&byte) = bytes.get(self.at) {
             let previous = self.at.checked_sub(1).map(|before| bytes[before]);
@@ -113,7 +113,8 @@ impl Scan {
             match byte {
                 b'\n' if previous != Some(b'\r') => return Err(Reason::MalformedRequest),
                 b'\n' if self.at - self.line_start == 2 => {
-                    // Some servers skip an empty line before the request line.
+                    // An empty line before the request line is refused, because some servers skip
+                    // it.
                     return if self.line_start == 0 {
                         Err(Reason::MalformedRequest)
                     } else {
@@ -132,7 +133,7 @@ impl Scan {
     }
 }
 
-/// Parses a complete head, including the empty line.
+/// Parses a complete request head, including the empty line at its end.
 pub(super) fn parse(bytes: &[u8]) -> Result<Head, Reason> {
     let bad = Reason::MalformedRequest;
     let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];

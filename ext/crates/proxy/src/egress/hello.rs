@@ -1,4 +1,5 @@
-//! Reads the server name from the TLS ClientHello of a tunnel.
+//! Reads the server name from the TLS ClientHello, the first message that a client sends in a
+//! tunnel.
 //!
 //! The parser reads only the fields needed to find the name; the bridge forwards all bytes
 //! unchanged. It refuses an encrypted ClientHello (ECH), which would hide the server name that the
@@ -22,8 +23,8 @@ const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 /// Fatal `unrecognized_name` alert, sent to clients whose ClientHello is refused.
 pub(super) const ALERT: &[u8] = &[21, 3, 3, 0, 2, 2, 112];
 
-/// Reads until the ClientHello is complete and returns its server name and all bytes read. `bytes`
-/// were read from the client before.
+/// Reads until the ClientHello is complete. Returns its server name and all bytes read. `bytes` are
+/// those that were already read from the client.
 pub(super) async fn read_hello(
     stream: &mut (impl AsyncRead + Unpin),
     mut bytes: BytesMut,
@@ -49,16 +50,16 @@ pub(super) async fn read_hello(
         .unwrap_or(Err(Reason::NotTls))
 }
 
-/// Server name of a ClientHello.
+/// Server name (SNI) in a ClientHello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServerName {
-    /// No server name.
+    /// The ClientHello names no server.
     Absent,
-    /// Server name in lower case.
+    /// The name in lower case.
     Named(String),
 }
 
-/// Returns the server name of a complete ClientHello, `None` when bytes are missing.
+/// Returns the server name of a ClientHello; `None` when it is not complete yet.
 fn parse(bytes: &[u8]) -> Result<Option<ServerName>, Reason> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -126,8 +127,8 @@ fn server_name(body: &[u8]) -> Result<ServerName, Reason> {
     Ok(name)
 }
 
-/// Returns the only host name of the list; a list of several names is refused, as no current TLS
-/// client sends one.
+/// Returns the only host name of the server name list. A list of several names is refused; no
+/// current TLS client sends one.
 fn single_name(content: &[u8]) -> Result<String, Reason> {
     let mut outer = Reader(content);
     let mut list = Reader(outer.vector16()?);

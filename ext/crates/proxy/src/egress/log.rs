@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Protocol by which the guest addressed the bridge.
+/// How the guest addressed the bridge in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EgressMode {
-    /// No parsable request.
+    /// The bridge could not parse a request.
     Unknown,
     /// `CONNECT` tunnel whose bytes the bridge forwards unchanged.
     Tunnel,
@@ -29,7 +29,7 @@ pub enum EgressMode {
     Site,
 }
 
-/// Outcome of a request.
+/// Outcome of a request in the egress log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EgressDecision {
@@ -41,41 +41,41 @@ pub enum EgressDecision {
     Failed,
 }
 
-/// Row of one request.
+/// Row of the egress log for one request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EgressRow {
-    /// Start time, RFC 3339 UTC.
+    /// Start time of the request, RFC 3339 UTC.
     pub time: String,
-    /// Protocol by which the guest addressed the bridge.
+    /// How the guest addressed the bridge.
     pub mode: EgressMode,
-    /// Method; empty when the bridge could not parse one.
+    /// Requested method; empty when the bridge could not parse one.
     pub method: String,
-    /// Host; empty when the bridge could not parse one.
+    /// Requested host; empty when the bridge could not parse one.
     pub host: String,
-    /// Port; 0 when the bridge could not parse one.
+    /// Requested port; 0 when the bridge could not parse one.
     pub port: u16,
-    /// Path; a query appears as `?[redacted]`.
+    /// Requested path; a query appears as `?[redacted]`.
     pub path: String,
-    /// Outcome.
+    /// Outcome of the request.
     pub decision: EgressDecision,
-    /// Stable code of the reason; empty for an allowed request that completed.
+    /// Code of the reason why the request was refused or failed; empty for one that completed.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: &'static str,
     /// Position in the policy of the rule that allowed the request, e.g. `rules[2]`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// Address to which the bridge connected.
+    /// Address to which the bridge connected; empty when it did not connect, or to the model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// HTTP status the guest received; 0 when it received none.
     pub status: u16,
-    /// Body bytes from the guest.
+    /// Body bytes that the guest sent.
     #[serde(rename = "bytesOut")]
     pub bytes_out: u64,
-    /// Body bytes from the host.
+    /// Body bytes that the host sent.
     #[serde(rename = "bytesIn")]
     pub bytes_in: u64,
-    /// Duration in milliseconds.
+    /// Duration of the request in milliseconds.
     pub ms: u64,
     /// Names of secrets whose values the bridge inserted.
     pub secrets: Vec<String>,
@@ -83,40 +83,40 @@ pub struct EgressRow {
     /// not receive the value.
     #[serde(rename = "secretsWithheld", skip_serializing_if = "Vec::is_empty")]
     pub secrets_withheld: Vec<String>,
-    /// Further remark, e.g. that a tunnel to a secret's host cannot carry the secret's value.
+    /// Further remark, for example that the bridge cannot insert a secret's value into a tunnel.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// Log of a stopped bridge.
+/// Complete log of a bridge that has stopped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct EgressLog {
-    /// Rows in the order in which requests ended.
+    /// Rows of requests, in the order in which the requests ended.
     pub rows: Vec<EgressRow>,
-    /// Number of requests without a row.
+    /// Number of requests that have no row because the log was full.
     pub cut: u64,
     /// Totals of all requests, with and without a row.
     pub counts: EgressCounts,
 }
 
-/// Totals of one bridge.
+/// Totals of all requests of one bridge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EgressCounts {
-    /// Allowed requests that completed.
+    /// Number of allowed requests that completed.
     pub allowed: u64,
-    /// Refused requests.
+    /// Number of refused requests.
     pub denied: u64,
-    /// Allowed requests that failed.
+    /// Number of allowed requests that did not complete.
     pub failed: u64,
-    /// Request body bytes from the guest.
+    /// Request body bytes sent by the guest.
     #[serde(rename = "bytesOut")]
     pub bytes_out: u64,
-    /// Response body bytes from hosts.
+    /// Response body bytes sent by hosts.
     #[serde(rename = "bytesIn")]
     pub bytes_in: u64,
 }
 
-/// Collects the rows of requests from all tasks.
+/// Egress log of a running bridge, to which all tasks add rows.
 #[derive(Debug)]
 pub(super) struct Ledger {
     most: usize,
@@ -124,8 +124,8 @@ pub(super) struct Ledger {
     contents: Mutex<LedgerContents>,
 }
 
-/// Contents of a ledger. A request's row is pushed when its connection is dropped, which may be
-/// later than the end of the request.
+/// Rows and totals of the egress log. The row of a request is added when its connection is dropped,
+/// which may be later than the end of the request.
 #[derive(Debug, Default)]
 struct LedgerContents {
     rows: Vec<(Instant, EgressRow)>,
@@ -134,7 +134,7 @@ struct LedgerContents {
 }
 
 impl Ledger {
-    /// Creates an empty ledger for at most `most` rows.
+    /// Creates an empty log for at most `most` rows.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -143,24 +143,24 @@ impl Ledger {
         }
     }
 
-    /// Returns the totals so far.
+    /// Returns the totals of the requests that have ended so far.
     #[cfg(test)]
     pub(super) fn counts(&self) -> EgressCounts {
         self.lock().counts
     }
 
-    /// Marks the bridge as stopping: the log blames the bridge, not the guest, for requests that
-    /// end from now on.
+    /// Marks the bridge as stopping: for requests that end from now on, the log names the bridge as
+    /// the cause, not the guest.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether [`Self::close`] was called.
+    /// Returns whether the bridge is stopping.
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Returns the log; rows pushed later are lost.
+    /// Returns the complete log; rows added later are lost.
     pub(super) fn take(&self) -> EgressLog {
         let mut contents = std::mem::take(&mut *self.lock());
         contents.rows.sort_by_key(|(ended, _)| *ended);
@@ -171,7 +171,7 @@ impl Ledger {
         }
     }
 
-    /// Adds the row of a request that ended at `ended`.
+    /// Adds the row of a request. `ended` is the time at which the request ended.
     pub(super) fn push(&self, ended: Instant, row: EgressRow) {
         let mut contents = self.lock();
         let counts = &mut contents.counts;

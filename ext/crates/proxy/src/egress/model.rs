@@ -1,10 +1,10 @@
-//! Requests to the run's own model: `/model/<path>` becomes `<base URL>/<path>`.
+//! Requests to the run's own language model: `/model/<path>` becomes `<base URL>/<path>`.
 //!
 //! The host's settings choose the base URL, not the guest, so only the base URL may resolve to a
 //! private address. The bridge drops every credential that the program sends and inserts the run's
-//! key: with a key of its own, a program could send data to a foreign account at the provider.
-//! Only inference paths are open. What the provider does for a request (search the web, run tools)
-//! is outside the bridge's control.
+//! key. With a key of its own, a program could send data to another account at the provider. Only
+//! inference paths are open. What the provider does for a request (search the web, run tools) is
+//! outside the bridge's control.
 
 use super::config::{ModelRoute, SecretSwap};
 use super::denial::Reason;
@@ -17,7 +17,8 @@ use wp_codebox_contracts::ModelApi;
 use wp_codebox_policy::{Host, ModelBase, Refusal, RequestPath, check_model_request};
 use zeroize::Zeroizing;
 
-/// Host name of the model in the log and in responses; the model's real address is not disclosed.
+/// Name that stands for the model's host in the log and in responses, so that its real address is
+/// not disclosed.
 pub(super) const NAME: &str = "model";
 
 /// Headers by which providers identify an account, project or user.
@@ -31,7 +32,7 @@ const CREDENTIALS: &[&str] = &[
     "openai-project",
 ];
 
-/// Model endpoint of a bridge.
+/// Endpoint and key of the model that a bridge serves.
 pub(super) struct Model {
     base: ModelBase,
     api: ModelApi,
@@ -55,7 +56,7 @@ impl Model {
         }
     }
 
-    /// Returns the target of a request for `path` below the base URL, if the API allows it.
+    /// Returns where to send a request for `path` below the base URL, if the model's API allows it.
     pub(super) fn target(&self, head: &Head, path: &RequestPath) -> Result<Target, Reason> {
         check_model_request(self.api, &head.method, path).map_err(|refusal| match refusal {
             Refusal::Method => Reason::ModelMethodNotAllowed,
@@ -73,7 +74,7 @@ impl Model {
         })
     }
 
-    /// Returns the base URL.
+    /// Returns the base URL of the model's API.
     pub(super) const fn base(&self) -> &ModelBase {
         &self.base
     }
@@ -84,7 +85,7 @@ impl Model {
         RequestPath::parse(&whole).map_err(|_| Reason::MalformedRequest)
     }
 
-    /// Removes the program's credentials and inserts the run's key.
+    /// Removes the guest program's credentials from a request and inserts the run's key.
     pub(super) fn authorise(
         &self,
         target: &Target,

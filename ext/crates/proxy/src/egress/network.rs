@@ -9,16 +9,16 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use tokio::net::TcpStream;
 
-/// Boxed future, usable in a trait object.
+/// Future in a box, so that the traits below can be used as trait objects.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Resolves names to addresses.
+/// Resolves host names to addresses.
 pub trait Resolve: Send + Sync {
-    /// Returns all addresses of a name, from one lookup.
+    /// Returns all addresses of the name `host`, from a single lookup.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Pending<'a, io::Result<Vec<SocketAddr>>>;
 }
 
-/// Connects to addresses.
+/// Opens TCP connections to addresses.
 pub trait Connect: Send + Sync {
     /// Connects to exactly this address, which the bridge has checked.
     fn connect(&self, address: SocketAddr) -> Pending<'_, io::Result<TcpStream>>;
@@ -33,7 +33,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Connector of plain TCP connections.
+/// Connector that opens plain TCP connections from this host.
 pub(super) struct DirectConnector;
 
 impl Connect for DirectConnector {

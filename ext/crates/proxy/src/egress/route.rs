@@ -1,4 +1,4 @@
-//! Parses the route of a request: the way the guest addressed the bridge, the host and the path.
+//! Parses what a request asks for: how the guest addressed the bridge, the host and the path.
 
 use super::denial::Reason;
 use super::head::Head;
@@ -6,18 +6,18 @@ use super::log::EgressMode;
 use hyper::http::uri::PathAndQuery;
 use wp_codebox_policy::{Authority, Host, RequestPath, Transport};
 
-/// Route of a request.
+/// What a request asks the bridge for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
-    /// A tunnel.
+    /// A tunnel to this host and port (CONNECT).
     Connect { host: Host, port: u16 },
-    /// A request for the bridge to send to a host.
+    /// A request that the bridge sends to a host.
     Forward(Target),
     /// A request to the run's model, with the path below the model's base URL.
     Model(RequestPath),
 }
 
-/// Destination of a request.
+/// Destination of a request that the bridge sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub mode: EgressMode,
@@ -28,7 +28,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns the `Host` header to send: without the scheme's default port.
+    /// Returns the value for the `Host` header; it omits the scheme's default port.
     pub(super) fn host_header(&self) -> String {
         if self.port == self.transport.default_port() {
             self.host.to_string()
@@ -84,14 +84,14 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
     }))
 }
 
-/// Returns the model path of a request. The `Host` header names the bridge here: a client that
-/// treats the bridge as the server puts the bridge's name there, and the path decides.
+/// Returns the model path of a request, or `None` for another destination. The `Host` header does
+/// not matter: a client that treats the bridge as its server puts the bridge's name there.
 fn model_path(head: &Head) -> Option<String> {
     origin_form(head.target.strip_prefix("/model")?)
 }
 
-/// Returns the origin form (path and query) that follows a prefix of a target, adding a missing
-/// leading slash. Returns `None` when the prefix ended within a name, as in `/models` or
+/// Returns path and query from what follows the prefix of a request target, with a leading slash
+/// added if missing. Returns `None` when the prefix ended within a name, as in `/models` or
 /// `http://localhost.example`.
 pub(super) fn origin_form(rest: &str) -> Option<String> {
     match rest.as_bytes().first() {
@@ -101,17 +101,18 @@ pub(super) fn origin_form(rest: &str) -> Option<String> {
     }
 }
 
-/// Returns `host/path` for a client that treats the bridge as the host and names the host only in
-/// `Host`. PHP's stream wrapper does so unless `request_fulluri` is set, which would send the full
-/// URL through tunnels too, where many hosts reject it. Returns `None` when `Host` is not a host's
-/// name, e.g. the bridge's own name.
+/// Returns `host/path` for a client that treats the bridge as the host and names the real host only
+/// in `Host`. PHP's stream wrapper does so unless `request_fulluri` is set. That option would send
+/// the full URL through tunnels too, where many hosts reject it. Returns `None` when `Host` is not
+/// a full host name, for example the bridge's own name.
 fn by_host_header(head: &Head) -> Option<String> {
     let host = head.host.as_deref()?;
     let meant = head.target.starts_with('/') && Authority::parse(host).is_ok();
     meant.then(|| format!("{host}{}", head.target))
 }
 
-/// Parses the target of a request inside TLS that the bridge terminated for `host:port`.
+/// Parses the destination of a request inside a tunnel to `host:port` whose TLS the bridge
+/// decrypts.
 pub(super) fn inner(head: &Head, host: &Host, port: u16) -> Result<Target, Reason> {
     if head.method == "CONNECT" || !head.target.starts_with('/') {
         return Err(Reason::MalformedRequest);
@@ -150,8 +151,8 @@ fn authority(text: &str) -> Result<Authority, Reason> {
 
 fn request_path(text: &str) -> Result<RequestPath, Reason> {
     let path = RequestPath::parse(text).map_err(|_| Reason::MalformedRequest)?;
-    // A target that the HTTP library cannot represent is refused here, where the bridge can still
-    // send a response and log it.
+    // Refuse a target that the HTTP library cannot represent here, where the bridge can still send
+    // a response and log it.
     match text.parse::<PathAndQuery>() {
         Ok(_) => Ok(path),
         Err(_) => Err(Reason::MalformedRequest),
@@ -212,8 +213,7 @@ mod tests {
         for (target, host, expected) in [
             ("/x?y", "A.example", "http a.example:80 /x?y"),
             ("/x", "a.example:8080", "http a.example:8080 /x?-"),
-            // A base URL takes precedence: the policy checks the host in the path and ignores
-            // `Host`.
+            // The host in the path of a base URL counts: the policy checks it and ignores `Host`.
             ("/http/b.example/x", "a.example", "http b.example:80 /x?-"),
         ] {
             match outer(&head("GET", target, host)).unwrap() {

@@ -22,27 +22,27 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 use wp_codebox_policy::{Host, SecretEncodings};
 
-/// All secrets of a bridge.
+/// All secrets of a run, for one bridge.
 pub(super) struct Secrets {
     swaps: Vec<SecretSwap>,
     known: Arc<Known>,
 }
 
-/// The secret values that no response may contain.
+/// The secret values of the run, which no response may contain.
 struct Known {
     spellings: SecretEncodings,
-    /// Placeholder of each value.
+    /// Placeholder of each value, in the same order.
     placeholders: Vec<String>,
 }
 
-/// Result of replacing placeholders in one request.
+/// What was replaced in one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Swapped {
-    /// Query with inserted values; `None` without a query.
+    /// Query with inserted values; `None` when the request has no query.
     pub query: Option<String>,
     /// Names of secrets whose values were inserted.
     pub used: Vec<String>,
-    /// Names of secrets whose placeholders were forwarded unchanged.
+    /// Names of secrets whose placeholders were left, because the host may not receive the value.
     pub withheld: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl Secrets {
         Self { swaps, known }
     }
 
-    /// Inserts values into headers and query, where the target may receive them.
+    /// Replaces the placeholders in headers and query by values that the destination may receive.
     pub(super) fn apply(
         &self,
         target: &Target,
@@ -132,8 +132,8 @@ impl Secrets {
     }
 }
 
-/// Returns the header with the value inserted, when the header contains the placeholder: in clear
-/// text, or inside the base64 of basic authentication.
+/// Returns the header value with the placeholder of `swap` replaced: in clear text, or inside the
+/// base64 of basic authentication. Returns `None` when the header does not contain the placeholder.
 fn in_header(authorization: bool, header: &[u8], swap: &SecretSwap) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(header).ok()?;
     if text.contains(&swap.placeholder) {
@@ -165,14 +165,15 @@ fn percent(value: &str) -> String {
 }
 
 impl Known {
-    /// Replaces values in `bytes` and returns the result with the number of input bytes consumed:
-    /// all of them, or fewer when the last ones may be the beginning of a value.
+    /// Replaces secret values in `bytes`. Returns the result and the number of input bytes that
+    /// were consumed: all of them, or fewer when the last ones may be the beginning of a value.
     fn clean(&self, bytes: &[u8], more_to_come: bool) -> (BytesMut, usize) {
         let search = self.spellings.search(bytes);
         let mut end = bytes.len();
         if more_to_come {
             end = search.open;
-            // The cut must not split a found value: hold it back as a whole.
+            // The end of the consumed bytes must not split a found value, so the whole value is
+            // left for the next call.
             if let Some(cut) = search.found.iter().find(|found| found.end > end) {
                 end = end.min(cut.start);
             }
@@ -195,15 +196,16 @@ impl Known {
     }
 }
 
-/// Streaming replacement of values by placeholders in a response. A value may span buffers. The
-/// scrubber holds back only bytes that could be the beginning of a value, so streams keep flowing.
+/// Replaces secret values by placeholders in a response, piece by piece. A value may span several
+/// pieces. The scrubber holds back only bytes that could be the beginning of a value, so that
+/// streams keep flowing.
 pub(super) struct Scrubber {
     known: Arc<Known>,
     held: BytesMut,
 }
 
 impl Scrubber {
-    /// Scrubs the next bytes; may return fewer or more bytes than it got.
+    /// Scrubs the next bytes of a body. The result may be shorter or longer than the input.
     pub(super) fn push(&mut self, bytes: &Bytes) -> Bytes {
         self.held.extend_from_slice(bytes);
         let (clean, end) = self.known.clean(&self.held, true);
@@ -211,7 +213,7 @@ impl Scrubber {
         clean.freeze()
     }
 
-    /// Returns the scrubbed rest at the end of the body.
+    /// Returns the bytes held back, scrubbed, at the end of the body.
     pub(super) fn finish(&mut self) -> Bytes {
         let held = self.held.split();
         self.known.clean(&held, false).0.freeze()
@@ -345,7 +347,7 @@ mod tests {
         assert!(!shown.contains("visible"));
     }
 
-    /// Scrubs `text` in two pieces, split at `cut`.
+    /// Scrubs `text` in two pieces, split at byte `cut`, and returns the joined result.
     fn cleaned(secrets: &Secrets, text: &str, cut: usize) -> String {
         let (first, second) = text.as_bytes().split_at(cut);
         let mut scrubber = secrets.scrubber().unwrap();

@@ -19,8 +19,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use wp_codebox_contracts::TlsMode;
 
-/// Maximum number of connections beyond the limit that get an error response at the same time; the
-/// bridge closes further ones without a response.
+/// Maximum number of guest connections beyond the limit that get an error response at the same
+/// time. The bridge closes further ones without a response.
 const TURNED_AWAY: usize = 16;
 
 /// A prepared bridge that does not serve yet; its certificate authority exists.
@@ -36,12 +36,13 @@ pub struct Bridge {
 }
 
 impl PreparedBridge {
-    /// Returns the authority certificate for the guest to trust; only with `tls: terminate`.
+    /// Returns the certificate of the run's authority, which the guest must trust; `None` unless
+    /// the policy says `tls: terminate`.
     pub fn authority_pem(&self) -> Option<&str> {
         self.shared.authority.as_ref().map(Authority::pem)
     }
 
-    /// Serves on two listening sockets: a unix socket and a TCP socket.
+    /// Starts to serve on two listening sockets, a unix socket and a TCP socket, on a new thread.
     pub fn serve(self, unix: OwnedFd, tcp: OwnedFd) -> Result<Bridge, EgressError> {
         let socket = |what| move |source| EgressError::Socket { what, source };
         let unix = std::os::unix::net::UnixListener::from(unix);
@@ -55,8 +56,8 @@ impl PreparedBridge {
         let tcp = listener(&runtime, tcp.into()).map_err(socket("tcp"))?;
         let ledger = Arc::clone(&self.shared.ledger);
         let thread = ServerThread::spawn("egress", runtime, move |stopped| async move {
-            // Connections dropped when the runtime ends still write their rows; take the log after
-            // that.
+            // Connections that are dropped when the runtime ends still write their rows, so the log
+            // must be taken after that.
             let ledger = Arc::clone(&self.shared.ledger);
             let permits = ConnectionPermits::new(self.shared);
             tokio::select! {
@@ -98,20 +99,20 @@ impl Bridge {
         })
     }
 
-    /// Returns the totals so far.
+    /// Returns the totals of the requests that have ended so far.
     #[cfg(test)]
     pub fn counts(&self) -> super::log::EgressCounts {
         self.ledger.counts()
     }
 
-    /// Aborts running requests and returns the log.
+    /// Stops the bridge: aborts running requests and returns the log.
     pub fn stop(mut self) -> EgressLog {
         self.thread.stop();
         self.ledger.take()
     }
 }
 
-/// Permits of guest connections.
+/// Limits how many guest connections are served at the same time.
 struct ConnectionPermits {
     shared: Arc<Shared>,
     served: Arc<Semaphore>,

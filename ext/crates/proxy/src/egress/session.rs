@@ -24,8 +24,8 @@ use wp_codebox_policy::{Authority as HostPort, EgressRequest, Host, RequestPath,
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// Extra time after the total timeout. The response's own timer fires first and sends an error
-/// response; this timeout aborts connections that can no longer get a response.
+/// Extra time after the total timeout of a request. The timer of the response fires first and sends
+/// an error response. This second timeout aborts connections that can no longer get a response.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Headers that override the method on some servers.
@@ -52,7 +52,7 @@ pub(super) async fn serve(shared: Arc<Shared>, io: Io) {
     }
 }
 
-/// Sends the error response for a connection beyond the limit.
+/// Sends the error response to a connection beyond the limit on connections.
 pub(super) async fn turn_away(shared: Arc<Shared>, io: Io) {
     let trace = Trace::begin(&shared.ledger);
     Session { shared, trace }
@@ -127,8 +127,8 @@ impl Session {
         }
     }
 
-    /// Handles a request to the run's site. No policy rule applies: the bridge has a site only
-    /// when its owner configured one.
+    /// Handles a request of a browser to the run's site. No policy rule applies: only the code that
+    /// configures the bridge decides whether it has a site.
     async fn visit(&self, io: Io, head: &Head, bytes: Bytes, target: Target) {
         self.describe(&target);
         let checked = self.shared.budget.begin().and_then(|()| self.fits(head));
@@ -229,13 +229,14 @@ impl Session {
                     Err(reason) => self.refuse(inner, reason).await,
                 }
             }
-            // The client opened the connection ahead of need and sent nothing.
+            // The client opened the connection in advance and sent no request.
             Ok(Opening::Nothing) => self.trace.passed(),
             Err(reason) => self.refuse(inner, reason).await,
         }
     }
 
-    /// Confirms the tunnel to the guest and reads its ClientHello; returns `None` when refused.
+    /// Tells the guest that the tunnel is open and reads its ClientHello. Returns the bytes read,
+    /// or `None` when the bridge refuses the tunnel.
     async fn hello(&self, io: &mut Io, early: Bytes, host: &Host) -> Option<Bytes> {
         self.trace.describe(|row| row.status = 200);
         let answer = match io.write_all(ESTABLISHED).await {
@@ -247,7 +248,7 @@ impl Session {
         };
         let checked = answer.and_then(|(name, bytes)| match (name, host.address()) {
             (ServerName::Named(name), _) if name == host.as_str() => Ok(bytes),
-            // Clients send no server name for an IP address.
+            // A client that connects to an IP address sends no server name.
             (ServerName::Absent, Some(_)) => Ok(bytes),
             (ServerName::Absent, None) => Err(Reason::SniMissing),
             (ServerName::Named(_), _) => Err(Reason::SniMismatch),
@@ -304,7 +305,7 @@ impl Session {
         self.fits(head)
     }
 
-    /// Checks the body's declared length, if any, against the limit.
+    /// Refuses a body whose declared length is above the limit.
     fn fits(&self, head: &Head) -> Result<(), Reason> {
         match head.body {
             Framing::Length(bytes) if bytes > self.shared.budget.limits.request_bytes => {
@@ -355,8 +356,8 @@ impl Session {
     }
 }
 
-/// Parts of a request that the rule restricts, so that headers or parameters may not override
-/// them.
+/// Parts of a request (method, path) that the policy rule restricts. Headers or parameters may not
+/// override these parts.
 struct Overrides {
     methods: RuleScope,
     paths: RuleScope,
@@ -386,7 +387,7 @@ fn not_overridden(head: &Head, path: &RequestPath, held: Overrides) -> Result<()
     }
 }
 
-/// Returns the path as the log shows it.
+/// Returns the path for the log, with the query redacted.
 fn shown(path: &RequestPath) -> String {
     match path.query() {
         Some(_) => format!("{}?[redacted]", path.path()),

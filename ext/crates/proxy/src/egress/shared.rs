@@ -10,7 +10,7 @@ use super::upstream::Upstream;
 use std::sync::Arc;
 use wp_codebox_policy::EgressRules;
 
-/// State shared by all connections of a bridge.
+/// Configuration and state that all connections of a bridge use.
 pub(super) struct Shared {
     pub rules: EgressRules,
     pub model: Option<Model>,

@@ -1,8 +1,8 @@
-//! Requests to the site of the run's working guest: `http://localhost/…`, no other port.
+//! Requests of a browser to the site in the run's main guest: `http://localhost/…`, no other port.
 //!
-//! Only the bridge of a browser's guest has a site. The code that owns the working guest opens the
-//! connection, and the bridge only asks for one without naming a port, so no other port of the
-//! working guest or of the host is reachable.
+//! Only the bridge of a browser's guest has a site. The code that owns the main guest opens the
+//! connection. The bridge only asks for one and cannot name a port, so no other port of the main
+//! guest or of the host is reachable.
 
 use super::denial::Reason;
 use super::head::Head;
@@ -15,21 +15,21 @@ use tokio::net::TcpStream;
 use wp_codebox_contracts::SITE_ORIGIN;
 use wp_codebox_policy::{Host, RequestPath, Transport};
 
-/// Connects to the web server of the run's working guest.
+/// Opens connections to the web server in the run's main guest.
 pub trait SiteConnector: Send + Sync {
-    /// Opens a new connection.
+    /// Opens a new connection to the web server.
     fn connect(&self) -> Pending<'_, io::Result<TcpStream>>;
 }
 
-/// Site of a bridge.
+/// The site that a browser may visit through a bridge.
 #[derive(Clone)]
 pub struct Site(pub Arc<dyn SiteConnector>);
 
-/// Returns the target when the request addresses the site; `None` for any other request.
+/// Returns the destination when the request is for the site; `None` for any other request.
 pub(super) fn target(head: &Head) -> Option<Result<Target, Reason>> {
     let rest = head.target.strip_prefix(SITE_ORIGIN)?;
     let rest = rest.strip_prefix(":80").unwrap_or(rest);
-    // Rejects `localhost.example`, `localhost:8080` and `localhost@example`.
+    // `origin_form` rejects `localhost.example`, `localhost:8080` and `localhost@example`.
     let path = origin_form(rest)?;
     let path = RequestPath::parse(&path).map_err(|_| Reason::MalformedRequest);
     Some(path.map(|path| Target {

@@ -1,18 +1,18 @@
-//! Guest connections: any socket, optionally with bytes pushed back in front.
+//! Guest connections: any socket, optionally with bytes in front that were already read from it.
 
 use bytes::Bytes;
 use std::io::Cursor;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Bidirectional byte stream.
+/// A stream that can be read and written, such as a socket.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// Any bidirectional byte stream, boxed.
+/// Box with any stream that can be read and written.
 pub(super) type Io = Box<dyn Duplex>;
 
-/// Returns a connection that yields the bytes already read before the remaining ones.
+/// Returns a connection from which `first`, bytes already read, can be read again before the rest.
 pub(super) fn rewound(first: Bytes, rest: Io) -> impl Duplex {
     let (read, write) = tokio::io::split(rest);
     tokio::io::join(Cursor::new(first).chain(read), write)

@@ -8,7 +8,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
 
-/// Returns a client configuration that trusts the given authorities; an empty store is an error.
+/// Returns a client configuration that trusts the given authorities; fails when they contain no
+/// certificate.
 pub fn client_tls(trust: &Trust) -> Result<ClientConfig, EgressError> {
     let mut roots = RootCertStore::empty();
     match trust {

@@ -1,7 +1,8 @@
-//! State of one running request: log fields, time of the last byte, and outcome.
+//! State of one running request of the egress bridge: log fields, time of the last byte, and
+//! outcome.
 //!
-//! The first outcome that is set is kept. Dropping the last handle writes the log row, so aborted
-//! requests have a row too.
+//! Only the first outcome that is set counts. Dropping the last handle writes the log row, so
+//! aborted requests have a row too.
 
 use super::denial::{Reason, RequestedTarget};
 use super::log::{EgressDecision, EgressMode, EgressRow, Ledger};
@@ -10,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_runtime::now_rfc3339;
 
-/// Maximum length of a text field in a log row, in bytes.
+/// Maximum length in bytes of a text field in a log row.
 const MAX_TEXT: usize = 1024;
 
-/// A running request.
+/// State of a running request, from which its log row is made.
 pub(super) struct Trace {
     ledger: Arc<Ledger>,
     started: Instant,
@@ -26,11 +27,11 @@ pub(super) struct Trace {
 
 struct Draft {
     row: EgressRow,
-    /// Outcome, and duration in milliseconds.
+    /// Outcome, and duration of the request in milliseconds, once it has ended.
     ending: Option<(Ending, u64)>,
 }
 
-/// Outcome of a request.
+/// Outcome of a request that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Passed,
@@ -38,7 +39,7 @@ enum Ending {
 }
 
 impl Trace {
-    /// Starts the trace of a request of which nothing is known yet.
+    /// Starts the record of a request; its log fields are filled as they become known.
     pub(super) fn begin(ledger: &Arc<Ledger>) -> Arc<Self> {
         Arc::new(Self {
             ledger: Arc::clone(ledger),
@@ -77,7 +78,8 @@ impl Trace {
         change(&mut self.lock().row);
     }
 
-    /// Returns the requested method, host, port and path, for the response of a refusal.
+    /// Returns the requested method, host, port and path, which the response to a refused request
+    /// repeats.
     pub(super) fn requested(&self) -> RequestedTarget {
         let draft = self.lock();
         let row = &draft.row;
@@ -99,7 +101,8 @@ impl Trace {
         self.lock().ending.get_or_insert((Ending::Passed, ms));
     }
 
-    /// Records a failure, unless an outcome is already set. Returns the outcome's reason.
+    /// Records a failure, unless an outcome is already set. Returns the reason of the outcome that
+    /// is kept.
     pub(super) fn stopped(&self, reason: Reason) -> Reason {
         let ms = self.elapsed_ms();
         let mut draft = self.lock();
@@ -109,29 +112,29 @@ impl Trace {
         }
     }
 
-    /// Discards the trace without a log row: the connection carried no request.
+    /// Makes sure that no log row is written: the connection carried no request.
     pub(super) fn discard(&self) {
         self.void.store(true, Ordering::Relaxed);
     }
 
-    /// Restarts the idle timer.
+    /// Restarts the idle timeout, because a byte has moved.
     pub(super) fn touch(&self) {
         self.moved_ms.store(self.elapsed_ms(), Ordering::Relaxed);
     }
 
-    /// Counts bytes from the guest and returns the sum.
+    /// Counts bytes sent by the guest and returns the sum of the request.
     pub(super) fn sent(&self, bytes: u64) -> u64 {
         self.touch();
         self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// Counts bytes from the host and returns the sum.
+    /// Counts bytes received from the host and returns the sum of the request.
     pub(super) fn received(&self, bytes: u64) -> u64 {
         self.touch();
         self.received.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// Completes when no byte has moved for `most`.
+    /// Completes when neither side has sent a byte for the time `most`.
     pub(super) async fn idle(&self, most: Duration) {
         loop {
             let moved = self.started + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed));

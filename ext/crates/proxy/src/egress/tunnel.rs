@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const BUFFER: usize = 16 * 1024;
 
-/// Direction of bytes.
+/// Direction in which bytes pass through a tunnel.
 #[derive(Clone, Copy)]
 enum Flow {
     Out,
@@ -27,7 +27,7 @@ pub(super) async fn pump(
     let out = async {
         match carry(guest_read, host_write, Flow::Out, trace, budget).await {
             // The guest may close its sending half and continue to read. A host may stop reading
-            // after it has responded; the copy from the host decides when the tunnel ends.
+            // after it has responded. So the tunnel ends only when the copy from the host ends.
             Ok(()) | Err(Reason::UpstreamFailed) => std::future::pending().await,
             Err(reason) => reason,
         }
@@ -54,7 +54,7 @@ async fn carry(
     loop {
         let read = from.read(&mut buffer).await.map_err(|_| reading)?;
         if read == 0 {
-            // The peer may have closed already.
+            // A failure is ignored: the peer may have closed the connection already.
             let _ = to.shutdown().await;
             return Ok(());
         }
@@ -63,7 +63,7 @@ async fn carry(
     }
 }
 
-/// Counts bytes that the guest sent before the tunnel was open.
+/// Counts bytes that the guest sent before the tunnel to the host was open.
 pub(super) fn count_sent(bytes: usize, trace: &Trace, budget: &Budget) -> Result<(), Reason> {
     count(Flow::Out, bytes as u64, trace, budget)
 }
@@ -86,8 +86,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use tokio::io::ReadBuf;
 
-    /// Host double that accepts no bytes. After the first write attempt it sends its response,
-    /// then ends as configured.
+    /// Fake host that accepts no bytes. After the first attempt to write to it, it sends its
+    /// response and then ends as configured.
     struct Deaf {
         answer: &'static [u8],
         end: io::Result<()>,

@@ -1,6 +1,6 @@
 //! Opens connections to hosts by name.
 //!
-//! The bridge resolves the name once. If any address is not allowed, it uses none of them;
+//! The bridge resolves a name once. If any of its addresses is not allowed, it uses none of them;
 //! otherwise it connects to one of exactly these addresses.
 
 use super::config::{BridgeLimits, Network, Trust};
@@ -17,16 +17,16 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use wp_codebox_policy::{Host, ModelBase, Transport, check_address};
 
-/// Maximum number of addresses tried for one name.
+/// Maximum number of a name's addresses to which the bridge tries to connect.
 const ATTEMPTS: usize = 4;
 
-/// Addresses to which a name may resolve.
+/// Which addresses a host name may resolve to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Allowed<'a> {
-    /// Target named by the guest: public addresses only; the log shows the address.
+    /// Host named by the guest: public addresses only. The log shows the address.
     Public,
-    /// Model endpoint named by the host's settings: the addresses they allow; the log omits the
-    /// address.
+    /// Model endpoint named by the host's settings: the addresses that these settings allow. The
+    /// log omits the address.
     Model(&'a ModelBase),
 }
 
@@ -41,7 +41,7 @@ impl Allowed<'_> {
     }
 }
 
-/// Opens connections to hosts.
+/// Opens connections of the bridge to hosts.
 pub(super) struct Upstream {
     network: Network,
     tls: TlsConnector,

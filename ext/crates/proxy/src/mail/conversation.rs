@@ -1,11 +1,11 @@
 //! One SMTP conversation (RFC 5321) without its socket: takes bytes, returns replies and messages.
 
-/// Size limits of a message.
+/// Size limits of a mail message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Maximum number of bytes read of a message; a longer message ends the conversation.
+    /// Maximum length of a message in bytes; a longer message ends the conversation.
     pub message: u64,
-    /// Maximum number of bytes stored of a message.
+    /// Maximum number of bytes of a message that are stored.
     pub stored: usize,
 }
 
@@ -27,10 +27,10 @@ const RECIPIENTS: usize = 100;
 /// Maximum number of commands in one conversation.
 const COMMANDS: u32 = 1000;
 
-/// First line of every conversation.
+/// First line that the server sends in every conversation.
 pub(super) const GREETING: &[u8] = b"220 codebox ESMTP: mail is captured and goes nowhere\r\n";
 
-/// A message with its envelope.
+/// A mail message with the addresses of its envelope.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Received {
     /// Address of `MAIL FROM`; empty for the null sender.
@@ -63,8 +63,8 @@ enum DataPosition {
 
 enum State {
     Command,
-    /// Reading an AUTH response, with the number of responses that follow; credentials are not
-    /// stored.
+    /// The client is sending its answer to an AUTH challenge, and this number of answers follows.
+    /// Credentials are not stored.
     Credentials(u8),
     Data(DataPosition),
 }
@@ -75,7 +75,7 @@ pub(super) struct Conversation {
     state: State,
     line: Vec<u8>,
     commands: u32,
-    /// Envelope started by MAIL; RCPT and DATA require it.
+    /// Addresses given by MAIL and RCPT so far; RCPT and DATA are refused before MAIL.
     envelope: Option<Received>,
 }
 
@@ -290,7 +290,7 @@ fn refuse(out: &mut Vec<u8>, text: &str) -> Next {
     Next::Close
 }
 
-/// Returns the address after `FROM:` or `TO:`, and the parameters that follow it.
+/// Returns the address after `FROM:` or `TO:` (the `prefix`), and the parameters that follow it.
 fn path_of<'a>(rest: &'a str, prefix: &str) -> Option<(String, &'a str)> {
     let rest = rest.trim_start();
     let head = rest.get(..prefix.len())?;
@@ -314,7 +314,8 @@ mod tests {
         stored: 16,
     };
 
-    /// Returns reply codes, messages, and whether the conversation continues.
+    /// Feeds `input` to a conversation in pieces of `piece` bytes. Returns reply codes, messages,
+    /// and whether the conversation continues.
     fn talk(bounds: Bounds, input: &[u8], piece: usize) -> (Vec<String>, Vec<Received>, Next) {
         let mut conversation = Conversation::new(bounds);
         let (mut out, mut messages) = (Vec::new(), Vec::new());
@@ -426,7 +427,8 @@ mod tests {
         assert_eq!(close(&b"NOOP\r\n".repeat(1001)), "421");
         let begin = b"MAIL FROM:<a>\r\nRCPT TO:<b>\r\nDATA\r\n".to_vec();
         assert_eq!(close(&[&begin[..], &[b'x'; 65]].concat()), "552");
-        // Control: a message of exactly the limit is accepted, and its first bytes are stored.
+        // Control: a message with exactly the maximum length is accepted, and its first bytes are
+        // stored.
         let most = [&begin[..], &[b'x'; 62], b"\r\n.\r\n"].concat();
         let (_, messages, _) = talk(SMALL, &most, 4096);
         assert_eq!((messages[0].bytes, messages[0].content.len()), (64, 16));

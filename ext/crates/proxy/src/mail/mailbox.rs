@@ -1,4 +1,4 @@
-//! Mails of a run, from all of its guests.
+//! Mails that all guests of one run have sent.
 
 use super::conversation::Received;
 use super::message::subject;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::GuestPhase;
 use wp_codebox_runtime::now_rfc3339;
 
-/// Maximum number of listed mails; further ones are only counted.
+/// Maximum number of mails in the mailbox; further ones are only counted.
 const LISTED: usize = 200;
 /// Maximum number of bytes stored for all mails of a run together.
 const STORED: usize = 16 * 1024 * 1024;
@@ -21,26 +21,27 @@ pub struct Mail {
     pub number: usize,
     /// Guest that sent the mail.
     pub phase: GuestPhase,
-    /// Time of arrival, RFC 3339.
+    /// Time at which the mail arrived, RFC 3339.
     pub received_at: String,
-    /// Sender of the envelope.
+    /// Sender address of the SMTP envelope.
     pub from: String,
-    /// Recipients of the envelope.
+    /// Recipient addresses of the SMTP envelope.
     pub to: Vec<String>,
-    /// Decoded subject.
+    /// Subject header with encoded words decoded.
     pub subject: String,
     /// Length of the message in bytes.
     pub bytes: u64,
-    /// First bytes of the message; `None` when earlier mails used up the storage limit.
+    /// First bytes of the message; `None` when earlier mails have used up the storage limit of the
+    /// run.
     pub content: Option<Vec<u8>>,
 }
 
 /// Mail totals of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MailCounts {
-    /// Accepted mails.
+    /// Number of accepted mails, including those that are only counted.
     pub received: u64,
-    /// Bytes received, including those of aborted messages.
+    /// Number of bytes received from guests, including those of aborted messages.
     pub bytes: u64,
     /// Whether the guests exceeded the byte limit of the run, which closes the mail servers.
     pub ended: bool,
@@ -51,11 +52,11 @@ struct Inner {
     mails: Vec<Mail>,
     stored: usize,
     counts: MailCounts,
-    /// Number of accepted mails and of listed mails at the last reset.
+    /// Number of accepted mails, and number of mails in the mailbox, when it was last reset.
     reset: (u64, usize),
 }
 
-/// Mailbox of a run.
+/// Mailbox that collects the mails of one run.
 #[derive(Default)]
 pub struct Mailbox(Mutex<Inner>);
 
@@ -66,7 +67,7 @@ impl Mailbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores a message.
+    /// Adds a mail from the guest of the given phase.
     pub fn deliver(&self, message: Received, phase: GuestPhase) {
         let mut inner = self.inner();
         inner.counts.received += 1;
@@ -90,7 +91,7 @@ impl Mailbox {
         });
     }
 
-    /// Counts bytes from a guest; returns whether the guests may send more.
+    /// Adds to the number of bytes received from guests; returns whether the guests may send more.
     pub(super) fn may_go_on(&self, bytes: usize) -> bool {
         let mut inner = self.inner();
         inner.counts.bytes += bytes as u64;
@@ -98,12 +99,12 @@ impl Mailbox {
         !inner.counts.ended
     }
 
-    /// Returns the totals so far.
+    /// Returns the totals of the run so far.
     pub fn counts(&self) -> MailCounts {
         self.inner().counts
     }
 
-    /// Calls `row` for each listed mail and returns the results.
+    /// Calls `row` for each mail in the mailbox and returns the results.
     pub fn map<T>(&self, row: impl FnMut(&Mail) -> T) -> Vec<T> {
         self.inner().mails.iter().map(row).collect()
     }
@@ -146,7 +147,7 @@ mod tests {
         for _ in 0..20 {
             mailbox.deliver(message(1024 * 1024), GuestPhase::Work);
         }
-        // A small mail still fits where a large one does not.
+        // A small mail is stored although a large one would exceed the storage limit.
         mailbox.deliver(message(0), GuestPhase::Check);
         let stored = mailbox.map(|mail| mail.content.is_some());
         assert_eq!(stored.iter().filter(|stored| **stored).count(), 17);
@@ -167,7 +168,7 @@ mod tests {
         mailbox.deliver(message(1), GuestPhase::Work);
         assert_eq!(since(), (vec![2], 1));
         assert_eq!(mailbox.map(|mail| mail.number), [1, 2]);
-        // Mails beyond the list limit count as well.
+        // Mails that are not listed because the list is full count as well.
         for _ in 0..LISTED {
             mailbox.deliver(message(1), GuestPhase::Work);
         }

@@ -2,10 +2,10 @@
 
 use base64::Engine;
 
-/// Number of bytes of the header block that are searched for the subject.
+/// Number of bytes at the start of a message in which the subject header is searched.
 const HEADERS: usize = 64 * 1024;
-/// Maximum number of characters stored of a subject. It is larger than the number that a list
-/// shows, so that the redactor can recognise a secret at the point where the list cuts the subject.
+/// Maximum number of characters stored of a subject. A list shows fewer. The rest lets the redactor
+/// recognise a secret that the end of the shown part would cut.
 const SUBJECT: usize = 1000;
 /// Maximum nesting depth of MIME parts that the parser reads; MIME itself sets no limit.
 const DEPTH: u32 = 4;
@@ -52,8 +52,8 @@ pub fn readable(content: &[u8]) -> String {
     }
 }
 
-/// Returns the http and https URLs in the message's text parts, without duplicates and in order;
-/// at most `most` of those that `wanted` accepts.
+/// Returns http and https URLs in the text parts of a message, in order and without duplicates.
+/// Returns at most `most` URLs, only those for which `wanted` is true.
 pub fn links(content: &str, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     texts(content, DEPTH, &mut |text| {
@@ -68,7 +68,8 @@ pub fn links(content: &str, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<S
                 continue;
             }
             let end = |c: char| c.is_whitespace() || c.is_control() || "<>\"'`{}|\\^".contains(c);
-            // Continues behind the link, so that a text of many `http://` is scanned only once.
+            // Continue the search behind this link, so that a text of many `http://` is scanned
+            // only once.
             let (link, behind) = rest.split_at(rest.find(end).unwrap_or(rest.len()));
             rest = behind;
             // Punctuation after a link belongs to the sentence.
@@ -124,7 +125,7 @@ fn boundary(kind: &str) -> Option<&str> {
     (!value.is_empty()).then_some(value)
 }
 
-/// Returns the unfolded value of a header field.
+/// Returns the value of the header field `wanted`, with folded lines joined.
 fn field(head: &str, wanted: &str) -> Option<String> {
     let mut value: Option<String> = None;
     for line in head.lines() {
@@ -260,7 +261,7 @@ mod tests {
         let many: String = (0..50).map(|n| format!("http://{n}.test/ ")).collect();
         assert_eq!(all(&format!("A: b\n\n{many}")).len(), 9);
         assert!(all(&format!("A: b\n\nhttp://x.test/{}", "y".repeat(LINK))).is_empty());
-        // Parts nested without end, and an empty boundary.
+        // MIME parts nested very deeply, and an empty boundary.
         let mut nested = "http://deep.test/".to_owned();
         for _ in 0..100 {
             nested = format!("Content-Type: multipart/x; boundary=b\r\n\r\n--b\r\n{nested}");

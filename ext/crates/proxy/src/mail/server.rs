@@ -1,4 +1,5 @@
-//! Mail server of one guest: accepts on the guest's socket, on its own thread.
+//! Mail server of one guest: accepts connections on a socket inside the guest, on a thread of its
+//! own.
 
 use super::conversation::{Bounds, Conversation, GREETING, Next};
 use super::mailbox::Mailbox;
@@ -13,11 +14,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use wp_codebox_contracts::GuestPhase;
 
-/// Maximum number of concurrent conversations; further clients wait in the kernel's accept backlog.
+/// Maximum number of concurrent conversations; further clients wait in the socket's accept queue.
 const CONVERSATIONS: usize = 8;
-/// Maximum wait for a client to send or to receive.
+/// Maximum wait until a client sends or accepts a byte.
 const IDLE: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of one read.
+/// Maximum number of bytes per read from a client.
 const PIECE: usize = 16 * 1024;
 
 /// A running mail server. Dropping it stops the server and discards incomplete messages.
@@ -30,14 +31,14 @@ pub struct MailServer {
 struct Shared {
     mailbox: Arc<Mailbox>,
     phase: GuestPhase,
-    /// Messages accepted by this server.
+    /// Number of messages that this server has accepted.
     taken: AtomicU64,
     /// Notified when the guests exceed the mailbox's byte limit.
     full: Notify,
 }
 
 impl MailServer {
-    /// Starts a server on a listening socket.
+    /// Starts a server on a socket that listens inside the guest.
     pub fn start(
         socket: OwnedFd,
         mailbox: Arc<Mailbox>,
@@ -63,7 +64,7 @@ impl MailServer {
         Ok(Self { shared, thread })
     }
 
-    /// Ends open conversations and returns the number of messages that this server accepted.
+    /// Ends open conversations; returns the number of messages that this server has accepted.
     pub fn stop(mut self) -> u64 {
         self.thread.stop();
         self.shared.taken.load(Ordering::Relaxed)

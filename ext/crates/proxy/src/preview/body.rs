@@ -10,10 +10,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Body of a request or response.
+/// Body of a request or response that the preview forwards piece by piece.
 pub(super) type StreamedBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Reason why a body was aborted.
+/// Reason why the preview aborted a request or response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
     /// The body exceeds its size limit.
@@ -27,7 +27,7 @@ pub(super) enum BodyError {
     Gone,
 }
 
-/// Returns a body with a fixed text.
+/// Returns a body that consists of this text.
 pub(super) fn words(text: &str) -> StreamedBody {
     Full::new(Bytes::from(text.to_owned()))
         .map_err(|never| match never {})

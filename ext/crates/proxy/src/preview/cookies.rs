@@ -11,14 +11,16 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of remembered cookies of one guest; the oldest are forgotten.
+/// Maximum number of cookies of one guest that the forwarder remembers; above it, the oldest are
+/// forgotten.
 const MAX_COOKIES: usize = 1024;
-/// Maximum sum of name and value in bytes; browsers accept no longer cookies.
+/// Maximum length in bytes of a cookie's name and value together; browsers accept no longer
+/// cookies.
 const MAX_COOKIE_BYTES: usize = 4096;
-/// Prefix of the token cookies' names, in every preview of this host.
+/// Prefix of the names of the cookies that store access tokens, for all previews on this host.
 const TOKEN_COOKIE_PREFIX: &str = "codebox_preview_";
 
-/// Cookie names and values that the guest set, and the order in which it set them.
+/// Names and values of the cookies that the guest has set, with the order in which it set them.
 #[derive(Debug, Default)]
 struct Given {
     pairs: BTreeMap<(String, String), u64>,
@@ -39,12 +41,12 @@ impl Given {
     }
 }
 
-/// Cookies that the guest set, and the name of the token cookie.
+/// Cookies that the guest has set, and the name of the cookie with the visitor's access token.
 #[derive(Debug)]
 pub(super) struct Cookies {
     given: Mutex<Given>,
-    /// Name of the token cookie. It contains the port, because browsers do not separate cookies by
-    /// port.
+    /// Name of the cookie with the visitor's access token. It contains the port, because browsers
+    /// do not separate cookies by port.
     own: String,
 }
 
@@ -56,12 +58,12 @@ impl Cookies {
         }
     }
 
-    /// Returns whether the request has the token cookie.
+    /// Returns whether the request has a cookie with the preview's access token.
     pub(super) fn has_token(&self, headers: &HeaderMap, token: &Token) -> bool {
         pairs(headers).any(|(name, value)| name == self.own && token.is(value))
     }
 
-    /// Returns the `Set-Cookie` value that stores the token.
+    /// Returns the `Set-Cookie` value that stores the access token in the visitor's browser.
     pub(super) fn token_cookie(&self, token: &Token, secure: bool) -> Option<HeaderValue> {
         let secure = if secure { "; Secure" } else { "" };
         let text = format!(
@@ -74,7 +76,8 @@ impl Cookies {
         Some(value)
     }
 
-    /// Returns the cookies of a request that the guest may see.
+    /// Returns the `Cookie` header for the guest: only cookies that the guest itself has set.
+    /// `None` when none is left.
     pub(super) fn for_guest(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let given = self.given();
         let forwarded: Vec<String> = pairs(headers)
@@ -90,7 +93,8 @@ impl Cookies {
         HeaderValue::from_str(&forwarded.join("; ")).ok()
     }
 
-    /// Returns a guest's `Set-Cookie` restricted to this host; `None` for a token cookie's name.
+    /// Returns a `Set-Cookie` header of the guest, restricted to this host; `None` if its name is
+    /// that of a token cookie.
     pub(super) fn for_visitor(&self, given: &HeaderValue) -> Option<HeaderValue> {
         let mut parts = given.to_str().ok()?.split(';');
         let pair = parts.next()?.trim();

@@ -1,21 +1,22 @@
-//! Request counters of a preview.
+//! Counters of the requests to a preview.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Totals of a preview.
+/// Totals of the requests to a preview.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that the guest responded to.
+    /// Number of requests to which the guest responded.
     pub served: u64,
-    /// Requests refused before they reached the guest: wrong host, missing token, malformed.
+    /// Number of requests that the forwarder refused before the guest was contacted: wrong host,
+    /// missing token, malformed.
     pub refused: u64,
-    /// Requests for which the guest sent no valid response.
+    /// Number of requests to which the guest sent no valid response.
     pub failed: u64,
     /// Connections closed because of the connection limit.
     pub turned_away: u64,
 }
 
-/// Live counters of a preview.
+/// Counters of an open preview, which all connections increase.
 #[derive(Debug, Default)]
 pub(super) struct RequestCounters {
     served: AtomicU64,

@@ -1,4 +1,5 @@
-//! Handles one request of a visitor: checks it, sends it to the guest and returns the response.
+//! Handles one request of a visitor to a preview: checks it, sends it to the guest and returns the
+//! response.
 
 use super::body::{StreamedBody, bounded, words};
 use super::connector::GuestConnector;
@@ -21,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-/// State shared by all connections.
+/// Configuration and state that all connections of a preview use.
 pub(super) struct Shared {
     pub hosts: Hosts,
     pub token: Option<Token>,
@@ -30,11 +31,12 @@ pub(super) struct Shared {
     pub limits: ForwarderLimits,
     pub connector: Arc<dyn GuestConnector>,
     pub logins: Logins,
-    /// Permits of concurrent requests in the guest, held until the response ends.
+    /// One permit for each request that the guest may handle at the same time; held until the
+    /// response ends.
     pub permits: Arc<Semaphore>,
 }
 
-/// Reason why the forwarder responds instead of the guest.
+/// Reason why the forwarder sends a response of its own instead of the guest's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Malformed,
@@ -89,7 +91,8 @@ impl Refusal {
         }
     }
 
-    /// Returns whether the guest caused the failure.
+    /// Returns whether the guest caused the failure, so that it counts as failed instead of
+    /// refused.
     const fn is_the_guests(self) -> bool {
         match self {
             Self::Unreachable | Self::Busy | Self::Slow => true,
@@ -106,18 +109,18 @@ impl Refusal {
     }
 }
 
-/// Action for an accepted request.
+/// What the forwarder does with an accepted request.
 enum Action {
     /// Send the request to the guest.
     Carry(Origin),
-    /// Exchange the token in the query for a cookie.
+    /// Store the access token from the query in a cookie.
     Exchange(Origin, Token),
     /// Sign in as this user; an empty name means the first administrator.
     Login(Origin, String),
 }
 
 impl Shared {
-    /// Responds to one request that arrived at the address `arrived`.
+    /// Responds to one request of a visitor. `arrived` is the local address of its connection.
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
@@ -156,7 +159,7 @@ impl Shared {
             return Err(Refusal::Method);
         }
         let uri = request.uri();
-        // A request target with its own host could contradict the `Host` header.
+        // A request target with a host of its own could contradict the `Host` header.
         if uri.authority().is_some() || !uri.path().starts_with('/') {
             return Err(Refusal::Malformed);
         }
@@ -176,7 +179,7 @@ impl Shared {
             return Err(Refusal::ServiceWorker);
         }
         if let Some(key) = parameter(uri, LOGIN_PARAMETER) {
-            // Link previews send HEAD; it must not use up the one-time login.
+            // Link previews of chat programs send HEAD, which must not use up the one-time login.
             if request.method() != Method::GET {
                 return Err(Refusal::Method);
             }
@@ -189,7 +192,7 @@ impl Shared {
         Ok(Action::Carry(origin))
     }
 
-    /// Stores the token in a cookie and redirects to the URL without it.
+    /// Stores the access token in a cookie and redirects to the URL without the token.
     fn exchange(
         &self,
         uri: &Uri,
@@ -237,7 +240,7 @@ impl Shared {
             .map_err(|_| Refusal::Unreachable)?;
         let (parts, body) = response.into_parts();
         let lengths = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
-        // A response with ambiguous length is refused.
+        // The guest's response is refused when its length could be read in two ways.
         if parts.status.is_informational() || lengths.iter().all(|l| parts.headers.contains_key(l))
         {
             return Err(Refusal::Unreachable);
@@ -265,7 +268,7 @@ impl Shared {
         };
         let stream = std::net::TcpStream::from(connection);
         let usable = stream.set_nonblocking(true).is_ok();
-        // The connector may return a socket of any kind; only TCP sockets are accepted.
+        // The connector may return a socket of any kind, so anything but a TCP socket is refused.
         let stream = TcpStream::from_std(stream).map_err(|_| Refusal::Unreachable)?;
         if !usable || stream.peer_addr().is_err() {
             return Err(Refusal::Unreachable);
@@ -325,7 +328,7 @@ fn is(pair: &str, name: &str) -> bool {
     pair.split('=').next() == Some(name)
 }
 
-/// Returns the token or login key in the query of a request.
+/// Returns the value of the query parameter `name` (access token or login key) as a token.
 fn parameter(uri: &Uri, name: &str) -> Option<String> {
     let pair = uri.query()?.split('&').find(|pair| is(pair, name))?;
     Some(
@@ -335,7 +338,7 @@ fn parameter(uri: &Uri, name: &str) -> Option<String> {
     )
 }
 
-/// Returns path and query without the token parameter.
+/// Returns path and query of a request without the parameter for the access token.
 fn without_token(uri: &Uri) -> String {
     let remaining: Vec<&str> = uri
         .query()

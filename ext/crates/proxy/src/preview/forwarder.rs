@@ -1,4 +1,4 @@
-//! Lifecycle of a forwarder: open, read counters, close.
+//! Lifecycle of a preview's forwarder: open, read counters, close.
 
 use super::connector::GuestConnector;
 use super::cookies::Cookies;
@@ -21,14 +21,14 @@ use tokio::sync::{Semaphore, watch};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::kernel_error;
 
-/// Configuration of a preview.
+/// Configuration of a preview's forwarder.
 pub struct ForwarderConfig {
-    /// Socket to which visitors connect.
+    /// Listening socket to which visitors connect.
     pub listener: std::net::TcpListener,
     /// Public URL of the preview, in addition to the listener's own address.
     pub public: Option<Origin>,
-    /// Token required of visitors; with `None`, anyone who can reach the address may view the
-    /// site.
+    /// Access token that visitors must have; with `None`, anyone who can reach the address may view
+    /// the site.
     pub token: Option<Token>,
     /// Time at which the forwarder closes by itself.
     pub until: Instant,
@@ -36,7 +36,7 @@ pub struct ForwarderConfig {
     pub connector: Arc<dyn GuestConnector>,
     /// Limits of connections, sizes and times.
     pub limits: ForwarderLimits,
-    /// One-time sign-in link, if one is offered.
+    /// The preview's one-time sign-in link, if one is offered.
     pub logins: Logins,
 }
 
@@ -50,7 +50,7 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Starts to serve.
+    /// Starts to serve visitors on a new thread.
     pub fn open(config: ForwarderConfig) -> Result<Self, ErrorBody> {
         let unable = |error: std::io::Error| {
             let message = format!("the preview cannot be opened: {error}");
@@ -92,12 +92,12 @@ impl Forwarder {
         })
     }
 
-    /// Returns the address of the listener.
+    /// Returns the address on which the forwarder listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the totals so far.
+    /// Returns the totals of the requests so far.
     pub fn counts(&self) -> Counts {
         self.counters.counts()
     }
@@ -108,20 +108,20 @@ impl Forwarder {
         let _ = self.until.send(until);
     }
 
-    /// Returns whether the forwarder closed by itself.
+    /// Returns whether the forwarder has closed because its time was over.
     pub fn has_expired(&self) -> bool {
         self.expired.load(Ordering::Acquire)
     }
 
-    /// Aborts running requests and frees the port.
+    /// Closes the preview: aborts running requests, frees the port and returns the totals.
     pub fn close(&mut self) -> Counts {
         self.thread.stop();
         self.counts()
     }
 }
 
-/// Completes when the forwarder must close by itself; that time may change while this function
-/// waits.
+/// Completes at the time at which the forwarder must close by itself. That time may change while
+/// this function waits.
 async fn lapse(mut until: watch::Receiver<Instant>) {
     loop {
         let now = *until.borrow_and_update();
@@ -171,6 +171,6 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
             TokioIo::new(StallTimeout::new(stream, limits.idle_timeout)),
             service,
         );
-    // A visitor's error ends its own connection only.
+    // An error of one visitor's connection must not end the server.
     let _ = tokio::time::timeout(limits.connection_time, connection).await;
 }

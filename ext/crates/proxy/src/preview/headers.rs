@@ -1,4 +1,4 @@
-//! Filters headers in both directions.
+//! Filters the headers of requests and responses of a preview.
 //!
 //! The forwarder, not the guest, decides what a page of the guest may do in a visitor's browser:
 //!
@@ -26,7 +26,7 @@ const POLICY: &str = "sandbox allow-scripts allow-forms allow-same-origin; \
     default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; \
     base-uri 'self'; form-action 'self'";
 
-/// Permissions-Policy: device features that a page cannot even request.
+/// Permissions-Policy of every response: device features that a page may not even request.
 const DEVICES: &str = "camera=(), microphone=(), geolocation=(), display-capture=(), usb=(), \
     serial=(), hid=(), bluetooth=(), midi=(), payment=(), publickey-credentials-create=(), \
     publickey-credentials-get=(), identity-credentials-get=(), clipboard-read=(), local-fonts=(), \
@@ -44,8 +44,8 @@ const FORCED: &[(&str, &str)] = &[
     ("x-robots-tag", "noindex, nofollow"),
 ];
 
-/// Response headers dropped from the guest: they would affect the visitor's browser beyond this
-/// preview, or open responses to pages of other origins.
+/// Response headers of the guest that are dropped: they would affect the visitor's browser beyond
+/// this preview, or make responses readable for pages of other origins.
 const DROPPED: &[&str] = &[
     "accept-ch",
     "alt-svc",
@@ -71,7 +71,8 @@ const DROPPED: &[&str] = &[
     "x-varnish",
 ];
 
-/// Name prefixes of such response headers, and of those that instruct a reverse proxy in front.
+/// Name prefixes of such response headers, and of response headers that instruct a reverse proxy in
+/// front.
 const DROPPED_FAMILIES: &[&str] = &[
     "access-control-",
     "attribution-reporting-",
@@ -96,7 +97,8 @@ const DROPPED_FAMILIES: &[&str] = &[
     "x-sendfile",
 ];
 
-/// Request headers that only a reverse proxy in front may set, or that a browser sends only to it.
+/// Request headers that are dropped: only a reverse proxy in front may set them, or a browser sends
+/// them only to such a proxy.
 const FORGED: &[&str] = &[
     "client-ip",
     "forwarded",
@@ -155,15 +157,15 @@ fn is_plain(name: &HeaderName) -> bool {
     name.as_str().bytes().all(plain)
 }
 
-/// Request header that gives the guest the origin its visitor used.
+/// Request header in which the forwarder tells the guest the origin that its visitor used.
 const ORIGIN: &str = "x-codebox-origin";
 
-/// Request header that gives the guest the user to sign in.
+/// Request header in which the forwarder tells the guest which user to sign in.
 const LOGIN: &str = "x-codebox-login";
-/// Path at which the guest's router handles a sign-in.
+/// Request path at which the guest's router signs a user in.
 const LOGIN_PATH: &str = "/.codebox/login";
 
-/// Turns a request into a sign-in of this user.
+/// Turns a visitor's request into a request that signs in this user.
 pub(super) fn sign_in<B>(request: &mut Request<B>, user: &str) -> Option<()> {
     *request.uri_mut() = Uri::from_static(LOGIN_PATH);
     let user = HeaderValue::from_bytes(user.as_bytes()).ok()?;
@@ -179,7 +181,7 @@ pub(super) fn is_service_worker(headers: &HeaderMap) -> bool {
             .is_some_and(|value| value.as_bytes() == b"serviceworker")
 }
 
-/// Returns the request headers for the guest.
+/// Returns the headers of a visitor's request that are sent to the guest.
 pub(super) fn for_guest(
     headers: &HeaderMap,
     origin: &Origin,
@@ -213,7 +215,7 @@ pub(super) fn for_guest(
     Some(forwarded)
 }
 
-/// Returns the guest's response headers for the visitor.
+/// Returns the headers of a guest's response that are sent to the visitor.
 pub(super) fn for_visitor(headers: &HeaderMap, cookies: &Cookies) -> HeaderMap {
     let mut forwarded = HeaderMap::with_capacity(headers.len() + FORCED.len());
     for (name, value) in &end_to_end(headers) {
@@ -232,8 +234,8 @@ pub(super) fn for_visitor(headers: &HeaderMap, cookies: &Cookies) -> HeaderMap {
     forwarded
 }
 
-/// Sets the forced headers. A policy header of the guest stays beside the forwarder's: browsers
-/// enforce both.
+/// Sets the headers that every response must have. A Content-Security-Policy of the guest stays
+/// beside the forwarder's: browsers enforce both.
 pub(super) fn force(headers: &mut HeaderMap) {
     for (name, value) in FORCED {
         headers.insert(

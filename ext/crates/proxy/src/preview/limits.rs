@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Bounds of a preview.
+/// Limits of a preview on connections, sizes and times.
 #[derive(Debug, Clone, Copy)]
 pub struct ForwarderLimits {
     /// Maximum number of concurrent connections of visitors.
     pub connections: usize,
-    /// Maximum number of concurrent requests in the guest.
+    /// Maximum number of requests that the guest handles at the same time.
     pub requests: usize,
     /// Maximum length of a request or response head, in bytes.
     pub head_bytes: usize,
@@ -15,7 +15,8 @@ pub struct ForwarderLimits {
     pub request_bytes: u64,
     /// Maximum length of a response body, in bytes.
     pub response_bytes: u64,
-    /// Maximum time for a request head, also the keep-alive time between two requests.
+    /// Maximum time until a visitor has sent a request head; also the maximum time between two
+    /// requests of one connection.
     pub head_timeout: Duration,
     /// Maximum time to connect to the guest.
     pub connect_timeout: Duration,
@@ -23,7 +24,7 @@ pub struct ForwarderLimits {
     pub answer_timeout: Duration,
     /// Maximum time without a received body byte, or without a byte that the visitor accepts.
     pub idle_timeout: Duration,
-    /// Maximum time of one connection.
+    /// Maximum duration of one connection of a visitor.
     pub connection_time: Duration,
 }
 

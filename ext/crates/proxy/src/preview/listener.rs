@@ -1,10 +1,10 @@
 //! Listen address of a preview, reserved from the start of its run.
 //!
-//! Before the run starts, a requested port is checked: the check fails if another program listens
-//! on it or another run of this state directory has reserved it. The reservation is a lock on a
-//! file in the state directory, which no other user can open, and ends with its process. No port
-//! is open before the preview opens. A conflict with a run of another state directory shows only
-//! when the preview opens.
+//! A requested port is checked before the run starts. The check fails if another program listens on
+//! the port or another run of this state directory has reserved it. The reservation is a lock on a
+//! file in the state directory, which no other user can open; the kernel releases it when the
+//! process ends. The port is opened only when the preview opens. A conflict with a run of another
+//! state directory shows only then.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -52,7 +52,8 @@ impl ListenAddress {
     }
 }
 
-/// Listen address that no other run of the state directory can take meanwhile.
+/// Listen address of a run's preview. While this value exists, no other run of the state directory
+/// can take the address.
 #[derive(Debug)]
 pub struct Reservation {
     address: ListenAddress,
@@ -75,7 +76,7 @@ impl Reservation {
             )),
             error => unavailable(&format!("port {port} cannot be reserved: {error}")),
         })?;
-        // Binds and closes at once, to check that the port is free.
+        // Listens once and closes at once, which fails when the port is in use.
         listen(address)?;
         Ok(Self {
             address,
@@ -88,7 +89,7 @@ impl Reservation {
         self.address
     }
 
-    /// Binds the address and listens.
+    /// Opens a listening socket at the reserved address.
     pub fn listen(&self) -> Result<TcpListener, ErrorBody> {
         listen(self.address)
     }
@@ -131,7 +132,7 @@ mod unit {
     use std::os::unix::fs::PermissionsExt;
     use std::sync::atomic::{AtomicU16, Ordering};
 
-    /// Returns a free port below those that the kernel gives to other tests by itself.
+    /// Returns a free port below the range from which the kernel assigns ports to other tests.
     fn free_port() -> u16 {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let first = 10_000 + (std::process::id() % 1000) as u16 * 20;
@@ -151,8 +152,8 @@ mod unit {
         StateDir::open(&path).unwrap()
     }
 
-    /// Waits until the lock is free: a child process that another test forks holds copies of this
-    /// process's descriptors until it executes its program.
+    /// Waits until the lock on the port's file is free. A child process that another test forks
+    /// holds copies of this process's descriptors until its `execve`.
     fn free_again(state: &StateDir, address: ListenAddress) {
         let begun = std::time::Instant::now();
         while let Err(error) = Reservation::of(state, address) {
@@ -167,8 +168,8 @@ mod unit {
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
         let port = free_port();
-        // Any user can bind an abstract socket name; earlier versions used this name as the
-        // reservation.
+        // An abstract socket with the name that earlier versions used as reservation; any user can
+        // bind it.
         let squatter = socket(AddressFamily::UNIX, SocketType::DGRAM, None).unwrap();
         let name = format!("wp-codebox-preview-{port}");
         let name = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();

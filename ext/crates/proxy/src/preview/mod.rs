@@ -1,4 +1,4 @@
-//! Preview: forwards HTTP from a visitor's browser to the site of a guest while the preview is
+//! Preview: forwards HTTP from a visitor's browser to the web site of a guest while the preview is
 //! open.
 //!
 //! A forwarder listens on an address of the host, on its own thread, and speaks HTTP/1.1 to both

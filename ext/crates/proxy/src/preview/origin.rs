@@ -1,11 +1,11 @@
-//! Origins of a preview, and the check of `Host` headers against them.
+//! Origins (scheme, host and port) of a preview, and the check of `Host` headers against them.
 
 use hyper::http::uri::{Authority, Uri};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Scheme, host and port, written as a browser writes them.
+/// An origin: scheme, host and port, written as a browser writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     scheme: Scheme,
@@ -39,8 +39,8 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Parses a public URL. It must be an origin without path: other content on the preview's
-    /// origin would be accessible to the guest's scripts.
+    /// Parses the public URL of a preview. It must be an origin without a path, because the guest's
+    /// scripts can access everything else at the same origin.
     pub fn public(given: &str) -> Result<Self, ErrorBody> {
         let invalid = |why: &str| {
             let message = format!("the preview's public URL {why}");
@@ -67,7 +67,8 @@ impl Origin {
         Ok(Self { scheme, authority })
     }
 
-    /// Returns the origin of a listener's address.
+    /// Returns the origin under which browsers reach a listener at this address: `http` and the
+    /// address.
     pub fn local(address: SocketAddr) -> Self {
         let port = Scheme::Http.port();
         let authority = match address.port() {
@@ -80,12 +81,12 @@ impl Origin {
         }
     }
 
-    /// Returns whether browsers send the origin's cookies only over TLS.
+    /// Returns whether the origin uses TLS, so that its cookies can be marked `Secure`.
     pub fn is_secure(&self) -> bool {
         self.scheme == Scheme::Https
     }
 
-    /// Returns whether the host names this machine only.
+    /// Returns whether the origin's host is a loopback name or address.
     pub fn is_loopback(&self) -> bool {
         let host = match self.authority.rsplit_once(':') {
             Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -108,7 +109,8 @@ fn host_of(address: IpAddr) -> String {
     }
 }
 
-/// Returns host and port in lower case, without the scheme's default port.
+/// Returns host and port as a browser writes them: in lower case, without the scheme's default
+/// port.
 fn written(authority: &Authority, scheme: Scheme) -> Option<String> {
     let host = authority.host().to_ascii_lowercase();
     let plain = host.bytes().all(|byte| {
@@ -126,7 +128,7 @@ fn written(authority: &Authority, scheme: Scheme) -> Option<String> {
     }
 }
 
-/// Accepted values of a visitor's `Host` header.
+/// The values that are accepted in a visitor's `Host` header.
 #[derive(Debug, Clone)]
 pub(super) struct Hosts {
     pub public: Option<Origin>,
@@ -135,8 +137,8 @@ pub(super) struct Hosts {
 impl Hosts {
     /// Returns the origin that a request with this `Host` addresses, or `None` when it is not this
     /// preview. `arrived` is the local address of the connection. Accepted are the public URL's
-    /// host, the address itself, and `localhost` if it means this address; any other name that
-    /// resolves to this address is refused (DNS rebinding).
+    /// host, the address itself, and `localhost` if the address is a loopback address. Any other
+    /// name that resolves to this address is refused (DNS rebinding).
     pub(super) fn judge(&self, host: &str, arrived: SocketAddr) -> Option<Origin> {
         let authority: Authority = host.parse().ok()?;
         if authority.as_str().contains('@') {

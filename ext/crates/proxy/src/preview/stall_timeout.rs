@@ -1,4 +1,4 @@
-//! Stall timeout of a visitor's connection.
+//! Stall timeout: ends the connection of a visitor that accepts no bytes.
 //!
 //! A visitor that requests a large response and reads nothing would otherwise occupy a worker
 //! process of the guest's server until the connection's total timeout.
@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 pub(super) struct StallTimeout<S> {
     inner: S,
     limit: Duration,
-    /// Timer started when the peer stopped accepting bytes.
+    /// Timer that runs since the peer stopped accepting bytes; `None` while it accepts them.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 

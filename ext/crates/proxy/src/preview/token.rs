@@ -1,4 +1,4 @@
-//! Access token of a preview, and the one-time sign-in link.
+//! Access token of a preview, and its one-time sign-in link.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,14 +6,14 @@ use subtle::ConstantTimeEq as _;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use zeroize::Zeroizing;
 
-/// Query parameter that carries the token.
+/// Query parameter that contains the access token in a preview's link.
 pub const PARAMETER: &str = "preview_token";
 /// Minimum number of characters of a token that the caller chose.
 const SHORTEST: usize = 16;
 /// Maximum number of characters of a token that the caller chose.
 const LONGEST: usize = 256;
 
-/// Access token. Only [`Token::reveal`] exposes the text.
+/// Access token of a preview. Only [`Token::reveal`] exposes its text.
 #[derive(Clone)]
 pub struct Token(Zeroizing<String>);
 
@@ -51,26 +51,27 @@ impl Token {
         &self.0
     }
 
-    /// Compares with `other` in constant time.
+    /// Returns whether the token's text equals `other`; the comparison takes constant time.
     pub fn is(&self, other: &str) -> bool {
         self.0.as_bytes().ct_eq(other.as_bytes()).into()
     }
 }
 
-/// Query parameter of a sign-in link.
+/// Query parameter that contains the key of a sign-in link.
 pub const LOGIN_PARAMETER: &str = "preview_login";
 
-/// The one valid sign-in link of a preview, until it is used.
+/// Key and user of the preview's valid sign-in link; none once the link has been used.
 #[derive(Debug, Clone, Default)]
 pub struct Logins(Arc<Mutex<Option<(Token, String)>>>);
 
 impl Logins {
-    /// Offers a link for this user; invalidates the previous link.
+    /// Makes the link with this key valid for signing in `user`; the previous link becomes invalid.
     pub fn offer(&self, key: Token, user: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, user));
     }
 
-    /// Returns the user of this key and invalidates the link.
+    /// Returns the user of the link with this key and makes the link invalid. `None` for a wrong
+    /// key.
     pub(super) fn take(&self, key: &str) -> Option<String> {
         let mut offered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, user) = offered.take_if(|(own, _)| own.is(key))?;

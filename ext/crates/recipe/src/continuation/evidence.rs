@@ -1,10 +1,11 @@
-//! Evidence of a continuation: `wp-codebox/recipe-continuation-evidence/v1`.
+//! Builds the evidence (a record of all executions) of a continued step:
+//! `wp-codebox/recipe-continuation-evidence/v1`.
 
 use super::execution::{PREVIEW_BYTES, sha256};
 use super::{Continuation, Failure, Loop, State};
 use serde_json::{Value, json};
 
-/// Schema id of the evidence.
+/// Schema id of the evidence of a continued step.
 pub const CONTINUATION_EVIDENCE: &str = "wp-codebox/recipe-continuation-evidence/v1";
 fn policy(continuation: &Continuation) -> Value {
     let equals = continuation.predicate.equals.to_string();
@@ -26,7 +27,8 @@ fn policy(continuation: &Continuation) -> Value {
 }
 
 impl Loop<'_> {
-    /// Returns the evidence so far; a loop that was aborted has the status `failed`.
+    /// Returns the record of all executions so far. If the step was aborted between two of them,
+    /// the status is `failed`.
     #[must_use]
     pub fn evidence(&self) -> Value {
         let status = match self.state {

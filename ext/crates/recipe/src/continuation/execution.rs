@@ -1,28 +1,28 @@
-//! One execution of a continued step in the evidence.
+//! Describes one execution of a continued step in its evidence.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::hex;
 
-/// Maximum length of a JSON text in the evidence, in bytes; a longer one is replaced by its size
-/// and digest.
+/// Maximum size in bytes up to which the evidence contains an execution's JSON result. Of a larger
+/// one it contains only the size and the digest.
 pub(super) const PREVIEW_BYTES: usize = 4096;
 
-/// Result of one execution of the step.
+/// How one execution of a continued step ended, and what it printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Executed<'a> {
     /// The step could not be executed or was stopped.
     Error,
     /// The step ended and printed no JSON.
     Ended {
-        /// Exit code.
+        /// Exit code of the program.
         exit_code: i32,
     },
     /// The step ended and printed JSON.
     Answered {
-        /// Exit code.
+        /// Exit code of the program.
         exit_code: i32,
-        /// Printed JSON.
+        /// The JSON value that the step printed.
         result: &'a Value,
     },
 }
@@ -36,7 +36,7 @@ impl Executed<'_> {
     }
 }
 
-/// Returns the evidence row of an execution.
+/// Returns the entry for one execution in the evidence.
 pub(super) fn shown(iteration: u32, args: &[String], executed: Executed<'_>) -> Value {
     let args = serde_json::to_string(args).unwrap_or_default();
     let mut row = json!({

@@ -1,9 +1,9 @@
-//! Repetition of a step up to a maximum number of executions: while a value in the result equals
-//! the predicate's value, values of the result are copied into the step's arguments and the step
-//! runs again.
+//! Continuation: repeats a step while a value in its JSON result equals a given value, but only up
+//! to a maximum number of times. Before each repetition, values of the result are copied into the
+//! step's arguments.
 //!
-//! Pure: the caller runs the step, passes each result to the loop, and gets the next action. A
-//! mapping that fails changes no argument.
+//! This module runs nothing: the caller runs the step, passes the result to [`Loop::after`], and
+//! gets the next action. If a value cannot be copied, no argument changes.
 
 mod evidence;
 mod execution;
@@ -30,124 +30,124 @@ pub const SELF_EXECUTING: &[&str] = &[
     "wp-codebox/run-fuzz-suite",
 ];
 
-/// Continuation of a step in a recipe.
+/// Member `continuation` of a recipe step: when and how the step is repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Continuation {
-    /// Maximum number of executions, from 2 to 1,000.
+    /// Maximum number of executions of the step, from 2 to 1,000.
     pub max_iterations: u32,
-    /// Condition on the result; the step runs again while it holds.
+    /// Condition on the step's JSON result. The step runs again as long as the condition is true.
     #[serde(rename = "while")]
     pub predicate: Predicate,
-    /// Values copied from the result into the arguments.
+    /// Values to copy from the JSON result into the arguments before the step runs again.
     pub input_mappings: Vec<Mapping>,
 }
 
-/// Position in the result and the value it must equal.
+/// Condition that a value in the step's JSON result equals a given one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicate {
-    /// Position in the result.
+    /// JSON pointer to the value in the result.
     pub pointer: Pointer,
-    /// Expected value, compared deeply.
+    /// Value that the result must have there; objects and lists are compared with their contents.
     pub equals: Value,
 }
 
-/// Copy of one value.
+/// Copies one value from the step's JSON result into an argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
-    /// Position in the result.
+    /// JSON pointer to the value in the result.
     pub from: Pointer,
-    /// Position in the arguments.
+    /// Argument, and position in it, that gets the value.
     pub to: Target,
 }
 
-/// Position inside a JSON argument.
+/// Position in a step's argument whose value is JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Name of the argument.
     pub arg: String,
-    /// Position inside the argument's JSON.
+    /// JSON pointer to the position in the argument's JSON value.
     pub pointer: Pointer,
 }
 
-/// Reason why a continuation failed while its predicate still held.
+/// Reason why a step failed before its continuation was complete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The step could not be executed.
+    /// The step could not be executed, or was stopped.
     #[error("the step could not be executed")]
     ExecutionError,
-    /// The step's command failed.
+    /// The step's command ended with an exit code other than 0.
     #[error("the command ended with exit code {exit_code}")]
     CommandFailed {
-        /// Exit code.
+        /// Exit code of the command.
         exit_code: i32,
     },
-    /// The result has no value to compare.
+    /// The condition refers to a value that the result does not have.
     #[error("the result is not JSON, or has no value at {pointer:?}")]
     PredicateValueMissing {
-        /// Position of the value.
+        /// JSON pointer in the condition.
         pointer: String,
     },
-    /// The result has no value to copy.
+    /// A value to be copied is not in the result.
     #[error("the result has no value at {pointer:?}")]
     MappingSourceMissing {
-        /// Position of the value.
+        /// JSON pointer to the value that is missing in the result.
         pointer: String,
     },
-    /// The step has no such argument.
+    /// A value is to be copied into an argument that the step does not have.
     #[error("the step has no argument {arg:?}")]
     TargetArgumentMissing {
-        /// Name of the argument.
+        /// Name of the argument that the step does not have.
         arg: String,
     },
-    /// The step has the argument more than once.
+    /// A value is to be copied into an argument that the step has more than once.
     #[error("the step has the argument {arg:?} more than once")]
     TargetArgumentAmbiguous {
-        /// Name of the argument.
+        /// Name of the argument that occurs more than once.
         arg: String,
     },
-    /// The argument is not JSON.
+    /// A value is to be copied into an argument that is not JSON.
     #[error("the argument {arg:?} is not JSON")]
     TargetArgumentNotJson {
-        /// Name of the argument.
+        /// Name of the argument that is not JSON.
         arg: String,
     },
-    /// The argument is neither an object nor a list.
+    /// A value is to be copied into an argument that is neither a JSON object nor a list.
     #[error("the argument {arg:?} is neither an object nor a list")]
     TargetArgumentNotContainer {
-        /// Name of the argument.
+        /// Name of the argument that is neither an object nor a list.
         arg: String,
     },
-    /// The mapping would replace the whole argument.
+    /// A copied value would replace a whole argument, not a part of its JSON.
     #[error(
         "the argument {arg:?} cannot be replaced as a whole; set a pointer to a position in it"
     )]
     TargetRootMutationUnsupported {
-        /// Name of the argument.
+        /// Name of the argument that would be replaced.
         arg: String,
     },
-    /// The argument has no such position.
+    /// A value is to be copied to a position that does not exist in the argument's JSON.
     #[error("the argument {arg:?} has no position {pointer:?}")]
     TargetPointerMissing {
-        /// Name of the argument.
+        /// Name of the argument that lacks the position.
         arg: String,
-        /// Position in the argument.
+        /// JSON pointer to the position that the argument lacks.
         pointer: String,
     },
-    /// The step ran as often as permitted and the predicate still holds.
+    /// The step ran as often as allowed, and its condition is still true.
     #[error("the step ran {most} times and its predicate still holds")]
     MaxIterationsExhausted {
-        /// Maximum number of executions.
+        /// Maximum number of executions in the recipe.
         most: u32,
     },
 }
 
 impl Failure {
-    /// Returns the stable code.
+    /// Returns the machine-readable code of this failure, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -166,15 +166,15 @@ impl Failure {
     }
 }
 
-/// Next action of the caller.
+/// What the caller must do after an execution of the step.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Next {
-    /// The predicate no longer holds; the step is complete.
+    /// The condition is no longer true, so the step is complete.
     Completed,
     /// Run the step again with these arguments.
     Again(Vec<String>),
-    /// The step has failed.
+    /// The step has failed, for this reason.
     Failed(Failure),
 }
 
@@ -185,7 +185,7 @@ enum State {
     Failed(Failure),
 }
 
-/// State of one continuation.
+/// State of a step with a continuation while it is repeated.
 #[derive(Debug, Clone)]
 pub struct Loop<'a> {
     continuation: &'a Continuation,
@@ -194,7 +194,7 @@ pub struct Loop<'a> {
 }
 
 impl<'a> Loop<'a> {
-    /// Creates the state before the first execution.
+    /// Creates the state for a step that has not run yet.
     #[must_use]
     pub fn new(continuation: &'a Continuation) -> Self {
         Self {
@@ -204,8 +204,8 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Records an execution with these arguments and returns the next action. After the end it
-    /// always returns the same action.
+    /// Records an execution with these arguments and returns what to do next. Once the step has
+    /// completed or failed, every later call returns that again.
     pub fn after(&mut self, args: &[String], executed: Executed<'_>) -> Next {
         match &self.state {
             State::Running => {}

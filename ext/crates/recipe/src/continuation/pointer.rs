@@ -1,14 +1,15 @@
-//! JSON pointers (RFC 6901) permitted in a recipe.
+//! JSON pointers (RFC 6901) with the limits that recipes require.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Maximum length of a pointer, in bytes.
+/// Maximum length of a JSON pointer in a recipe, in bytes.
 const MAX_BYTES: usize = 1024;
-/// Property names with a special meaning in JavaScript, where a reader may process the document.
+/// Property names that a pointer must not contain. They have a special meaning in JavaScript, so a
+/// consumer of the document could be manipulated with them.
 const REFUSED: &[&str] = &["__proto__", "constructor", "prototype"];
 
-/// A JSON pointer.
+/// A JSON pointer that a recipe may contain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pointer(String);
@@ -17,19 +18,19 @@ pub struct Pointer(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointerError {
-    /// The pointer is too long.
+    /// The text is longer than a pointer may be.
     #[error("a JSON pointer has at most {MAX_BYTES} bytes")]
     Long,
-    /// The pointer does not begin with `/`, or a `~` does not start an escape.
+    /// The text is not empty and does not begin with `/`, or a `~` is not followed by 0 or 1.
     #[error("a JSON pointer is empty or begins with `/`, and `~` is followed by 0 or 1")]
     Form,
-    /// The pointer contains a refused name.
+    /// The pointer contains a property name that is special in JavaScript.
     #[error("a JSON pointer must not have `__proto__`, `constructor` or `prototype`")]
     Token,
 }
 
 impl Pointer {
-    /// Parses a pointer.
+    /// Parses a JSON pointer and checks the limits for recipes.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         if text.len() > MAX_BYTES {
             return Err(PointerError::Long);
@@ -55,7 +56,7 @@ impl Pointer {
         &self.0
     }
 
-    /// Returns the value at the pointer.
+    /// Returns the value in the document at this pointer, if there is one.
     #[must_use]
     pub fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
         document.pointer(&self.0)
@@ -76,7 +77,7 @@ impl Pointer {
     }
 }
 
-/// Reason why a value cannot be set.
+/// Reason why a document has no position at which a pointer could set a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PutError {
     Root,

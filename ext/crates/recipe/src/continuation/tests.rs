@@ -109,7 +109,7 @@ fn each_continuation_failure_has_its_code() {
         let evidence = run.evidence();
         assert_eq!(evidence["status"], "failed");
         assert_eq!(evidence["diagnostics"][0]["code"], *code);
-        // A loop that has ended keeps returning its failure.
+        // After the end, every call returns the same failure.
         assert_eq!(run.after(&good, answer(&more)), Next::Failed(failure));
     }
     for (result, code) in [

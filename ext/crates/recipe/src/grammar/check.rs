@@ -8,7 +8,7 @@ use serde_json::Value;
 /// response.
 const MAX_ISSUES: usize = 500;
 
-/// Returns all deviations of `value` from `shape`.
+/// Returns all positions at which `value` differs from what `shape` permits.
 pub(crate) fn check(shape: &Shape, value: &Value) -> Vec<Issue> {
     let mut issues = Vec::new();
     walk(shape, value, "$", &mut issues);
@@ -172,10 +172,10 @@ fn record(fields: &[Field], value: &Value, path: &str, issues: &mut Vec<Issue>) 
     }
 }
 
-/// Returns the issues of the closest alternative when none fits.
+/// If the value fits none of the shapes, reports the deviations from the one it is closest to.
 fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mut Vec<Issue>) {
     let mut nearest: Option<Vec<Issue>> = None;
-    // An alternative with another `kind` is not a candidate.
+    // A shape for another `kind` of value is chosen last.
     let kind_path = member(path, "kind");
     let rank = |found: &[Issue]| (found.iter().any(|i| i.path == kind_path), found.len());
     for shape in shapes {
@@ -184,8 +184,8 @@ fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mu
         if found.is_empty() {
             return;
         }
-        // An alternative that deviates only inside the value is closer than one that deviates in
-        // the value itself.
+        // If a shape permits this type of value and only deviates further inside, it is closer than
+        // one that does not permit the type.
         let inside = found.iter().all(|i| i.path != path);
         if inside && nearest.as_ref().is_none_or(|n| rank(&found) < rank(n)) {
             nearest = Some(found);
@@ -228,7 +228,8 @@ fn missing(name: &str) -> IssueCode {
     }
 }
 
-/// Returns the issue code of a wrong value at a path; some paths have a code of their own.
+/// Returns the issue code for a wrong value at this path: `invalid-recipe`, unless a more specific
+/// one exists.
 fn code_at(path: &str) -> IssueCode {
     let last = path.rsplit('.').next().unwrap_or_default();
     let seeds = path.starts_with("$.inputs.siteSeeds[");

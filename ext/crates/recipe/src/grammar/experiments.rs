@@ -1,5 +1,5 @@
-//! Grammar of fuzz runs and adversarial campaigns. The native backend parses them strictly and
-//! then refuses them.
+//! Grammar of fuzz runs and adversarial campaigns. Validation refuses them, because the native
+//! backend does not support them, but first reports deviations from the grammar.
 
 use super::workflow::{DECLARED, SOME_STEPS, STEPS};
 use super::*;

@@ -21,7 +21,7 @@ pub(crate) use pattern::Pattern;
 pub(crate) use recipe::RECIPE;
 pub(crate) use schema::schema;
 
-/// Description of permitted values.
+/// Description of the JSON values that are permitted at one place of a recipe.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     /// Any value.
@@ -34,25 +34,25 @@ pub(crate) enum Shape {
     True,
     /// Text of this pattern, with minimum and maximum length in characters.
     Text(Pattern, usize, usize),
-    /// Whole number in this range.
+    /// Whole number, with minimum and maximum.
     Integer(i64, i64),
     /// A number.
     Number,
     /// Text, number, boolean or null.
     Scalar,
-    /// One of these texts.
+    /// Text that is one of these words.
     Word(&'static [&'static str]),
-    /// A list.
+    /// A list, whose shape and size are described.
     List(&'static List),
     /// An object whose values all have one shape.
     Map(&'static Shape),
-    /// An object with named members.
+    /// An object that may only have these members.
     Record(&'static [Field]),
-    /// Any of these shapes; the text describes what is accepted.
+    /// A value of any of these shapes. The text describes them for error messages.
     Either(&'static [Shape], &'static str),
 }
 
-/// Description of a list.
+/// Description of a permitted list: shape and number of its items.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
     pub of: Shape,
@@ -61,14 +61,14 @@ pub(crate) struct List {
     pub items: Items,
 }
 
-/// Whether items may repeat.
+/// Whether a list may have the same item twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Items {
     Free,
     Unique,
 }
 
-/// Whether a member is required.
+/// Whether an object must have a certain member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Must,
@@ -77,7 +77,7 @@ pub(crate) enum Need {
     OneOf,
 }
 
-/// A member of a record.
+/// A member that an object may or must have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub name: &'static str,
@@ -112,9 +112,9 @@ const fn text(pattern: Pattern) -> Shape {
 }
 /// Default maximum length of a list, so that checks which compare rows stay cheap.
 const DEFAULT_MAX_ITEMS: usize = 1000;
-/// Any text.
+/// Permits any text.
 const TEXT: Shape = text(Pattern::Any);
-/// Non-empty text.
+/// Permits any text that is not empty.
 const NON_EMPTY: Shape = Shape::Text(Pattern::Any, 1, usize::MAX);
 /// A name: letters, digits, `_`, `.` and `-`, beginning with a letter or digit.
 const NAME: Shape = text(Pattern::Name);
@@ -139,7 +139,8 @@ const fn list(list: &'static List) -> Shape {
     Shape::List(list)
 }
 
-/// `rows!(SHAPE)`: a list of the default length; `rows!(SHAPE, least, most, Unique)`.
+/// Permits a list: `rows!(SHAPE)` of up to [`DEFAULT_MAX_ITEMS`] items, `rows!(SHAPE, MIN, MAX,
+/// Unique)` of a given number of items.
 macro_rules! rows {
     ($shape:expr) => {
         $crate::grammar::rows!($shape, 0, $crate::grammar::DEFAULT_MAX_ITEMS, Free)
@@ -154,14 +155,14 @@ macro_rules! rows {
         $crate::grammar::Shape::List(LIST)
     }};
 }
-/// `record!{ FIELDS… }`: an object with exactly these members.
+/// Permits an object with these members and no others: `record![must("a", SHAPE), …]`.
 macro_rules! record {
     ($($field:expr),* $(,)?) => {{
         const FIELDS: &[$crate::grammar::Field] = &[$($field),*];
         $crate::grammar::Shape::Record(FIELDS)
     }};
 }
-/// `words!("a", "b")`: one of these texts.
+/// Permits one of these texts: `words!("a", "b")`.
 macro_rules! words {
     ($($word:literal),*) => { $crate::grammar::Shape::Word(&[$($word),*]) };
 }

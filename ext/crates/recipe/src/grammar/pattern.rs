@@ -4,40 +4,40 @@ use crate::issue::IssueCode;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Pattern of a text.
+/// Pattern that a text in a recipe must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pattern {
     /// Any text.
     Any,
-    /// Letters, digits, `_ . -`; begins with a letter or digit.
+    /// Name: letters, digits, `_ . -`; begins with a letter or digit.
     Name,
-    /// Letters, digits, `_ -`; begins with a letter or digit.
+    /// WordPress slug: letters, digits, `_ -`; begins with a letter or digit.
     Slug,
-    /// Letters, digits, `. _ -`.
+    /// Id: letters, digits, `. _ -`; begins with any of them.
     Handle,
-    /// Capitals, digits, `_`.
+    /// Environment variable: capitals, digits, `_`; does not begin with a digit.
     EnvName,
-    /// Begins with `/`.
+    /// Absolute path: begins with `/`.
     Absolute,
-    /// 64 hex digits.
+    /// SHA-256: 64 hex digits.
     Sha256,
-    /// 40 to 64 hex digits.
+    /// Git commit: 40 to 64 hex digits.
     Revision,
-    /// Like `8.3`.
+    /// PHP version like `8.3`.
     PhpVersion,
-    /// Like `256M`.
+    /// PHP memory limit like `256M`.
     Memory,
-    /// Letters, digits, `_ $`.
+    /// Database table: letters, digits, `_ $`.
     Table,
-    /// Letters, digits, `_ . : / -`; begins with a letter or digit.
+    /// Type name: letters, digits, `_ . : / -`; begins with a letter or digit.
     Type,
-    /// `vendor/package`, small letters.
+    /// Composer package: `vendor/package` in small letters.
     Package,
-    /// Small letters, digits and `-`.
+    /// Repository name: small letters, digits and `-`.
     Repository,
-    /// `https://…` or `git@host:path.git`.
+    /// Git repository: `https://…` or `git@host:path.git`.
     RepositoryUrl,
-    /// RFC 6901.
+    /// JSON pointer (RFC 6901).
     Pointer,
 }
 
@@ -88,7 +88,7 @@ impl Pattern {
         Some(row.1)
     }
 
-    /// Returns the rule in words.
+    /// Returns a description of the pattern for error messages.
     pub(crate) fn rule(self) -> &'static str {
         match self {
             Pattern::Any => "text",
@@ -114,7 +114,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the issue code of a violation.
+    /// Returns the issue code of a text that does not match.
     pub(crate) fn code(self) -> IssueCode {
         match self {
             Pattern::Slug => IssueCode::InvalidSlug,

@@ -6,7 +6,7 @@ use super::runtime::{DISTRIBUTION, RUNTIME};
 use super::workflow::{ARTIFACTS, PROBES, WORKFLOW};
 use super::*;
 
-/// `wp-codebox/workspace-recipe/v1`.
+/// What a recipe, `wp-codebox/workspace-recipe/v1`, may contain.
 pub(crate) const RECIPE: Shape = record![
     must("schema", words!("wp-codebox/workspace-recipe/v1")),
     may("distribution", DISTRIBUTION),

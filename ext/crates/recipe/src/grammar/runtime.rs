@@ -1,4 +1,4 @@
-//! Grammar of the runtime section and of a distribution.
+//! Grammar of a recipe's sections `runtime` and `distribution`.
 
 use super::inputs::MOUNT;
 use super::*;
@@ -130,7 +130,7 @@ pub(super) const RUNTIME: Shape = record![
         "bundledExtensions",
         rows!(words!("intl", "redis", "memcached", "xdebug"))
     ),
-    // Only the package's own backend interprets its settings.
+    // Settings for a backend package; their members depend on that package.
     may("backendPackage", Shape::Free),
     may("stack", record![may("mounts", rows!(MOUNT))]),
     may(

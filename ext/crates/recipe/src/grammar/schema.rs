@@ -22,7 +22,7 @@ pub(crate) fn schema() -> Value {
 
 fn of(shape: &Shape) -> Value {
     match shape {
-        // WordPress's validator requires a type everywhere.
+        // WordPress's schema validator requires a `type` in every schema.
         Shape::Any => {
             json!({"type": ["object", "array", "string", "number", "boolean", "null"]})
         }
@@ -44,7 +44,7 @@ fn of(shape: &Shape) -> Value {
         }
         Shape::Integer(least, most) => {
             let mut row = json!({"type": "integer", "minimum": least});
-            // JSON readers disagree on integers beyond 2^53.
+            // Programs that read numbers as doubles cannot represent every integer above 2^53.
             if *most < 1 << 53 {
                 row["maximum"] = json!(most);
             }

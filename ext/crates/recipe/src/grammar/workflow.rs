@@ -47,7 +47,7 @@ pub(super) const STEP: Shape = record![
     may("advisory", Shape::Bool),
 ];
 
-/// Maximum number of steps in one phase.
+/// Maximum number of steps in one phase of a recipe's workflow.
 const MAX_STEPS: usize = 1000;
 
 pub(super) const WORKFLOW: Shape = record![

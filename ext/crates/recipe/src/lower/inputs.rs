@@ -14,8 +14,8 @@ use wp_codebox_contracts::{
     MountRequest, StagedFile,
 };
 
-/// Source path of inputs without a host file: the run validates this path like that of any other
-/// source, but never reads the file.
+/// Source path of a mount or file that has no source on the host. The run validates every source
+/// path, but never reads this one.
 const NOTHING: &str = "/dev/null";
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
@@ -43,7 +43,7 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
         for (index, fake) in distribution.service_fakes.iter().enumerate() {
             match fake.load.unwrap_or(FakeLoad::MuPlugin) {
                 FakeLoad::MuPlugin => fake_service(all, index, &fake.name, &fake.source),
-                // Validation has refused these.
+                // Validation refused a service fake with this load time.
                 FakeLoad::PreBootstrap | FakeLoad::Manual => {}
             }
         }
@@ -101,7 +101,7 @@ struct Placed<'a> {
     metadata: Metadata,
 }
 
-/// Mounts a directory, or stages a file.
+/// Adds a directory as a mount, or a file as a read-only copy.
 fn place(all: &mut Lowered, sources: &dyn Sources, placed: Placed<'_>) {
     let is_file = match placed.kind {
         Some(SourceKind::File) => true,
@@ -179,7 +179,7 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
                 });
                 placed.source.to_owned()
             }
-            // Validation has refused every other source.
+            // Validation refused a plugin with any other source.
             PluginSource::Directory
             | PluginSource::Remote
             | PluginSource::Missing

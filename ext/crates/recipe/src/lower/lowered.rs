@@ -1,30 +1,30 @@
-//! Parts of the run request that implement a recipe.
+//! What a run request must contain to carry out a recipe.
 
 use wp_codebox_contracts::{Component, MountRequest, RuntimePolicy, Workflow};
 
-/// Guest directory of the files that the recipe itself stages.
+/// Guest directory for files that come from the recipe and not from the caller's request.
 pub(super) const STAGED: &str = "/run/codebox/staged/recipe";
 
-/// A secret that the recipe names and the caller has.
+/// A secret that the recipe uses and the caller can provide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretUse {
-    /// Name of the secret.
+    /// Name of the secret's environment variable.
     pub name: String,
-    /// Hosts that may receive the value.
+    /// Hosts to which the secret's value may be sent.
     pub hosts: Vec<String>,
 }
 
-/// Parts of a run request. Host paths are those of the recipe.
+/// The members of a run request that carry out a recipe. Host paths are as written in the recipe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lowered {
-    /// Mounts in order.
+    /// Mounts in the order of the recipe: first those of its distribution.
     pub mounts: Vec<MountRequest>,
-    /// Plugins and service fakes in order.
+    /// Plugins and service fakes that are loaded in the guest, in the order of the recipe.
     pub components: Vec<Component>,
-    /// Steps and their files.
+    /// Steps to execute, and the files that they need.
     pub workflow: Workflow,
-    /// Secrets.
+    /// Secrets that the recipe uses and the caller can provide.
     pub secrets: Vec<SecretUse>,
-    /// Effective policy.
+    /// The caller's policy, or the one derived from the recipe.
     pub policy: RuntimePolicy,
 }

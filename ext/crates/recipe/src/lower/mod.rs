@@ -1,7 +1,7 @@
 //! Converts a recipe to the mounts, components and steps of a run request.
 //!
-//! Pure, and based on the same layout as the plan, so that what was validated and planned is what
-//! runs. Host paths are those of the recipe; the caller that builds the request resolves them.
+//! Uses the same guest paths and commands as validation and plan (`crate::layout`), so what runs is
+//! what was validated. Host paths are as written in the recipe; the caller resolves them.
 
 mod inputs;
 mod lowered;
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{OnFailure, PolicyIssue, Workflow, WorkspaceRule};
 
-/// Converts a valid recipe. The issues concern the caller's policy.
+/// Converts a recipe that `validate` accepts. Fails only if the caller's policy is malformed.
 pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<PolicyIssue>> {
     let sources = context.sources;
     let policy = policy::effective(recipe, sources, context.policy)?;
@@ -65,14 +65,14 @@ fn environment(recipe: &Recipe) -> BTreeMap<String, String> {
     env
 }
 
-/// Setting that is `false`, `true`, or an object which means on unless it says otherwise.
+/// Setting of a check: `false`, `true`, or an object with `enabled` and `strict`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
-    /// Off.
+    /// The check is not made.
     Off,
-    /// On; problems are reported.
+    /// The check is made, and problems are only reported.
     Report,
-    /// On; problems fail the run.
+    /// The check is made, and problems fail the run.
     Strict,
 }
 

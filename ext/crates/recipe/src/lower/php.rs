@@ -1,4 +1,4 @@
-//! Writes constants for `wp-config.php` and PHP settings.
+//! Adds the recipe's `wp-config.php` constants and PHP settings to the run request.
 
 use crate::blueprint;
 use crate::model::Recipe;
@@ -6,7 +6,7 @@ use crate::php_source::{SETTINGS, quoted, settings};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{Workflow, WrittenFile};
 
-/// Setting that PHP's command line resets after reading its configuration file.
+/// Setting that command-line PHP resets to "no limit" after it has read its configuration file.
 const TIME: &str = "max_execution_time";
 
 pub(super) fn add(recipe: &Recipe, workflow: &mut Workflow) {
@@ -29,7 +29,7 @@ pub(super) fn add(recipe: &Recipe, workflow: &mut Workflow) {
     for (name, value) in php.ini_entries.iter().filter(|(name, _)| *name != TIME) {
         line(name, &scalar_text(value));
     }
-    // PHP's command line starts without a time limit, whatever its configuration says.
+    // Command-line PHP ignores this setting in a configuration file, so PHP code sets it.
     let seconds = php.max_execution_time.map(|seconds| seconds.to_string());
     let seconds = seconds.or_else(|| php.ini_entries.get(TIME).map(scalar_text));
     if let Some(seconds) = seconds {

@@ -1,4 +1,4 @@
-//! Initial files of a scaffolded workspace: a plugin or a theme.
+//! Initial files of a workspace that starts as a new plugin or theme.
 
 use crate::model::Seed;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Converts the steps of every phase, in execution order, and the files to collect.
+//! Adds the steps of all phases, in execution order, and the files to collect to the run request.
 
 use super::lowered::STAGED;
 use crate::layout::{self, PlacedStep};
@@ -59,7 +59,7 @@ fn plain(phase: &str, index: usize, call: CommandCall) -> WorkflowStep {
     }
 }
 
-/// Returns what happens when the step fails.
+/// Returns whether a failure of the step stops the run, is allowed, or is only reported.
 fn on_failure(step: &Step) -> OnFailure {
     match (step.advisory, step.allow_failure) {
         (Some(true), _) => OnFailure::Advise,
@@ -81,7 +81,8 @@ fn placed(places: &[PlacedStep<'_>]) -> Vec<WorkflowStep> {
     places.iter().map(of).collect()
 }
 
-/// Returns one step that activates all plugins, in the order of their `Requires Plugins` headers.
+/// Returns a step that activates the plugins not excluded by `activate: false`. The guest program
+/// orders them by their `Requires Plugins` headers.
 fn activation(recipe: &Recipe, sources: &dyn Sources) -> Option<WorkflowStep> {
     let files: Vec<String> = recipe
         .inputs
@@ -106,7 +107,7 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
     for (index, seed) in recipe.inputs.site_seeds.iter().enumerate() {
         let source = match (seed.kind, &seed.source) {
             (SiteSeedKind::Fixture, Some(source)) => source.clone(),
-            // Validation has refused these.
+            // A fixture without a source, or a seed from a parent site; validation refused both.
             (SiteSeedKind::Fixture, None) | (SiteSeedKind::ParentSite, _) => continue,
         };
         add_network(seed, workflow);
@@ -120,7 +121,8 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
     }
 }
 
-/// Adds two steps before the seed's own; the second one runs as a multisite network.
+/// Adds two steps before the step of the seed itself. They create a multisite network, and the
+/// second one already runs in it.
 fn add_network(seed: &SiteSeed, workflow: &mut Workflow) {
     let wanted = seed.bootstrap.as_ref().and_then(|b| b.multisite.as_ref());
     let Some(wanted) = wanted.filter(|m| m.get("enabled") == Some(&json!(true))) else {
@@ -176,7 +178,7 @@ fn collect(recipe: &Recipe, workflow: &mut Workflow) {
             name: row.name.clone(),
             path: row.path.clone(),
             required: row.required.unwrap_or(true),
-            // A payload schema applies to JSON, so it implies parsing.
+            // A schema for the file's content implies that the content is parsed as JSON.
             parse_json: row.parse_json.unwrap_or(false) || row.payload_schema.is_some(),
             typed,
         });

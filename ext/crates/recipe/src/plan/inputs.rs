@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use wp_codebox_contracts::{RuntimePolicy, SecretsPolicy};
 use wp_codebox_policy::is_exposed;
 
-/// Adds the access mode and whether it is given or a default.
+/// Adds `mode`, and in `modeFrom` whether the recipe states the mode or it is the default.
 fn mode(row: Row, given: Option<Access>, default: Access) -> Row {
     row.with("mode", given.unwrap_or(default)).with(
         "modeFrom",
@@ -29,8 +29,8 @@ fn kind(given: Option<SourceKind>, source: &str, sources: &dyn Sources) -> Sourc
     })
 }
 
-/// Returns all host directories and files in the guest except staged files: first those of the
-/// distribution, then of the recipe, then workspaces.
+/// Returns the mounts for the plan: first those of the distribution, then of the recipe, then
+/// workspaces. Files copied into the guest are listed elsewhere in the plan.
 pub(super) fn mounts(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
     let of_distribution = recipe
         .distribution
@@ -208,7 +208,8 @@ pub(super) fn external_services(recipe: &Recipe) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the names of secrets, their availability, and the way each would reach its consumer.
+/// Returns for each secret its name, whether it is available, and how a program or host would get
+/// it.
 pub(super) fn secret_env(
     recipe: &Recipe,
     sources: &dyn Sources,

@@ -17,7 +17,7 @@ use row::Row;
 use serde_json::{Value, json};
 use wp_codebox_contracts::RuntimePolicy;
 
-/// Schema id of the document.
+/// Schema id of the dry run document.
 pub const RECIPE_RUN_DRY_RUN: &str = "wp-codebox/recipe-run-dry-run/v1";
 
 /// Returns the dry run of a recipe. `recipe` is the result of `parse`.
@@ -234,8 +234,8 @@ fn artifacts(artifacts: &Artifacts) -> Value {
         .value()
 }
 
-/// Parses a check setting. Absent or false: off. True: on, not strict. An object: on unless it
-/// says otherwise.
+/// Parses the setting of a check: off if absent or `false`, on if `true`. An object means on,
+/// unless its member `enabled` is false; `strict` is false by default.
 fn check(given: Option<&Value>) -> Row {
     let flag = |name: &str, default: bool| {
         given

@@ -1,4 +1,4 @@
-//! Steps, probes and calls in the plan.
+//! Describes steps, probes and their commands in the plan.
 
 use super::row::Row;
 use crate::layout::{self, PlacedStep};
@@ -6,7 +6,7 @@ use crate::model::{PluginRuntime, Recipe};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{CommandCall, RuntimePolicy};
 
-/// Returns the arguments by name; the first of several arguments with one name wins.
+/// Returns a command's arguments as an object. If several have the same name, it has the first one.
 fn parsed(args: &[String]) -> Value {
     let mut map = Map::new();
     for (name, value) in args.iter().filter_map(|arg| arg.split_once('=')) {
@@ -23,7 +23,7 @@ fn verdict(command: &str, policy: &RuntimePolicy) -> Value {
         .value()
 }
 
-/// Returns one step, as written and as executed in the guest.
+/// Returns the plan's entry for a step: its command as written and as executed in the guest.
 pub(super) fn step(placed: &PlacedStep<'_>, policy: &RuntimePolicy) -> Value {
     let step = placed.step;
     let call = placed.call();
@@ -46,7 +46,7 @@ pub(super) fn step(placed: &PlacedStep<'_>, policy: &RuntimePolicy) -> Value {
         .value()
 }
 
-/// Returns the command that implements a probe.
+/// Returns the plan's entry for a command that implements a probe.
 pub(super) fn call(call: &CommandCall, policy: &RuntimePolicy) -> Value {
     Row::new()
         .with("command", &call.command)
@@ -72,7 +72,7 @@ pub(super) fn workflow(recipe: &Recipe, policy: &RuntimePolicy) -> Value {
         .value()
 }
 
-/// Returns the plan's `probes`.
+/// Returns the plan's member `probes`.
 pub(super) fn probes(recipe: &Recipe, policy: &RuntimePolicy) -> Vec<Value> {
     recipe
         .probes
@@ -90,7 +90,7 @@ pub(super) fn probes(recipe: &Recipe, policy: &RuntimePolicy) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the code files of steps with their guest paths.
+/// Returns the host files with PHP code that steps execute, and the guest paths of their copies.
 pub(super) fn code_files(recipe: &Recipe) -> Vec<Value> {
     layout::setup(recipe)
         .iter()
@@ -114,7 +114,7 @@ pub(super) fn code_files(recipe: &Recipe) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the plan's `pluginRuntime`.
+/// Returns the plan's member `pluginRuntime`.
 pub(super) fn plugin_runtime(
     recipe: &Recipe,
     runtime: &PluginRuntime,

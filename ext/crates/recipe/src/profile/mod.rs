@@ -21,9 +21,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::Sha256Hex;
 
-/// Maximum size of a profile, in bytes.
+/// Maximum size of a profile document, in bytes.
 pub const MAX_PROFILE_BYTES: usize = 64 * 1024;
-/// Maximum number of reported problems.
+/// Maximum number of problems reported for one profile.
 const MOST_ISSUES: usize = 100;
 
 /// Parses a profile: as JSON when the text begins with `{`, otherwise as YAML.

@@ -1,4 +1,4 @@
-//! Parsed profile and profile issues.
+//! A sandbox profile after parsing, and the problems of an invalid one.
 
 use serde::Serialize;
 use wp_codebox_contracts::{
@@ -6,34 +6,34 @@ use wp_codebox_contracts::{
     SandboxScope, Sha256Hex,
 };
 
-/// Schema id.
+/// Schema id of a sandbox profile.
 pub const PROFILE_SCHEMA: &str = "wp-codebox/sandbox-profile/v1";
 
-/// One problem of a profile.
+/// A rule that a profile violates, with the position and a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProfileIssue {
-    /// Path: `$`, `$.ttl.max`, `$.network.egress[2]`.
+    /// Path of the field, e.g. `$`, `$.ttl.max` or `$.network.egress[2]`.
     pub path: String,
     /// Sentence that states the problem and what is accepted.
     pub message: String,
 }
 
-/// Source of a sandbox's files.
+/// Where a sandbox gets the files of its workspace from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkspaceMode {
-    /// A host directory, copied on write.
+    /// From a host directory, whose files the sandbox may change only in a copy.
     Mirror,
     /// Files that the sandbox fetches or creates itself; it sees no host directory.
     RemoteCanonical,
 }
 
-/// Workspace of a sandbox.
+/// The directory of a sandbox in which a task is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// Source of the files.
+    /// Where the files of the workspace come from.
     pub mode: WorkspaceMode,
-    /// Access of the sandbox; `None` hides the workspace.
+    /// Whether the sandbox may write to the workspace; `None`: it does not see the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<MountAccess>,
     /// Host directory; `None` when the caller names it on creation of the sandbox.
@@ -41,95 +41,95 @@ pub struct Workspace {
     pub source: Option<String>,
     /// Guest path of the workspace.
     pub target: String,
-    /// Git repository in the sandbox.
+    /// Which git repository the sandbox sees in the workspace.
     #[serde(skip_serializing_if = "GitChoice::is_auto")]
     pub git: GitChoice,
 }
 
-/// Lifetime of a sandbox, in milliseconds.
+/// How long a sandbox exists, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Ttl {
-    /// Default lifetime from the time the sandbox is ready.
+    /// Lifetime if the caller requests none, counted from the time at which the sandbox is ready.
     pub default_ms: u64,
     /// Maximum lifetime including extensions.
     pub max_ms: u64,
-    /// Maximum time without use; `None` for no limit.
+    /// Time without use after which the sandbox is removed; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
 }
 
-/// A secret by name.
+/// A secret that a sandbox may use. The profile has only its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SecretRef {
     /// Environment variable name, both in the process that creates the sandbox and in the sandbox.
     pub name: String,
-    /// Hosts that may receive the value.
+    /// Hosts to which the secret's value may be sent.
     pub hosts: Vec<String>,
 }
 
 /// Initial setup, run once before the sandbox is ready.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Setup {
-    /// Text for the agent; never executed.
+    /// Text for the agent that uses the sandbox. It is never executed.
     pub instructions: String,
-    /// Registry commands in order.
+    /// Registry commands to execute in the sandbox, in this order.
     pub commands: Vec<CommandCall>,
-    /// Secrets.
+    /// Secrets that the sandbox may use.
     pub secret_refs: Vec<SecretRef>,
 }
 
-/// Permitted access to a running sandbox.
+/// What clients may do with a running sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Reachability {
-    /// Whether programs may be executed in it.
+    /// Whether clients may execute programs in the sandbox.
     pub exec: bool,
-    /// Whether its site may be previewed.
+    /// Whether clients may open a preview of the sandbox's site.
     pub preview: bool,
 }
 
-/// Descriptive data for choosing a profile.
+/// Descriptive data by which clients choose a profile. It has no effect on sandboxes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Metadata {
-    /// Cost class, e.g. `self-hosted`.
+    /// Cost of a sandbox for the client, as a word, e.g. `self-hosted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_class: Option<String>,
-    /// Latency class, e.g. `standard`.
+    /// Speed of a sandbox for the client, as a word, e.g. `standard`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_class: Option<String>,
 }
 
-/// A valid profile.
+/// A sandbox profile that follows all rules.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Profile {
-    /// Schema id.
+    /// Schema id, always [`PROFILE_SCHEMA`].
     pub schema: &'static str,
-    /// Profile name.
+    /// Name by which clients select the profile.
     pub id: String,
-    /// Semantic version.
+    /// Semantic version of the profile, e.g. `1.2.0`.
     pub version: String,
-    /// Purpose of the profile.
+    /// What sandboxes with this profile are for, as text for clients.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Backend.
+    /// Name of the backend that builds the sandboxes.
     pub extension: &'static str,
-    /// Minimum isolation level.
+    /// Isolation level that a sandbox must have at least.
     pub isolation: IsolationLevel,
-    /// Network policy.
+    /// Hosts to which a sandbox may connect.
     pub network: NetworkPolicy,
-    /// Workspace.
+    /// The directory of a sandbox in which a task is done.
     pub workspace: Workspace,
-    /// Default owner scope of a sandbox.
+    /// Who may use a sandbox if the caller does not say so, e.g. one agent or all users.
     pub scope_default: SandboxScope,
-    /// Lifetime.
+    /// How long a sandbox exists.
     pub ttl: Ttl,
-    /// Resource limits.
+    /// Limits of memory, processes and other resources of a sandbox.
     pub resources: LimitsRequest,
-    /// Initial setup.
+    /// What is done in a new sandbox before it is ready.
     pub setup: Setup,
-    /// Permitted access.
+    /// What clients may do with a running sandbox.
     pub reachability: Reachability,
-    /// Descriptive data.
+    /// Descriptive data by which clients choose a profile.
     pub metadata: Metadata,
-    /// SHA-256 of the profile's text.
+    /// SHA-256 of the profile document as it was passed in.
     pub sha256: Sha256Hex,
 }

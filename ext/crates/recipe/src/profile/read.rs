@@ -10,11 +10,11 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::EgressRules;
 
 const HOUR: u64 = 3_600_000;
-/// Maximum lifetime of a run, in milliseconds.
+/// Maximum lifetime of a sandbox, in milliseconds, which is that of a run.
 const LONGEST: u64 = 24 * HOUR;
-/// Maximum length of a text, in bytes.
+/// Maximum length of one text in a profile, in bytes.
 const TEXT: usize = 32 * 1024;
-/// Maximum number of list entries.
+/// Maximum number of entries of one list in a profile.
 const ENTRIES: usize = 64;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// Returns the path of a member.
+    /// Returns the path of the member `name`.
     pub(super) fn at(&self, name: &str) -> String {
         format!("{}.{name}", self.path)
     }
@@ -170,7 +170,7 @@ impl Reader {
         text.unwrap_or_default()
     }
 
-    /// Reads one of several permitted texts.
+    /// Reads a text that must be one of `words`, and returns the value that belongs to it.
     fn word<T: Copy>(&mut self, from: &Section, name: &str, words: &[(&str, T)], default: T) -> T {
         let Some(text) = self.optional(from, name) else {
             return default;

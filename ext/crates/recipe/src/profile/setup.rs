@@ -77,7 +77,7 @@ impl Reader {
     }
 }
 
-/// Returns the hosts that network rules name individually.
+/// Returns the hosts that a network policy names.
 fn reached(network: &NetworkPolicy) -> Vec<String> {
     match network {
         NetworkPolicy::Posture(_) => Vec::new(),

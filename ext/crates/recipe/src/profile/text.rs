@@ -1,4 +1,4 @@
-//! Checks of ids and versions.
+//! Checks the syntax of profile ids and versions.
 
 /// Returns whether a text is `[a-z0-9]` followed by letters, digits, `.`, `_` and `-`; such an id
 /// is also a valid file name.

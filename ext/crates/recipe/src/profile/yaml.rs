@@ -7,7 +7,7 @@ use super::ProfileIssue;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
-/// Maximum nesting depth.
+/// Maximum nesting depth of a YAML document.
 const DEPTH: usize = 16;
 
 /// Parses a text that contains one YAML document.
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str) -> Result<Value, Vec<ProfileIssue>> {
 
 enum Open {
     List(Vec<Value>),
-    /// An object, with the pending key while its value is expected.
+    /// An object that is being parsed. The second value is the last key if its value comes next.
     Object(Map<String, Value>, Option<String>),
 }
 
@@ -151,7 +151,8 @@ impl Builder {
     }
 }
 
-/// Converts a plain scalar by the core schema, without its unusual spellings.
+/// Converts an unquoted scalar to null, a boolean, a number or a text by YAML's core schema,
+/// without rare notations such as `0x1F`.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,

@@ -107,7 +107,7 @@ fn versions(validator: &mut Validator<'_>) {
     }
 }
 
-/// Returns whether a version equals the wanted one or belongs to its series.
+/// Returns whether `version` is `wanted` or a more specific form of it: 8.2.7 matches 8.2.
 fn matches(version: &str, wanted: &str) -> bool {
     version == wanted
         || version

@@ -1,8 +1,8 @@
 //! Validates a recipe that matches the grammar and collects every issue, section by section.
 //!
-//! The order of sections follows the public system: distribution, backend package, steps, mounts,
-//! overlays, workspaces, plugins, their runtime, fixtures, probes, secrets, services, environment,
-//! seeds, staged files, packages, artifacts, then the policy.
+//! Sections are validated in the order that the public recipe format prescribes: distribution,
+//! backend package, steps, mounts, overlays, workspaces, plugins, their runtime, fixtures, probes,
+//! secrets, services, environment, seeds, staged files, packages, artifacts, then the policy.
 
 mod distribution;
 mod host;
@@ -21,15 +21,15 @@ use crate::sources::Sources;
 use serde_json::{Value, json};
 use validator::Validator;
 
-/// Schema id of the response.
+/// Schema id of the response to a validation request.
 pub const RECIPE_VALIDATION: &str = "wp-codebox/recipe-validation/v1";
 
-/// Context of a validation.
+/// What a recipe is validated against, besides the grammar.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// Facts about the host.
+    /// Facts about the host, its files and the caller's secrets.
     pub sources: &'a dyn Sources,
-    /// Policy to validate against.
+    /// The caller's policy, or the request to derive one from the recipe.
     pub policy: PolicyChoice<'a>,
 }
 
@@ -123,7 +123,7 @@ fn summary(recipe: &Recipe) -> Value {
     })
 }
 
-/// Returns the error of a response with this many issues.
+/// Returns the member `error` of a response about a recipe with `count` issues.
 pub(crate) fn failure(count: usize) -> Value {
     json!({
         "name": "RecipeValidationError",

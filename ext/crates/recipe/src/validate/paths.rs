@@ -1,5 +1,5 @@
-//! Validates mounts, workspaces, staged files and artifacts: sources exist and guest paths are
-//! valid and free.
+//! Validates mounts, workspaces, staged files and artifacts: sources must exist, and guest paths
+//! must be valid and not overlap.
 
 use super::Validator;
 use crate::issue::IssueCode;
@@ -91,7 +91,7 @@ pub(super) fn check_mount(validator: &mut Validator<'_>, path: &str, wanted: Wan
     check_staged_path(validator, &format!("{path}.target"), wanted.target);
 }
 
-/// Validates the guest path of a directory by the rules of all mounts.
+/// Reports an issue if a directory may not be mounted at the guest path `target`.
 pub(super) fn check_target(
     validator: &mut Validator<'_>,
     path: &str,
@@ -190,7 +190,7 @@ pub(super) fn check_workspaces(validator: &mut Validator<'_>) {
     }
 }
 
-/// Reports an issue when the path is blank or not of the wanted kind.
+/// Reports an issue if a source is blank or is not a directory or file, as `wanted`.
 pub(super) fn check_given(
     validator: &mut Validator<'_>,
     path: &str,
@@ -203,8 +203,8 @@ pub(super) fn check_given(
     }
 }
 
-/// Reports an issue unless the path is a directory or file, as wanted, that may be exposed to a
-/// guest.
+/// Reports an issue if a source is not a directory or file, as `wanted`, or if the host's settings
+/// do not allow guests to see it.
 pub(super) fn check_is(
     validator: &mut Validator<'_>,
     path: &str,
@@ -304,7 +304,8 @@ pub(super) fn check_artifacts(validator: &mut Validator<'_>) {
     }
 }
 
-/// Reports paths of different inputs that are equal or nested, across all sections.
+/// Reports guest paths of different inputs of the recipe that are equal or of which one contains
+/// the other.
 pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
     let recipe = validator.recipe;
     let inputs = &recipe.inputs;
@@ -340,7 +341,7 @@ pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
     }
     let mut taken: Vec<(String, GuestPath)> = Vec::new();
     for (path, target) in paths {
-        // An invalid target has its own issue.
+        // An invalid path is reported by other checks.
         let Ok(target) = GuestPath::new(target) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! Validates the recipe's plugins and their setup.
+//! Validates the plugins that a recipe adds, and the steps and settings for them.
 
 use super::{Validator, steps};
 use crate::grammar::Pattern;
@@ -243,7 +243,7 @@ pub(super) fn check_runtime(validator: &mut Validator<'_>) {
             ),
             HealthKind::PluginActive => {
                 let file = probe.plugin_file.as_deref().unwrap_or_default();
-                // The name becomes one word of a command line.
+                // The name becomes one word of a WP-CLI command line.
                 let plain = is_below(file)
                     && file.bytes().all(|b| {
                         b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'/')
@@ -279,7 +279,7 @@ fn check_php(validator: &mut Validator<'_>, runtime: &PluginRuntime) {
             && name
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
-        // Settings that load code or override the guest's own PHP configuration.
+        // These settings would load code, or replace the guest's own PHP configuration.
         let ours = matches!(
             name.as_str(),
             "extension"
@@ -293,7 +293,8 @@ fn check_php(validator: &mut Validator<'_>, runtime: &PluginRuntime) {
         );
         let value_fits = !value
             .as_str()
-            // Inside double quotes these characters would end the value or start a variable.
+            // In the configuration file the value is in double quotes: these characters would end
+            // it or start a variable.
             .is_some_and(|v| v.contains(['\n', '\r', '\0', '"', '$', '\\']));
         if !plain || ours || !value_fits {
             validator.report(

@@ -53,7 +53,7 @@ pub(super) fn check_secret_env(validator: &mut Validator<'_>) {
     }
 }
 
-/// Validates a host by the syntax of network rules.
+/// Returns an error unless the text is a host as network rules accept it.
 pub(super) fn is_host(text: &str) -> Result<(), String> {
     let rules = NetworkRules {
         allow_hosts: vec![text.to_owned()],
@@ -129,7 +129,7 @@ pub(super) fn check_runtime_env(validator: &mut Validator<'_>) {
     }
 }
 
-/// Reports what services and secrets need and the policy does not grant.
+/// Reports external services and secrets that the policy does not permit as the recipe needs them.
 pub(super) fn check_policy(validator: &mut Validator<'_>) {
     let Some(policy) = validator.policy.clone() else {
         return;
@@ -143,7 +143,7 @@ pub(super) fn check_policy(validator: &mut Validator<'_>) {
                 "a run cannot pause for human approval; set \"forbidden\", and approve the bundle instead",
             );
         }
-        // A local service or fixture responds inside the guest.
+        // Local services and fixtures respond inside the guest, so they need no network.
         let outside = match service.environment {
             Environment::Local | Environment::Fixture => false,
             Environment::Staging | Environment::Production | Environment::External => true,
@@ -186,7 +186,7 @@ pub(super) fn check_policy(validator: &mut Validator<'_>) {
         }
     }
     for (index, name) in validator.recipe.inputs.secret_env.iter().enumerate() {
-        // A missing secret needs no route; the plan reports it as missing.
+        // A secret that the caller does not have is sent nowhere; the plan lists it as missing.
         if validator.sources.secret(name) == SecretStatus::Missing {
             continue;
         }

@@ -8,7 +8,7 @@ use crate::sources::ParentSite;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Maximum length of one text in a list of a scope, in bytes.
+/// Maximum length of a text in a seed's lists, e.g. of a slug, in bytes.
 const MAX_TEXT: usize = 200;
 
 pub(super) fn check(validator: &mut Validator<'_>) {
@@ -138,7 +138,7 @@ fn check_network(validator: &mut Validator<'_>, path: &str, multisite: &Value) {
             );
         }
         let name = text("path").trim_matches('/');
-        // A site at this path would shadow a WordPress directory.
+        // A site whose path starts like a WordPress directory would hide that directory.
         let fits = !name.is_empty()
             && name.len() <= 60
             && !name.starts_with("wp-")
@@ -162,7 +162,7 @@ fn check_network(validator: &mut Validator<'_>, path: &str, multisite: &Value) {
     }
 }
 
-/// Filters permitted for each kind of rows.
+/// For each kind of content, the members by which a seed may select rows.
 const FIELDS: &[(&str, &[&str])] = &[
     ("posts", &["ids", "slugs", "postTypes", "statuses"]),
     ("terms", &["ids", "slugs", "names", "taxonomies"]),

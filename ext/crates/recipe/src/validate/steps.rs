@@ -109,7 +109,8 @@ pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &Comma
     let before = validator.issues.len();
     check_args(validator, path, call, found);
     check_meaning(validator, path, call, found);
-    // The registry decides last: what it refuses is never accepted here.
+    // The command registry checks a call when it is executed. Its check runs here too, so that no
+    // recipe is accepted that fails there.
     if validator.issues.len() == before
         && let Err(error) = assert_command(&alone(&call.command), call)
     {
@@ -121,7 +122,7 @@ pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &Comma
     }
 }
 
-/// Returns a policy that allows only this command.
+/// Returns a policy that allows the command, and those that it runs itself, but no others.
 fn alone(command: &str) -> RuntimePolicy {
     let needed = required_commands(command);
     defaults(needed.into_iter().map(str::to_owned).collect())
@@ -188,7 +189,7 @@ fn missing(command: &str, arg: &str) -> IssueCode {
     }
 }
 
-/// Validates rules of individual commands beyond required arguments.
+/// Checks rules of certain commands that go beyond the names of their arguments.
 fn check_meaning(
     validator: &mut Validator<'_>,
     path: &str,
@@ -239,7 +240,7 @@ fn check_meaning(
     }
 }
 
-/// Validates one argument of a mail command; the registry validates the service.
+/// Checks an argument of a mail command. Whether the service exists is checked elsewhere.
 fn check_mail(
     validator: &mut Validator<'_>,
     path: &str,
@@ -268,7 +269,7 @@ fn check_mail(
     }
 }
 
-/// Validates browser steps and scenarios with the same table as the runner.
+/// Checks browser steps and scenarios by the same table as the program that runs them.
 fn check_browser(validator: &mut Validator<'_>, path: &str, name: &str, value: &str) {
     let (code, issues) = match (name, serde_json::from_str(value)) {
         ("steps-json", Ok(Value::Array(steps))) => {
@@ -348,7 +349,7 @@ fn check_continuation(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
     }
 }
 
-/// Reports commands that the effective policy does not list.
+/// Reports commands that the policy does not list.
 pub(super) fn check_policy(validator: &mut Validator<'_>) {
     let Some(policy) = &validator.policy else {
         return;

@@ -109,7 +109,7 @@ pub(super) fn check_fixtures(validator: &mut Validator<'_>) {
     );
 }
 
-/// Refuses rows that require a command which the registry does not have.
+/// Reports each of `rows` if the backend does not have the command that they require.
 fn needs_command(
     validator: &mut Validator<'_>,
     rows: &[Value],

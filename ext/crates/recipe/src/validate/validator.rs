@@ -5,14 +5,14 @@ use crate::model::Recipe;
 use crate::sources::Sources;
 use wp_codebox_contracts::RuntimePolicy;
 
-/// Maximum number of issues in one response.
+/// Maximum number of issues reported for one recipe.
 const MAX_ISSUES: usize = 1000;
 
-/// Inputs and issues of a validation.
+/// The recipe being validated, what it is validated against, and the issues found so far.
 pub(crate) struct Validator<'a> {
     pub recipe: &'a Recipe,
     pub sources: &'a dyn Sources,
-    /// Effective policy; `None` when the caller's policy is malformed.
+    /// Policy that applies; `None` if the caller's policy is malformed.
     pub policy: Option<RuntimePolicy>,
     pub issues: Vec<Issue>,
 }

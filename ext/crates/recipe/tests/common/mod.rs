@@ -1,4 +1,4 @@
-//! Fake host: its files, secrets and versions are a table.
+//! A fake host for recipe checks: its files, secrets and versions are fields of a struct.
 
 #![allow(dead_code, clippy::unwrap_used)]
 

@@ -99,8 +99,8 @@ fn incomplete_last_journal_line_is_not_returned_as_an_event() {
     assert_eq!(sequences(&page), [4, 5]);
 }
 
-/// In a journal of 100 MiB, a binary search finds the cursor, and every read from there returns the
-/// page after the cursor without loading the whole file.
+/// In a journal of 100 MiB, a binary search finds the position for a sequence number. Each read
+/// from there returns the following events without loading the whole file.
 #[test]
 fn event_page_of_a_large_journal_needs_bounded_memory() {
     let temp = tempfile::tempdir().unwrap();

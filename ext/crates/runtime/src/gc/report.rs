@@ -1,28 +1,28 @@
-//! Rules and report of a garbage collection.
+//! What a garbage collection may remove, and the report of what it did.
 
 use serde::Serialize;
 use std::time::Duration;
 use wp_codebox_contracts::SiteId;
 
-/// Limit for the total size of settled runs; the oldest runs are removed first.
+/// Maximum total size of certain items. If they exceed it, the oldest ones are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeBudget {
     /// No limit.
     Unlimited,
-    /// Maximum number of bytes on disk, for all settled runs together.
+    /// Maximum number of bytes on disk, for all of the items together.
     Bytes(u64),
 }
 
-/// Treatment of finished bundles.
+/// Whether finished bundles are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArtifactRule {
     /// No bundle is removed.
     Keep,
-    /// Bundles older than this are removed.
+    /// Finished bundles older than this are removed.
     OlderThan(Duration),
 }
 
-/// Treatment of finished snapshots.
+/// Whether finished snapshots are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotRule {
     /// Only unfinished snapshots are removed.
@@ -30,64 +30,64 @@ pub enum SnapshotRule {
     /// Snapshots older than `max_age` are removed, and the oldest ones that exceed `budget`. A
     /// snapshot used by a sandbox is never removed.
     Within {
-        /// Maximum age of a snapshot.
+        /// Age above which a snapshot is removed.
         max_age: Duration,
-        /// Maximum total size per site.
+        /// Maximum total size of the snapshots of one site.
         budget: SizeBudget,
     },
 }
 
-/// Whether a collection removes data.
+/// Whether a collection removes anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GcMode {
     /// Data are removed.
     Remove,
-    /// Removals are only listed. Dead runs are not settled either.
+    /// Nothing is removed; the report lists what would be. Dead runs get no final record either.
     DryRun,
 }
 
-/// Rules of a collection.
+/// What a garbage collection may remove.
 #[derive(Debug, Clone, Copy)]
 pub struct GcRules {
-    /// Age above which the record of a settled run is removed.
+    /// Age above which the directory of a settled run (a run with a final record) is removed.
     pub max_age: Duration,
-    /// Maximum total size of the remaining settled runs.
+    /// Maximum total size of the directories of settled runs that are not too old.
     pub budget: SizeBudget,
-    /// Treatment of finished bundles.
+    /// Whether finished bundles are removed.
     pub artifacts: ArtifactRule,
-    /// Treatment of finished snapshots.
+    /// Whether finished snapshots are removed.
     pub snapshots: SnapshotRule,
-    /// Whether data are removed or only listed.
+    /// Whether anything is removed, or only listed.
     pub mode: GcMode,
 }
 
-/// Kind of a collected item.
+/// Kind of data that a garbage collection removes or leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GcKind {
-    /// A settled run's directory.
+    /// The directory of a settled run (a run with a final record).
     Run,
-    /// An unfinished bundle.
+    /// A bundle that was never finished.
     Staging,
-    /// A bundle.
+    /// A finished bundle.
     Artifact,
     /// A snapshot of a sandbox.
     Snapshot,
     /// The seed of a sandbox: the data to create it again.
     Seed,
-    /// A WordPress template.
+    /// A prepared WordPress that guests start from.
     Template,
-    /// A control group.
+    /// A control group of a dead guest.
     Cgroup,
 }
 
-/// Reason for removing an item.
+/// Why an item is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcReason {
     /// The item is older than allowed.
     Age,
-    /// Newer items use up the size budget.
+    /// The newer items alone use up the maximum total size.
     Size,
     /// The process that created the item is dead.
     Orphaned,
@@ -95,75 +95,75 @@ pub enum GcReason {
     Interrupted,
 }
 
-/// One item that was removed or would be removed.
+/// An item that was removed, or would be removed in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GcItem {
-    /// Kind of the item.
+    /// Kind of data, e.g. a run directory or a snapshot.
     pub kind: GcKind,
-    /// Run id, template key or name.
+    /// Run id, snapshot id, template key or name of the item.
     pub id: String,
     /// Site of the item; absent for items that belong to no site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<SiteId>,
-    /// Disk usage in bytes.
+    /// Disk usage of the item in bytes.
     pub bytes: u64,
-    /// Reason for the removal.
+    /// Why the item is removed.
     pub reason: GcReason,
 }
 
-/// One item that could not be removed.
+/// An item that should have been removed but could not be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GcFailure {
-    /// Kind of the item.
+    /// Kind of data, e.g. a run directory or a snapshot.
     pub kind: GcKind,
-    /// Id as in [`GcItem`].
+    /// Run id, snapshot id, template key or name of the item.
     pub id: String,
-    /// Error in one sentence.
+    /// Why the item could not be removed, in one sentence.
     pub message: String,
 }
 
-/// Reason why a collection retains items that are not subject to the age and size limits of runs.
+/// Why items other than settled runs were not removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcRetainReason {
-    /// A run may still use it.
+    /// A run may still use the items.
     RecentlyUsed,
-    /// The rule for this kind of item does not allow the removal.
+    /// Items of this kind are removed only if the rules of the collection say so.
     OnlyOnRequest,
 }
 
-/// Number of retained items of one kind.
+/// How many items of one kind were not removed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GcRetained {
-    /// Kind of the items.
+    /// Kind of data that was not removed, e.g. bundles.
     pub kind: GcKind,
-    /// Number of items.
+    /// Number of items that were not removed.
     pub count: usize,
-    /// Reason for retaining the items.
+    /// Why the items were not removed.
     pub reason: GcRetainReason,
 }
 
-/// Report of a collection.
+/// What a garbage collection removed, or would remove in a dry run, and what remains.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GcReport {
-    /// Number of dead runs whose terminal record this collection wrote.
+    /// Number of runs without a living supervisor process whose final record this collection wrote.
     pub settled: usize,
-    /// Number of live runs.
+    /// Number of runs that are alive, and of old snapshots that a sandbox still uses.
     pub alive: usize,
-    /// Number of retained settled runs.
+    /// Number of settled runs (runs with a final record) that remain.
     pub kept: usize,
     /// Disk usage of the retained settled runs in bytes.
     pub kept_bytes: u64,
-    /// Items that were removed or would be removed.
+    /// Items that were removed, or would be removed in a dry run.
     pub removed: Vec<GcItem>,
-    /// Items that could not be removed.
+    /// Items that should have been removed but could not be.
     pub failed: Vec<GcFailure>,
-    /// Items retained for a reason other than the age and size of settled runs; one row per kind.
+    /// How many items other than settled runs were not removed; one row per kind.
     pub stayed: Vec<GcRetained>,
 }
 
 impl GcReport {
-    /// Adds to the number of retained items of a kind.
+    /// Adds `count` to the number of items of a kind that were not removed.
     pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcRetainReason) {
         match self.stayed.iter_mut().find(|row| row.kind == kind) {
             Some(row) => row.count += count,

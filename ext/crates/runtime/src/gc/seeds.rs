@@ -1,5 +1,5 @@
-//! Seeds of sandboxes (`sites/<site>/sandboxes/<run_id>.json`) whose runs no longer exist. A
-//! sandbox is found by its run, so such a seed cannot be used any more.
+//! Removes seeds (`sites/<site>/sandboxes/<run_id>.json`, the data to create a sandbox again) whose
+//! runs no longer exist. Sandboxes are found by their run, so nobody can use such a seed any more.
 
 use super::removal::{failed, item, open};
 use super::report::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
@@ -10,13 +10,13 @@ use std::collections::HashSet;
 use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{RunId, SiteId};
 
-/// Maximum number of seeds per collection; the next collection continues.
+/// Maximum number of seeds that one collection removes; the next one continues.
 const MOST: usize = 10_000;
 
 /// Removes unused seeds. The caller holds the lock on `runs`, so no other collection is active.
 pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcReport) {
     let at = state.path().join("sites").join(site.as_str());
-    // Without these directories, unused seeds cannot be recognised.
+    // If one of these directories cannot be opened, it is unknown which seeds are in use.
     let (Ok(directory), Ok(runs), Ok(active)) = (
         open(&at.join(SEEDS)),
         open(&at.join("runs")),
@@ -24,7 +24,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     ) else {
         return;
     };
-    // Runs that this collection removes or would remove.
+    // Runs whose directories this collection has removed, or would remove in a dry run.
     let going: HashSet<String> = report
         .removed
         .iter()
@@ -56,7 +56,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     }
 }
 
-/// Returns the run of a seed file or of an unfinished seed file.
+/// Returns the run that a finished or unfinished seed file belongs to, and why the file may be
+/// removed.
 fn of(name: &str) -> Option<(RunId, GcReason)> {
     let whole = name
         .strip_suffix(".json")

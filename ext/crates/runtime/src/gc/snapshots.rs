@@ -35,8 +35,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
             (None, None) => continue,
         };
         let path = root.join(&name);
-        // This check comes before the lock, because the creator is about to take the lock and
-        // does not wait for it.
+        // Checked before the collection tries the lock: the creator would fail if the lock was
+        // taken then.
         if !is_id(id) || (reason == GcReason::Orphaned && begins(&path)) {
             continue;
         }
@@ -65,7 +65,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     }
     let before = rfc3339(seconds_ago(max_age), 999);
     let mut used = 0_u64;
-    // Newest first, so that the oldest snapshots exceed the budget.
+    // In this order the newest snapshots use the maximum size first, so the oldest are removed.
     for snapshot in shelf.list(SnapshotScope::Any).into_iter().rev() {
         let bytes = disk_bytes(&directory, snapshot.id.as_bytes());
         let over = match budget {
@@ -105,7 +105,8 @@ fn taken(shelf: &SnapshotStore, item: GcItem, rules: &GcRules, report: &mut GcRe
     }
 }
 
-/// Returns whether the snapshot's creator may have created the directory only moments ago.
+/// Returns whether a snapshot directory is empty and so new that its creator may not have locked it
+/// yet.
 fn begins(path: &Path) -> bool {
     let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     let age = std::fs::metadata(path)

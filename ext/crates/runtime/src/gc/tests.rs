@@ -59,7 +59,8 @@ fn rules() -> GcRules {
 }
 
 impl World {
-    /// Creates an ended run with a record of the given age and `bytes` of retained scratch data.
+    /// Creates a run that has ended and been settled. Its record has the given age, and its scratch
+    /// directory has `bytes` bytes.
     fn settled(&self, n: u8, age: Duration, bytes: usize) {
         let dir = RunDir::create(&self.state, &self.site, &NewRun::new(run(n)), 99).unwrap();
         fs::write(dir.scratch("work").unwrap().join("file"), vec![7; bytes]).unwrap();
@@ -348,7 +349,7 @@ fn damaged_snapshot_is_removed_by_age_unless_in_use() {
         let text = fs::read_to_string(&document).unwrap();
         fs::write(&document, text.replace("\"test\"", "\"root\"")).unwrap();
     }
-    // A symbolic link is not a snapshot and must remain.
+    // A link with a snapshot's name is not a snapshot, so the collection must not remove it.
     let elsewhere = world.root.parent().unwrap().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("file"), "kept").unwrap();

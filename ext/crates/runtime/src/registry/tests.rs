@@ -238,7 +238,7 @@ fn cleanup_failed_is_reported_only_for_an_ended_run_whose_scratch_remains() {
         .settle(ended(Outcome::Succeeded), Scratch::Remove)
         .unwrap();
     assert_eq!((seen(1), seen(2)), (C::Failed, C::Succeeded));
-    // One query is enough if the supervisor died in between.
+    // If the supervisor dies before a query, this query already settles the run.
     let found = world.find(run(3).as_str()).unwrap();
     drop(dies);
     let after = entry(&world.state, &found).unwrap().lifecycle.cleanup;

@@ -20,39 +20,40 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Facts about a snapshot known before it is created.
+/// What describes a new snapshot, besides its files.
 #[derive(Debug, Clone)]
 pub struct SnapshotFacts {
-    /// Name of the snapshot.
+    /// Name of the snapshot, which its creator chooses.
     pub name: String,
     /// User or program that requested the snapshot.
     pub actor: String,
-    /// Run of the sandbox.
+    /// Id of the run that the sandbox belongs to.
     pub run_id: RunId,
-    /// Site of the sandbox.
+    /// Site that the sandbox belongs to.
     pub site: SiteId,
-    /// WordPress template that lies below the snapshot's layers.
+    /// Prepared WordPress from which the guest was started. The snapshot contains only differences
+    /// from it.
     pub template: SnapshotTemplate,
-    /// Mounts of the sandbox.
+    /// Mounts of the sandbox, as the snapshot's document describes them.
     pub mounts: Vec<SnapshotMount>,
-    /// Caller-defined metadata.
+    /// Metadata that the caller attached to the snapshot.
     pub metadata: Map<String, Value>,
 }
 
-/// An overlay whose upper directory goes into the snapshot.
+/// An overlay of the guest whose upper directory is copied into the snapshot.
 #[derive(Debug, Clone)]
 pub struct LayerSource<'f> {
     /// Name of the layer: `content` or `mount-<position>`.
     pub name: String,
-    /// Upper directory of the overlay.
+    /// Upper directory of the overlay, which contains the guest's changes.
     pub upper: BorrowedFd<'f>,
     /// Layer of the snapshot that the guest was started from, if any.
     pub below: Option<BorrowedFd<'f>>,
 }
 
 impl SnapshotStore {
-    /// Creates a snapshot of these layers. The returned snapshot is complete, synced and compared
-    /// with the data read from the guest. On an error, all files are removed.
+    /// Creates a snapshot of these overlays. It is synced to disk, read back, and compared with
+    /// what was read from the guest. On an error, its files are removed.
     pub fn keep(
         &self,
         facts: SnapshotFacts,

@@ -16,9 +16,9 @@ use wp_codebox_contracts::{SandboxSnapshot, Sha256Hex, schema_id};
 
 /// Name of the file that describes a snapshot.
 pub(super) const DOCUMENT: &str = "snapshot.json";
-/// Maximum size of a document in bytes.
+/// Maximum size of a snapshot's `snapshot.json`, in bytes.
 const LARGEST_DOCUMENT: u64 = 1024 * 1024;
-/// Maximum size of a list of entries in bytes, enough for half a million entries.
+/// Maximum size of a layer's list of entries, in bytes; enough for half a million entries.
 const LARGEST_LIST: u64 = 512 * 1024 * 1024;
 
 /// Returns the name of the file with the list of a layer.
@@ -59,8 +59,8 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
     let mut layers = BTreeMap::new();
     for layer in &snapshot.layers {
         let name = layer.name.as_str();
-        // The digest of the document is valid, but the layer name from the file could still be a
-        // path.
+        // A correct digest does not prove that nobody edited the document and its digest, so the
+        // name of a layer could be a path to elsewhere.
         let plain = name
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');

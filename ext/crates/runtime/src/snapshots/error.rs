@@ -7,48 +7,48 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// A layer could not be copied or differs from its list.
+    /// A layer could not be copied, or its files are not those in its list.
     #[error(transparent)]
     Layer(#[from] LayerSnapshotError),
     /// A file of the snapshot cannot be created or read.
     #[error("cannot {what}: {source}")]
     Io {
-        /// Attempted operation.
+        /// What was attempted, e.g. `open the snapshot`.
         what: &'static str,
-        /// Error of the failed operation.
+        /// I/O error of the failed operation.
         #[source]
         source: std::io::Error,
     },
-    /// No snapshot matches the reference.
+    /// No snapshot has this name or id, or several ids start with the text.
     #[error("there is no snapshot {reference:?}; `wp-codebox sandbox snapshots` lists them")]
     NotFound {
-        /// Reference as the caller gave it.
+        /// The name, id or prefix that the caller gave.
         reference: String,
     },
-    /// The snapshot does not match its digests.
+    /// The files of the snapshot do not have the stated digests.
     #[error("snapshot {id} cannot be used: {why}")]
     Invalid {
-        /// Id of the snapshot.
+        /// Id of the snapshot that cannot be used.
         id: String,
-        /// Description of the mismatch.
+        /// What is wrong with the snapshot, in one sentence.
         why: String,
     },
-    /// A sandbox uses the snapshot.
+    /// A sandbox uses the snapshot, so it cannot be removed.
     #[error("snapshot {id} is in use by a sandbox")]
     InUse {
-        /// Id of the snapshot.
+        /// Id of the snapshot that a sandbox uses.
         id: String,
     },
-    /// The metadata of the snapshot have no canonical form.
+    /// The metadata of the snapshot exceed the limits of canonical JSON.
     #[error("the metadata of the snapshot is too large or too deep: {why}")]
     Metadata {
-        /// Description of the error.
+        /// Which limit of canonical JSON the metadata exceed.
         why: String,
     },
 }
 
 impl SnapshotError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -61,7 +61,7 @@ impl SnapshotError {
         }
     }
 
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -27,12 +27,12 @@ use wp_codebox_contracts::{RunId, SandboxSnapshot, SiteId};
 
 /// Name of the directory with a site's snapshots.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
-/// Name prefix of a snapshot being created, before its id.
+/// Name prefix of the directory of an unfinished snapshot; the snapshot's id follows.
 pub(crate) const UNFINISHED: &str = ".new-";
-/// Name prefix of a snapshot being removed, before its id.
+/// Name prefix of the directory of a snapshot that is being removed; the snapshot's id follows.
 pub(crate) const REMOVED: &str = ".old-";
-/// Value of `semantics` in a snapshot's document: the snapshot is stored state, not a list of steps
-/// to repeat.
+/// Value of `semantics` in `snapshot.json`: the snapshot contains the state itself, not steps that
+/// would produce it again.
 pub const SNAPSHOT_SEMANTICS: &str = "runtime-state-artifact";
 /// The snapshots in one directory.
 #[derive(Debug, Clone)]
@@ -40,17 +40,17 @@ pub struct SnapshotStore {
     root: PathBuf,
 }
 
-/// Selection of snapshots by sandbox.
+/// Which snapshots an operation may use.
 #[derive(Debug, Clone, Copy)]
 pub enum SnapshotScope<'r> {
-    /// Snapshots of all sandboxes.
+    /// All snapshots, whichever sandbox they were made of.
     Any,
-    /// Snapshots of the sandbox with this run id.
+    /// Only snapshots of the sandbox of this run.
     Run(&'r RunId),
 }
 
 impl SnapshotStore {
-    /// Opens the snapshots of a site.
+    /// Opens the directory with the snapshots of a site, after creating it if missing.
     pub fn of_site(state: &StateDir, site: &SiteId) -> Result<Self, StateDirError> {
         let root = state.ensure(&["sites", site.as_str(), SNAPSHOTS])?;
         Ok(Self { root })
@@ -62,7 +62,7 @@ impl SnapshotStore {
         Self { root }
     }
 
-    /// Returns every readable snapshot, oldest first. Damaged snapshots are not listed.
+    /// Returns the snapshots that `of` allows, oldest first. Damaged snapshots are left out.
     #[must_use]
     pub fn list(&self, of: SnapshotScope<'_>) -> Vec<SandboxSnapshot> {
         let Ok(entries) = fs::read_dir(&self.root) else {
@@ -83,11 +83,11 @@ impl SnapshotStore {
         all
     }
 
-    /// Returns the id of the selected snapshot with this name. If there is none, matches the
-    /// reference like [`Self::by_id`] among the selected snapshots.
+    /// Returns the id of a snapshot by its name, or by its id or the beginning of the id. Names and
+    /// beginnings of ids are looked for only among the snapshots that `of` allows.
     pub fn find(&self, reference: &str, of: SnapshotScope<'_>) -> Result<String, SnapshotError> {
-        // A complete id is returned even if the snapshot is damaged; opening it reports the
-        // damage.
+        // For a complete id, neither `of` nor the snapshot's document is checked; opening the
+        // snapshot does that.
         if self.is_there(reference) {
             return Ok(reference.to_owned());
         }
@@ -96,8 +96,8 @@ impl SnapshotStore {
         named.map_or_else(|| begins_with(&all, reference), |one| Ok(one.id.clone()))
     }
 
-    /// Returns the snapshot id that equals the reference or starts with it. Names are ignored,
-    /// because every caller can choose the name of its own snapshots.
+    /// Returns the id of a snapshot by its id or the beginning of the id. Names are ignored: a
+    /// caller could give its own snapshot a name that looks like another one's id.
     pub fn by_id(&self, reference: &str) -> Result<String, SnapshotError> {
         if self.is_there(reference) {
             return Ok(reference.to_owned());
@@ -105,7 +105,7 @@ impl SnapshotStore {
         begins_with(&self.list(SnapshotScope::Any), reference)
     }
 
-    /// Returns whether the text is a complete id.
+    /// Returns whether a text has the form of a complete snapshot id.
     #[must_use]
     pub fn is_id(text: &str) -> bool {
         is_id(text)
@@ -115,8 +115,8 @@ impl SnapshotStore {
         is_id(id) && self.root.join(id).is_dir()
     }
 
-    /// Returns the snapshots whose document cannot be read, e.g. because it was edited. Listed
-    /// snapshots may still have wrong digests, which are verified when a snapshot is opened.
+    /// Returns the ids of snapshots whose document cannot be read or does not have the stated
+    /// digest. The digests of their files are checked only when a snapshot is opened.
     #[must_use]
     pub fn damaged(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
@@ -139,7 +139,7 @@ impl SnapshotStore {
         }
         let path = self.root.join(id);
         let lock = lock(&path, FlockOperation::NonBlockingLockExclusive)?;
-        // A concurrent removal holds the lock until the directory is gone.
+        // Another removal held the lock until the directory was gone.
         if rustix::fs::fstat(&lock).is_ok_and(|stat| stat.st_nlink == 0) || !self.is_there(id) {
             return Err(missing());
         }
@@ -151,13 +151,13 @@ impl SnapshotStore {
         })
     }
 
-    /// Removes a snapshot that is not in use.
+    /// Removes a snapshot. Fails if a sandbox uses it.
     pub fn remove(&self, id: &str) -> Result<(), SnapshotError> {
         self.removal(id)?.finish()
     }
 }
 
-/// Returns the id of the only snapshot whose id starts with the reference.
+/// Returns the only id that starts with the text. Fails if there is none or more than one.
 fn begins_with(all: &[SandboxSnapshot], reference: &str) -> Result<String, SnapshotError> {
     let digits = |id: &str| id.strip_prefix("snap_").unwrap_or(id).to_owned();
     let wanted = digits(reference);
@@ -172,13 +172,13 @@ fn begins_with(all: &[SandboxSnapshot], reference: &str) -> Result<String, Snaps
     }
 }
 
-/// A locked snapshot that is removed by [`Removal::finish`].
+/// A locked snapshot. [`Removal::finish`] removes it; dropping the value only releases the lock.
 #[derive(Debug)]
 pub struct Removal<'s> {
     shelf: &'s SnapshotStore,
-    /// Id of the snapshot.
+    /// Id of the locked snapshot.
     pub id: String,
-    /// Document of the snapshot; `None` if it cannot be read.
+    /// Content of `snapshot.json`; `None` if it cannot be read.
     pub snapshot: Option<SandboxSnapshot>,
     _lock: OwnedFd,
 }

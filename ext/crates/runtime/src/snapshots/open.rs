@@ -1,4 +1,4 @@
-//! Opening and verification of snapshots.
+//! Opens snapshots, so that a sandbox can be started from them.
 
 use super::document::verify;
 use super::{SnapshotError, SnapshotScope, SnapshotStore, lock};
@@ -11,7 +11,7 @@ use wp_codebox_contracts::SandboxSnapshot;
 /// A verified snapshot. Its lock prevents garbage collection until the value is dropped.
 #[derive(Debug)]
 pub struct OpenSnapshot {
-    /// Document of the snapshot.
+    /// Content of the snapshot's `snapshot.json`.
     pub snapshot: SandboxSnapshot,
     path: PathBuf,
     layers: BTreeMap<String, OwnedFd>,
@@ -19,7 +19,8 @@ pub struct OpenSnapshot {
 }
 
 impl OpenSnapshot {
-    /// Returns path and descriptor of the layer with this name.
+    /// Returns path and descriptor of the layer with this name; `None` if the snapshot has no such
+    /// layer.
     #[must_use]
     pub fn layer(&self, name: &str) -> Option<(PathBuf, &OwnedFd)> {
         let fd = self.layers.get(name)?;
@@ -28,7 +29,7 @@ impl OpenSnapshot {
 }
 
 impl SnapshotStore {
-    /// Verifies a snapshot and locks it against garbage collection.
+    /// Locks a snapshot against removal and verifies all of its files.
     pub fn open(
         &self,
         reference: &str,

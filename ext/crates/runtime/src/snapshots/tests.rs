@@ -122,7 +122,7 @@ fn snapshot_being_removed_cannot_be_opened() {
     assert_eq!(removal.snapshot.as_ref(), Some(&kept));
     let error = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap_err();
     assert_eq!(error.code(), ErrorCode::SandboxInUse);
-    // An abandoned removal leaves the snapshot.
+    // If a removal is dropped before it is finished, the snapshot remains.
     drop(removal);
     place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     place.shelf.removal(&kept.id).unwrap().finish().unwrap();
@@ -148,7 +148,7 @@ fn open_snapshot_cannot_be_removed() {
     let open = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     let error = place.shelf.remove(&kept.id).unwrap_err();
     assert_eq!(error.code(), ErrorCode::SandboxInUse);
-    // Several users may hold it open.
+    // Several sandboxes may use a snapshot at the same time.
     place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     drop(open);
     place.shelf.remove(&kept.id).unwrap();

@@ -15,12 +15,12 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{PageLimits, read_events};
 
-/// Limits of one page of the journal.
+/// Maximum amount of the journal that is read at once.
 const PAGE: PageLimits = PageLimits {
     count: 256,
     bytes: 1024 * 1024,
 };
-/// Interval of keep-alive messages on a stream without events.
+/// Interval of keep-alive messages while there are no events to send.
 const ALIVE: Duration = Duration::from_secs(15);
 /// Reconnection delay for clients of server-sent events, in milliseconds.
 const RETRY: u32 = 1000;
@@ -43,10 +43,10 @@ pub(super) async fn server_sent(
     client.state
 }
 
-/// Destination of a stream of events.
+/// A client that receives journal events, in either format.
 pub(super) trait EventSink {
     async fn event(&mut self, event: &LifecycleEvent, projection: EventProjection);
-    /// Sends a keep-alive message.
+    /// Sends a keep-alive message if the format has one.
     async fn alive(&mut self);
     fn reader(&self) -> ReaderState;
 }

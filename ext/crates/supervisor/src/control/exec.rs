@@ -1,4 +1,5 @@
-//! Runs one program in a held sandbox for one client of the control socket.
+//! Runs one program in a sandbox that is kept open for clients, on behalf of one client of the
+//! control socket.
 //!
 //! One loop copies the program's output, redacted, to the client and to the journal, and the
 //! client's input to the program's standard input. The loop waits for all descriptors at once and
@@ -23,12 +24,12 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{ExecutionEnd, kernel_error};
 
-/// Number of bytes of one read.
+/// Number of bytes that are read from a program's output at once.
 const CHUNK: usize = 32 * 1024;
-/// Maximum number of bytes in the reply queue; while it is reached, the program's output is not
-/// read.
+/// Maximum number of bytes that wait to be sent to the client; above it, the program's output is
+/// not read.
 const QUEUE: usize = 512 * 1024;
-/// Idle time after which an incomplete line is sent to the client.
+/// Time without further output after which an incomplete line is sent to the client.
 const FLUSH_DELAY: Duration = Duration::from_millis(20);
 /// Interval of checks for a disconnected client while nothing is read from its socket.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -126,7 +127,8 @@ struct Conversation<'a> {
     ended: oneshot::Receiver<ExecutionEnd>,
     terminal: Option<OwnedFd>,
     stdin: Stdin,
-    /// Reason for killing the program; sent to the client instead of the exit status.
+    /// Why the supervisor killed the program; the client gets this error instead of the exit
+    /// status.
     failure: Option<ErrorBody>,
     outs: [Out<'a>; 2],
     journal: Option<Pending<'a>>,
@@ -134,7 +136,7 @@ struct Conversation<'a> {
     kill_at: Option<Instant>,
 }
 
-/// Next event of the loop.
+/// What the loop of a conversation waits for; the first event ends the wait.
 enum LoopEvent {
     Ended(ExecutionEnd),
     Line(std::io::Result<Option<Vec<u8>>>),
@@ -305,7 +307,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Reads once from a readable output stream.
+    /// Reads once from the output stream with this index, which must be readable.
     fn copy(&mut self, index: usize) {
         let mut buffer = vec![0; CHUNK];
         let Some(fd) = &self.outs[index].fd else {
@@ -317,7 +319,7 @@ impl Conversation<'_> {
         self.take(index, read, &buffer);
     }
 
-    /// Handles the result of one read and returns the number of bytes.
+    /// Passes the bytes of one read on to client and journal; returns their number.
     fn take(&mut self, index: usize, read: std::io::Result<usize>, buffer: &[u8]) -> usize {
         match read {
             Ok(0) => self.outs[index].fd = None,
@@ -340,8 +342,8 @@ impl Conversation<'_> {
         0
     }
 
-    /// Requests a permit for the journal queue. At most one chunk waits: the program's output is
-    /// not read meanwhile.
+    /// Requests a permit for bytes of the output. At most one chunk waits for a permit: no further
+    /// output is read meanwhile.
     fn queue_for_journal(&mut self, index: usize, bytes: Vec<u8>) {
         self.journal = Some(Pending {
             stream: self.outs[index].stream,
@@ -350,8 +352,8 @@ impl Conversation<'_> {
         });
     }
 
-    /// Puts the waiting chunk into the queue for the journal. Without a permit the sandbox has
-    /// ended, and the chunk is dropped.
+    /// Puts the waiting chunk of output into the queue to the journal. `None` instead of a permit
+    /// means that the sandbox has ended; the chunk is then dropped.
     fn send_to_journal(&mut self, permit: Option<OwnedSemaphorePermit>) {
         if let (Some(pending), Some(permit)) = (self.journal.take(), permit) {
             let _ = self.handles.queue.put(QueuedRequest::Output {
@@ -363,7 +365,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Waits until the waiting chunk, if any, is in the queue.
+    /// Waits until the waiting chunk of output, if any, is in the queue to the journal.
     async fn settle_journal(&mut self) {
         if self.journal.is_some() {
             let permit = journal_permit(self.journal.as_mut()).await;
@@ -466,7 +468,7 @@ async fn journal_permit(pending: Option<&mut Pending<'_>>) -> Option<OwnedSemaph
     }
 }
 
-/// Returns the number of a signal that clients may send, by name.
+/// Returns the number of a signal by its name; `None` for a signal that clients may not send.
 fn libc_signal(name: &str) -> Option<i32> {
     use rustix::process::Signal;
     let signal = match name {

@@ -17,16 +17,16 @@ pub(crate) struct ControlHandles {
     pub attachment: Arc<CallerAttachment>,
     pub record: Arc<LiveRecord>,
     pub answers: Arc<Answers>,
-    /// Redactor for text from clients, applied before it is recorded.
+    /// Removes secrets from text that clients send, before the text is recorded.
     pub redactor: Arc<Redactor>,
-    /// Queue of requests for a held sandbox.
+    /// Requests of clients to the sandbox, if it is kept open for clients.
     pub queue: Arc<RequestQueue>,
     /// Run directory, which contains the journal.
     pub run_dir: PathBuf,
 }
 
-/// Maximum length of the recorded actor and of the recorded reason of a cancel request, in
-/// characters.
+/// Maximum number of characters of a cancel request's reason, and of its actor (who requested it),
+/// that are recorded.
 const WISH: usize = 500;
 
 impl ControlHandles {
@@ -46,7 +46,7 @@ impl ControlHandles {
     }
 }
 
-/// Returns the actor to record for a cancel request that names none.
+/// Returns the actor (who requested it) to record for a cancel request that names none.
 const fn default_actor(reason: CancelReason) -> &'static str {
     match reason {
         CancelReason::Asked | CancelReason::CallerGone => "caller",

@@ -23,11 +23,11 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wp_codebox_contracts::{EventProjection, EventsRequest, Follow, last_event_id};
 
-/// Maximum number of header lines.
+/// Maximum number of header lines of a request.
 const HEADERS: usize = 64;
 /// Maximum length of a header line, in bytes.
 const LINE: usize = 8 * 1024;
-/// Time limit for reading the request head.
+/// Time limit for reading the request line and the headers.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
 /// Accepted values of the `Host` header.
 const HOSTS: [&str; 2] = ["sandbox", "localhost"];
@@ -36,7 +36,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// hyper answers 400.
 const BEYOND_BOUNDS: &[u8] = b"\0\r\n\r\n";
 
-/// HTTP status and the text of the response body.
+/// Response that refuses a request: HTTP status and text of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Refusal(StatusCode, &'static str);
 
@@ -126,8 +126,8 @@ where
     }
 }
 
-/// Returns all lines up to the empty line as one text; `None` when there are too many lines or one
-/// is too long.
+/// Returns the request line and the headers as one text; `None` when there are too many lines or
+/// one is too long.
 async fn head(first: &[u8], lines: &mut Lines) -> Option<Vec<u8>> {
     let mut head = first.to_vec();
     for _ in 0..HEADERS {
@@ -181,7 +181,7 @@ fn refuse(Refusal(status, why): Refusal) -> Response<Body> {
     refused
 }
 
-/// Validates the request and returns the events that it selects.
+/// Validates a request and returns which events it asks for.
 fn parse<B>(request: &Request<B>) -> Result<EventsRequest, Refusal> {
     if request.version() != Version::HTTP_11 {
         return Err(MALFORMED);

@@ -11,7 +11,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, MAX_LIVE_LINE};
 /// Maximum time that a client may take to read one line. A slower client gets no further line.
 pub(super) const READING: Duration = Duration::from_secs(20);
 
-/// Reader of the client's lines.
+/// Reads the client's lines from a control connection.
 pub(super) struct Lines {
     half: OwnedReadHalf,
     buffer: Vec<u8>,
@@ -72,7 +72,7 @@ pub(super) struct Replies {
     state: ReaderState,
 }
 
-/// Whether the client still reads.
+/// Whether the client of a connection still reads replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReaderState {
     Reading,
@@ -99,8 +99,8 @@ impl Replies {
         self.bytes(&line_of(reply)).await;
     }
 
-    /// Converts the writer to a queue for a program's replies, which has no time limit. No line may
-    /// have been sent only in part before.
+    /// Converts the writer to the reply queue of a program, which waits for the client without a
+    /// time limit. Every line sent so far must be complete.
     pub(super) fn into_queue(self) -> ReplyQueue {
         ReplyQueue {
             gone: self.state != ReaderState::Reading,
@@ -109,7 +109,7 @@ impl Replies {
         }
     }
 
-    /// Returns the socket for a library that writes to it.
+    /// Returns the socket, for the HTTP library, which writes to it itself.
     pub(super) fn into_half(self) -> OwnedWriteHalf {
         self.half
     }
@@ -148,7 +148,7 @@ impl ReplyQueue {
         }
     }
 
-    /// Number of queued bytes.
+    /// Number of bytes that wait to be sent.
     pub(super) fn len(&self) -> usize {
         self.out.len()
     }
@@ -213,6 +213,22 @@ mod tests {
     fn large() -> LiveReply {
         LiveReply::Answer {
             answer: json!("x".repeat(1024 * 1024)),
+        }
+    }
+
+    #[tokio::test]
+    async fn live_request_line_above_the_size_limit_is_refused_before_its_end_arrives() {
+        for (length, accepted) in [(MAX_LIVE_LINE / 2, true), (MAX_LIVE_LINE + 65_536, false)] {
+            let (mut client, server) = UnixStream::pair().unwrap();
+            let (read, _write) = server.into_split();
+            let mut line = vec![b'x'; length];
+            line.push(b'\n');
+            let writing = tokio::spawn(async move { client.write_all(&line).await.is_ok() });
+            let mut lines = Lines::new(read);
+            let next = lines.next().await;
+            assert_eq!(next.is_ok(), accepted, "{length}");
+            drop(lines);
+            writing.abort();
         }
     }
 

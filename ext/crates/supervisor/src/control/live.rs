@@ -1,4 +1,5 @@
-//! One request on the control socket that addresses a held sandbox.
+//! Handles one request of a client on the control socket to a sandbox that is kept open for
+//! clients.
 
 use super::handles::ControlHandles;
 use super::lines::{Lines, Replies};
@@ -9,10 +10,11 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, unknown_member,
 };
 
-/// Maximum length of an actor's name, in characters.
+/// Maximum number of characters of the actor, the name by which a client says who sends the
+/// request.
 const ACTOR: usize = 200;
 
-/// Parses a first line as a call.
+/// Parses the first line of a connection as a request to the sandbox.
 pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
     let mut call: LiveCall =
@@ -39,8 +41,8 @@ fn other_version(live: u64) -> String {
     format!("the client speaks version {live} of this protocol, the sandbox {LIVE_PROTOCOL}")
 }
 
-/// Returns why a first line is not a call. A value may be a secret, so the parser's message is
-/// passed on only if it names a member.
+/// Returns why the first line of a connection is not a request. A value in the line may be a
+/// secret, so the JSON parser's message is used only if it names a member.
 fn refusal(line: &[u8], error: &serde_json::Error) -> String {
     #[derive(serde::Deserialize)]
     struct Version {
@@ -60,7 +62,7 @@ fn refusal(line: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Answers one call until its last reply is sent.
+/// Handles one request until its last reply is sent.
 pub(super) async fn converse(
     call: LiveCall,
     lines: Lines,
@@ -96,8 +98,8 @@ pub(super) async fn converse(
     }
 }
 
-/// Waits for the answer while the client is connected. A request that has been started is completed
-/// even if the client disconnects.
+/// Waits for the answer to a request while the client is connected. A request that has been started
+/// is completed even if the client disconnects.
 async fn wait<T>(
     mut answered: oneshot::Receiver<Result<T, ErrorBody>>,
     mut lines: Lines,
@@ -116,5 +118,23 @@ async fn wait<T>(
                 }
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn control_characters_are_removed_from_the_actor_of_a_call_and_its_length_is_limited() {
+        let actor = |name: &str| {
+            let line = json!({"live": LIVE_PROTOCOL, "actor": name, "request": {"type": "status"}});
+            parse(line.to_string().as_bytes()).map(|call| call.actor)
+        };
+        assert_eq!(actor("a\u{7}\u{1b}[31mb\n").unwrap(), "a[31mb");
+        assert_eq!(actor(&"x".repeat(ACTOR + 1)).unwrap(), "x".repeat(ACTOR));
+        let refused = actor("\u{7}\n").unwrap_err();
+        assert!(refused.message.contains("no actor"), "{}", refused.message);
     }
 }

@@ -1,4 +1,5 @@
-//! Server of `control.sock` in the run directory: each connection carries one cancel frame, live
+//! Server of `control.sock` in the run directory. Each connection carries one cancel frame, one
+//! request to the sandbox, or one HTTP request for the events.
 //! call or HTTP request for the events.
 //!
 //! The socket is bound through the descriptor of its directory, because the path of a state
@@ -31,12 +32,12 @@ use wp_codebox_runtime::{CancelReason, kernel_error};
 /// Maximum number of connections whose first line has not arrived yet; further clients wait in the
 /// listen backlog.
 const CONVERSATIONS: usize = 64;
-/// Maximum number of conversations after the first line; further ones are refused.
+/// Maximum number of connections whose first line has arrived; further ones are refused.
 const LIVE: usize = 128;
-/// Time limit for a client's first line and for the reply to a frame.
+/// Time limit for the first line of a connection and for the reply to a cancel frame.
 const FIRST_LINE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Creates the socket with mode 0600 in a directory of mode 0700.
+/// Creates the control socket with mode 0600 in the run directory, which has mode 0700.
 pub(super) fn bind(run_dir: &Path) -> io::Result<UnixListener> {
     let socket = ControlSocket::of(run_dir)?;
     let path = socket.path();
@@ -46,7 +47,7 @@ pub(super) fn bind(run_dir: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Accepts connections until the process exits.
+/// Accepts connections of clients until the process exits.
 pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHandles) {
     let places = Arc::new(Semaphore::new(CONVERSATIONS));
     // Separate permits for long conversations, so that these cannot block a cancel request.
@@ -130,7 +131,7 @@ fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
     }
 }
 
-/// What the first line of a connection is.
+/// Kind of a connection, which its first line decides.
 enum FirstLine {
     Cancelled(RunCancellation),
     Live(Box<LiveCall>),

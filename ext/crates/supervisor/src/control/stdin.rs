@@ -8,22 +8,23 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use wp_codebox_contracts::{LiveReply, StdinFlow};
 
-/// Buffer size in bytes, and the credit of a client that uses flow control.
+/// Buffer size in bytes. A client that uses flow control may send at most this many unread bytes.
 const INPUT: usize = 1024 * 1024;
-/// Number of bytes of one grant. If each small write were granted separately, the number of lines
-/// would double.
+/// Number of bytes by which the client's credit is extended at once. Extending it for each small
+/// write would double the number of lines.
 const GRANT: usize = INPUT / 4;
 
-/// Input of the client cannot be passed on to the program. The program must then not treat the
-/// input that it has received as complete.
+/// Error: input of the client cannot be passed on to the program. The program must then not treat
+/// the input that it has received as complete.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InvalidInput;
 
-/// Credit window of one client.
+/// How many more bytes a client that uses flow control may send.
 #[derive(Debug)]
 struct Window {
     open: usize,
-    /// Number of bytes that the program has read and that were not granted to the client again yet.
+    /// Number of bytes that the program has read and that are not given back to the client as
+    /// credit yet.
     owed: usize,
 }
 
@@ -35,15 +36,16 @@ impl Window {
         }
     }
 
-    /// Subtracts received bytes from the credit; fails when the client exceeds it.
+    /// Subtracts received bytes from the client's credit; fails when the client has sent more than
+    /// that.
     fn spend(&mut self, bytes: usize) -> Result<(), InvalidInput> {
         self.open = self.open.checked_sub(bytes).ok_or(InvalidInput)?;
         Ok(())
     }
 
-    /// Counts bytes that the program read and returns the credit to grant now, a multiple of
-    /// [`GRANT`]. A client that has used up its credit has [`INPUT`] bytes in the buffer, so the
-    /// program reaches the next grant without further input.
+    /// Counts bytes that the program has read, and returns the credit to give back to the client
+    /// now, a multiple of [`GRANT`]. A client without credit has [`INPUT`] bytes in the buffer, so
+    /// the program reaches the next multiple without further input.
     fn taken(&mut self, bytes: usize) -> Option<usize> {
         self.owed += bytes;
         (self.owed >= GRANT).then(|| {
@@ -58,7 +60,7 @@ impl Window {
 pub(super) struct Stdin {
     fd: Option<AsyncFd<OwnedFd>>,
     waiting: BytesMut,
-    /// Whether to close standard input once the buffer is written.
+    /// Whether to close the program's standard input when the buffer is empty.
     ends: bool,
     /// Flow control; absent for a client that does not use it.
     window: Option<Window>,
@@ -89,8 +91,9 @@ impl Stdin {
         self.window.as_ref().map(|window| credit(window.open))
     }
 
-    /// Returns whether the buffer has space for another line of the client. With flow control it
-    /// always has, so that the supervisor also reads a signal that the client sends after input.
+    /// Returns whether the buffer has space for another line of input. With flow control it always
+    /// has, so the supervisor keeps reading and also gets a signal that the client sends after the
+    /// input.
     pub(super) fn has_room(&self) -> bool {
         self.window.is_some() || self.waiting.len() < INPUT
     }

@@ -8,14 +8,14 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use wp_codebox_contracts::{OutputStream, StdinFlow};
 
-/// All streams of one program.
+/// Standard streams of one program.
 pub(super) struct Streamed<'a> {
     pub(super) terminal: Option<OwnedFd>,
     pub(super) stdin: Stdin,
     pub(super) outs: [Out<'a>; 2],
 }
 
-/// One output stream of the program.
+/// One output stream of a program, with a redactor each for client and journal.
 pub(super) struct Out<'a> {
     pub(super) stream: OutputStream,
     pub(super) fd: Option<AsyncFd<OwnedFd>>,

@@ -1,8 +1,9 @@
-//! Log of the agent loop for the bundle: turns and tool calls, up to a maximum total size.
+//! Log of the built-in agent loop for the bundle (the run's result directory): turns and tool
+//! calls, up to a maximum total size.
 //!
 //! Each row arrives redacted and with a limited length. This module limits the size of all rows
-//! together: beyond the limits it drops texts first and rows next, and the bundle's documents state
-//! how many were dropped.
+//! together: beyond the limits it drops texts first and rows next. The documents in the bundle
+//! state how many were dropped.
 
 use serde_json::{Value, json};
 use wp_codebox_agent::{CallRecord, Ended, TurnRecord};
@@ -13,19 +14,19 @@ use wp_codebox_contracts::{ModelUsage, schema_id};
 const TEXT: usize = 1024 * 1024;
 /// Maximum total size of the arguments and results of all calls, in bytes.
 const CALLS: usize = 4 * 1024 * 1024;
-/// Maximum number of turns, and of calls.
+/// Maximum number of turns, and maximum number of tool calls, in the log.
 const ROWS: usize = 4096;
-/// Redaction policy that was applied to texts before they reach this module.
+/// Name of the rules by which texts were redacted before they reach this module.
 const REDACTION: &str = "known-secrets-and-token-forms";
 
-/// Executor of a called tool.
+/// What executed a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolType {
-    /// The runner, inside the guest.
+    /// The supervisor executed the tool by a program inside the guest.
     Sandbox,
-    /// The parent process.
+    /// The process that started the run executed the tool.
     Parent,
-    /// No executor: the run has no tool of this name.
+    /// Nothing: the run has no tool of this name.
     Unknown,
 }
 
@@ -45,7 +46,7 @@ struct CallRow {
     call_id: String,
     tool: String,
     status: &'static str,
-    /// Row of the tool call transcript.
+    /// Row of the document about tool calls.
     row: Value,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct AgentLog {
     calls: Vec<CallRow>,
     text_bytes: usize,
     call_bytes: usize,
-    /// Number of dropped turns.
+    /// Number of turns that were dropped because the log was full.
     turns_cut: usize,
     calls_cut: usize,
     usage: ModelUsage,
@@ -97,7 +98,7 @@ impl AgentLog {
         if self.call_bytes > CALLS {
             row["omitted"] = json!(true);
         } else {
-            // PHP would turn an empty object into a list, so it is left out.
+            // PHP would turn an empty object into a list, so empty arguments are left out.
             if call.arguments.as_object().is_some_and(|o| !o.is_empty()) {
                 row["arguments"] = call.arguments;
             }
@@ -122,7 +123,7 @@ impl AgentLog {
         (!summary.is_empty()).then_some(summary)
     }
 
-    /// Returns the agent part of the transcript.
+    /// Returns the turns and tool calls for the transcript.
     pub(super) fn transcript(&self) -> Value {
         let turns: Vec<Value> = self
             .turns

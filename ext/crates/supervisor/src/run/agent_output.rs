@@ -11,10 +11,10 @@ use wp_codebox_agent::{Ended, Ending};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::now_rfc3339;
 
-/// Execution id and command name of the agent loop.
+/// Execution id, and command name, under which the agent loop's text is recorded.
 const AGENT: &str = "agent";
 
-/// Output stream of the loop's execution.
+/// Text of the agent loop while it is recorded as the output of an execution.
 pub(super) struct AgentOutputStream<'a> {
     id: ExecutionId,
     model: String,
@@ -23,7 +23,7 @@ pub(super) struct AgentOutputStream<'a> {
     line_open: bool,
     began: Instant,
     started_at: String,
-    /// Error of writing the journal; returned at the next point where the loop can stop.
+    /// Error of writing to the journal. It is returned later, where the agent loop can stop.
     failed: Option<ErrorBody>,
 }
 
@@ -50,14 +50,14 @@ impl<'a> AgentOutputStream<'a> {
         })
     }
 
-    /// Adds text of the model.
+    /// Records a piece of the model's text.
     pub(super) fn say(&mut self, recorder: &mut Recorder<'_>, text: &str) {
         if let Some(clean) = self.stream.push(text.as_bytes()) {
             self.show(recorder, &clean);
         }
     }
 
-    /// Flushes the text at the end of a turn.
+    /// Records text that is still held back, at the end of a turn.
     pub(super) fn pause(&mut self, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
         if let Some(clean) = self.stream.finish() {
             self.show(recorder, &clean);

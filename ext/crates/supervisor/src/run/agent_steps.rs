@@ -1,5 +1,5 @@
-//! Turns the JSON output lines of an agent into readable steps, by rules of the agent's preset.
-//!
+//! Turns the JSON lines that a command-line agent prints into readable steps, such as "runs ls".
+//! The rules come from the agent's preset, its description in the installation.
 //! The steps are shown in addition to the raw output: journal, transcript and bundle contain every
 //! byte. Output arrives in chunks of any size; a line is parsed when it is complete.
 
@@ -13,17 +13,17 @@ const LINE_BYTES: usize = 256 * 1024;
 /// Number of bytes that are shown of a line longer than [`LINE_BYTES`].
 const HEAD_BYTES: usize = 1_000;
 
-/// Step parser for the standard output of one execution.
+/// Parser of the standard output of one agent execution.
 pub(super) struct AgentSteps {
     steps: Vec<PresetStep>,
-    /// Incomplete line; only its beginning once it is longer than [`LINE_BYTES`].
+    /// Beginning of the current, incomplete line; at most [`LINE_BYTES`] of it.
     begun: Vec<u8>,
     /// Length of the incomplete line in bytes.
     length: usize,
 }
 
 impl AgentSteps {
-    /// Creates a parser; `None` if the preset describes no steps.
+    /// Creates a parser; `None` if the agent's preset has no rules for steps.
     pub(super) fn new(steps: &[PresetStep]) -> Option<Self> {
         (!steps.is_empty()).then(|| Self {
             steps: steps.to_vec(),

@@ -1,4 +1,4 @@
-//! Records the facts about a run that are known before its guest starts.
+//! Records what is known about a run before its guest starts.
 
 use super::context::RunContext;
 use super::recorder::Recorder;
@@ -7,7 +7,7 @@ use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, EventType};
 use wp_codebox_runtime::Backend;
 
-/// Records the guest's settings and mounts, and adds the notices for the caller.
+/// Records the settings of the guest and its mounts, and collects notices for the caller.
 pub(super) fn announce(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,

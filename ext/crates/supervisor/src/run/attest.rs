@@ -1,4 +1,5 @@
-//! Builds the run attestation: the isolation that the policy requires and that each guest observed.
+//! Builds the run attestation, a signed document: the isolation that the policy requires and the
+//! isolation that was observed in each guest.
 //!
 //! [`document`] is a pure function. The bundle's signature covers the attestation like every other
 //! file.
@@ -10,21 +11,21 @@ use wp_codebox_contracts::{
     RuntimePolicy, SandboxAudit, schema_id,
 };
 
-/// Observations of a run after its guests are dead.
+/// What was observed in a run; complete only when its guests have ended.
 pub(super) struct Observed<'a> {
     pub run_id: &'a RunId,
     pub policy: &'a RuntimePolicy,
     pub limits: Limits,
     pub boot_id: String,
-    /// Guests in the order of their start.
+    /// Guests of the run, in the order of their start.
     pub guests: Vec<GuestObservation>,
     /// Names of the secrets whose value a guest received.
     pub exposed_secrets: Vec<String>,
-    /// Audit of the process wrapper, one row per guest.
+    /// Audit records of the process wrapper (bubblewrap or gVisor, if used), one per guest.
     pub sandbox_audits: Vec<SandboxAudit>,
 }
 
-/// Builds `files/runtime-evidence/run-attestation.json`.
+/// Builds the bundle's document `files/runtime-evidence/run-attestation.json`.
 pub(super) fn document(observed: Observed<'_>) -> EvidenceDocument {
     let value = serde_json::to_value(attestation(observed)).unwrap_or(Value::Null);
     EvidenceDocument {

@@ -1,4 +1,5 @@
-//! Captures the changes of a guest's mounts and writes them as layers for the checking guest.
+//! Captures the changes of a guest's mounts and writes them as overlay layers for the guest that
+//! runs the checks.
 
 use super::context::RunContext;
 use super::pinned::pinned;
@@ -20,7 +21,8 @@ pub(super) fn look(
     capture_all(context, &runtime.look()?)
 }
 
-/// Captures every writable mount.
+/// Returns the changes of every writable mount by mount index; `None` for mounts that are not
+/// captured.
 pub(super) fn capture_all(
     context: &RunContext<'_>,
     left: &CapturedMounts,
@@ -61,7 +63,7 @@ pub(super) fn capture_all(
         .collect()
 }
 
-/// Returns whether the recipe excludes the changes of a mount from the result.
+/// Returns whether the recipe says that changes of this mount are no part of the result.
 fn unwanted(context: &RunContext<'_>, index: usize) -> bool {
     let target = context.mounts[index].mount.target.as_str();
     let workflow = context.prepared.request.workflow.iter();
@@ -92,7 +94,8 @@ pub(super) fn write_layers(
             };
             let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| unable(e.into()))?;
             if let Err(error) = write_layer(changes, fd.as_fd()) {
-                // A partial layer is useless, and the bundle may need its space.
+                // A layer that is only partly written is useless, and the bundle may need its disk
+                // space.
                 let _ = remove_tree(&path);
                 return Err(error.body());
             }

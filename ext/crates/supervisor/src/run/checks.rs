@@ -1,4 +1,5 @@
-//! Runs the checks in a fresh guest, built from the template and the captured change.
+//! Runs the checks, i.e. commands that test the agent's work, in a fresh guest that has the
+//! captured changes.
 
 use super::agents;
 use super::context::RunContext;
@@ -15,14 +16,15 @@ use wp_codebox_runtime::{ExecutionEnd, Runtime, Stop, Usage, check_program};
 /// Number of bytes from the end of a check's output that its report contains.
 const CHECK_TAIL: usize = 4 * 1024;
 
-/// Results of the checking guest.
+/// Results of the checks and of the guest in which they ran.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
     pub reports: Vec<CheckReport>,
     pub stopped: Option<Stop>,
-    /// Isolation that the probes in the checking guest observed; `None` when no guest ran.
+    /// Isolation that probe programs observed in the guest; `None` when no guest ran.
     pub isolation: Option<IsolationReport>,
-    /// Audit of the process wrapper around the launcher; empty when no guest was needed.
+    /// Audit record of the process wrapper (bubblewrap or gVisor, if used) around the launcher;
+    /// empty when no guest was started.
     pub outer: Vec<SandboxAudit>,
     pub usage: Usage,
 }
@@ -120,7 +122,8 @@ fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result
     let run = guest.run;
     let deadline = match &run.prepared.request.hold {
         None => run.clock.deadline,
-        // The time for which the sandbox was held for clients does not count against the checks.
+        // The run was kept open for clients. That time does not count against the time limit of the
+        // checks.
         Some(_) => Instant::now() + Duration::from_millis(run.prepared.limits.wall_clock_ms),
     };
     for line in &run.prepared.request.checks {
@@ -164,7 +167,7 @@ fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result
     Ok(())
 }
 
-/// Returns the last `bytes` bytes of a text, cut at a character boundary and marked as cut.
+/// Returns about the last `bytes` bytes of a text, with a mark that the beginning is missing.
 fn tail_of(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

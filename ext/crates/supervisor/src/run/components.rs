@@ -16,14 +16,14 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy as policy;
 
-/// Guest directory of staged agent bundles.
+/// Guest directory in which the files of agent bundles (agent definitions) are visible.
 const BUNDLES: &str = "/run/codebox/staged/agent-bundles";
-/// Maximum number of files that are searched for a plugin header.
+/// Maximum number of files in which a plugin header is searched.
 const MAX_NAMES: usize = 500;
-/// Number of bytes in which WordPress searches for a plugin header.
+/// Number of bytes at the beginning of a file in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
 
-/// A component whose directory has been opened and may be shown to the guest.
+/// A component, e.g. a plugin, whose directory has been opened and may be shown to the guest.
 #[derive(Debug)]
 pub(crate) struct OpenComponent {
     pub component: Component,
@@ -32,16 +32,16 @@ pub(crate) struct OpenComponent {
     pub mount: OpenMount,
 }
 
-/// Opened components of a run.
+/// Components of a run whose directories have been opened.
 #[derive(Debug, Default)]
 pub(crate) struct OpenComponents {
     pub rows: Vec<OpenComponent>,
-    /// Notices for optional components that are not available, one sentence each.
+    /// Notices about optional components that cannot be used, one sentence each.
     pub left_out: Vec<String>,
 }
 
 impl OpenComponents {
-    /// Returns the directories of the components.
+    /// Returns the opened directories of the components.
     pub(super) fn mounts_mut(&mut self) -> impl Iterator<Item = &mut OpenMount> {
         self.rows.iter_mut().map(|row| &mut row.mount)
     }
@@ -113,7 +113,7 @@ pub(super) fn open(
     Ok(all)
 }
 
-/// Describes a component for the bundle's list of mounts: by name, without its host path.
+/// Describes a component for the list of mounts in the bundle, without its host path.
 fn description(component: &Component) -> Map<String, Value> {
     Map::from_iter([
         ("kind".to_owned(), json!("component")),
@@ -122,7 +122,7 @@ fn description(component: &Component) -> Map<String, Value> {
     ])
 }
 
-/// Returns the error for a required component that is not available.
+/// Returns the error for a required component that cannot be used.
 pub(super) fn unavailable(slug: &str, why: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::ComponentUnavailable,
@@ -131,7 +131,7 @@ pub(super) fn unavailable(slug: &str, why: &str) -> ErrorBody {
     .with("component", slug)
 }
 
-/// Returns the notice for an optional component that is not available.
+/// Returns the notice for an optional component that cannot be used.
 pub(super) fn optional(slug: &str, why: &str) -> String {
     format!("the optional component {slug} is not available: {why}")
 }
@@ -194,7 +194,8 @@ fn has_header(file: OwnedFd) -> bool {
     read.is_ok() && String::from_utf8_lossy(&head).contains("Plugin Name:")
 }
 
-/// Reads the agent bundle files and sets their paths to the guest paths.
+/// Reads the files of agent bundles (agent definitions) on the host, and changes their paths in the
+/// request to guest paths.
 pub(super) fn bundle_files(request: &mut RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
     let mut files = Vec::new();
     let mut bundles = std::mem::take(&mut request.agent_bundles);
@@ -210,7 +211,7 @@ pub(super) fn bundle_files(request: &mut RunRequest) -> Result<Vec<OpenStaged>, 
     Ok(files)
 }
 
-/// Returns the component records of the bundle, without host paths.
+/// Returns the components as the bundle records them, without host paths.
 pub(super) fn record(components: &[Component]) -> Vec<Value> {
     components
         .iter()

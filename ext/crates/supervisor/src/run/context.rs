@@ -16,7 +16,7 @@ use wp_codebox_policy::Redactor;
 use wp_codebox_proxy::mail::Mailbox;
 use wp_codebox_runtime::{Call, Cancellation, GuestMount, RunDir};
 
-/// Time of the caller's request and deadline of the run.
+/// Start and deadline of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub asked: Instant,
@@ -29,7 +29,7 @@ pub(super) struct RunContext<'a> {
     pub prepared: &'a Prepared,
     pub run_dir: &'a RunDir,
     pub backend: NativeBackend,
-    /// Isolation level that every guest of this run requests.
+    /// Isolation level at which every guest of the run is started.
     pub level: IsolationLevel,
     pub mounts: Vec<Materialised>,
     pub guest_mounts: Vec<GuestMount>,
@@ -38,10 +38,10 @@ pub(super) struct RunContext<'a> {
     pub staged: Vec<StagedFile>,
     pub clock: Clock,
     pub cancellation: &'a Arc<Cancellation>,
-    /// The caller's process, which executes tools outside the guest.
+    /// The process that started the run; it executes tools outside of the guest.
     pub parent: &'a dyn Parent,
     pub redactor: &'a Redactor,
-    /// Mails that the guests sent.
+    /// Mails that the guests of the run have sent.
     pub mailbox: Arc<Mailbox>,
 }
 
@@ -52,7 +52,8 @@ impl RunContext<'_> {
         self.mounts.iter().chain(components)
     }
 
-    /// Adds the working guest's secrets and model settings to the environment of a call.
+    /// Returns the call with the environment of the guest in which the agent works: settings of the
+    /// recipe and the model, and secrets.
     pub(super) fn work_call(&self, mut call: Call) -> Call {
         let prepared = self.prepared;
         if let Some(workflow) = &prepared.request.workflow {
@@ -71,15 +72,16 @@ impl RunContext<'_> {
         call
     }
 
-    /// Adds the checking guest's secrets to the environment of a call; this guest gets no model
-    /// settings.
+    /// Returns the call with the environment of the guest that runs the checks: its secrets, but no
+    /// model settings.
     pub(super) fn check_call(&self, mut call: Call) -> Call {
         let secrets = self.prepared.secrets.environment(GuestPhase::Check);
         call.env.extend(secrets);
         call
     }
 
-    /// Describes the guests of this run for bundles and episodes, with the given status.
+    /// Describes the guests of this run in the form that bundles and episodes contain. `status` is
+    /// the guests' current state.
     pub(super) fn runtime_info(&self, status: &str) -> RuntimeInfo {
         RuntimeInfo {
             id: self.prepared.request.run_id.as_str().to_owned(),

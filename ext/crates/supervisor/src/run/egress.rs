@@ -1,5 +1,5 @@
-//! Egress bridge of a run's guests: prepared before a guest is built, serving before untrusted code
-//! runs in it, stopped when it is dead.
+//! Egress bridge of a guest, the proxy through which its requests leave. It is prepared before the
+//! guest is built, serves before untrusted code runs there, and stops when the guest has ended.
 //!
 //! Each guest has a separate bridge with the same policy. Every request is a row of
 //! `files/runtime-evidence/egress.jsonl`; the journal gets one observation per guest, so that a
@@ -25,21 +25,22 @@ use wp_codebox_runtime::Runtime;
 /// Maximum number of distinct refused requests in the journal and in notices, per guest.
 const LISTED: usize = 16;
 
-/// Prepared egress bridge and mail address of one guest.
+/// Egress bridge and mailbox of a guest that is not running yet.
 pub(super) struct Ready {
-    /// Prepared bridge; `None` when the policy denies the network.
+    /// Bridge that is ready to serve; `None` when the policy denies the network.
     bridge: Option<PreparedBridge>,
     mailbox: Arc<Mailbox>,
     phase: GuestPhase,
 }
 
-/// Running egress bridge and mail capture of one guest.
+/// Egress bridge and mail server of a running guest.
 pub(super) struct Open {
     bridge: Option<Bridge>,
     mail: mail::Open,
 }
 
-/// Prepares the bridge of one guest.
+/// Prepares the egress bridge of a guest. `phase` says whether the guest runs the work or the
+/// checks.
 pub(super) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Ready, ErrorBody> {
     let prepared = context.prepared;
     let ready = |bridge| Ready {
@@ -68,7 +69,7 @@ pub(super) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Rea
     .map_err(|e| e.body())
 }
 
-/// Returns the bridge's route to the model. Only working guests get one, never checking guests.
+/// Returns the bridge's route to the model. The guest that runs the checks gets none.
 fn model(context: &RunContext<'_>, phase: GuestPhase) -> Result<Option<ModelRoute>, ErrorBody> {
     let prepared = context.prepared;
     let endpoint = match (phase, &prepared.guest_model) {
@@ -92,7 +93,7 @@ fn unavailable(why: &str) -> ErrorBody {
 }
 
 impl Ready {
-    /// Returns the egress settings that the guest is built with.
+    /// Returns what the guest must know about its bridge when it is built.
     pub(super) fn guest(&self) -> GuestEgress {
         match &self.bridge {
             None => GuestEgress::Denied,
@@ -105,7 +106,8 @@ impl Ready {
         }
     }
 
-    /// Starts serving on the sockets of a guest in which no untrusted code runs yet.
+    /// Starts the bridge and the mail server on the sockets of a guest in which no untrusted code
+    /// runs yet.
     pub(super) fn open(self, runtime: &mut dyn Runtime) -> Result<Open, ErrorBody> {
         let mail = mail::open(self.mailbox, runtime, self.phase)?;
         let Some(bridge) = self.bridge else {
@@ -125,7 +127,8 @@ impl Ready {
 }
 
 impl Open {
-    /// Stops the bridge and the mail capture of a dead guest and records their activity.
+    /// Stops the bridge and the mail server of a guest that has ended, and records what they
+    /// received.
     pub(super) fn close(
         self,
         phase: GuestPhase,
@@ -150,7 +153,7 @@ impl Open {
     }
 }
 
-/// Returns distinct refused requests in order of appearance.
+/// Returns the refused requests of a guest without repetitions, in order of appearance.
 fn denials(log: &EgressLog) -> Vec<String> {
     let mut seen = BTreeSet::new();
     log.rows
@@ -216,8 +219,8 @@ fn rows(log: EgressLog, phase: GuestPhase) -> Vec<Value> {
         .collect()
 }
 
-/// Builds the egress log of all guests; `None` if the policy has no network rules, because no
-/// request can leave the guests then.
+/// Builds the document with all requests of all guests. `None` if the policy has no network rules,
+/// because then no request can leave the guests.
 pub(super) fn evidence(policy: &RuntimePolicy, rows: &[Value]) -> Option<EvidenceDocument> {
     match policy.network {
         NetworkPolicy::Posture(_) => None,

@@ -1,4 +1,4 @@
-//! Maps the end of a program in the working guest to its effect on the run.
+//! Decides whether the end of a program ends the run.
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
@@ -8,7 +8,7 @@ use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 pub(super) enum AgentEnd {
     /// The run has no agent.
     None,
-    /// The agent exited with one of its success codes.
+    /// The agent's program ended with an exit code that means success.
     Success,
     /// The agent failed or never ran.
     Failure,
@@ -17,8 +17,8 @@ pub(super) enum AgentEnd {
 /// Reason why the work stopped early, if any, and how the agent ended.
 pub(super) type ProgramsEnd = (Option<Stop>, AgentEnd);
 
-/// Returns why a step ends the run. A program that does not exist is an error of the request, not
-/// an outcome of the run.
+/// Returns the reason to stop the run because of how a program ended. A program that does not exist
+/// is an error of the request, not an outcome of the run.
 pub(super) fn stop_of(
     call: &Call,
     step: &Step,

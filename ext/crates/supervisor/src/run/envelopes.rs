@@ -11,7 +11,7 @@ use wp_codebox_contracts::{
     RunId, RunSummary, SummaryArgs, SummaryCode, schema_id,
 };
 
-/// Input of the documents.
+/// What the three documents are built from.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub run_id: &'a RunId,
@@ -22,9 +22,10 @@ pub(super) struct Facts<'a> {
     pub transcript: &'a [TranscriptEntry],
     pub checks: &'a [CheckReport],
     pub risk_notes: &'a [String],
-    /// Changed paths of tests and of files that the checks execute.
+    /// Changed paths of tests and of files that the checks execute, so that a reviewer looks at
+    /// them.
     pub tests_changed: &'a [String],
-    /// Turns and calls of the built-in loop.
+    /// Turns and tool calls of the built-in agent loop, if it ran.
     pub agent: Option<&'a AgentLog>,
 }
 
@@ -96,8 +97,9 @@ fn blocker_kind(status: CompletionStatus) -> &'static str {
     }
 }
 
-/// Rates the confidence. It is high only if checks passed that are the project's own: neither the
-/// agent's claim nor a check that the agent could have changed is strong evidence.
+/// Rates how much the result can be trusted. The rating is high only if the project's own checks
+/// passed: neither the agent's claim nor a check that the agent could have changed is strong
+/// evidence.
 fn confidence(facts: &Facts<'_>) -> &'static str {
     match facts.outcome {
         Outcome::Succeeded if !facts.checks.is_empty() && facts.tests_changed.is_empty() => "high",
@@ -153,14 +155,14 @@ pub(super) fn agent_result(facts: &Facts<'_>, agent_exit: AgentExit) -> Map<Stri
 /// How the agent's process exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AgentExit {
-    /// The agent exited with one of its success codes.
+    /// The exit code means success.
     Success,
-    /// Any other exit.
+    /// The agent ended in any other way.
     Failure,
 }
 
-/// Builds `agent-transcript/v1`: redacted output of every execution, shortened to a limit, and the
-/// turns of the built-in loop.
+/// Builds the transcript, an `agent-transcript/v1` document: redacted output of every execution,
+/// shortened to a limit, and the turns of the built-in agent loop.
 pub(super) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) -> Value {
     let streams = entries.iter().flat_map(|t| [&t.stdout, &t.stderr]);
     let sizes = streams.map(|text| shown::json_size(text)).collect();
@@ -206,20 +208,20 @@ pub(super) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) 
     Value::Object(document)
 }
 
-/// Who made the changes.
+/// What made the changes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worker {
     /// An agent.
     Agent,
-    /// The steps of a recipe.
+    /// The steps of a recipe (a file with commands to run).
     Recipe,
-    /// Clients of the held sandbox.
+    /// Clients of a sandbox that was kept open for them.
     Visitors,
-    /// Registry commands only.
+    /// Commands of the run request.
     Command,
 }
 
-/// Summarizes the run as data; `sentence()` formats it as text.
+/// Summarizes the run in a few members; `sentence()` formats the summary as text.
 pub(super) fn summary(
     worker: Worker,
     outcome: Outcome,

@@ -2,9 +2,10 @@
 //! commands), written while the sandbox runs.
 //!
 //! Every held sandbox has one episode. Each command that a client requests over the control socket
+//! Every held sandbox has one episode. Each command that a client requests over the control socket
 //! is a step, including a plain command; a command that could not be executed is not a step.
-//! Replacing the guest starts a new trace. A part with which the trace would not verify is refused,
-//! and the error is reported.
+//! Replacing the guest starts a new trace. A part that would make the trace invalid is not added,
+//! and the client gets an error.
 
 use super::observe;
 use super::recorder::Recorder;
@@ -26,7 +27,7 @@ fn refused(error: EpisodeError) -> ErrorBody {
     ErrorBody::new(error.code(), error.to_string())
 }
 
-/// Starts the trace, or restarts it with the current guest.
+/// Starts the trace, or starts it anew with the guest that has replaced another.
 pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
     let now = now_rfc3339();
     let seen = |kind, data| ObservationInput {
@@ -53,14 +54,13 @@ pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
         created_at: now,
         reset,
     };
-    // If the guest's facts or the first part cannot be stored, recovery after a crash could build
-    // no bundle.
+    // If these facts or the first part cannot be stored, no bundle can be built after a crash.
     let kept = store_facts(session).and_then(|()| store_part(session, &part));
     record_store_error(session.recorder, kept);
     Ok(())
 }
 
-/// Stores the facts for the bundle that recovery builds if this process dies.
+/// Stores the facts about the guest from which the bundle is built if this process dies.
 fn store_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
     let context = session.context;
     let request = &context.prepared.request;
@@ -89,7 +89,7 @@ fn store_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
     context.run_dir.write_held(&clean).map_err(|e| e.body())
 }
 
-/// Stores a part of the episode next to the journal.
+/// Stores a part of the episode next to the journal, for the case that this process dies.
 fn store_part(session: &Session<'_, '_>, part: &EpisodePart) -> Result<(), ErrorBody> {
     let run_dir = session.context.run_dir;
     run_dir.append_episode(part).map_err(|e| e.body())
@@ -114,8 +114,8 @@ fn builder<'b, 'r>(
     recorder.episode.as_mut().ok_or_else(none)
 }
 
-/// Runs the command of an action, makes an observation and returns the step as the trace contains
-/// it.
+/// Runs a command of a client that asks for a step: runs the command, makes the requested
+/// observation, and returns the step in the form of the trace.
 pub(super) fn step(
     session: &mut Session<'_, '_>,
     action: &ActionRequest,
@@ -155,7 +155,7 @@ pub(super) fn step(
     Ok(answer)
 }
 
-/// Runs a plain command as a step without an observation.
+/// Runs a plain command of a client and adds it to the trace as a step without an observation.
 pub(super) fn command(
     session: &mut Session<'_, '_>,
     call: &CommandCall,
@@ -224,7 +224,7 @@ fn execute(
     Ok((done, execution))
 }
 
-/// Makes an observation and records it between the steps.
+/// Makes an observation that a client requests and adds it to the trace, between the steps.
 pub(super) fn look(
     session: &mut Session<'_, '_>,
     spec: &ObservationSpec,
@@ -241,7 +241,7 @@ pub(super) fn look(
     Ok(answer)
 }
 
-/// Returns the trace up to now.
+/// Returns the trace so far.
 pub(super) fn trace(session: &mut Session<'_, '_>) -> Result<Value, ErrorBody> {
     let builder = builder(session.recorder)?;
     builder.trace().map(|trace| json!(trace)).map_err(refused)

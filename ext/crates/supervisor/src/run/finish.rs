@@ -1,4 +1,4 @@
-//! Builds the bundle and the result from the evidence of a run.
+//! Builds the bundle (the run's result directory) and the result from the evidence of a run.
 
 use super::checks::Checked;
 use super::context::RunContext;
@@ -21,7 +21,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{RunDir, Scratch, Usage};
 
-/// Error of a run without an outcome, and whether to keep its scratch directory.
+/// Error of a run that has no outcome, and whether to keep the run's scratch directory.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub error: ErrorBody,
@@ -29,7 +29,8 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure that keeps the scratch directory, because it contains work.
+    /// Creates a failure after which the scratch directory is kept, because it contains the agent's
+    /// work.
     pub(super) fn keep(error: ErrorBody) -> Self {
         Self {
             error,
@@ -47,7 +48,7 @@ impl From<ErrorBody> for Failure {
     }
 }
 
-/// Evidence of the guests and the outcome of the run.
+/// Results of a run's guests, and the outcome of the run.
 #[derive(Debug)]
 pub(super) struct RunEnd {
     pub work: Work,
@@ -64,7 +65,8 @@ impl RunEnd {
         }
     }
 
-    /// Returns the audit of the process wrapper, one row per guest.
+    /// Returns the audit records of the process wrapper (bubblewrap or gVisor, if used), one per
+    /// guest.
     fn sandbox_audits(&self) -> Vec<SandboxAudit> {
         self.seen().sandbox_audits()
     }
@@ -133,7 +135,8 @@ pub(super) fn bundle(
     ))
 }
 
-/// Returns a failure that keeps the captured work in the run's scratch directory.
+/// Returns the failure of a run whose bundle could not be written; the captured work stays in the
+/// scratch directory.
 fn not_written(context: &RunContext<'_>, end: &RunEnd, error: &ErrorBody) -> Failure {
     let message = format!("the bundle could not be written: {}", error.message);
     kept(
@@ -143,7 +146,7 @@ fn not_written(context: &RunContext<'_>, end: &RunEnd, error: &ErrorBody) -> Fai
     )
 }
 
-/// Returns a failure without a bundle; its message states where the work is.
+/// Returns the failure of a run that has no bundle; its message says where the work is.
 pub(super) fn kept(run_dir: &RunDir, work: &Work, error: ErrorBody) -> Failure {
     let run = run_dir.path();
     let saved = work

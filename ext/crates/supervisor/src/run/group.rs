@@ -9,16 +9,16 @@ use wp_codebox_backend_native::{
 use wp_codebox_contracts::{Limits, RunId};
 use wp_codebox_runtime::StateDir;
 
-/// Which process removes the cgroup.
+/// Process that removes the cgroup at the end.
 #[derive(Debug)]
 enum Remover {
-    /// This process has the permission to remove it.
+    /// This process, which has the permission.
     Own,
-    /// Root created the cgroup, so a helper process that kept root removes it.
+    /// A helper process that has kept root, because root created the cgroup.
     Reaper(CgroupReaper),
 }
 
-/// Resources to release when the run has ended.
+/// What must be released when the run has ended.
 #[derive(Debug)]
 struct Held {
     intent: Intent,
@@ -91,7 +91,7 @@ fn attempt(
 }
 
 impl RunGroup {
-    /// Returns the cgroup for the backend.
+    /// Returns the cgroup, in which the backend starts guests.
     pub fn cgroup(&self) -> Arc<Cgroup> {
         Arc::clone(&self.cgroup)
     }

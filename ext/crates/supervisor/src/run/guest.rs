@@ -8,17 +8,17 @@ use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, HostSource, TaskInput};
 use wp_codebox_runtime::{Backend, Call, Runtime, Step};
 
-/// A running guest, as agents, components and checks use it.
+/// A running guest and what is needed to run programs in it.
 pub(super) struct GuestContext<'a, 'r> {
     pub run: &'a RunContext<'a>,
     pub recorder: &'a mut Recorder<'r>,
     pub runtime: &'a mut dyn Runtime,
-    /// Phase that selects which secrets a program gets.
+    /// Whether the guest runs the agent's work or the checks; programs get different secrets.
     pub phase: GuestPhase,
 }
 
 impl GuestContext<'_, '_> {
-    /// Returns the call with the environment of this guest's phase.
+    /// Adds the environment variables to a call that programs in this guest get.
     pub(super) fn equipped(&self, call: Call) -> Call {
         match self.phase {
             GuestPhase::Work => self.run.work_call(call),
@@ -26,8 +26,8 @@ impl GuestContext<'_, '_> {
         }
     }
 
-    /// Runs a program with the environment of this phase until it ends or the run's deadline
-    /// passes.
+    /// Runs a program with the environment variables of this guest, until it ends or the run's
+    /// deadline passes.
     pub(super) fn execute(&mut self, call: &Call) -> Result<Step, ErrorBody> {
         let deadline = self.run.clock.deadline;
         self.recorder.run(self.runtime, call, deadline)
@@ -84,8 +84,8 @@ pub(super) fn spec(
     })
 }
 
-/// Starts a guest and checks the isolation that the guest's own probes report. No earlier self-test
-/// replaces this check.
+/// Starts a guest and compares the isolation that its probe programs report with the policy. An
+/// earlier self-test does not replace this check.
 pub(super) fn guest(
     context: &RunContext<'_>,
     spec: &NativeSpec,
@@ -97,7 +97,7 @@ pub(super) fn guest(
     Ok(runtime)
 }
 
-/// Returns the task as JSON without host paths.
+/// Returns the task in the form that the guest gets: JSON without host paths.
 fn task_for_guest(task: &TaskInput) -> String {
     serde_json::to_string(&task_document(task)).unwrap_or_default()
 }

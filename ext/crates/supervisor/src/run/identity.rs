@@ -21,24 +21,25 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{Owner, StateDir};
 
-/// Directories of the state directory that are hidden from the launchers of all guests.
+/// Subdirectories of the state directory that are hidden from all launchers (programs that start
+/// guests).
 const COVERED: [&str; 1] = ["keys"];
 
-/// Which kernel ids the guests of a run should get.
+/// What user and group ids the guests of a run should get.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Requested kind of identity.
+    /// Whether guests must, may or must not get ids of their own.
     pub choice: IdentityChoice,
-    /// Range of ids for guests.
+    /// Range from which guests get their ids.
     pub ids: GuestIds,
-    /// Launcher that starts the spawner.
+    /// Launcher program, which starts the process that in turn starts the guests.
     pub launcher: &'a Path,
     /// Directory of programs and files that guests read.
     pub share_dir: &'a Path,
 }
 
 impl<'a> Wanted<'a> {
-    /// Builds the request from the caller's run request.
+    /// Takes the settings from the caller's run request.
     pub(super) fn of(request: &'a RunRequest, caller: &Caller) -> Self {
         let paths = &request.paths;
         Self {
@@ -87,24 +88,24 @@ fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
         .with("count", ids.count)
 }
 
-/// Reason why the guests of an unprivileged user do not get a separate uid.
+/// Reason why the guests of an unprivileged user get no uid of their own.
 enum NotOwn {
-    /// All ids are in use; a later attempt can succeed.
+    /// Other runs use all of the ids; a later attempt can succeed.
     Exhausted(Box<ErrorBody>),
-    /// The reason is permanent; the text is a clause.
+    /// A permanent reason, as a part of a sentence.
     Because(String),
 }
 
-/// Limits for the copies of mount sources that `auto` makes: copying a larger source takes more
-/// time and memory than a caller expects.
+/// Maximum size of mount sources that are copied if the request leaves the choice to the supervisor
+/// (`auto`): copying a larger source takes more time and memory than a caller expects.
 const COPIED: CaptureLimits = CaptureLimits {
     entries: 5000,
     total_bytes: 256 * 1024 * 1024,
     ..CaptureLimits::TREE
 };
 
-/// Takes one of the user's subordinate ids. Sources are copied later, once the run has a scratch
-/// directory.
+/// Takes one of the user's subordinate ids (see subuid(5)) for the guests. The mount sources are
+/// copied later, when the run has a scratch directory.
 fn of_user(
     state: &StateDir,
     wanted: &Wanted<'_>,
@@ -142,8 +143,8 @@ fn of_user(
     Ok(GuestIdentity::Own(Arc::new(spawner)))
 }
 
-/// Counts the files that must be copied. An unreadable file is ignored here, because copying it
-/// later reports the error.
+/// Fails if the mount sources are too large to copy. Ignores unreadable files, because the copying
+/// reports them.
 fn small_enough(mounts: &[&mut OpenMount]) -> Result<(), NotOwn> {
     let mut left = COPIED;
     for mount in mounts.iter().filter(|mount| is_directory(&mount.source)) {
@@ -170,7 +171,7 @@ fn ids_of(state: &StateDir) -> KernelIds {
     KernelIds { uid, gid }
 }
 
-/// Lets the guests use the runner's own uid if the requested kind of identity allows that.
+/// Lets the guests run with the supervisor's own uid, if the request allows that.
 fn fallback(choice: IdentityChoice, why: &str) -> Result<GuestIdentity, ErrorBody> {
     match choice {
         IdentityChoice::Auto | IdentityChoice::Shared => Ok(GuestIdentity::shared(why)),
@@ -216,7 +217,8 @@ fn start(
             &wanted.share_dir.to_string_lossy(),
         ));
     }
-    // Index of the view of each mount that has one.
+    // The views of mounts begin at index `first`; `shown` has the positions of the mounts that get
+    // a view.
     let first = views.len();
     let mut shown = Vec::new();
     for (position, mount) in mounts.iter().enumerate() {

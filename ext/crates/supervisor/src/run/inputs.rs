@@ -1,4 +1,4 @@
-//! Assembles the inputs of a bundle from the evidence of the guests.
+//! Collects what the bundle (the run's result directory) is built from.
 
 use super::agent_log::AgentLog;
 use super::attest;
@@ -21,7 +21,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::now_rfc3339;
 
-/// All evidence of the guests and the outcome of the run.
+/// Results of a run's guests, and the outcome of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub work: &'a Work,
@@ -30,14 +30,15 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Returns the audit of the process wrapper, one row per guest.
+    /// Returns the audit records of the process wrapper (bubblewrap or gVisor, if used), one per
+    /// guest.
     pub(super) fn sandbox_audits(self) -> Vec<SandboxAudit> {
         let work = std::iter::once(&self.work.outer);
         work.chain(&self.checks.outer).cloned().collect()
     }
 }
 
-/// Builds all inputs of the bundle except its id.
+/// Returns everything that the bundle is built from, except its id.
 pub(super) fn inputs(
     context: &RunContext<'_>,
     recorder: &Recorder<'_>,
@@ -137,7 +138,7 @@ pub(super) fn inputs(
     })
 }
 
-/// Builds the documents about recipe steps and the files that the recipe declares.
+/// Builds the documents about the steps of a recipe and about the files that the recipe collects.
 fn workflow(evidence: &RunEvidence) -> Vec<EvidenceDocument> {
     let steps = evidence.workflow.iter().map(|document| EvidenceDocument {
         name: "recipe-workflow.json",
@@ -169,7 +170,8 @@ fn attestation(context: &RunContext<'_>, seen: Seen<'_>) -> EvidenceDocument {
         limits: context.prepared.limits,
         boot_id: HostFacts::read().boot_id,
         guests,
-        // Issuing the secrets took them out of the request, so their names come from the context.
+        // The values were moved out of the request when the secrets were issued, so the names come
+        // from the context.
         exposed_secrets: context
             .prepared
             .secrets
@@ -206,7 +208,7 @@ fn mounts(context: &RunContext<'_>, seen: Seen<'_>) -> Vec<BundleMount> {
         .collect()
 }
 
-/// Returns the components as read-only mounts, which are never captured.
+/// Returns the components in the form of read-only mounts, whose changes are never captured.
 fn shown<'a>(context: &'a RunContext<'_>) -> impl Iterator<Item = BundleMount> + 'a {
     let first = context.mounts.len();
     context

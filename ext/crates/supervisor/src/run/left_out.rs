@@ -1,19 +1,19 @@
-//! Reports the entries of a mount that a guest does not see, for the run's result and its events.
+//! Reports which files and directories of a mount a guest does not see.
 
 use super::materialise::Materialised;
 use wp_codebox_artifacts::{LeftOut, OmitReason, quote_name};
 use wp_codebox_contracts::{LeftOutEntry, LeftOutReport, MountReport};
 
-/// Maximum number of entries of a mount in the result.
+/// Maximum number of hidden entries that the run's result lists per mount.
 const REPORTED: usize = 50;
 
-/// Maximum number of entries of a mount in its event.
+/// Maximum number of hidden entries that the event about a mount lists.
 const ANNOUNCED: usize = 5;
 
-/// Maximum number of entries of a mount in its notice.
+/// Maximum number of hidden entries that the notice about a mount names.
 const NAMED: usize = 3;
 
-/// Builds the mount reports of a result.
+/// Builds the reports about mounts that the run's result contains.
 pub(super) fn reports<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec<MountReport> {
     let report = |mount: &Materialised| MountReport {
         target: mount.mount.target.clone(),
@@ -31,7 +31,7 @@ pub(super) fn notices<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec
     mounts.filter_map(notice).collect()
 }
 
-/// Builds the report about a mount's hidden entries for its event.
+/// Builds the report about hidden entries that the event about a mount contains.
 pub(super) fn summary(mount: &Materialised) -> LeftOutReport {
     listed(mount, ANNOUNCED)
 }

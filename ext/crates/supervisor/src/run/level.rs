@@ -55,13 +55,14 @@ thread_local! {
     static FORCED: std::cell::Cell<Option<IsolationLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Forces the isolation level for runs of this test thread, independent of the host.
+/// Makes runs in this test thread use the isolation level, whatever the host supports.
 #[cfg(test)]
 pub fn force_for_test(level: IsolationLevel) {
     FORCED.set(Some(level));
 }
 
-/// Returns the self-test of the request's launcher, stored or new.
+/// Returns the result of a self-test with the launcher of the request: a stored result, otherwise a
+/// new one.
 pub(super) fn tested(request: &RunRequest, sandbox: &Arc<dyn ProcessSandbox>) -> SelfTest {
     with_request(request, sandbox, self_test)
 }
@@ -96,7 +97,8 @@ fn below(test: &SelfTest) -> ErrorBody {
     explained(error, test)
 }
 
-/// Returns why the first failing axis in the report does not reach its level.
+/// Returns why a self-test did not reach its level: the first isolation axis that failed, with its
+/// evidence.
 fn reason(report: &IsolationReport) -> String {
     report
         .axes
@@ -111,8 +113,8 @@ fn reason(report: &IsolationReport) -> String {
         )
 }
 
-/// Adds the self-test's explanation to an error of a launch that failed because the kernel lacks a
-/// mechanism.
+/// If a guest could not start because the kernel lacks a mechanism, adds the self-test's
+/// explanation to the error.
 pub(super) fn explain(
     error: ErrorBody,
     request: &RunRequest,
@@ -140,7 +142,8 @@ fn explained(mut error: ErrorBody, test: &SelfTest) -> ErrorBody {
     error.with("axes", json!(rows))
 }
 
-/// Rejects a guest below the policy's level or isolation floors.
+/// Fails if a guest reports less isolation than the policy demands, overall or for one axis (an
+/// isolated resource, such as the file system).
 pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<(), ErrorBody> {
     let missed: Vec<Missed<'_>> = demands(policy)
         .filter_map(|(axis, demanded)| {
@@ -197,7 +200,8 @@ fn demands(policy: &RuntimePolicy) -> impl Iterator<Item = (IsolationAxis, Enfor
         .map(|(axis, floor)| (*axis, *floor))
 }
 
-/// Minimum isolation that the policy demands of one axis and that the guest does not reach.
+/// An isolation axis (an isolated resource) for which the guest reports less than the policy
+/// demands.
 struct Missed<'a> {
     axis: IsolationAxis,
     demanded: Enforcement,

@@ -12,7 +12,7 @@ use wp_codebox_policy::Redactor;
 use wp_codebox_proxy::mail::{Mail, MailCounts, MailServer, Mailbox, links};
 use wp_codebox_runtime::Runtime;
 
-/// Returns the notice for the caller of a run without mail capture.
+/// Returns the notice for a run at an isolation level at which mails are not captured.
 pub(super) fn notice(level: IsolationLevel) -> Option<String> {
     match level {
         IsolationLevel::Full => None,
@@ -23,7 +23,7 @@ pub(super) fn notice(level: IsolationLevel) -> Option<String> {
     }
 }
 
-/// Mail capture of one guest.
+/// Captures the mails that one guest sends.
 pub(super) struct Open {
     /// Mail server; `None` at level `reduced`, where a guest has no network namespace of its own,
     /// and after the mail limit was reached.
@@ -51,7 +51,7 @@ pub(super) fn open(
 }
 
 impl Open {
-    /// Stops the capture of a dead guest and records the received mails.
+    /// Stops the mail server of a guest that has ended, and records how many mails it received.
     pub(super) fn close(
         self,
         phase: GuestPhase,
@@ -86,9 +86,9 @@ impl Open {
     }
 }
 
-/// Returns the messages and their list for the bundle, which redacts both when it writes them.
-/// Bytes that are not text cannot be redacted, so such a message is left out if it contains a
-/// secret.
+/// Returns the messages, and a list of them, for the bundle, which redacts both when it writes
+/// them. Bytes that are not text cannot be redacted, so a message with such bytes is left out if it
+/// contains a secret.
 pub(super) fn evidence(
     mailbox: &Mailbox,
     redactor: &Redactor,
@@ -119,8 +119,8 @@ pub(super) fn evidence(
     (files, Some(list))
 }
 
-/// Returns the list of messages while the run continues, and the content of one message if
-/// requested.
+/// Returns the list of captured messages for a client while the run continues, with the content of
+/// message `number` if requested.
 pub(super) fn look(
     mailbox: &Mailbox,
     redactor: &Redactor,
@@ -156,21 +156,22 @@ pub(super) fn look(
     Ok(answer)
 }
 
-/// Filter and settings of a mail inspection.
+/// Which messages an inspection command wants to see.
 pub(super) struct Inspection<'a> {
-    /// Maximum number of messages; the newest ones are returned.
+    /// Maximum number of messages to return, the newest ones.
     pub limit: usize,
-    /// Recipient address to filter by.
+    /// Recipient that a message must have.
     pub recipient: Option<&'a str>,
     /// Label that replaces the recipient address in the output.
     pub label: Option<&'a str>,
-    /// Text that the subject must contain.
+    /// Text that a message's subject must contain.
     pub subject: Option<&'a str>,
-    /// Text that a link must contain.
+    /// Text that one of a message's links must contain.
     pub link: Option<&'a str>,
 }
 
-/// Returns the output of `host/smtp.inspect`: rows of the list with the links in their texts.
+/// Returns the output of the command `host/smtp.inspect`: a row for each message, with the links in
+/// its text.
 pub(super) fn inspect(mailbox: &Mailbox, redactor: &Redactor, asked: &Inspection<'_>) -> Value {
     let (mut rows, received) = mailbox.map_since_reset(|mail| inspected(mail, redactor, asked));
     let matched = rows.len();
@@ -221,17 +222,18 @@ fn inspected(mail: &Mail, redactor: &Redactor, asked: &Inspection<'_>) -> Option
     Some(redactor.redact_value(row))
 }
 
-/// Maximum number of links of one message.
+/// Maximum number of links that one message's row contains.
 const LINKS: usize = 10;
-/// Maximum number of message bytes that one inspection reads; older messages are left out.
+/// Maximum size of the rows of one inspection, in bytes of JSON; rows of older messages are left
+/// out.
 const DOCUMENT: usize = 256 * 1024;
 
-/// Returns the path of a message in the bundle.
+/// Returns the path in the bundle of the message with this number.
 pub fn path_of(number: usize) -> String {
     format!("files/mail/{number:04}.eml")
 }
 
-/// Path of the list in the bundle.
+/// Path in the bundle of the list of messages.
 pub const LIST: &str = "files/runtime-evidence/mail.jsonl";
 
 fn sums(counts: MailCounts, listed: usize) -> Value {
@@ -240,17 +242,17 @@ fn sums(counts: MailCounts, listed: usize) -> Value {
     })
 }
 
-/// Number of bytes to drop at the end of a truncated message: the truncation may have cut a token
-/// that started within these bytes.
+/// Number of bytes to drop at the end of a truncated message. The truncation may have cut a token
+/// (a secret) that started within these bytes, so that it would not be recognized.
 const MARGIN: usize = 1024;
 
-/// Maximum length of a subject in the list, in characters.
+/// Maximum length of a subject in the list of messages, in characters.
 const SUBJECT: usize = 200;
 
-/// Schema id of a row of the list.
+/// Schema id of a row in the list of messages.
 const SCHEMA: &str = "wp-codebox/mail-message/v1";
 
-/// Returns a message's stored bytes, as text if they are valid UTF-8.
+/// Returns the stored content of a message: text if it is valid UTF-8, otherwise bytes.
 fn content(mail: &Mail, redactor: &Redactor) -> Result<ArtifactContent, &'static str> {
     let bytes = mail.content.as_ref().ok_or("too-many-bytes")?;
     let bytes = match is_truncated(mail) {
@@ -276,7 +278,7 @@ fn is_truncated(mail: &Mail) -> bool {
     mail.content.is_some() && (kept as u64) < mail.bytes
 }
 
-/// Returns the subject in the form of the list.
+/// Returns the subject that the list of messages shows.
 fn subject<'a>(mail: &'a Mail, redactor: &Redactor) -> &'a str {
     let text = mail.subject.as_str();
     let Some((wanted, _)) = text.char_indices().nth(SUBJECT) else {

@@ -11,16 +11,17 @@ use wp_codebox_backend_native::git_file;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GitView, GuestPath, HostSource};
 use wp_codebox_runtime::RunDir;
 
-/// Content of the layer above one directory.
+/// Content of the overlay layer above one mounted directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mask<'a> {
-    /// Entries to hide.
+    /// Entries of the directory to hide from the guest.
     pub hidden: &'a [Omitted],
-    /// Repository that the `.git` file points to.
+    /// Kind of git repository that the guest gets for the directory.
     pub git: GitView,
 }
 
-/// Writes the layer above `tree` into the run's scratch directory; `None` when it would be empty.
+/// Writes the overlay layer above `tree` into the run's scratch directory. Returns its directory,
+/// or nothing if the layer would be empty.
 pub(super) fn write(
     target: &GuestPath,
     tree: BorrowedFd<'_>,

@@ -20,18 +20,19 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::RunDir;
 
-/// A mount whose directories are ready.
+/// A mount that is ready for guests.
 #[derive(Debug)]
 pub(super) struct Materialised {
     pub mount: OpenMount,
     pub view: MountView,
-    /// Host directories for the overlay or bind mount, topmost first.
+    /// Host directories that make up the mount, topmost first.
     pub lowers: Vec<HostSource>,
-    /// Baseline that changes are compared with: the source or its copy.
+    /// Original content of the mount, which the guest's changes are compared with: the source or
+    /// its copy.
     pub baseline: OwnedFd,
     /// Git repository that the guest gets for the mount.
     pub git: Option<PlannedGit>,
-    /// Entries that the guest does not see in any view.
+    /// Entries of the source that the guest does not see.
     pub left_out: LeftOut,
     fingerprint: Sha256Hex,
 }
@@ -42,7 +43,8 @@ fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> Error
     body.with("target", mount.target.as_str())
 }
 
-/// Scans the source and decides whether the guest gets a view of it or a copy.
+/// Reads the directory tree of a mount's source and decides whether the guest gets the source
+/// itself or a copy.
 pub(super) fn materialise(
     index: usize,
     mut mount: OpenMount,
@@ -124,8 +126,8 @@ pub(super) fn materialise(
     })
 }
 
-/// Returns the entries that the guest does not see: those hidden in the mount, and those left out
-/// when the mount's directory was generated.
+/// Returns the entries of a mount that the guest does not see: hidden ones, and those that were
+/// left out when the mount's directory was generated.
 fn with_made(mut left_out: LeftOut, mount: &mut OpenMount) -> LeftOut {
     left_out.hidden.append(&mut mount.left_out);
     left_out
@@ -153,7 +155,7 @@ fn reachable(mount: &OpenMount) -> bool {
 }
 
 impl Materialised {
-    /// Returns whether anything below the source changed since the scan.
+    /// Returns whether anything in the source has changed since the start of the run.
     pub(super) fn source_changed(&self) -> bool {
         scan_tree(
             self.mount.source.as_fd(),
@@ -163,12 +165,13 @@ impl Materialised {
         .map_or(true, |now| now.fingerprint != self.fingerprint)
     }
 
-    /// Digest of names, inodes, sizes and timestamps in the source at the start of the run.
+    /// Returns the digest of the names, inodes, sizes and timestamps that the source had at the
+    /// start of the run.
     pub(super) fn fingerprint(&self) -> &Sha256Hex {
         &self.fingerprint
     }
 
-    /// Returns the repository that the guest has for the mount.
+    /// Returns what kind of git repository the guest has for the mount.
     pub(super) fn git_view(&self) -> GitView {
         match self.git.as_ref().map(|git| &git.commits) {
             None => GitView::None,
@@ -177,14 +180,14 @@ impl Materialised {
         }
     }
 
-    /// Returns the names that the capture of changes excludes.
+    /// Returns the file names whose changes are not captured.
     pub(super) fn rules(&self) -> ExcludeRules {
         ExcludeRules::new(&self.mount.request.exclude)
     }
 }
 
-/// Writes staged files with read-only permissions to the run's scratch directory. The guest's
-/// launcher bind-mounts them from there.
+/// Writes the staged files (host files that the guest may read) with read-only permissions into the
+/// run's scratch directory, from which the launcher mounts them.
 pub(super) fn write_staged(
     files: &[OpenStaged],
     run_dir: &RunDir,

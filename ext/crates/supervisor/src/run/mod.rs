@@ -92,9 +92,9 @@ pub(crate) struct StartedRun {
     clock: Clock,
 }
 
-/// Creates the directory of a prepared run after settling dead runs, i.e. writing their final
-/// records. Fails if too many runs of the site are alive. `asked` is the time at which the caller
-/// made its request.
+/// Creates the directory of a prepared run. Before that, writes the final records of runs that died
+/// without one. Fails if too many runs of the site are alive. `asked` is the time of the caller's
+/// request.
 pub(crate) fn begin(
     prepared: Prepared,
     redactor: &Redactor,
@@ -141,8 +141,8 @@ impl StartedRun {
         self.prepared.request.mode
     }
 
-    /// Creates the queue of requests to the held sandbox. If the run holds no sandbox, the queue is
-    /// closed.
+    /// Creates the queue for requests of clients to the sandbox. If the run does not keep its
+    /// sandbox open for clients, the queue is closed.
     pub(crate) fn queue(&self) -> std::io::Result<RequestQueue> {
         let request = &self.prepared.request;
         let queue = RequestQueue::new(match request.hold {
@@ -157,7 +157,7 @@ impl StartedRun {
         &self.run_dir
     }
 
-    /// Writes a final record that says that the run failed before it could execute.
+    /// Ends the run before it could execute, with a final record that contains the error.
     pub(crate) fn abandon(self, error: ErrorBody) -> ErrorBody {
         failed(self.run_dir, error, Scratch::Remove)
     }

@@ -1,4 +1,5 @@
-//! Observations of a held sandbox. Making an observation does not change the sandbox.
+//! Observations of a held sandbox (one kept open for clients), e.g. of its files. Making an
+//! observation does not change the sandbox.
 //!
 //! A guest program reports what only the guest can see, which is untrusted data; the supervisor
 //! adds the facts that it knows itself. Observations contain no host path, and the episode builder
@@ -15,18 +16,19 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{Bounds, Call, now_rfc3339};
 
-/// Guest program that observes files and WordPress.
+/// Guest program that reports files and the state of WordPress.
 const PROGRAM: &str = "/opt/codebox/guest/commands/observe.php";
 /// Time limit for making one observation.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Maximum number of events and of log lines to return; the newest ones are returned.
+/// Maximum number of events, or of log lines, in one observation; the newest ones are returned.
 const EVENTS: usize = 200;
-/// Maximum size of a response body, in bytes.
+/// Maximum size of a response body in an observation, in bytes.
 const BODY: usize = 64 * 1024;
-/// Response headers that identify a visitor.
+/// Response headers that can identify or log in a visitor, so observations do not contain them.
 const PERSONAL: &[&str] = &["set-cookie", "authorization", "www-authenticate"];
 
-/// Makes an observation. An error means that nothing was observed.
+/// Makes an observation of the sandbox. An error means that nothing was observed. `left` is the
+/// remaining lifetime of the sandbox.
 pub(super) fn observe(
     session: &mut Session<'_, '_>,
     spec: &ObservationSpec,
@@ -110,7 +112,7 @@ fn state(
     program(session, arguments, left)
 }
 
-/// Runs the observation program in the guest.
+/// Runs the guest program that makes observations.
 fn program(
     session: &mut Session<'_, '_>,
     arguments: Value,
@@ -211,8 +213,8 @@ fn browser_result(
     commanded(session, "wordpress.browser-probe", args, left)
 }
 
-/// Returns the result document of a registry command that makes the observation. The policy checks
-/// the command like any other.
+/// Runs a command that makes the observation, and returns its result document. The policy must
+/// allow the command like any other.
 fn commanded(
     session: &mut Session<'_, '_>,
     command: &str,

@@ -14,7 +14,7 @@ const HOLD_BYTES: usize = 64 * 1024;
 /// back at any length.
 const OVERLAP_BYTES: usize = 8 * 1024;
 
-/// Redactor for one stream of one execution.
+/// Removes secrets from one output stream of one execution.
 #[derive(Debug)]
 pub(crate) struct StreamRedactor<'a> {
     redactor: &'a Redactor,
@@ -29,7 +29,7 @@ impl<'a> StreamRedactor<'a> {
         }
     }
 
-    /// Adds read bytes and returns the bytes that may be shown now.
+    /// Adds output and returns the redacted bytes that may be shown now.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.held.extend_from_slice(bytes);
         let wanted = match self.held.iter().rposition(|&b| b == b'\n') {
@@ -54,8 +54,8 @@ impl<'a> StreamRedactor<'a> {
     }
 }
 
-/// Number of bytes that are shown even if a configured secret value begins with them, when no
-/// further output arrives. A prompt must appear without another key press.
+/// Maximum number of bytes that are shown after a pause although they may be the beginning of a
+/// secret. A prompt must appear without another key press.
 const GLIMPSE: usize = 3;
 
 /// Redactor for one stream that a person follows live. It shows lines at once, and an incomplete
@@ -79,7 +79,7 @@ impl<'a> PromptRedactor<'a> {
         }
     }
 
-    /// Adds read bytes and returns the bytes that may be shown now.
+    /// Adds output and returns the redacted bytes that may be shown now.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.held.extend_from_slice(bytes);
         let wanted = match self.held.iter().rposition(|&b| b == b'\n') {
@@ -95,7 +95,7 @@ impl<'a> PromptRedactor<'a> {
         self.held.len() > self.shown && (self.shown < GLIMPSE || self.shown == 0)
     }
 
-    /// Returns held-back bytes that may be shown after a pause without output.
+    /// Returns the held-back bytes that may be shown because no output has arrived for a moment.
     pub(crate) fn pause(&mut self) -> Option<Vec<u8>> {
         let mut out = self.let_go(self.held.len()).unwrap_or_default();
         let until = self.held.len().min(GLIMPSE);
@@ -106,7 +106,7 @@ impl<'a> PromptRedactor<'a> {
         (!out.is_empty()).then_some(out)
     }
 
-    /// Returns the held-back bytes at the end of the stream.
+    /// Returns the rest of the output at the end of the stream.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         let held = std::mem::take(&mut self.held);
         let out = self.unseen(&held);
@@ -124,7 +124,7 @@ impl<'a> PromptRedactor<'a> {
         (!out.is_empty()).then_some(out)
     }
 
-    /// Returns redacted bytes without those already shown.
+    /// Returns those of the redacted bytes that were not shown yet.
     fn unseen(&mut self, bytes: &[u8]) -> Vec<u8> {
         let shown = std::mem::take(&mut self.shown).min(bytes.len());
         let clean = self.redactor.redact_bytes(bytes);

@@ -1,4 +1,4 @@
-//! Host directories identified by path and inode.
+//! Host directories that are identified by path and inode, so that a replaced directory is noticed.
 
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::OwnedFd;

@@ -23,7 +23,7 @@ use wp_codebox_runtime::{GuestMount, Owner, StateDir, command_program, working_d
 /// Command id that the policy must allow for running an agent or a check.
 pub(super) const AGENT_COMMAND: &str = "command-agent-run";
 
-/// Standard input and result format of a preset's program.
+/// Standard input of the agent program that a preset describes, and the format of its output.
 #[derive(Debug)]
 pub(crate) struct PresetIo {
     pub stdin: Vec<u8>,
@@ -31,7 +31,7 @@ pub(crate) struct PresetIo {
     pub steps: Vec<PresetStep>,
 }
 
-/// A run that may start. The process has given up root.
+/// A run that may start: its request is valid, its files are open, and root is given up.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub request: RunRequest,
@@ -42,16 +42,16 @@ pub(crate) struct Prepared {
     pub mounts: Vec<OpenMount>,
     pub components: OpenComponents,
     pub staged: Vec<OpenStaged>,
-    /// Directories of agent programs.
+    /// Host directories with agent programs that guests may run.
     pub programs: Vec<ProgramDirectory>,
-    /// Model endpoint, if guest programs may use it.
+    /// Model endpoint that programs in the guest may use; `None` if they may not.
     pub guest_model: Option<ModelEndpoint>,
-    /// Standard input of the preset's program and the format of its final result.
+    /// Standard input and output format of the agent program, if a preset describes it.
     pub preset_io: Option<PresetIo>,
     pub group: RunGroup,
-    /// Kernel uid of the guests.
+    /// Kernel user and group ids of the guests.
     pub identity: GuestIdentity,
-    /// Address reserved for the preview, if the request asks for one.
+    /// Network address that is reserved for the preview of the site, if the request asks for one.
     pub preview: Option<Reservation>,
 }
 
@@ -135,7 +135,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
     let command = request.agent.as_ref().and_then(Agent::command);
     let own = command.into_iter().flat_map(|agent| agent.env.keys());
-    // A preset may set the key's placeholder under the key's own name.
+    // The preset may set an environment variable that has the name of the key's secret.
     let preset_env = preset.iter().flat_map(|preset| preset.env.keys());
     let preset_env = preset_env.filter(|name| key_name.as_ref() != Some(name));
     let taken = own.chain(preset_env);
@@ -212,8 +212,8 @@ fn real_path(path: &str) -> String {
     real.to_string_lossy().into_owned()
 }
 
-/// Returns the policy that the request gives, otherwise the default policy extended by what the
-/// preset needs.
+/// Returns the policy that the request contains, otherwise the default policy with the network
+/// access that the preset needs.
 fn effective_policy(
     request: &RunRequest,
     preset: Option<&AgentPreset>,
@@ -233,8 +233,8 @@ fn effective_policy(
     Ok(policy)
 }
 
-/// Returns the model endpoint if the policy lets guest programs use it. The built-in loop calls the
-/// model from the host within a budget, so its guest gets no route to the model.
+/// Returns the model endpoint if the policy lets programs in the guest use it. The built-in agent
+/// loop calls the model from the host, within a budget, so its guest gets no route to the model.
 fn guest_model(
     request: &RunRequest,
     policy: &RuntimePolicy,
@@ -259,7 +259,7 @@ fn guest_model(
     Ok(Some(model.clone()))
 }
 
-/// Returns the working directory of guest programs.
+/// Returns the working directory of programs in the guest.
 fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, ErrorBody> {
     let paths = mount_paths(targets).map_err(|e| e.body())?;
     let mounts: Vec<GuestMount> = request
@@ -275,7 +275,8 @@ fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, E
     working_directory(&mounts)
 }
 
-/// Returns the default policy with exactly the commands that this request needs.
+/// Returns the policy for a request without one. It allows the commands that the request contains;
+/// if the sandbox is kept open for clients, also the commands that they may request.
 pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
     let mut commands: Vec<String> = request.commands.iter().map(|c| c.command.clone()).collect();
     if request.agent.is_some() || !request.checks.is_empty() {
@@ -307,7 +308,7 @@ pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
     policy::defaults(commands)
 }
 
-/// Returns the tools of the built-in loop.
+/// Returns the tools that the built-in agent loop may offer to the model.
 pub(super) fn tool_set(
     request: &RunRequest,
     runtime: &RuntimePolicy,
@@ -343,7 +344,8 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
             .body());
         }
         let found = policy::assert_command(policy, call).map_err(|e| e.body())?;
-        // The handler that builds the program validates the combination of arguments.
+        // The code that builds the program's command line also validates how its arguments are
+        // combined.
         if let Handler::Program(_) = found.handler {
             command_program(call, &[], &working_directory(&[])?)?;
         }

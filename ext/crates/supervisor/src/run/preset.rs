@@ -1,8 +1,9 @@
-//! Presets of command-line agents: loads them from the installation and replaces their
-//! placeholders.
+//! Presets of command-line agents, i.e. descriptions of how to run them: loads a preset from the
+//! installation and replaces its placeholders.
 //!
-//! A preset expands to an ordinary guest program: a host directory that the guest may read, files,
-//! arguments and environment variables. The author of the task chooses only the name of the preset.
+//! A preset is converted to an ordinary guest program: a host directory that the guest may read,
+//! files, arguments and environment variables. The author of the task chooses only the preset's
+//! name.
 
 use super::pinned::pinned;
 use super::secrets::Secrets;
@@ -25,25 +26,25 @@ use wp_codebox_policy::{
     resolve_preset,
 };
 
-/// Directory of presets below the share directory.
+/// Subdirectory of the share directory that contains the presets.
 const DIRECTORY: &str = "agents";
-/// Guest directory of the preset's files.
+/// Guest directory in which the files of the preset are visible.
 const FILES: &str = "/run/codebox/staged/.agent";
-/// Placeholder key for programs that require a key when the model needs none.
+/// Key for agents that require one, when the model needs none.
 const NO_KEY: &str = "codebox-no-key-needed";
 
-/// What a preset adds to a run besides the program itself.
+/// What a preset adds to a run, besides the command line of the agent program.
 #[derive(Debug)]
 pub struct Equipped {
-    /// Standard input of the program.
+    /// Standard input of the agent program.
     pub stdin: Vec<u8>,
-    /// Format of the program's final result.
+    /// How to find the final message in the agent's output.
     pub result: PresetResult,
-    /// Rules that turn the program's output lines into readable steps.
+    /// Rules that convert the agent's output lines to readable steps.
     pub steps: Vec<PresetStep>,
-    /// Files that the program reads.
+    /// Files that the agent program reads.
     pub staged: Vec<OpenStaged>,
-    /// Host directory of the program.
+    /// Host directory that contains the agent program.
     pub programs: ProgramDirectory,
 }
 
@@ -96,7 +97,7 @@ pub fn of(request: &RunRequest) -> Result<Option<AgentPreset>, ErrorBody> {
     }
 }
 
-/// Adds the network access that the preset needs to a default policy.
+/// Extends a default policy by the network access that the preset's agent needs.
 pub fn open_network(preset: &AgentPreset, policy: &mut RuntimePolicy) {
     let mut rules = match &policy.network {
         NetworkPolicy::Rules(rules) => rules.clone(),
@@ -112,7 +113,7 @@ pub fn open_network(preset: &AgentPreset, policy: &mut RuntimePolicy) {
     }
 }
 
-/// Checks that an explicit policy allows the network access that the preset needs.
+/// Fails if a policy of the caller does not allow the network access that the preset's agent needs.
 pub fn check_network(preset: &AgentPreset, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
     let has = |name: &String| match &policy.network {
         NetworkPolicy::Rules(rules) => rules.presets.contains(name),
@@ -128,7 +129,7 @@ pub fn check_network(preset: &AgentPreset, policy: &RuntimePolicy) -> Result<(),
     }
 }
 
-/// Returns the error for a preset in a request without a model.
+/// Returns the error for a request that names a preset but no model.
 pub fn no_model(preset: &AgentPreset) -> ErrorBody {
     let name = preset.name.clone();
     PresetError::NoModel { name }.body().hint(
@@ -136,14 +137,14 @@ pub fn no_model(preset: &AgentPreset) -> ErrorBody {
     )
 }
 
-/// Facts of a run that fill a preset's placeholders.
+/// Values that replace the placeholders of a preset.
 #[derive(Debug, Clone, Copy)]
 pub struct PresetFacts<'a> {
-    /// Model of the run.
+    /// Model that the agent uses.
     pub model: Option<&'a ModelEndpoint>,
-    /// Secrets of the run.
+    /// Secrets of the run, one of which may be the model's key.
     pub secrets: &'a Secrets,
-    /// Working directory of programs.
+    /// Working directory of the agent.
     pub workspace: &'a GuestPath,
 }
 
@@ -254,7 +255,7 @@ fn guest_path(text: &str) -> Result<GuestPath, ErrorBody> {
     GuestPath::new(text).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
 }
 
-/// Returns the model's base URL for guest programs.
+/// Returns the base URL at which programs in the guest reach the model.
 fn base_url() -> String {
     let bridge = egress_environment(&GuestEgress::Tunnel)
         .remove("CODEBOX_EGRESS_URL")
@@ -262,7 +263,7 @@ fn base_url() -> String {
     format!("{bridge}/model")
 }
 
-/// Returns the environment variables that describe the model to guest programs.
+/// Returns the environment variables that tell programs in the guest about the model.
 pub fn model_environment(model: &ModelEndpoint) -> BTreeMap<String, String> {
     let api = match model.api {
         ModelApi::OpenaiChat => "openai-chat",

@@ -1,11 +1,12 @@
-//! Validates a request for a preview before any part of the preview starts.
+//! Validates a request for a preview (the guest's site on an address of the host) before the
+//! preview starts.
 
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, PreviewRequest};
 use wp_codebox_proxy::preview::{ListenAddress, Origin, Reservation, Token};
 use wp_codebox_runtime::StateDir;
 
-/// Validated address of a preview.
+/// Validated settings of a preview.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub place: ListenAddress,
@@ -46,7 +47,8 @@ impl Wanted {
     }
 }
 
-/// Validates the preview of a run request before the run starts.
+/// Validates the preview that a run request asks for, and reserves its address before the run
+/// starts.
 pub(super) fn reserve(
     state: &StateDir,
     request: &PreviewRequest,

@@ -1,4 +1,5 @@
-//! Queue between the control thread, which receives requests, and the thread that owns the guest.
+//! Queue from the control thread, which receives requests of clients, to the thread that owns the
+//! guest.
 //!
 //! Requests are handled in the order of arrival. Program output waits in the same queue on its way
 //! to the journal. The queue has a maximum size: a producer of output waits for a permit, i.e. for
@@ -17,12 +18,12 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::ExecutionEnd;
 
-/// Maximum number of waiting requests.
+/// Maximum number of requests in the queue.
 const WAITING: usize = 256;
-/// Maximum number of waiting output bytes.
+/// Maximum number of bytes of program output in the queue.
 const OUTPUT: usize = 4 * 1024 * 1024;
-/// Number of bytes that each chunk of output counts in addition to its length, so that the number
-/// of small chunks is limited as well.
+/// Number of bytes that a chunk of output counts in addition to its length, so that a client cannot
+/// fill the queue with many small chunks.
 const PIECE: usize = 256;
 
 /// Whether the run holds its guest, i.e. keeps it open for requests of clients after its commands.
@@ -35,28 +36,28 @@ pub(crate) enum HoldMode {
 /// Item of the queue.
 #[derive(Debug)]
 pub(crate) enum QueuedRequest {
-    /// Request with one reply.
+    /// A client's request that has a single reply.
     Call {
         actor: String,
         request: Box<LiveRequest>,
         answer: oneshot::Sender<Result<Value, ErrorBody>>,
     },
-    /// Program to start.
+    /// A client's request to start a program.
     Launch {
         actor: String,
         exec: LiveExec,
         answer: oneshot::Sender<Result<Started, ErrorBody>>,
     },
-    /// Signal to send to a program.
+    /// A client's request to send a signal to a program.
     Signal { id: ExecutionId, signal: i32 },
     /// Program to kill.
     Stop { id: ExecutionId },
-    /// Redacted output of a program.
+    /// Output of a client's program, redacted, on its way to the journal.
     Output {
         id: ExecutionId,
         stream: OutputStream,
         bytes: Vec<u8>,
-        /// Permit for the bytes; released when they are written.
+        /// Reserved space in the queue; released when the bytes are written.
         #[allow(dead_code, reason = "it is held, and dropped with the bytes")]
         permit: OwnedSemaphorePermit,
     },
@@ -64,7 +65,7 @@ pub(crate) enum QueuedRequest {
     Drained { id: ExecutionId },
 }
 
-/// What the control thread needs to serve the client of a program that has started.
+/// What the control thread needs to connect a client with its program.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub id: ExecutionId,
@@ -72,7 +73,7 @@ pub(crate) struct Started {
     pub ended: oneshot::Receiver<ExecutionEnd>,
 }
 
-/// Host ends of the program's streams, all non-blocking.
+/// The supervisor's ends of a program's standard streams, all non-blocking.
 #[derive(Debug)]
 pub(crate) enum Streams {
     Terminal {
@@ -88,7 +89,7 @@ pub(crate) enum Streams {
 #[derive(Debug)]
 struct Inner {
     requests: VecDeque<QueuedRequest>,
-    /// Error for further items once the queue accepts none.
+    /// Error for those who add an item; set when the queue is closed.
     over: Option<ErrorBody>,
     status: Value,
 }
@@ -103,15 +104,16 @@ impl Inner {
     }
 }
 
-/// Requests in order of arrival. The queue of a run that is not held is closed from the beginning.
+/// Queue of requests of clients, in order of arrival. It is closed from the beginning if the run is
+/// not held, i.e. not kept open for clients.
 #[derive(Debug)]
 pub(crate) struct RequestQueue {
     inner: Mutex<Inner>,
     wake: OwnedFd,
     permit: Arc<Semaphore>,
-    /// Sequence number of the last journal event.
+    /// Sequence number of the last event in the journal, for followers of the journal.
     tail: watch::Sender<u64>,
-    /// Whether the run is over, for followers of its journal.
+    /// Whether the journal is complete, for followers of the journal.
     done: watch::Sender<bool>,
     followers: AtomicUsize,
 }
@@ -203,7 +205,7 @@ impl RequestQueue {
         inner.requests.remove(at)
     }
 
-    /// Removes and returns all waiting output, from any position in the queue. The order of output
+    /// Removes and returns all program output, from any position in the queue. The order of output
     /// relative to other items does not matter.
     pub(crate) fn take_output(&self) -> Vec<(ExecutionId, OutputStream, Vec<u8>)> {
         let mut inner = self.lock();
@@ -228,7 +230,7 @@ impl RequestQueue {
         found
     }
 
-    /// Waits for a permit for this number of bytes.
+    /// Waits until the queue has space for this number of output bytes, and reserves it.
     pub(crate) async fn permit(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let wanted = u32::try_from((bytes + PIECE).min(OUTPUT)).unwrap_or(u32::MAX);
         Arc::clone(&self.permit)
@@ -237,7 +239,7 @@ impl RequestQueue {
             .ok()
     }
 
-    /// Closes the queue; waiting clients receive the error.
+    /// Closes the queue; clients that wait for a reply get the error.
     pub(crate) fn close(&self, why: &ErrorBody) {
         let mut inner = self.lock();
         inner.over.get_or_insert_with(|| why.clone());
@@ -275,12 +277,13 @@ impl RequestQueue {
         self.lock().status = status;
     }
 
-    /// Announces a new last event of the journal.
+    /// Tells the followers of the journal that it has a new event; `seq` is the event's number.
     pub(crate) fn journalled(&self, seq: u64) {
         self.tail.send_replace(seq);
     }
 
-    /// Announces that the journal is complete; waits up to three seconds for its followers.
+    /// Tells the followers of the journal that it is complete; waits up to three seconds for them
+    /// to end.
     pub(crate) fn finish(&self) {
         self.done.send_replace(true);
         for _ in 0..300 {
@@ -301,7 +304,7 @@ impl RequestQueue {
     }
 }
 
-/// Follower of the journal.
+/// A client connection that follows the journal: it waits for new events.
 pub(crate) struct Follower<'a> {
     queue: &'a RequestQueue,
     tail: watch::Receiver<u64>,

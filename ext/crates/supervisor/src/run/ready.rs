@@ -1,5 +1,5 @@
-//! Prepares the start of guests: isolation level, directories of the mounts and components, and
-//! template.
+//! Prepares what the guests of a run need: isolation level, directories of mounts and components,
+//! and the template (an installed WordPress).
 
 use super::context::{Clock, RunContext};
 use super::materialise::{materialise, write_staged};
@@ -18,16 +18,17 @@ use wp_codebox_contracts::{ErrorBody, GuestPath, IsolationLevel};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, working_directory};
 
-/// What a run shares with the process that executes it.
+/// Objects that the run shares with the code that executes it.
 #[derive(Clone, Copy)]
 pub(super) struct Outside<'a> {
     pub cancellation: &'a Arc<Cancellation>,
-    /// The caller's process, which executes tools outside the guest.
+    /// The process that started the run; it executes tools outside of the guest.
     pub parent: &'a dyn Parent,
     pub redactor: &'a Redactor,
 }
 
-/// Creates the directories and the template that the guests of a run need.
+/// Chooses the isolation level and creates the directories and the WordPress template that the
+/// guests of a run need.
 pub(super) fn ready<'a>(
     prepared: &'a mut Prepared,
     outside: Outside<'a>,

@@ -1,4 +1,5 @@
-//! Components in the form in which a run's guests mount them.
+//! Components (host code that WordPress loads, such as plugins) that are ready to be mounted into
+//! guests.
 
 use super::components::{OpenComponents, entry, unavailable};
 use super::generated;
@@ -10,7 +11,7 @@ use wp_codebox_backend_native::{PlannedComponent, PlannedComponents};
 use wp_codebox_contracts::{Component, ErrorBody, RunRequest};
 use wp_codebox_runtime::RunDir;
 
-/// A component that is ready to mount.
+/// A component that is ready to be mounted into guests.
 #[derive(Debug)]
 pub(super) struct ReadyComponent {
     pub component: Component,
@@ -18,8 +19,8 @@ pub(super) struct ReadyComponent {
     pub shown: Materialised,
 }
 
-/// Generates the directories of generated components and finds the entry file of each. `first` is
-/// the index after the last mount.
+/// Generates the directories of those components that are made from an archive or text, and finds
+/// the entry file of each. `first` is the mount index of the first component.
 pub(super) fn make(
     open: &mut OpenComponents,
     request: &RunRequest,
@@ -37,8 +38,8 @@ pub(super) fn make(
     Ok(())
 }
 
-/// Decides for each component whether guests get a view of its directory or a copy. `first` is the
-/// index after the last mount.
+/// Decides for each component whether guests get the directory itself or a copy. `first` is the
+/// mount index of the first component.
 pub(super) fn ready(
     open: OpenComponents,
     first: usize,
@@ -57,7 +58,7 @@ pub(super) fn ready(
         .collect()
 }
 
-/// Returns the components for a guest's plan.
+/// Returns the components in the form that the plan of a guest contains.
 pub(super) fn planned(components: &[ReadyComponent]) -> PlannedComponents {
     let list: Vec<Value> = components
         .iter()

@@ -29,31 +29,31 @@ use wp_codebox_runtime::{
     Step, now_rfc3339,
 };
 
-/// How much of a program's standard output is recorded.
+/// How the standard output of a program is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
     /// The whole output, redacted.
     Text,
-    /// Only its size; the caller gets the bytes, up to this limit.
+    /// Only the size of the output; the caller of the function gets at most this many bytes.
     Size(u64),
 }
 
-/// A command that the supervisor executes itself. The command has started and not ended.
+/// A command that the supervisor executes itself and that has not ended yet.
 pub(super) struct Carried {
     pub id: ExecutionId,
     pub args: Vec<String>,
     pub started_at: String,
 }
 
-/// Output of concurrent programs whose end is not recorded yet.
+/// Output of the programs that clients run, until the end of the program is recorded.
 #[derive(Debug, Default)]
 struct Beside {
     open: BTreeMap<ExecutionId, RetainedOutput>,
-    /// Number of bytes in memory, including the output of ended programs.
+    /// Number of output bytes in memory, including those of programs that have ended.
     total: usize,
 }
 
-/// An execution that has ended, with redacted output.
+/// An execution that has ended. Its output is already redacted.
 pub(in crate::run) struct Executed<'e> {
     pub id: &'e ExecutionId,
     pub command: &'e str,
@@ -67,24 +67,25 @@ pub(in crate::run) struct Executed<'e> {
     pub cut: Cut,
 }
 
-/// Writer of journal, stream and evidence.
+/// Writes the journal and the event stream, and collects the evidence for the bundle.
 pub(super) struct Recorder<'a> {
     journal: Journal,
     emit: &'a mut dyn FnMut(LifecycleEvent),
     redactor: &'a Redactor,
     output_bytes: u64,
     count: u32,
-    /// Whether a program or a client may have changed the guest.
+    /// Whether the guest may contain work, because a program ran in it or clients could reach it.
     worked: bool,
-    /// Programs that clients run concurrently in a held sandbox.
+    /// Programs that clients run at the same time in a held sandbox (one kept open for clients).
     beside: Beside,
-    /// Queue through which the output of the concurrent programs arrives.
+    /// Queue through which the output of the clients' programs arrives.
     pub aside: Option<Arc<RequestQueue>>,
-    /// Actor of the current request of a client; `None` for actions of the run itself.
+    /// Actor (who sent it) of the client request that is carried out; `None` for actions of the run
+    /// itself.
     pub actor: Option<String>,
-    /// Parser that turns the next program's standard output into readable steps.
+    /// Converts the next program's standard output to readable steps.
     pub steps: Option<AgentSteps>,
-    /// Running episode of a held sandbox.
+    /// Trace of the actions in a held sandbox (one kept open for clients).
     pub episode: Option<EpisodeBuilder<'a>>,
     pub evidence: RunEvidence,
 }
@@ -129,7 +130,7 @@ impl<'a> Recorder<'a> {
         id: Option<&ExecutionId>,
         data: Value,
     ) -> Result<(), ErrorBody> {
-        // Output was already redacted as a stream, so output events are not redacted again.
+        // Output is redacted as a stream before it gets here, so it is not redacted again.
         let data = match kind {
             EventType::CommandOutput => data,
             _ => self.redactor.redact_value(data),
@@ -146,8 +147,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Records an observation in the bundle and an event in the journal; `detail` is merged into
-    /// the event.
+    /// Adds an observation to the bundle and an event to the journal; `detail` is added to the
+    /// event's data.
     pub(super) fn observe(
         &mut self,
         kind: &str,
@@ -166,7 +167,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Returns all events so far.
+    /// Returns all events that the journal contains.
     pub(super) fn events(&self) -> Result<Vec<LifecycleEvent>, ErrorBody> {
         self.journal.events().map_err(|e| e.body())
     }
@@ -181,7 +182,7 @@ impl<'a> Recorder<'a> {
         self.redactor.redact_value(document)
     }
 
-    /// Runs one call to its end.
+    /// Runs a program in the guest until it ends.
     pub(super) fn run(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -192,7 +193,8 @@ impl<'a> Recorder<'a> {
         self.run_within(runtime, call, Bounds { deadline, timeout })
     }
 
-    /// Records a command that the supervisor executed itself. The output must already be redacted.
+    /// Records start and end of a command that the supervisor has executed itself. Its output must
+    /// already be redacted.
     pub(super) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
         let begun = self.begin(call)?;
         self.conclude(begun, call, step)
@@ -234,7 +236,7 @@ impl<'a> Recorder<'a> {
         self.finished(&begun.id, call, begun.args, begun.started_at, step)
     }
 
-    /// Runs one call with its own deadline.
+    /// Runs a program in the guest with a time limit of its own.
     pub(super) fn run_within(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -354,7 +356,7 @@ impl<'a> Recorder<'a> {
         Ok((step, taken))
     }
 
-    /// Adds an execution to the bundle's evidence and to the transcript.
+    /// Adds an execution that has ended to the bundle's evidence and to the transcript.
     pub(in crate::run) fn record(&mut self, done: Executed<'_>) {
         self.evidence.executions.push(ExecutionRecord {
             id: done.id.as_str().to_owned(),
@@ -393,14 +395,14 @@ impl<'a> Recorder<'a> {
         self.worked = true;
     }
 
-    /// Records that a program ran. This must come before other recording, so that a recording error
-    /// does not lose the work.
+    /// Records that a program ran in the guest. This must come before other recording: after an
+    /// error there, the work is then captured all the same.
     fn ran(&mut self, call: &Call, end: &ExecutionEnd) {
         let began = !matches!(end, ExecutionEnd::NotStarted { .. });
         self.worked |= began && call.phase != COMPONENTS;
     }
 
-    /// Adds a program's result document to the record of its execution.
+    /// Adds the result document of the last program to the record of its execution.
     pub(super) fn answered(&mut self, answer: Value) {
         let answer = self.redactor.redact_value(answer);
         if let Some(entry) = self.evidence.transcript.last_mut() {

@@ -1,6 +1,7 @@
-//! Recovery bundle: a bundle of the captured change. It is written before the checks run and the
-//! final bundle is written, in case this process dies in between. The call that later settles the
-//! dead run moves the recovery bundle to the final place; a run that completes removes it.
+//! Recovery bundle: a bundle (result directory) with the captured changes, written before the
+//! checks run, in case this process dies before it writes the final bundle. The next call that
+//! finds the dead run moves the recovery bundle to the place of the final one. A run that completes
+//! removes it.
 //!
 //! The bundle is complete, redacted and free of secrets like any other, but it is unsigned,
 //! contains no check results, and cannot be approved. It is not synced when written, because it

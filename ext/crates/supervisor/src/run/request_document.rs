@@ -5,7 +5,7 @@ use super::prepare::{Prepared, tool_set};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, TaskInput};
 
-/// Returns the task as guest and bundle see it: staged files without their host paths.
+/// Returns the task in the form that guest and bundle contain: staged files have no host paths.
 pub fn task_document(task: &TaskInput) -> Value {
     let mut value = serde_json::to_value(task).unwrap_or_default();
     if let Some(rows) = value.get_mut("staged_files").and_then(Value::as_array_mut) {
@@ -16,7 +16,7 @@ pub fn task_document(task: &TaskInput) -> Value {
     value
 }
 
-/// Returns the description of the request.
+/// Returns what the bundle says about the request.
 pub(super) fn spec(prepared: &Prepared) -> Map<String, Value> {
     let request = &prepared.request;
     let mut spec = Map::new();
@@ -39,7 +39,7 @@ pub(super) fn spec(prepared: &Prepared) -> Map<String, Value> {
         }
         Some(Agent::Model(agent)) => {
             let mut row = json!({"kind": "model", "budget": agent.budget});
-            // The tools were resolved before the run started, so this does not fail.
+            // The tools were already determined once before the run started, so this cannot fail.
             if let Ok(tools) = tool_set(request, &prepared.policy) {
                 row["tools"] = tools.describe_tools();
             }

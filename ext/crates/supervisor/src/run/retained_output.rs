@@ -14,18 +14,18 @@ use wp_codebox_runtime::Cut;
 /// Number of bytes at the end of a stream that are stored when the memory limit is used up.
 const SMALL_END: usize = 4 * 1024;
 
-/// Whether memory for the beginning of a stream is available.
+/// Whether there is memory to keep the beginning of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Memory {
     Free,
     Full,
 }
 
-/// Output of one execution while it runs.
+/// Output of one execution that is still running.
 #[derive(Debug)]
 pub(super) struct RetainedOutput {
     limit: usize,
-    /// Number of bytes of the beginning that the journal still accepts.
+    /// Number of further bytes that the journal gets at once.
     left: usize,
     tail_room: usize,
     stdout: Stream,
@@ -40,7 +40,7 @@ struct Stream {
     total: u64,
 }
 
-/// Output of one execution that has ended.
+/// Output of one execution that has ended, as far as it was kept.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub stdout: String,
@@ -89,8 +89,8 @@ impl RetainedOutput {
         now
     }
 
-    /// Drops the oldest bytes of the longer end part, so that a short message survives next to a
-    /// long stream.
+    /// Drops the oldest bytes from the longer of the two kept ends, so that a short message in one
+    /// stream survives next to much output in the other.
     fn trim(&mut self) {
         let (room, half) = (self.tail_room, self.tail_room / 2);
         let (stdout, stderr) = (&mut self.stdout.tail, &mut self.stderr.tail);
@@ -101,7 +101,7 @@ impl RetainedOutput {
         }
     }
 
-    /// Number of bytes in memory.
+    /// Returns the number of output bytes in memory.
     pub(super) fn held(&self) -> usize {
         [&self.stdout, &self.stderr]
             .iter()

@@ -1,4 +1,4 @@
-//! Where a run creates the directories of its mounts.
+//! Place in which a run copies the directories of its mounts.
 
 use super::pinned::open_dir;
 use std::os::fd::OwnedFd;
@@ -7,7 +7,7 @@ use wp_codebox_backend_native::GuestStore;
 use wp_codebox_contracts::IsolationLevel;
 use wp_codebox_runtime::{Owner, RunDir};
 
-/// Directory for copies of mounts, and the user that guests run as.
+/// Where copies of mounts are created, and the user that owns them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScratchSpace<'a> {
     pub owner: Owner,
@@ -19,8 +19,8 @@ pub(super) struct ScratchSpace<'a> {
 }
 
 impl ScratchSpace<'_> {
-    /// Creates a directory for a copy. Returns the directory's descriptor and the path by which
-    /// launchers reach it.
+    /// Creates an empty directory for a copy. Returns an open descriptor and the path by which
+    /// launchers (programs that start guests) reach it.
     pub(super) fn directory(&self, name: &str) -> Result<(OwnedFd, PathBuf), std::io::Error> {
         if let Some(store) = self.store {
             let (directory, path) = store.directory(name)?;

@@ -1,4 +1,4 @@
-//! Secrets of a run and the placeholders that the guest gets instead.
+//! Secrets of a run and the placeholders that the guest gets instead of them.
 //!
 //! A secret's value is only in this process's memory: here, in the redactor and in the egress
 //! bridge. No file, argument list or plan contains one. The guest gets a random placeholder per
@@ -13,20 +13,20 @@ use wp_codebox_policy::{SecretScope, is_exposed};
 use wp_codebox_proxy::egress::SecretSwap;
 use zeroize::Zeroizing;
 
-/// Number of random bytes in a placeholder.
+/// Number of random bytes in the placeholder of a secret.
 const RANDOM_BYTES: usize = 20;
 
-/// One secret.
+/// One secret and what the guest gets of it.
 struct Secret {
     name: String,
     value: Zeroizing<String>,
-    /// Allowed hosts as given, for the record.
+    /// Hosts to which the secret may be sent, as the request lists them.
     hosts: Vec<String>,
     scopes: Vec<SecretScope>,
     guest: GuestHolds,
 }
 
-/// What the guest has in the secret's environment variable.
+/// What the guest's environment variable of a secret contains.
 enum GuestHolds {
     /// A random placeholder.
     Placeholder(String),
@@ -34,18 +34,19 @@ enum GuestHolds {
     ModelPlaceholder(String),
     /// The value itself, because the policy exposes it.
     Value,
-    /// No variable: only the runner calls the model.
+    /// There is no variable, because only the supervisor calls the model.
     Nothing,
 }
 
-/// How the run uses the secret that authenticates to its model.
+/// Who uses the secret that is the model's API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKey<'a> {
     /// The model needs no key.
     None,
-    /// The runner calls the model.
+    /// The supervisor, which calls the model. The value is the secret's name.
     Outside(&'a str),
-    /// Guest programs call the model through the bridge.
+    /// Programs in the guest, which call the model through the egress bridge. The value is the
+    /// secret's name.
     InGuest(&'a str),
 }
 
@@ -60,7 +61,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Takes over validated bindings and creates their placeholders.
+    /// Checks the secrets of a request and creates their placeholders.
     pub fn issue(
         bindings: Vec<SecretBinding>,
         policy: &RuntimePolicy,
@@ -73,7 +74,8 @@ impl Secrets {
             .map(Self)
     }
 
-    /// Returns the environment variables of every program in a guest.
+    /// Returns the environment variables with secrets or placeholders that programs in a guest get.
+    /// `phase` says whether the guest runs the work or the checks.
     pub fn environment(&self, phase: GuestPhase) -> BTreeMap<String, String> {
         let held = |secret: &Secret| match (&secret.guest, phase) {
             (GuestHolds::Placeholder(text), _)
@@ -87,7 +89,7 @@ impl Secrets {
             .collect()
     }
 
-    /// Returns the placeholder of a secret in the working guest, if it has one.
+    /// Returns the placeholder that the guest has for this secret during the work, if it has one.
     pub fn placeholder(&self, name: &str) -> Option<&str> {
         match &self.get(name)?.guest {
             GuestHolds::Placeholder(text) | GuestHolds::ModelPlaceholder(text) => Some(text),
@@ -95,7 +97,7 @@ impl Secrets {
         }
     }
 
-    /// Returns the replacement of placeholder by value that the bridge makes for this secret.
+    /// Returns the placeholder of this secret and the value by which the egress bridge replaces it.
     pub fn swap(&self, name: &str) -> Option<SecretSwap> {
         swap(self.get(name)?)
     }
@@ -104,7 +106,7 @@ impl Secrets {
         self.0.iter().find(|secret| secret.name == name)
     }
 
-    /// Returns all replacements of the bridge.
+    /// Returns all placeholders and the values by which the egress bridge replaces them.
     pub fn swaps(&self) -> Vec<SecretSwap> {
         self.0.iter().filter_map(swap).collect()
     }
@@ -124,7 +126,8 @@ impl Secrets {
             .collect()
     }
 
-    /// Returns names, hosts and exposure for the record, without values and placeholders.
+    /// Returns what the bundle records about the secrets: names, hosts and exposure, no values or
+    /// placeholders.
     pub fn record(&self) -> Vec<Value> {
         self.0
             .iter()

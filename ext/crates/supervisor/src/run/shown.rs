@@ -1,5 +1,5 @@
-//! Formats program output for rows of a document: complete below a limit, otherwise beginning and
-//! end, with members that state the truncation.
+//! Shortens program output for rows of a JSON document. Output below a limit stays complete; of
+//! longer output, beginning and end remain, and further members state the truncation.
 
 use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::text_ends;
@@ -8,7 +8,7 @@ use wp_codebox_artifacts::text_ends;
 /// such documents stays well below the maximum length of a frame.
 pub(super) const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Length of a character in JSON text as serde_json writes it, in bytes.
+/// Returns the number of bytes that a character takes in JSON text as serde_json writes it.
 fn json_bytes(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -17,13 +17,13 @@ fn json_bytes(c: char) -> usize {
     }
 }
 
-/// Length of a text in JSON without its quotes, in bytes.
+/// Returns the number of bytes that a text takes in JSON, without its quotes.
 pub(super) fn json_size(text: &str) -> usize {
     text.chars().map(json_bytes).sum()
 }
 
-/// Returns a limit per text such that all texts together fit into `room`. Short texts leave their
-/// unused share to long ones.
+/// Returns the maximum number of bytes that each text may take so that all together fit into
+/// `room`. Short texts leave what they do not need to long ones.
 pub(super) fn equal_share(mut sizes: Vec<usize>, room: usize) -> usize {
     sizes.sort_unstable();
     let mut left = room;
@@ -37,9 +37,9 @@ pub(super) fn equal_share(mut sizes: Vec<usize>, room: usize) -> usize {
     room
 }
 
-/// Inserts the text of a stream into a row, shortened to this number of bytes, and returns the
-/// number of bytes used. `printed` is the size of the whole stream if the given text is already
-/// truncated.
+/// Adds the text of an output stream to a row, shortened to this number of bytes, and returns the
+/// number of bytes used. If the given text is already truncated, `printed` is the size of the whole
+/// stream.
 pub(super) fn insert(
     row: &mut Map<String, Value>,
     name: &str,

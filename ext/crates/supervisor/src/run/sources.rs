@@ -11,58 +11,59 @@ use wp_codebox_artifacts::Omitted;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GitView, GuestPath, MountRequest, RunRequest};
 use wp_codebox_policy as policy;
 
-/// Guest directory of the PHP settings of a recipe.
+/// Guest directory of the PHP settings that a recipe contains.
 pub(super) const PHP_SETTINGS: &str = "/run/codebox/staged/recipe/php.d";
-/// Maximum size of a staged file, in bytes.
+/// Maximum size of a staged file (a host file that the guest may read), in bytes.
 const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A mount whose source has been opened and may be shown to the guest.
+/// A mount whose source on the host has been opened. The guest may see the source.
 #[derive(Debug)]
 pub struct OpenMount {
     pub request: MountRequest,
     pub target: GuestPath,
     pub source: OwnedFd,
-    /// Canonical path of the open directory.
+    /// Path of the open source, without symbolic links.
     pub path: PathBuf,
-    /// How launchers access the directory.
+    /// How launchers (programs that start guests) access the source.
     pub shown: Shown,
-    /// Git repository that the request wants for the mount.
+    /// What kind of git repository the guest should get for the mount.
     pub git: GitView,
-    /// Files copied from the source's own repository.
+    /// Git files copied from the source's repository, if the guest gets its history.
     pub history: Option<History>,
     /// Entries that were left out when the directory was generated.
     pub left_out: Vec<Omitted>,
 }
 
-/// Files of a repository that a guest may have.
+/// Files of a git repository that a guest may have.
 #[derive(Debug)]
 pub struct History {
-    /// Path below the `.git` directory, and content.
+    /// Path below the `.git` directory, and content of each file.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// How launchers access a host directory.
+/// How launchers (programs that start guests) access a host directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// By path, with the permissions of the owner of the state directory.
     ByPath,
-    /// Through an id-mapped view in which its owner is the guest's user.
+    /// Through an id-mapped mount, in which the guest's user appears as the owner of the files.
     ByView,
     /// No access: the directory must be copied.
     Never,
-    /// No access to the directory, and none to a copy in the state directory either: the directory
-    /// must be copied into the guests' store.
+    /// They can access neither the directory nor a copy in the state directory, so the directory is
+    /// copied into the store of the guests' user.
     Stored,
 }
 
-/// A staged file with its content.
+/// A staged file (a host file that the guest may read), with its content.
 #[derive(Debug)]
 pub struct OpenStaged {
     pub target: GuestPath,
     pub bytes: Vec<u8>,
 }
 
-/// Opens a host directory that this caller may share with a guest; returns its canonical path.
+/// Opens a host directory that the request names, if its caller may show it to a guest. Also
+/// returns the path without symbolic links.
 pub(super) fn open_source(
     given: &str,
     subject: &str,
@@ -132,7 +133,7 @@ pub(super) fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, Error
     Ok(all)
 }
 
-/// Reads a host file that this caller may share with a guest.
+/// Reads a host file that the request names, if its caller may show it to a guest.
 pub(super) fn open_file(
     source: &str,
     target: GuestPath,

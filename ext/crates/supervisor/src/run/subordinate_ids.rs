@@ -8,8 +8,8 @@ use wp_codebox_contracts::{GuestIds, NEWGIDMAP, NEWUIDMAP};
 /// because the user's containers take ids from its start.
 const MOST: u32 = 4096;
 
-/// Returns the ids that this user may map both as uid and as gid, reduced to the configured range
-/// if that is not the default. The error text is one clause.
+/// Returns the subordinate ids that a user may map both as uid and as gid. If `wanted` is not the
+/// default range, only ids in it. The error text is a part of a sentence.
 pub(super) fn find(uid: u32, wanted: GuestIds) -> Result<GuestIds, String> {
     if let Some(missing) = [NEWUIDMAP, NEWGIDMAP]
         .iter()
@@ -46,7 +46,8 @@ fn last_of(ids: GuestIds) -> GuestIds {
     }
 }
 
-/// Returns the two ways in which subuid(5) and subgid(5) may name a user: by name and by number.
+/// Returns the names under which subuid(5) and subgid(5) may list a user: the user name and the
+/// number.
 fn names_of(passwd: &str, uid: u32) -> Vec<String> {
     let number = uid.to_string();
     let named = passwd.lines().filter_map(|line| {
@@ -59,7 +60,8 @@ fn names_of(passwd: &str, uid: u32) -> Vec<String> {
     names
 }
 
-/// Returns those ranges of a subuid or subgid file that are usable for guests.
+/// Returns the ranges that a subuid or subgid file gives to a user, without ids that guests must
+/// not use.
 fn ranges(text: &str, names: &[String]) -> Vec<GuestIds> {
     let range = |line: &str| {
         let mut fields = line.trim().split(':');

@@ -8,11 +8,11 @@ use wp_codebox_artifacts::{Change, MountChanges, Node};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::GuestMount;
 
-/// Maximum number of names in the note.
+/// Maximum number of file names in the note for the reviewer.
 const LISTED: usize = 10;
-/// Directories whose files are tests.
+/// Names of directories that contain tests.
 const DIRECTORIES: [&str; 5] = ["tests", "test", "__tests__", "spec", "specs"];
-/// Name prefixes of files that configure checks.
+/// Beginnings of the names of files that configure checks.
 const CONFIGURATION: [&str; 12] = [
     "phpunit.xml",
     ".phpunit.",
@@ -30,7 +30,7 @@ const CONFIGURATION: [&str; 12] = [
 /// Files with scripts that checks may run.
 const SCRIPTS: [&str; 3] = ["composer.json", "package.json", "makefile"];
 
-/// Returns the changed guest paths that influence the result of a check.
+/// Returns the guest paths of changed files that can influence the result of a check.
 pub(super) fn changed(
     mounts: &[GuestMount],
     changes: &[Option<MountChanges>],
@@ -58,7 +58,7 @@ pub(super) fn changed(
     found
 }
 
-/// Returns one sentence for the reviewer of the change.
+/// Returns a note for the reviewer of the change, one sentence, if such files changed.
 pub(super) fn note(paths: &[String]) -> Option<String> {
     if paths.is_empty() {
         return None;
@@ -79,7 +79,7 @@ fn is_directory(change: &Change) -> bool {
     nodes.all(|node| matches!(node, Node::Directory))
 }
 
-/// Returns whether a path is a test or a configuration of tests.
+/// Returns whether a path is that of a test or of a file that configures tests.
 fn decides(relative: &str) -> bool {
     let lower = relative.to_ascii_lowercase();
     let (directories, name) = lower.rsplit_once('/').unwrap_or(("", lower.as_str()));

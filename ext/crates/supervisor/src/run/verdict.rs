@@ -7,7 +7,7 @@ use wp_codebox_artifacts::{Approvable, Change};
 use wp_codebox_contracts::{ChangeCounts, CheckStatus, ErrorBody, ErrorCode, Outcome};
 use wp_codebox_runtime::{CancelReason, Stop};
 
-/// Outcome, reason, and whether a reviewer may approve the bundle.
+/// Outcome of a run, its error, and whether a reviewer may approve the bundle.
 #[derive(Debug, Clone)]
 pub(super) struct Verdict {
     pub outcome: Outcome,
@@ -16,7 +16,7 @@ pub(super) struct Verdict {
     pub counts: ChangeCounts,
 }
 
-/// Counts the changed paths of all mounts.
+/// Returns how many paths the agent has added, modified and deleted in all mounts.
 pub(super) fn counts(work: &Work) -> ChangeCounts {
     let mut counts = ChangeCounts::default();
     for entry in work.changes.iter().flatten().flat_map(|c| &c.entries) {
@@ -29,7 +29,7 @@ pub(super) fn counts(work: &Work) -> ChangeCounts {
     counts
 }
 
-/// Returns the verdict.
+/// Returns the outcome of a run from its work, its checks and a cancel request.
 pub(super) fn decide(work: &Work, checked: &Checked, cancelled: Option<CancelReason>) -> Verdict {
     let counts = counts(work);
     let moved = (!work.moved.is_empty()).then(|| {

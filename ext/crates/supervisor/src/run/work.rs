@@ -1,4 +1,4 @@
-//! Work of a run: all actions of its working guest and their results.
+//! Runs the work of a run (commands, recipe, agent) in one guest, and captures its changes.
 
 use super::agents;
 use super::captured::{capture_all, write_layers};
@@ -17,7 +17,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{RuntimeState, Stop, Usage};
 
-/// What the working guest left when it ended.
+/// Results of the guest in which the work ran.
 #[derive(Debug)]
 pub(super) struct Work {
     /// Why the work stopped early; absent if every step ran and succeeded.
@@ -31,9 +31,10 @@ pub(super) struct Work {
     pub layers: Result<Vec<Option<HostSource>>, ErrorBody>,
     /// Indexes of the mounts whose source changed on the host during the run.
     pub moved: Vec<usize>,
-    /// Isolation that the guest's probes observed.
+    /// Isolation that probe programs observed in the guest.
     pub isolation: IsolationReport,
-    /// Audit of the process wrapper around the guest's launcher.
+    /// Audit record of the process wrapper (bubblewrap or gVisor, if used) around the guest's
+    /// launcher.
     pub outer: SandboxAudit,
     pub usage: Usage,
 }

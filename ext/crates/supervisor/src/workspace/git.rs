@@ -12,7 +12,8 @@ const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// Time limit for one git command.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Changed paths that git reports, and violations that do not depend on a path rule.
+/// What git reports about a workspace: changed paths, and violations that do not depend on the
+/// rules.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub paths: Vec<String>,
@@ -55,7 +56,7 @@ fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     let Some(stdout) = child.stdout.take() else {
         return Err("git has no output".to_owned());
     };
-    // Killing git closes its output, which also ends this reading thread.
+    // Killing git closes its output, so this reading thread ends, too.
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
         stdout
@@ -97,7 +98,7 @@ fn records(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
         .map(|row| String::from_utf8_lossy(row).into_owned())
 }
 
-/// Returns the changes, the submodule links and the unmerged paths of a workspace.
+/// Returns the changed paths, submodules and unmerged paths of the workspace at `root`.
 pub(super) fn facts(root: &Path) -> Result<Facts, String> {
     // `git status` would run the filter programs that a repository's own configuration names.
     let settings = ask(root, &["config", "--list", "--name-only", "-z"])?;
@@ -208,7 +209,7 @@ mod tests {
         let mark = temp.path().join("started");
         let program = format!("touch '{}'; cat", mark.display());
 
-        // Filter in the repository's own configuration.
+        // The configuration of the repository itself defines a filter program.
         let root = temp.path().join("own");
         repository(&root);
         git(&root, &["config", "filter.x.clean", &program]);
@@ -218,7 +219,7 @@ mod tests {
         assert!(mark.exists(), "the control starts it");
         std::fs::remove_file(&mark).unwrap();
 
-        // Filter in the configuration of a nested repository.
+        // The configuration of a nested repository defines a filter program.
         let root = temp.path().join("outer");
         repository(&root);
         repository(&root.join("inner"));

@@ -8,7 +8,7 @@ use wp_codebox_contracts::hex;
 /// Schema id of the result document.
 pub const WORKSPACE_POLICY_RESULT: &str = "wp-codebox/workspace-policy-result/v1";
 
-/// Kind of a violation.
+/// Which rule a path violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
@@ -18,7 +18,7 @@ pub enum Code {
     PathOutsideWorkspace,
     /// A changed path is below no writable root.
     PathOutsideWritableRoots,
-    /// A changed path is one that the policy hides.
+    /// A changed path lies in a part of the workspace that the policy hides.
     HiddenPath,
     /// The path is a symbolic link.
     Symlink,
@@ -55,14 +55,14 @@ impl Code {
     }
 }
 
-/// One violation of a rule.
+/// One path that violates a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Violated rule.
+    /// Which rule the path violates.
     pub code: Code,
-    /// Path relative to the workspace.
+    /// The violating path, relative to the workspace.
     pub path: String,
-    /// Description for people.
+    /// Description of the violation for people.
     pub message: String,
 }
 
@@ -77,7 +77,7 @@ impl Violation {
     }
 }
 
-/// Source of the information about changes.
+/// Where the information about changes comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GitBacking {
     /// The directory tree only.
@@ -86,13 +86,13 @@ pub enum GitBacking {
     Git,
 }
 
-/// Path rules of a workspace.
+/// The rules of one workspace: which paths may be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// Writable roots in the form that the digest covers: without `./`, sorted.
     writable: Vec<String>,
     hidden: Vec<String>,
-    /// Violations for invalid paths in the policy itself.
+    /// Violations for the policy's own paths that are invalid.
     pub invalid: Vec<Violation>,
 }
 
@@ -114,7 +114,7 @@ fn plain(path: &str) -> Option<String> {
     good.then(|| path.to_owned())
 }
 
-/// Returns whether a root equals or contains a path.
+/// Returns whether `root` is the path or a directory above it.
 fn holds(root: &str, path: &str) -> bool {
     let root = root.strip_suffix('/').unwrap_or(root);
     root == "."
@@ -125,7 +125,7 @@ fn holds(root: &str, path: &str) -> bool {
 }
 
 impl Rules {
-    /// Builds the rules from the caller's lists.
+    /// Builds the rules from the paths that the caller lists as writable and as hidden.
     pub fn new(writable: &[String], hidden: &[String]) -> Self {
         let mut invalid = Vec::new();
         let mut read = |given: &[String], what: &str| -> Vec<String> {
@@ -151,7 +151,7 @@ impl Rules {
         }
     }
 
-    /// Returns the violation of a changed or present file, judged by its path.
+    /// Returns which rule a file violates by its path, if any.
     pub fn check_path(&self, path: &str) -> Option<Violation> {
         if self.hidden.iter().any(|root| holds(root, path)) {
             let message = "the path is hidden by the workspace policy";
@@ -176,7 +176,7 @@ impl Rules {
         })
     }
 
-    /// Returns the SHA-256 of the policy in canonical form.
+    /// Returns the SHA-256 of the rules and the workspace's path, in canonical JSON.
     pub fn sha256(&self, workspace_root: &str, git: GitBacking) -> String {
         let text = json!({
             "workspaceRoot": workspace_root,

@@ -6,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Maximum number of entries in a tree.
+/// Maximum number of files and directories in a workspace.
 const MAX_ENTRIES: usize = 200_000;
-/// Maximum directory depth.
+/// Maximum directory depth of a workspace.
 const MAX_DEPTH: usize = 200;
 
-/// Returns all violations. Fails when the tree cannot be read.
+/// Returns all violations in the workspace at `root`. Fails when its directory tree cannot be read.
 pub fn check(root: &Path, rules: &Rules, backing: GitBacking) -> Result<Vec<Violation>, String> {
     let mut walk = Walk {
         rules,

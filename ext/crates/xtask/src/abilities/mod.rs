@@ -1,5 +1,5 @@
-//! Generates documents from the definitions in `abilities/definitions/`: the methods of the
-//! facade class `WP_Codebox_API` and the table in `docs/abilities.md`.
+//! Generates documents from the definitions of abilities in `abilities/definitions/`: the methods
+//! of the PHP class `WP_Codebox_API` and the table in `docs/abilities.md`.
 
 use crate::findings::TaskError;
 use crate::generated::{Generated, with_block};
@@ -15,17 +15,18 @@ const TABLE_BEGIN: &str =
     "<!-- Generated from abilities/definitions/ by `cargo xtask generate` -->";
 const TABLE_END: &str = "<!-- End of the generated table -->";
 
-/// Abilities with a differently named method; `WP_Codebox_API::OTHER_NAMES` is the inverse.
+/// Abilities whose method in `WP_Codebox_API` has another name; `WP_Codebox_API::OTHER_NAMES` maps
+/// the methods back to the abilities.
 const OTHER_METHODS: &[(&str, &str)] = &[("apply-artifact-preflight", "preflight_apply_artifact")];
 
-/// A definition, as `definitions.php` prints it.
+/// Definition of one ability, as `definitions.php` prints it.
 #[derive(Deserialize)]
 struct Definition {
     name: String,
     description: String,
     input_schema: String,
     output_schemas: Vec<String>,
-    /// Capabilities and scopes; a user needs one of them.
+    /// Capabilities and scopes that permit the ability; a user needs one of them.
     allowed: Vec<String>,
 }
 
@@ -41,7 +42,7 @@ impl Definition {
     }
 }
 
-/// Returns the facade class and the table.
+/// Returns the PHP class and the page with the table, both with current text.
 pub fn documents(root: &Path) -> Result<[Generated; 2], TaskError> {
     let definitions = definitions(root)?;
     let facade: String = definitions.iter().map(method).collect();

@@ -13,7 +13,7 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// Packs every file below `directory`.
+/// Packs every file below `directory` into a zip and returns its bytes.
 pub fn pack(directory: &Path) -> Result<Vec<u8>, TaskError> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)

@@ -66,7 +66,7 @@ pub fn debian(root: &Path) -> Result<(), TaskError> {
     })
 }
 
-/// Returns source and target path of every file of the plugin, sorted by target.
+/// Returns source and target path of every file that the plugin contains, sorted by target.
 fn sources(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, TaskError> {
     let mut files = Vec::new();
     for (folder, below) in [

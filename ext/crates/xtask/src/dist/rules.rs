@@ -10,11 +10,11 @@ use crate::tree;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Directory below `dist/`, and name of the plugin's main file.
+/// Directory below `dist/` in which the plugin is built, and name of its main file.
 pub(super) const DIRECTORY: &str = "wp-codebox";
 /// Slug in the WordPress plugin directory: name of the zip, its top directory, and text domain.
 pub(super) const SLUG: &str = "codebox";
-/// Allowed file types. Programs, archives, phars and Markdown are excluded.
+/// File types that the plugin may contain. Programs, archives, phars and Markdown are excluded.
 const EXTENSIONS: &[&str] = &[
     "php", "json", "txt", "css", "js", "svg", "png", "pot", "po", "mo",
 ];
@@ -51,7 +51,7 @@ const SAME: &[(&str, &str)] = &[
 const SHORT_DESCRIPTION: usize = 150;
 const TAGS: usize = 5;
 
-/// Forbidden text in code: file types, text and reason.
+/// Text that must not occur in the plugin's code: file types, text and reason.
 const FORBIDDEN: &[(&[&str], &str, &str)] = &[
     (
         &["php"],
@@ -132,9 +132,9 @@ const FORBIDDEN: &[(&[&str], &str, &str)] = &[
     (&["js"], "new Function", "code is never made from text"),
     (&["js"], "innerHTML", "markup is never made from text"),
 ];
-/// Exceptions: files that need a forbidden text for their purpose.
+/// Exceptions to [`FORBIDDEN`]: files that need a forbidden text for their purpose.
 const EXCEPTED: &[(&str, &str)] = &[("includes/Connector/ProviderBridge.php", "wp_remote_")];
-/// Functions whose last argument is the text domain.
+/// WordPress functions that translate a text and take the text domain as last argument.
 const TRANSLATORS: &[&str] = &[
     "__(",
     "_e(",
@@ -151,7 +151,7 @@ const TRANSLATORS: &[&str] = &[
     "esc_attr_x(",
 ];
 
-/// Applies every rule to the built directory.
+/// Applies every rule to the built plugin and returns the findings.
 pub fn judge(directory: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     let main = directory.join(format!("{DIRECTORY}.php"));
@@ -179,7 +179,7 @@ pub fn judge(directory: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// Checks name, type and code of one file.
+/// Checks name, type and code of one file of the plugin.
 fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     let extension = path
@@ -231,7 +231,7 @@ fn php(shown: &str, text: &str) -> Vec<String> {
     findings
 }
 
-/// Returns the lines of translation calls without this plugin's text domain as last argument.
+/// Returns the numbers of the lines whose translation call lacks this plugin's text domain.
 fn foreign_texts(text: &str) -> Vec<usize> {
     let mut lines = Vec::new();
     for name in TRANSLATORS {

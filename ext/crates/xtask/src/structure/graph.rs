@@ -25,18 +25,19 @@ struct Module {
 #[derive(Clone, Copy)]
 enum Target {
     Module(usize),
-    /// An item, by the file that defines it.
+    /// An item (function, type, constant); the index is that of the file that defines it.
     Item(usize),
 }
 
-/// The files of one crate and the arrows between them.
+/// The files of one crate and the arrows (uses) between them.
 #[derive(Default)]
 pub(super) struct Graph {
-    /// Paths below the crate's `src`.
+    /// Paths of the crate's files, relative to its `src`.
     pub(super) files: Vec<String>,
-    /// Number of lines of all files, without unit tests.
+    /// Number of lines of all files together, without unit tests.
     pub(super) lines: usize,
-    /// `(user, used)` as indexes of `files`, and the paths that cause the arrow.
+    /// Uses of one file by another: the key is `(user, used)` as indexes of `files`, the value the
+    /// paths in the source code that cause the use.
     pub(super) arrows: BTreeMap<(usize, usize), BTreeSet<String>>,
     modules: Vec<Module>,
 }
@@ -60,7 +61,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Reads the file of a module whose children are below `directory`.
+    /// Reads the file of a module; the files of its child modules are below `directory`.
     fn file(
         &mut self,
         src: &FilePath,
@@ -113,7 +114,8 @@ impl Graph {
         Ok(index)
     }
 
-    /// Returns the arrows that start in a module, each with the path that causes it.
+    /// Returns the arrows that start in a module, each with the path in the source code that causes
+    /// it.
     fn arrows_of(&self, module: usize) -> Vec<((usize, usize), String)> {
         let Module { file, source, .. } = &self.modules[module];
         let imported = source.imports.iter().filter_map(|(name, import)| {
@@ -136,7 +138,7 @@ impl Graph {
         others.collect()
     }
 
-    /// Resolves a path in `module`; `None` if it leads out of the crate.
+    /// Returns what a path in `module` refers to; `None` if it leads out of the crate.
     fn resolve(&self, module: usize, path: &Path, depth: usize) -> Option<Target> {
         let mut at = Target::Module(module);
         for (index, segment) in path.iter().enumerate() {
@@ -156,7 +158,7 @@ impl Graph {
         Some(at)
     }
 
-    /// Resolves a name inside a module: a child, an item or an import.
+    /// Returns what a name inside a module refers to: a child module, an item or an import.
     fn name(&self, module: usize, name: &str, depth: usize) -> Option<Target> {
         if depth > MAX_REEXPORTS {
             return None;

@@ -6,7 +6,7 @@ use super::graph::Graph;
 pub(super) const LIST: &str = "ext/crates/xtask/layers.txt";
 pub(super) const CRATE: &str = "supervisor";
 
-/// Returns arrows to a higher layer, and files without a layer.
+/// Returns a finding for each use of a higher layer, and for each file that is in no layer.
 pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
     let layers: Vec<(&str, Vec<&str>)> = list
         .lines()
@@ -33,7 +33,7 @@ pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
     unknown.chain(up).collect()
 }
 
-/// Returns whether a file is the module or below it.
+/// Returns whether a file is the module itself or in a directory below it.
 fn is_in(file: &str, module: &str) -> bool {
     let rest = file.strip_prefix(module);
     rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))

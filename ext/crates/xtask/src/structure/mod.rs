@@ -1,10 +1,10 @@
-//! `cargo xtask structure`: size of each crate, arrows between its files, and cycles
-//! ("circles").
+//! `cargo xtask structure`: size of each crate, uses between its files ("arrows"), and cycles of
+//! uses ("circles").
 //!
 //! `graph` defines arrows. The files of a cycle can be read, tested and moved only together.
-//! `circles.txt` lists the known cycles, one a line, sorted. The check refuses a cycle that is
-//! not listed and a listed cycle that no longer exists, so the list can only shrink.
-//! `layers.txt` lists the layers of one crate.
+//! `circles.txt` lists the known cycles, one a line, sorted. The check refuses a cycle that is not
+//! listed and a listed cycle that no longer exists, so the list can only shrink. `layers.txt` lists
+//! the layers of the crate `supervisor`.
 
 mod graph;
 mod layers;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 const LIST: &str = "ext/crates/xtask/circles.txt";
 
-/// Prints every crate and the total, then the cycles.
+/// Prints the size of every crate and the total, then the cycles.
 pub fn print(root: &Path) -> Result<(), TaskError> {
     let crates = read(root)?;
     println!(
@@ -70,7 +70,7 @@ pub fn print_arrows(root: &Path, wanted: &str) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// Rewrites the list of known cycles.
+/// Rewrites `circles.txt`, the list of known cycles.
 pub fn rewrite(root: &Path) -> Result<(), TaskError> {
     let text: String = circles(&read(root)?)
         .iter()
@@ -80,7 +80,8 @@ pub fn rewrite(root: &Path) -> Result<(), TaskError> {
     fs::write(&path, text).map_err(TaskError::file(&path))
 }
 
-/// Returns unlisted cycles, listed cycles that no longer exist, and arrows to a higher layer.
+/// Returns a finding for each cycle that is not listed, each listed cycle that no longer exists,
+/// and each use of a higher layer.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let listed = tree::read(&root.join(LIST))?;
     let layers = tree::read(&root.join(layers::LIST))?;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Segments of a path as written, e.g. `["super", "plan", "Mount"]`.
 pub(super) type Path = Vec<String>;
 
-/// One `use` of a single name.
+/// One `use` declaration of a single name.
 #[derive(Debug)]
 pub(super) struct Import {
     pub(super) path: Path,
@@ -18,24 +18,24 @@ pub(super) struct Import {
     pub(super) reexported: bool,
 }
 
-/// Contents of one module, in its own file or in braces.
+/// What one module contains; the module has its own file, or is in braces in that of its parent.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// Modules declared with `mod name;`.
+    /// Names of the child modules declared with `mod name;`, which have their own files.
     pub(super) files: Vec<String>,
-    /// Modules with their text in braces.
+    /// Child modules declared with their text in braces, by name.
     pub(super) inline: BTreeMap<String, Source>,
     /// Names of the items that the module defines.
     pub(super) defined: BTreeSet<String>,
-    /// Imported names; `_` imports have a number appended.
+    /// Imports by the name that they introduce; those as `_` have a number appended.
     pub(super) imports: BTreeMap<String, Import>,
     /// Modules imported with `*`.
     pub(super) globs: Vec<Path>,
     /// Paths of two or more segments outside of `use`.
     pub(super) paths: BTreeSet<Path>,
-    /// Every identifier outside of `use`.
+    /// Every identifier outside of `use`, to find which imported names the module uses.
     pub(super) words: BTreeSet<String>,
-    /// Number of lines of items under `#[cfg(test)]`.
+    /// Number of lines of the module's items under `#[cfg(test)]`.
     pub(super) test_lines: usize,
 }
 
@@ -43,7 +43,7 @@ const DEFINING: &[&str] = &[
     "fn", "struct", "enum", "union", "trait", "type", "const", "static",
 ];
 
-/// Reads the text of a module.
+/// Reads the source text of a module.
 pub(super) fn read(text: &str) -> Result<Source, proc_macro2::LexError> {
     let mut source = Source::default();
     source.block(
@@ -162,7 +162,7 @@ fn trees(group: &Group) -> Vec<TokenTree> {
     group.stream().into_iter().collect()
 }
 
-/// Returns the token if it is an identifier, otherwise an empty text.
+/// Returns the text of an identifier; empty for any other token.
 fn word(token: &TokenTree) -> String {
     match token {
         TokenTree::Ident(ident) => ident.to_string(),

@@ -1,5 +1,5 @@
-//! Generates files from the task table: the schemas of groups, and the table of authorities for
-//! PHP tests.
+//! Generates files from the table of task fields: the input schemas of groups (batch and fan-out),
+//! and for PHP tests the table of who may set each field.
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
@@ -9,7 +9,7 @@ use std::path::Path;
 use wp_codebox_contracts::{TASK_FIELDS, TaskAuthority};
 
 const TASK: &str = "abilities/schemas/run-agent-task-input.v1.schema.json";
-/// Generated schemas, each with the file of the group's own members.
+/// Generated schemas, each with the file that defines the members of the group itself.
 const GROUPS: [(&str, &str); 2] = [
     (
         "abilities/schemas/run-agent-task-batch-input.v1.schema.json",
@@ -24,7 +24,7 @@ const GROUPS: [(&str, &str); 2] = [
 /// row.
 const NOT_SHARED: [&str; 4] = ["goal", "wait", "code", "code_file"];
 
-/// Returns the schemas of batch and fan-out, and the authorities.
+/// Returns the schemas of batch and fan-out, and the table of who may set each field.
 pub fn documents(root: &Path) -> Result<Vec<Generated>, TaskError> {
     let task = tree::read(&root.join(TASK))?;
     let mut documents = vec![Generated {
@@ -39,7 +39,7 @@ pub fn documents(root: &Path) -> Result<Vec<Generated>, TaskError> {
     Ok(documents)
 }
 
-/// Returns a row for each field: `name` and `authority`.
+/// Returns a row for each field of a task: its `name`, and in `authority` who may set it.
 fn authorities() -> Value {
     let rows = TASK_FIELDS.iter().map(|row| {
         let authority = match row.authority {
@@ -52,7 +52,7 @@ fn authorities() -> Value {
     rows.collect()
 }
 
-/// Returns the schema of a group: its own members, then the fields that its rows share.
+/// Returns the input schema of a group: its own members, then the fields that its tasks share.
 fn group(task: &str, own: &str) -> Result<String, serde_json::Error> {
     let task: Map<String, Value> = serde_json::from_str(task)?;
     let mut group: Map<String, Value> = serde_json::from_str(own)?;

@@ -334,7 +334,7 @@ fn redirect_from_the_model_server_is_not_followed() {
         assert_eq!(talk.asked().len(), 1);
     }
     assert!(other.asked().is_empty());
-    // Control: the redirect's target would have responded.
+    // Control: the server that the redirect names would have answered.
     let endpoint = endpoint(ModelApi::OpenaiChat, &other.base_url());
     let cancellation = Cancellation::default();
     let mut client =
@@ -352,7 +352,8 @@ fn redirect_from_the_model_server_is_not_followed() {
 
 #[test]
 fn unreachable_model_server_is_reported() {
-    // Binds a port without listening, so that no other process takes it and connecting fails.
+    // Binds a port without listening on it: no other process can take the port, and connecting
+    // fails.
     use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
     let silent = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&silent, &std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -377,10 +378,11 @@ fn unreachable_model_server_is_reported() {
     assert_eq!(attempts, 5);
 }
 
-/// Upper bound for "at once"; shorter than every timeout in the cases below.
+/// Maximum duration of a step that must not wait for a timeout; shorter than each timeout below.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// Runs a turn that `end` ends while it waits; returns the turn's error and duration.
+/// Runs a turn that `end` interrupts while it waits for the model; returns the turn's error and
+/// duration.
 fn ended(answer: Answer, pace: Pace, end: impl Fn(&mut TestClient)) -> (ModelError, Duration) {
     let mut talk = TestClient::paced(ModelApi::OpenaiChat, vec![answer], pace);
     let began = Instant::now();

@@ -238,7 +238,7 @@ fn stop_reasons_of_the_messages_api_are_mapped() {
         ("refusal", StopReason::Filtered),
         ("something_new", StopReason::End),
     ] {
-        // Without `message_stop`, the stop reason alone completes the response.
+        // Without `message_stop`, a stop reason is enough to complete the response.
         let mut talk = talk(vec![played(&[begin(), text("x"), end(reason)])]);
         assert_eq!(talk.ask().unwrap().stop, stop, "{reason}");
     }

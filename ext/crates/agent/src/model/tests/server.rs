@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum wait of a test server.
+/// Maximum time that the test server waits for a client.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Piece of a response.
+/// One action of the test server while it answers a request.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Send(Vec<u8>),
@@ -20,10 +20,10 @@ pub(super) enum Step {
     Hang,
 }
 
-/// Whole response; the server closes the connection after it.
+/// Whole response: actions in order; the server closes the connection after the last one.
 pub(super) type Answer = Vec<Step>;
 
-/// Recorded request.
+/// Request that the test server received.
 #[derive(Debug, Clone)]
 pub(super) struct RecordedRequest {
     pub head: String,
@@ -32,7 +32,7 @@ pub(super) struct RecordedRequest {
 }
 
 impl RecordedRequest {
-    /// Returns the value of a header.
+    /// Returns the value of the request header with this name.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (found, value) = line.split_once(':')?;
@@ -41,14 +41,14 @@ impl RecordedRequest {
     }
 }
 
-/// A running server.
+/// A running test server.
 pub(super) struct Server {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 impl Server {
-    /// Plays the responses in order and repeats the last one.
+    /// Starts a server that sends one response per connection, in order; the last one repeats.
     pub(super) fn play(answers: Vec<Answer>) -> Self {
         Self::play_over(answers, Some)
     }
@@ -146,17 +146,17 @@ fn read(stream: &mut impl Read) -> Option<RecordedRequest> {
     }
 }
 
-/// Returns a step that sends bytes unchanged.
+/// Returns an action that sends bytes unchanged.
 pub(super) fn raw(text: impl Into<Vec<u8>>) -> Step {
     Step::Send(text.into())
 }
 
-/// Returns the head of a stream that ends when the connection closes.
+/// Returns the head of a streamed response whose end is the end of the connection.
 pub(super) fn stream_head() -> Step {
     raw("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
 }
 
-/// Returns a stream with one event for each of these lines.
+/// Returns a streamed response with one event for each of these texts.
 pub(super) fn stream(events: &[&str]) -> Answer {
     let mut steps = vec![stream_head()];
     steps.extend(events.iter().map(|event| raw(format!("{event}\n\n"))));

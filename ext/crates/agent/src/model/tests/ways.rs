@@ -106,7 +106,7 @@ fn invalid_model_settings_fail_before_any_request_is_sent() {
     assert!(!format!("{error:?}").contains("horse"), "{error:?}");
 }
 
-/// Environment variable with the test server's URL for the child processes of the test below.
+/// Environment variable that passes the test server's URL to a child process.
 const VARIABLE: &str = "CODEBOX_TEST_MODEL";
 
 #[test]
@@ -127,7 +127,7 @@ fn proxy_environment_variables_are_ignored_for_model_requests() {
     let (model, proxy) = (Server::play(vec![hello()]), Server::play(vec![hello()]));
     run("child_process_that_sends_a_model_request", &model, &proxy);
     assert_eq!((model.asked().len(), proxy.asked().len()), (1, 0));
-    // Control: the same environment redirects an ordinary client.
+    // Control: an ordinary HTTP client obeys the proxy variables of the same environment.
     run(
         "child_process_that_sends_a_request_with_an_ordinary_http_client",
         &model,

@@ -129,7 +129,8 @@ fn change_of_any_signed_part_of_an_attestation_is_detected() {
     }
 }
 
-/// Modifies the statement of a sample and signs it again.
+/// Modifies the statement in the envelope of a sample bundle and signs the result with the same
+/// key.
 fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
     let (mut s, key) = (sample(), key());
     let text = s.envelope["payload"].as_str().unwrap();
@@ -207,7 +208,8 @@ fn malformed_and_forged_envelopes_are_rejected() {
             "{pointer}: {error}"
         );
     }
-    // Another key that claims the key id of this one.
+    // The signature is made with another key, but the envelope still has the key id of this host's
+    // key.
     let mut s = sample_like(&base);
     s.envelope["signatures"][0]["publicKey"] = json!(other.to_base64());
     s.envelope["signatures"][0]["keyid"] = json!(other.key_id());

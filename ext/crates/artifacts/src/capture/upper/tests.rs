@@ -1,4 +1,5 @@
-//! One test per feature of the overlay format, each refusal with a positive control.
+//! Tests of each feature of the overlay format. For each refused case there is a similar one that
+//! is accepted.
 
 use super::*;
 use rustix::fd::AsFd;
@@ -59,7 +60,8 @@ fn whiteout(path: &Path) {
     rfs::mknodat(rfs::CWD, path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
 }
 
-/// Formats changes as `+path`, `~path` or `-path` followed by the node.
+/// Formats each change as `+path` (added), `~path` (modified) or `-path` (deleted) with its
+/// content.
 fn brief(changes: &MountChanges) -> Vec<String> {
     let kind = |node: Option<&Node>| match node {
         None => "",

@@ -1,4 +1,5 @@
-//! Accepted and rejected parts of an episode, and the state after a rejection.
+//! Tests which parts of an episode are accepted, which are rejected, and that a rejection changes
+//! nothing.
 
 use super::*;
 use crate::episode::validate_episode_trace;
@@ -176,7 +177,7 @@ fn episode_reset_starts_a_new_trace_and_records_retain_earlier_parts() {
     );
 }
 
-/// Steps that are rejected, each with the accepted variant of the same data.
+/// For each rejected step, the same step without its fault is accepted.
 #[test]
 fn rejected_step_leaves_the_episode_unchanged() {
     type Bend = fn(&mut StepInput);

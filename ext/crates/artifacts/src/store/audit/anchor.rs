@@ -23,26 +23,26 @@ const DIRECTORY: &str = "anchors";
 /// Maximum size of the anchor file in bytes.
 const MAX_ANCHOR: u64 = 16 * 1024;
 
-/// Length and last hash of the log at one time, signed with the host key.
+/// Number of records and last hash of an audit log at one time, signed with the host key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditAnchor {
-    /// Site of the log.
+    /// Site that the log belongs to.
     site: SiteId,
-    /// Number of records in the log.
+    /// Sequence number of the last record, i.e. the number of records.
     seq: u64,
-    /// Hash of the last record.
+    /// Hash of the last record at that time.
     head: Sha256Hex,
-    /// Problem of the log that an earlier append found.
+    /// Problem in the log, e.g. removed records, that this or an earlier append found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// Id of the signing key.
+    /// Id of the host key that signed the anchor.
     key_id: Sha256Hex,
-    /// Ed25519 signature in base64.
+    /// Ed25519 signature over the other members, in base64.
     signature: String,
 }
 
-/// Kind of mismatch between log and anchor.
+/// How a log contradicts its anchor.
 #[derive(Debug, thiserror::Error)]
 enum Mismatch {
     #[error("{count} record{} removed from the end", if *.count == 1 { " was" } else { "s were" })]
@@ -57,12 +57,12 @@ enum Mismatch {
     Unsigned,
 }
 
-/// Known part of the log: all of it, or its last two records.
+/// What is known about a log: all of its records, or only the last two.
 #[derive(Debug)]
 pub(super) struct Extent {
-    /// Number of records.
+    /// Number of records in the log.
     pub total: u64,
-    /// Hashes by sequence number.
+    /// Hashes of known records by sequence number.
     pub hashes: BTreeMap<u64, Sha256Hex>,
 }
 
@@ -74,7 +74,8 @@ pub(super) struct AnchorFile {
     site: SiteId,
 }
 
-/// The anchor in the file and the anchor of this host that the caller stored.
+/// The anchors with which a log is compared: that in the anchor file, and the newest one that the
+/// caller stored for this host.
 #[derive(Debug)]
 pub(super) struct Anchors {
     key: Option<HostKey>,
@@ -169,8 +170,8 @@ impl AnchorFile {
 }
 
 impl AuditAnchor {
-    /// Returns the signed message. Only its last part is free text, so different anchors have
-    /// different messages.
+    /// Returns the bytes that the signature covers. Only the last part is free text, so two
+    /// different anchors never give the same bytes.
     fn message(&self) -> Vec<u8> {
         let problem = self.problem.as_deref().unwrap_or_default();
         format!(
@@ -180,7 +181,7 @@ impl AuditAnchor {
         .into_bytes()
     }
 
-    /// Returns the mismatch between this anchor and a log, if any.
+    /// Returns how the log contradicts this anchor; `None` if it does not.
     fn mismatch(&self, log: &Extent) -> Option<Mismatch> {
         match log.hashes.get(&self.seq) {
             Some(hash) if *hash != self.head => Some(Mismatch::Replaced { seq: self.seq }),
@@ -193,7 +194,8 @@ impl AuditAnchor {
 }
 
 impl Anchors {
-    /// Returns the sequence numbers whose hashes [`Extent::hashes`] must contain.
+    /// Returns the sequence numbers in the anchors. [`Extent::hashes`] must have the hashes of
+    /// these records.
     pub(super) fn points(&self) -> Vec<u64> {
         [&self.file, &self.stored]
             .into_iter()

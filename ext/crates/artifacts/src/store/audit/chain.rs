@@ -1,4 +1,4 @@
-//! The link from one record of the audit log to the record before it.
+//! Computes the hash that links a record of the audit log to the one before.
 
 use crate::digest::sha256;
 use crate::json::Json;

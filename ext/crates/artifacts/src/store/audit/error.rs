@@ -5,7 +5,7 @@ use crate::canonical::CanonicalError;
 use rustix::io::Errno;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum length of a line in bytes.
+/// Maximum length of one record in the log, in bytes.
 pub(super) const MAX_LINE: usize = 1024 * 1024;
 
 /// Reason why an operation on the audit log failed.
@@ -17,7 +17,7 @@ pub enum AuditError {
     Io {
         /// Failed operation: `opened`, `locked`, `read` or `written`.
         step: &'static str,
-        /// Error of the failed operation.
+        /// Error number of the system call that failed.
         #[source]
         source: Errno,
     },
@@ -26,10 +26,10 @@ pub enum AuditError {
         "the last line of audit.jsonl is damaged; keep audit.jsonl and the site's file in anchors/ for inspection and move both away to start a new chain"
     )]
     Damaged,
-    /// The record is too large.
+    /// The record would be longer than one record in the log may be.
     #[error("an audit record may have {MAX_LINE} bytes at most")]
     TooLarge,
-    /// The record has no canonical form.
+    /// The record exceeds the limits of canonical JSON, so it has no hash.
     #[error("the audit record has no canonical form")]
     Canonical(#[from] CanonicalError),
     /// The host key that signs the anchor cannot be used.
@@ -38,7 +38,7 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// Returns the stable error code.
+    /// Returns the machine-readable code of this error, which later versions keep.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -48,7 +48,7 @@ impl AuditError {
             Self::Key(error) => error.code(),
         }
     }
-    /// Returns the error as the body sent to callers.
+    /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

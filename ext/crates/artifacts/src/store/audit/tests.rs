@@ -41,7 +41,7 @@ impl Log {
     fn anchor(&self) -> std::path::PathBuf {
         self.dir.path().join("anchors/site-1.json")
     }
-    /// Removes `count` records from the end.
+    /// Removes the last `count` records from the file.
     fn cut(&self, count: usize) {
         let text = self.text();
         let stay = text.lines().count() - count;
@@ -189,7 +189,7 @@ fn audit_log_refuses_symbolic_links() {
     );
 }
 
-/// Returns the anchors that a caller stores.
+/// Returns the anchor of an append, by key id, as a caller stores it.
 fn kept(appended: &Appended) -> Map<String, Value> {
     let anchor = json!(appended.anchor);
     let id = anchor["key_id"].as_str().unwrap().to_owned();
@@ -353,7 +353,7 @@ fn crash_between_writing_record_and_anchor_leaves_a_valid_audit_log() {
             1
         );
     }
-    // Two additional records that another host wrote.
+    // Two records that another host appended to a copy of the log.
     let log = Log::with(3);
     let old = std::fs::read(log.anchor()).unwrap();
     log.append(&json!({"n": 9}));

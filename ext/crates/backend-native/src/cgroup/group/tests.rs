@@ -15,7 +15,7 @@ fn run(n: u32) -> RunId {
 /// Returns the parent cgroups below which this user may create cgroups; `None` skips the test.
 /// Fails instead if `CODEBOX_EXPECT` contains `cgroup`.
 fn place() -> Option<CgroupParents> {
-    // Tests run concurrently, so each uses its own run id.
+    // Tests run concurrently, so each call uses a run id of its own.
     static PROBES: AtomicU32 = AtomicU32::new(100);
     let place = CgroupParents::own().ok()?;
     let number = PROBES.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +138,7 @@ fn v2_cgroup_gets_every_limit_written() {
         reclaim: None,
         pids: None,
     };
-    // Fails after all writes, when it opens `cgroup.procs`, which only the kernel creates.
+    // `make_in` fails after its last write: it opens `cgroup.procs`, which only the kernel creates.
     assert!(group.make_in(&place.parents[0], 7, 5).is_err());
     let read = |name: &str| fs::read_to_string(temp.path().join("g").join(name)).unwrap();
     assert_eq!(
@@ -215,7 +215,8 @@ fn cgroup_is_removed_if_its_creator_is_dead_and_left_if_it_is_alive() {
     let (alive, kept, kept_paths) = make(10);
     let (dead, _, dead_paths) = make(11);
     drop(dead);
-    // A directory outside any cgroup file system, which the record of a dead run could name.
+    // A directory outside any cgroup file system. The record of a dead run could contain such a
+    // path, so it must not be removed.
     let foreign = temp.path().join(format!("{PREFIX}{}", run(12)));
     fs::create_dir(&foreign).unwrap();
     let named = [foreign.clone(), "/sys/fs/cgroup".into()];

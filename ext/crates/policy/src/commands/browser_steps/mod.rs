@@ -15,17 +15,17 @@ use table::{Form, KIND, KINDS, Kind, REFUSED_KINDS, TIMEOUT, either};
 
 /// Maximum number of steps of one command.
 const MAX_STEPS: usize = 200;
-/// Maximum length of a text member in bytes.
+/// Maximum length of a text in a step, in bytes.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// Maximum timeout of a step or a wait.
+/// Maximum timeout of a step, or duration of a wait, in milliseconds.
 const MAX_DURATION_MS: u64 = 600_000;
 
-/// One fault in a list of steps.
+/// One fault in a list of browser steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepIssue {
     /// Index of the step; `None`: the list or the scenario as a whole.
     pub index: Option<usize>,
-    /// What is wrong.
+    /// What is wrong, as a sentence.
     pub message: String,
     /// Whether the kind or member is known but not supported by this backend.
     pub unsupported: bool,
@@ -57,7 +57,7 @@ impl fmt::Display for StepIssue {
     }
 }
 
-/// Returns all faults of a list of steps.
+/// Returns all faults of a list of browser steps.
 #[must_use]
 pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
     if list.is_empty() || list.len() > MAX_STEPS {
@@ -76,7 +76,7 @@ pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
         .collect()
 }
 
-/// Returns all faults of a scenario, `{name?, description?, steps}`.
+/// Returns all faults of a browser scenario, `{name?, description?, steps}`.
 #[must_use]
 pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     let Some(members) = document.as_object() else {
@@ -103,7 +103,7 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     issues
 }
 
-/// Parses `1500ms`, `2s` or `0.5s`, at most ten minutes.
+/// Parses a duration such as `1500ms`, `2s` or `0.5s`; at most ten minutes.
 #[must_use]
 pub fn browser_duration(text: &str) -> Option<Duration> {
     let (number, unit) = match text.strip_suffix("ms") {
@@ -214,7 +214,8 @@ fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssu
     issues
 }
 
-/// Returns a fault for a member that is only valid together with another one that is missing.
+/// Returns the fault of a step with a member that is only valid together with another one, which
+/// is missing.
 fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     let when = step.get("waitFor").and_then(Value::as_str);
     let time = is_there(step, "duration") || is_there(step, "durationMs");
@@ -231,8 +232,8 @@ fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     Some(StepIssue::invalid(message))
 }
 
-/// Returns whether a member is present. `null` counts as absent, except for members that accept
-/// any JSON value; no choice of members contains one of those.
+/// Returns whether a step has a member. `null` counts as absent. Only members that accept any JSON
+/// value may be `null`, and this function is never called for one of those.
 fn is_there(step: &Map<String, Value>, name: &str) -> bool {
     step.get(name).is_some_and(|value| !value.is_null())
 }
@@ -252,7 +253,8 @@ fn quoted(text: &str) -> String {
     format!("{:?}", text.chars().take(100).collect::<String>())
 }
 
-/// Checks a value. The error is the end of a sentence that begins with the member's name.
+/// Checks the value of a step's member. The error is the end of a sentence that begins with the
+/// member's name.
 fn check_value(form: Form, value: &Value) -> Result<(), String> {
     let text = value.as_str();
     let wrong = |good: bool, why: &str| if good { Ok(()) } else { Err(why.to_owned()) };
@@ -314,7 +316,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A valid value of a format.
+    /// Returns a valid value of a format.
     fn good(form: Form) -> Value {
         match form {
             Form::Text | Form::Filled | Form::Json | Form::Refused(_) => json!("x"),

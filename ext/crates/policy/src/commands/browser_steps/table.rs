@@ -1,6 +1,6 @@
 //! The kinds of browser steps and their members, as data.
 
-/// Format of a member's value. `null` counts as an absent text.
+/// Format that the value of a step's member must have. For texts, `null` counts as absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// A string or a number.
@@ -15,18 +15,18 @@ pub(super) enum Form {
         least: u64,
     },
     Duration,
-    /// Condition under which a page counts as loaded, as in `wait-for`.
+    /// Condition under which a page counts as loaded, as in the argument `wait-for`.
     When,
-    /// Part of a file name.
+    /// A name that becomes part of a file name.
     Name,
     OneOf(&'static [&'static str]),
-    /// A known member that is not supported, and the reason.
+    /// A member that other backends accept and this one does not, and the reason.
     Refused(&'static str),
 }
 
 pub(super) type Member = (&'static str, Form);
 
-/// Members that exclude each other.
+/// Members of a step of which at most one may be given.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
     pub(super) of: &'static [&'static str],
@@ -49,7 +49,7 @@ pub(super) const fn either(of: &'static [&'static str]) -> Choice {
     Choice { of, needed: false }
 }
 
-/// Alternative names of the member that holds the step's kind.
+/// Names of the member that holds the kind of a step; a step has one of them.
 pub(super) const KIND: &[&str] = &["kind", "action", "type"];
 pub(super) const TIMEOUT: &[Member] = &[
     ("timeoutMs", Form::Milliseconds { least: 1 }),
@@ -189,7 +189,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
 ];
 
-/// Kinds of steps that only other backends support.
+/// Kinds of steps that only other backends support, each with what to use instead.
 pub(super) const REFUSED_KINDS: &[(&str, &str)] = &[
     ("drag", "use click, fill, hover or scroll"),
     (

@@ -1,4 +1,4 @@
-//! Constructors of arguments, and arguments that several commands share.
+//! Constructors of argument rows, and arguments that several commands share.
 
 use super::super::format::Format;
 use super::super::model::AcceptedArg;
@@ -58,7 +58,7 @@ pub(super) const fn one_of(
     arg(name, Format::OneOf(words), description)
 }
 
-/// HTTP methods of a request.
+/// HTTP methods that a request command accepts.
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 // Arguments that several commands share.
@@ -110,7 +110,7 @@ pub(super) const DIAGNOSTICS: AcceptedArg = one_of(
     "Additional data to record: database queries.",
 );
 
-/// Arguments that select a part of the site's state.
+/// Arguments that select which part of the site's state a snapshot contains.
 macro_rules! snapshot_args {
     ($($arg:expr),* $(,)?) => {
         &[

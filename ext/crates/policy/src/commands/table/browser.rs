@@ -12,7 +12,7 @@ const fn row(id: &'static str, description: &'static str) -> Row {
     Row::new(id, Browser, Handler::Browser, description)
 }
 
-/// Creates the row of a command that is declared but not supported.
+/// Creates the row of a command that the registry lists and this backend does not support.
 const fn missing(id: &'static str, description: &'static str, reason: &'static str) -> Row {
     Row::new(id, Browser, Handler::Unsupported { reason }, description)
 }
@@ -89,7 +89,7 @@ const POST_TYPE: AcceptedArg = text("post-type", "Post type of a new post to cre
 const WAIT_SELECTOR: AcceptedArg = text("wait-selector", "Selector of an element that must exist.");
 const WAIT_TIMEOUT: AcceptedArg = duration("wait-timeout", "Timeout of waiting for the element.");
 
-/// Arguments of commands that open one page.
+/// Arguments that every command that opens one page accepts.
 macro_rules! page_args {
     ($($first:expr),* $(,)?) => {
         &[

@@ -1,4 +1,5 @@
-//! Fuzzing commands. Declared, but not supported.
+//! Commands that try the site with many generated inputs. The registry lists them, but this
+//! backend does not support them.
 
 use super::super::model::{CommandDescriptor as Row, CommandGroup::Fuzz, Handler};
 use super::args::{DIAGNOSTICS, flag, integer, json, text};

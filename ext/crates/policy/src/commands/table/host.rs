@@ -1,5 +1,5 @@
-//! Commands for programs of the host, agents, and the mails of a run. Most are not supported,
-//! or another command replaces them.
+//! Commands for programs of the host, for agents and for the mails of a run. This backend does not
+//! support most of them; each row gives the reason or the replacement.
 
 use super::super::format::Format;
 use super::super::model::{
@@ -15,7 +15,7 @@ const fn mail(id: &'static str, operation: MailOperation, description: &'static 
     Row::new(id, Host, Handler::Mail(operation), description)
 }
 
-/// A run has exactly one mail service, which a recipe need not declare.
+/// Argument that names the mail service. A run has exactly one, which a recipe need not declare.
 const SERVICE: AcceptedArg = one_of("service", &["mail"], "Id of the service.").required();
 
 pub(super) const ROWS: &[Row] = &[

@@ -1,4 +1,4 @@
-//! The rows of the command table, by group, in catalogue order.
+//! The rows of the command registry, by group, in the order of the catalogue.
 
 mod args;
 mod browser;
@@ -12,7 +12,7 @@ mod state;
 
 use super::model::CommandDescriptor;
 
-/// Returns every command, in catalogue order.
+/// Returns the row of every command, in the order of the catalogue.
 pub fn registry() -> impl Iterator<Item = &'static CommandDescriptor> {
     [
         core::ROWS,

@@ -1,4 +1,5 @@
-//! Tests the bridge with real clients: curl, PHP, OpenSSL, and a client that supports only CONNECT.
+//! Tests of the egress bridge with real clients: curl, PHP, OpenSSL, and a client that supports
+//! only CONNECT.
 //!
 //! A missing program fails its test, because the documentation promises that these clients work.
 
@@ -11,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program)
         .args(arguments)
-        // Ignore this machine's proxy and certificate settings.
+        // Do not use this machine's settings for proxies and certificates.
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .stdin(Stdio::null())

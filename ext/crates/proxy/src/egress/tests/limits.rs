@@ -1,4 +1,4 @@
-//! Tests each limit of the bridge by exceeding it, beside a request that stays within.
+//! Tests of each limit of the egress bridge: one request exceeds it, another stays within.
 
 use super::rig::*;
 use crate::egress::{BridgeLimits, EgressDecision};
@@ -144,7 +144,8 @@ fn guest_that_does_not_read_applies_back_pressure_to_the_upstream_host() {
     );
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
     write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    // The buffers on the path fill up; then the host's write blocks.
+    // The bridge does not read on, so the buffers between it and the host fill up, and the host's
+    // write blocks.
     let mut last = usize::MAX;
     let still = (0..20).any(|_| {
         std::thread::sleep(Duration::from_millis(500));
@@ -179,7 +180,7 @@ fn request_heads_over_size_or_time_limit_are_refused() {
         l.head_bytes = 4096;
         l.head_timeout = Duration::from_secs(1);
     });
-    // Slow-loris: sending single bytes does not extend the head timeout.
+    // Slow-loris attack: sending single bytes does not extend the timeout for the request head.
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
     write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\nX: ").unwrap();
     until("the bridge hangs up", || stream.write_all(b"y").is_err());
@@ -212,10 +213,10 @@ fn slow_bodies_and_slow_hosts_time_out() {
     assert_eq!(reason(&rig.ask("GET", TARGET)), "idle-timeout");
     rig.stop();
 
-    // The host's first byte arrives within this time.
+    // Total timeout: long enough for the host's first byte to arrive.
     let mut rig = limited(|l| {
         l.total_timeout = Duration::from_secs(8);
-        // The total must be reached first, also when this process gets no processor for seconds.
+        // Longer than the total timeout, also when this process gets no processor time for seconds.
         l.idle_timeout = WAIT_LIMIT;
     });
     rig.host(
@@ -305,6 +306,23 @@ fn requests_running_at_stop_are_logged_as_stopped() {
 }
 
 #[test]
+fn upstream_response_that_switches_protocols_is_refused() {
+    let mut rig = limited(|_| {});
+    rig.host(
+        "plain.example",
+        80,
+        server(|_, stream| {
+            let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n";
+            let _ = write!(stream, "{head}Upgrade: websocket\r\n\r\nraw bytes");
+        }),
+    );
+    let answer = rig.ask("GET", TARGET);
+    assert_eq!(refusal(&answer).0, 502, "{answer}");
+    assert!(!answer.contains("raw bytes"), "{answer}");
+    assert_eq!(rig.row().reason, "upstream-failed");
+}
+
+#[test]
 fn guest_disconnect_ends_the_upstream_request() {
     let mut rig = limited(|_| {});
     let (gone, noticed) = std::sync::mpsc::channel();
@@ -332,7 +350,7 @@ fn guest_disconnect_ends_the_upstream_request() {
 #[test]
 fn egress_bridge_stops_at_its_deadline() {
     let rig = rig(Options {
-        // The control request completes within this time.
+        // Long enough for the control request to complete.
         deadline: Duration::from_secs(10),
         ..Options::default()
     });

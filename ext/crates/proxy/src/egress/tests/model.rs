@@ -43,7 +43,7 @@ impl Seen {
     }
 }
 
-/// Starts a bridge whose model is a local server that echoes the request.
+/// Starts a bridge whose model is a local server that responds with the request.
 fn model_rig(rules: serde_json::Value, api: ModelApi, key: Option<SecretSwap>) -> (Rig, Seen) {
     let rig = rig(Options {
         rules,
@@ -105,7 +105,7 @@ fn model_request_gets_the_runs_model_key_instead_of_the_key_sent_by_the_program(
                 !arrived.contains(FOREIGN) && !arrived.contains(PLACEHOLDER),
                 "{arrived}"
             );
-            // The server echoed the key; the bridge removed it from the response.
+            // The server's response contained the key; the bridge replaced it by its placeholder.
             assert!(
                 !answer.contains(VALUE) && answer.contains(PLACEHOLDER),
                 "{answer}"
@@ -176,7 +176,7 @@ fn model_requests_to_other_than_inference_paths_are_refused() {
         "request-override",
     );
     assert_eq!(seen.count(), 0);
-    // Control: an open path with the same connection and key is answered.
+    // Control: a request to an open path with the same connection settings and key is answered.
     assert!(
         rig.raw(post("/model/chat/completions", "").as_bytes())
             .starts_with("HTTP/1.1 200")
@@ -205,7 +205,7 @@ fn model_address_is_reachable_only_through_the_model_route() {
     }
     let (_, body) = refusal(&rig.ask("CONNECT", "127.0.0.1:8080"));
     assert_eq!(body["reason"], "private-address");
-    // An allowed name must not become a route to a private address.
+    // The policy names the host, but that must not open a route to a private address.
     rig.names.add("plain.example", &[&["127.0.0.1"]]);
     let (_, body) = refusal(&rig.ask("GET", "http://plain.example:80/v1/models"));
     assert_eq!(body["reason"], "private-address");

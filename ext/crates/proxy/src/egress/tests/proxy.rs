@@ -131,7 +131,7 @@ fn egress_refusal_names_the_rule_that_would_allow_the_request() {
         rig.names.asked.lock().unwrap().is_empty(),
         "nothing was resolved"
     );
-    // Positive control.
+    // Control: a similar request is allowed.
     assert!(
         rig.ask("GET", "http://api.example/v1/x")
             .starts_with("HTTP/1.1 200")
@@ -211,7 +211,7 @@ fn host_name_is_resolved_once_and_the_checked_address_is_connected() {
         *rig.wires.tried.lock().unwrap(),
         ["203.0.113.10:80".parse().unwrap()]
     );
-    // The next request triggers a new lookup, and the bridge checks its result again.
+    // The next request triggers a new name lookup, and the bridge checks the new address.
     assert_eq!(
         reason(&rig.ask("GET", "http://rebind.example/")),
         "private-address"

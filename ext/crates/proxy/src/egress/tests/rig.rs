@@ -1,4 +1,4 @@
-//! Test doubles and local servers.
+//! Fake resolver, fake connector and local servers for tests of the egress bridge.
 
 use super::super::*;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -21,7 +21,8 @@ pub(super) const OTHER_PUBLIC: &str = "203.0.113.20";
 /// Maximum number of bytes that a test client reads.
 const MOST_READ: u64 = 16 * 1024 * 1024;
 
-/// Fake resolver: each name has a list of answers, given one per lookup; the last one repeats.
+/// Fake resolver: each name has a list of answers. Each lookup takes the next one; the last one
+/// repeats.
 #[derive(Default)]
 pub(super) struct FakeResolver {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
@@ -56,10 +57,10 @@ impl Resolve for FakeResolver {
     }
 }
 
-/// Maximum wait of a test for an expected condition.
+/// Maximum time that a test waits for an expected condition.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Fake connector: maps public addresses to loopback servers.
+/// Fake connector: connects to a loopback server in place of a public address.
 #[derive(Default)]
 pub(super) struct FakeConnector {
     servers: Mutex<HashMap<SocketAddr, SocketAddr>>,
@@ -79,7 +80,7 @@ impl Connect for FakeConnector {
     }
 }
 
-/// A bridge with its test doubles.
+/// A running bridge with its fake network, for one test.
 pub(super) struct Rig {
     pub bridge: Option<Bridge>,
     pub names: Arc<FakeResolver>,
@@ -157,7 +158,7 @@ pub(super) fn rig(options: Options) -> Rig {
     }
 }
 
-/// Returns a loopback address that no other rig has, so that no other listener of a test takes over
+/// Returns a loopback address that no other `Rig` uses. Otherwise another test's listener could get
 /// the port of a bridge that has stopped.
 fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
@@ -166,7 +167,8 @@ fn own_address() -> Ipv4Addr {
 }
 
 impl Rig {
-    /// Maps `name` to the public address, and this port of it to `server`.
+    /// Makes `name` resolve to [`PUBLIC`], and connections to that address and `port` reach
+    /// `server`.
     pub(super) fn host(&self, name: &str, port: u16, server: SocketAddr) {
         self.names.add(name, &[&[PUBLIC]]);
         self.wire(PUBLIC, port, server);
@@ -177,24 +179,26 @@ impl Rig {
         self.wires.servers.lock().unwrap().insert(address, server);
     }
 
-    /// Sends bytes over TCP and reads until the connection ends.
+    /// Sends bytes to the bridge over TCP and returns everything received until the connection
+    /// ends.
     pub(super) fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.tcp).unwrap();
         stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
         stream.write_all(bytes).unwrap();
         let mut out = Vec::new();
-        // Bounds the read so that a bridge with broken limits cannot exhaust this machine's
+        // The limit on the read keeps a bridge with broken limits from exhausting this machine's
         // memory.
         let _ = stream.take(MOST_READ).read_to_end(&mut out);
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// Sends one plain request without a body.
+    /// Sends the bridge one plain request without a body and returns the response.
     pub(super) fn ask(&self, method: &str, target: &str) -> String {
         self.raw(format!("{method} {target} HTTP/1.1\r\nHost: bridge\r\n\r\n").as_bytes())
     }
 
-    /// Waits until `requests` requests have ended: a tunnel ends after its last byte has arrived.
+    /// Waits until `requests` requests have ended in total: a tunnel ends later than its last byte
+    /// arrives.
     pub(super) fn ended(&self, requests: u64) {
         until("the requests end", || {
             let counts = self.bridge.as_ref().unwrap().counts();
@@ -214,7 +218,7 @@ impl Rig {
     }
 }
 
-/// Waits until `holds` returns true; panics with `what` after the timeout.
+/// Waits until `holds` returns true; panics with `what` in the message after [`WAIT_LIMIT`].
 #[track_caller]
 pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -227,7 +231,7 @@ pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Returns status and JSON body of a refusal.
+/// Returns status and JSON body of the response to a refused request.
 pub(super) fn refusal(answer: &str) -> (u16, Value) {
     let status = answer.split(' ').nth(1).and_then(|s| s.parse().ok());
     let body = answer
@@ -259,7 +263,7 @@ pub(super) fn dechunked(answer: &str) -> String {
     panic!("no last chunk: {answer}");
 }
 
-/// Anything readable and writable.
+/// A stream that can be read and written, such as a plain or a TLS socket.
 pub(super) trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
@@ -336,7 +340,7 @@ fn read_request(stream: &mut dyn Stream) -> String {
     }
 }
 
-/// Responds `200` with this body.
+/// Sends a response with status 200 and this body.
 pub(super) fn ok(stream: &mut dyn Stream, body: &str) {
     let _ = write!(
         stream,
@@ -361,7 +365,8 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // A certificate whose issuer equals its subject looks self-signed.
+        // The name differs from the issuer's: a certificate whose issuer equals its subject looks
+        // self-signed.
         params
             .distinguished_name
             .push(rcgen::DnType::CommonName, "test authority");

@@ -1,5 +1,5 @@
-//! Tests of secrets through a whole bridge: inserted for their hosts only, removed from every
-//! response.
+//! Tests of secrets with a complete bridge: values are inserted for their hosts only and removed
+//! from every response.
 
 use super::rig::*;
 use crate::egress::{EgressDecision, SecretSwap};
@@ -31,7 +31,8 @@ impl Seen {
     }
 }
 
-/// Returns a bridge, its echoing TLS host, and a record of the requests that the host received.
+/// Returns a bridge, and a record of the requests that its TLS host received. The host responds
+/// with the request.
 fn secret_rig(hosts: &[&str], tls: &str) -> (Rig, Seen) {
     let rig = rig(Options {
         rules: json!({"allowHosts": ["api.example", "other.example"], "tls": tls}),
@@ -100,7 +101,8 @@ fn secret_is_sent_to_its_host_and_removed_from_the_response() {
             .contains(&format!("x-echo: {PLACEHOLDER}\r\n")),
         "{answer}"
     );
-    // The host sent the value in two pieces; the scrubbed response has one intact placeholder.
+    // The host sent the value in two pieces; the response to the guest has one complete
+    // placeholder.
     let body = dechunked(&answer);
     assert!(
         body.ends_with(&format!("{{\"key\":\"{PLACEHOLDER}\"}}")),
@@ -140,7 +142,7 @@ fn hosts_outside_the_scope_of_a_secret_get_the_placeholder() {
         "what it answers is searched too: {sent}"
     );
     assert!(answer.contains(PLACEHOLDER));
-    // The same host over plain HTTP is not in the secret's scope.
+    // A request to the same host over plain HTTP keeps the placeholder.
     let plain = Arc::new(Mutex::new(String::new()));
     let kept = Arc::clone(&plain);
     rig.wire(
@@ -205,7 +207,7 @@ fn secret_is_sent_over_plain_http_only_when_scope_allows() {
     assert_eq!(rig.row().secrets, ["API_KEY"]);
 }
 
-/// Returns a bridge with two hosts that both respond with the last request the first one received.
+/// Returns a bridge with two hosts. Both respond with the last request that the first one received.
 fn storing_rig(secrets: Vec<SecretSwap>) -> Rig {
     let rig = rig(Options {
         rules: json!({"allowHosts": ["api.example:8080", "other.example:8080"]}),
@@ -266,7 +268,7 @@ fn secret_that_another_host_returns_is_removed_from_the_response() {
         !answer.contains("sk-live") && !answer.contains("736b2d6c"),
         "{answer}"
     );
-    // HEAD: the `Content-Length` of an unscrubbed body would be wrong for a scrubbed one.
+    // The response to HEAD keeps the `Content-Length`: without a body nothing is scrubbed.
     let answer = rig.ask("HEAD", "http://other.example:8080/");
     let length = format!("content-length: {}\r\n", VALUE.len());
     assert!(answer.to_ascii_lowercase().contains(&length), "{answer}");

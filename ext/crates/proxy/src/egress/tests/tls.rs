@@ -10,7 +10,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Returns a TLS client that trusts this authority and may omit the server name.
+/// Returns a TLS client that trusts the authority `pem`; `sni` decides whether it sends the server
+/// name.
 fn client(pem: &str, sni: Sni) -> Arc<rustls::ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem.as_bytes()).flatten());
@@ -31,7 +32,8 @@ enum Sni {
     Omitted,
 }
 
-/// Opens a tunnel; returns the bridge's response when the status is not 200.
+/// Opens a tunnel through the bridge; returns the bridge's response as error when its status is not
+/// 200.
 fn connect(rig: &Rig, authority: &str) -> Result<TcpStream, String> {
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
     stream
@@ -55,7 +57,7 @@ fn connect(rig: &Rig, authority: &str) -> Result<TcpStream, String> {
     Err(answer)
 }
 
-/// Sends one request through TLS on an open tunnel.
+/// Sends one request over TLS through an open tunnel and returns the response.
 fn exchange(
     stream: TcpStream,
     config: Arc<rustls::ClientConfig>,
@@ -79,8 +81,7 @@ fn tls_rig(rules: serde_json::Value) -> Rig {
     let rig = rig(Options {
         rules,
         limits: BridgeLimits {
-            // The silent client waits for this timeout; every other client finishes well within
-            // it.
+            // One test's silent client waits for this timeout; every other client is much faster.
             head_timeout: Duration::from_secs(8),
             ..BridgeLimits::default()
         },
@@ -146,7 +147,8 @@ fn client_hello_naming_another_host_is_refused() {
         .unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    // A client that waits for the server to speak first, as SSH, SMTP and MySQL clients do.
+    // Clients of SSH, SMTP and MySQL wait for the server to speak first; the bridge refuses them
+    // after the timeout.
     let mut silent = connect(&rig, "a.example:443").unwrap();
     let _ = silent.read_to_end(&mut answer);
     assert_eq!(
@@ -273,7 +275,7 @@ fn base_url_mode_verifies_the_hosts_certificate() {
         reason(&rig.ask("GET", "/https/wrong.example/")),
         "tls-failed"
     );
-    // A certificate of an authority that the bridge does not trust.
+    // The host's certificate comes from an authority that the bridge does not trust.
     let foreign = rules(json!({"allowHosts": ["x.example"]}));
     let config = foreign.servers.config("foreign.example");
     rig.names.add("foreign.example", &[&[OTHER_PUBLIC]]);
@@ -286,7 +288,7 @@ fn base_url_mode_verifies_the_hosts_certificate() {
         reason(&rig.ask("GET", "/https/foreign.example/")),
         "tls-failed"
     );
-    // Plain HTTP to a TLS port is not blocked by the rule; the host itself reports the error.
+    // The policy allows plain HTTP to a TLS port; the request fails at the host.
     assert_eq!(
         reason(&rig.ask("GET", "/http/a.example:443/v1/x")),
         "upstream-failed"
@@ -326,7 +328,7 @@ fn terminated_tls_checks_each_request() {
     ] {
         assert_eq!(reason(&ask(&request)), expected, "{request}");
     }
-    // One request per connection inside terminated TLS as well.
+    // The bridge serves one request per connection inside terminated TLS as well.
     let two = ask(&format!(
         "{}{}",
         get("/v1/first", "a.example"),
@@ -365,7 +367,7 @@ fn terminated_tls_fails_for_client_that_does_not_trust_the_runs_certificate_auth
         )
         .is_err()
     );
-    // Control: the same client with the right name.
+    // Control: the same client succeeds with the right server name.
     let stream = connect(&rig, "a.example:443").unwrap();
     assert!(exchange(stream, trusted, "a.example", &get("/v1/x", "a.example")).is_ok());
     let (status, body) = refusal(&connect(&rig, "b.example:443").unwrap_err());

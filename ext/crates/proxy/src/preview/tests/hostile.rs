@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Timeout for responses that never arrive.
+/// Timeout for responses that a test never sends.
 const MOMENT: Duration = Duration::from_millis(300);
 
 fn soon(what: &str, mut holds: impl FnMut() -> bool) {
@@ -14,8 +14,8 @@ fn soon(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Guest that writes as long as the forwarder accepts bytes, and a flag that shows whether it
-/// still does.
+/// Returns a guest that writes as long as the forwarder accepts bytes, and a flag that is true
+/// while it still does.
 fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicBool>) {
     let taken = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&taken);
@@ -32,7 +32,7 @@ fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicB
 fn preview_visitor_that_does_not_read_is_disconnected() {
     let (guest, taken) = endless("HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 65536]);
     let limits = ForwarderLimits {
-        // Long enough that a visitor that reads does not reach it.
+        // Long enough that a visitor that reads never reaches it.
         idle_timeout: Duration::from_secs(6),
         ..ForwarderLimits::default()
     };
@@ -69,7 +69,7 @@ fn permit_of_a_preview_request_is_held_until_its_response_ends() {
     });
     let limits = ForwarderLimits {
         requests: 1,
-        // Also the time in which the guest must accept the first connection.
+        // The guest must also accept the first connection within this time.
         connect_timeout: Duration::from_secs(2),
         ..ForwarderLimits::default()
     };
@@ -140,7 +140,7 @@ fn malformed_guest_response_cannot_affect_the_next_response() {
         assert_eq!(status(&answer), expected, "{shown}: {answer}");
         assert_forced(&answer);
     }
-    // The forwarder drops a second response behind the first.
+    // A second response that the guest sends behind the first is dropped.
     let split = Guest::start(
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
     );
@@ -154,8 +154,8 @@ fn malformed_guest_response_cannot_affect_the_next_response() {
         answers.matches("\r\n\r\nok").count() == 2 && !answers.contains("evil"),
         "{answers}"
     );
-    // An HTTP/1.0 response without length is complete at its end; a response cut short is an
-    // error.
+    // The end of the connection ends an HTTP/1.0 response without length. A response shorter than
+    // its declared length is an error.
     let old = open(Guest::start(b"HTTP/1.0 200 OK\r\n\r\nold"), None, limits);
     let answer = get(&old, "/", "");
     assert!(

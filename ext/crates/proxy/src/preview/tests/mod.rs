@@ -1,4 +1,4 @@
-//! Tests of the forwarder between a raw client and a raw server.
+//! Tests of the forwarder with a client and a guest that write raw bytes.
 
 mod hostile;
 
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Guest that sends the same bytes in every response and records requests.
+/// Fake guest that sends the same bytes in every response and records requests.
 struct Guest {
     address: SocketAddr,
     requests: Mutex<Vec<String>>,
@@ -22,7 +22,7 @@ impl Guest {
         })
     }
 
-    /// Starts a guest that calls `with` for each connection after it has received a request.
+    /// Starts a fake guest that calls `with` for each connection after it has received a request.
     fn doing(with: impl Fn(TcpStream) + Send + Sync + 'static) -> Arc<Self> {
         let with = Arc::new(with);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -77,7 +77,7 @@ impl GuestConnector for Guest {
     }
 }
 
-/// Guest that accepts no connection.
+/// Fake guest that accepts no connection.
 struct Closed;
 
 impl GuestConnector for Closed {
@@ -343,7 +343,8 @@ fn visitor_connections_are_bounded_and_slow_ones_time_out() {
     let guest = Guest::start(PAGE);
     let limits = ForwarderLimits {
         connections: 8,
-        // Longer than opening thirty connections takes, shorter than the test waits for a permit.
+        // Longer than it takes to open thirty connections, shorter than the test waits for a free
+        // connection.
         head_timeout: Duration::from_secs(8),
         ..ForwarderLimits::default()
     };
@@ -360,7 +361,7 @@ fn visitor_connections_are_bounded_and_slow_ones_time_out() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(preview.counts().turned_away, 22);
-    // The slow connections time out, and their permits are free again.
+    // The slow connections time out, which frees their connection permits.
     while status(&get(&preview, "/", "")) != "200" {
         assert!(Instant::now() < until, "no connection permit was released");
         std::thread::sleep(Duration::from_millis(50));
@@ -372,7 +373,7 @@ fn visitor_connections_are_bounded_and_slow_ones_time_out() {
 fn preview_port_is_free_after_the_preview_expires() {
     let guest = Guest::start(PAGE);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // The control request completes within this time.
+    // Long enough for the control request to complete.
     let until = Instant::now() + Duration::from_secs(8);
     let preview = Forwarder::open(ForwarderConfig {
         logins: Logins::default(),

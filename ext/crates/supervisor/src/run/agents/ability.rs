@@ -1,4 +1,5 @@
-//! Runs an ability that a component registers in the guest's WordPress.
+//! Lets an ability do the work of the agent: a function that a component, e.g. a plugin, registers
+//! in the guest's WordPress.
 //!
 //! The ability runs as the guest's administrator with the input of the request; the guest also has
 //! the task in `/run/codebox/task.json`. Its result is recorded separately from its printed output.
@@ -50,7 +51,7 @@ pub(super) fn run(
     ) {
         (Some("completed"), ExecutionEnd::Exited { code: 0 }) => Ok((None, AgentEnd::Success)),
         (Some("failed"), ExecutionEnd::Exited { .. }) => failed(why()),
-        // The ability existed when the components were probed.
+        // The ability existed when the components were checked at the start of the guest.
         (Some("missing"), _) => failed("it is no longer registered".to_owned()),
         (_, ExecutionEnd::Exited { .. }) => failed(format!(
             "PHP ended unexpectedly: {}",

@@ -11,20 +11,20 @@ use std::time::Instant;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, OutputStream, hex};
 use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step, Stop};
 
-/// Maximum size of a result file, in bytes.
+/// Maximum size of a result file in the guest, in bytes.
 const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
-/// Maximum length of a sentence that is copied from the guest, in bytes.
+/// Maximum length of a sentence that the guest provides for an error message, in bytes.
 const SENTENCE: usize = 500;
 
-/// A program of the product to run in the guest.
+/// One of the product's own programs, to run in the guest.
 pub(super) struct Program<'a> {
-    /// File name in the directory of guest programs.
+    /// File name of the program in the directory of the product's guest programs.
     pub file: &'a str,
-    /// Command name in the journal.
+    /// Command name under which the journal records the program.
     pub command: &'a str,
     pub args: Vec<String>,
     pub phase: &'static str,
-    /// Standard input as JSON; the path of the result file is added.
+    /// Standard input of the program as JSON; the path of the result file is added.
     pub input: Map<String, Value>,
 }
 
@@ -32,19 +32,19 @@ pub(super) struct Program<'a> {
 pub(super) struct Answered {
     pub call: Call,
     pub step: Step,
-    /// Result object; `None` when the file is missing or is not a JSON object.
+    /// Content of the result file; `None` when the file is missing or is not a JSON object.
     pub answer: Option<Map<String, Value>>,
 }
 
 impl Answered {
-    /// Returns a text member of the result.
+    /// Returns a text member of the result as one line.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.answer
             .as_ref()
             .and_then(|answer| answer.get(name)?.as_str().map(sentence))
     }
 
-    /// Returns a sentence on why there is no result.
+    /// Returns a sentence on how the program ended, for a program that left no result.
     pub(super) fn missing_answer_reason(&self) -> String {
         let code = self.step.exit_code();
         let how = code.map_or("PHP did not exit by itself".to_owned(), |code| {
@@ -141,7 +141,7 @@ fn read(
     })
 }
 
-/// Returns the reason to stop the run when the guest itself ended.
+/// Returns the reason to stop the run if the guest ended with the program.
 pub(super) fn ended(answered: &Answered) -> Option<Stop> {
     match &answered.step.result.end {
         ExecutionEnd::TimedOut => Some(Stop::Timeout),

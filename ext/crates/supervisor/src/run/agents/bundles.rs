@@ -1,4 +1,5 @@
-//! Imports agent bundles in the guest with the function that a component provides.
+//! Imports agent bundles, i.e. agent definitions, in the guest, with a function that a component
+//! provides.
 
 use super::super::guest::GuestContext;
 use super::answer::{Program, ask, ended};
@@ -6,7 +7,8 @@ use serde_json::{Map, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{COMPONENTS, Stop};
 
-/// Imports the bundles that the request names; if one fails, the import as a whole has failed.
+/// Imports the agent bundles that the request names. Returns the reason to stop the run, if any;
+/// one failed bundle is such a reason.
 pub(super) fn import(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
     let bundles = &guest.run.prepared.request.agent_bundles;
     if bundles.is_empty() {

@@ -1,9 +1,9 @@
-//! Activates and probes components (host code that WordPress loads, such as plugins) in a guest
+//! Activates and checks components (host code that WordPress loads, such as plugins) in a guest
 //! before any other program runs there.
 //!
 //! Each activation is a separate process, so that a plugin that ends PHP is identified and does not
-//! affect others. A last program probes all components and the ability that does the work, before
-//! the run consumes time or tokens.
+//! affect others. A last program checks that all components are loaded and that the ability that
+//! does the agent's work exists, before the run consumes time or tokens.
 
 use super::super::components::{optional, unavailable};
 use super::super::guest::GuestContext;
@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode, GuestPhase};
 use wp_codebox_runtime::{COMPONENTS, Stop};
 
-/// Activates and probes the components of the request. Returns the reason to stop the run, if any.
+/// Activates the components of the request and checks that they are loaded. Returns the reason to
+/// stop the run, if any.
 pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
     let run = guest.run;
     let ability = match (&run.prepared.request.agent, guest.phase) {
@@ -67,7 +68,7 @@ pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<
     }
 }
 
-/// Optional components that turned out not to be available.
+/// Optional components that could not be loaded, with the notices about them.
 #[derive(Default)]
 struct MissingComponents {
     slugs: Vec<String>,
@@ -80,7 +81,7 @@ impl MissingComponents {
         if row.component.required {
             return Err(unavailable(slug, &why));
         }
-        // A component that fails to activate also fails its probe; one notice is enough.
+        // A component that fails to activate is also not loaded; one notice is enough.
         if !self.slugs.contains(slug) {
             self.slugs.push(slug.clone());
             self.notices.push(optional(slug, &why));
@@ -124,7 +125,7 @@ fn probe<'a>(components: &[ReadyComponent], ability: Option<&str>) -> Program<'a
     }
 }
 
-/// Returns the error for a WordPress that no longer loads.
+/// Returns the error for a guest whose WordPress does not load any more.
 fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
     let slugs: Vec<&str> = components
         .iter()
@@ -141,7 +142,7 @@ fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
     .hint("if a must-use component ends PHP while it is loaded, WordPress does not load, even if the component is optional")
 }
 
-/// Returns why a component is not ready; `None` when it is.
+/// Returns why the component is not loaded according to the guest's report; `None` when it is.
 fn not_ready(answer: &Map<String, Value>, slug: &str) -> Option<String> {
     let row = answer.get("components").and_then(|rows| rows.get(slug));
     if row.and_then(|row| row.get("ready")) == Some(&Value::Bool(true)) {
@@ -153,7 +154,7 @@ fn not_ready(answer: &Map<String, Value>, slug: &str) -> Option<String> {
     ))
 }
 
-/// Checks that the ability that does the work exists.
+/// Checks that the guest has the ability that is to do the agent's work.
 fn found(
     ability: &str,
     answer: &Map<String, Value>,

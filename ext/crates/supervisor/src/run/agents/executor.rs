@@ -1,4 +1,4 @@
-//! Executes the agent's tool calls in the working guest and records the calls.
+//! Executes the agent's tool calls in the guest and records them.
 
 use super::super::captured::look;
 use super::super::guest::GuestContext;
@@ -9,12 +9,12 @@ use wp_codebox_contracts::{ErrorBody, GuestPhase};
 use wp_codebox_policy::ToolSet;
 use wp_codebox_runtime::{Bounds, Call, ExecutionEnd, Step};
 
-/// Tool executor for the guest of a run.
+/// Runs the programs of the agent's tools in the guest.
 pub(super) struct RunExecutor<'a, 'r> {
     pub guest: GuestContext<'a, 'r>,
 }
 
-/// Creates the tools that the request allows, bound to the guest.
+/// Creates the tools that run in this guest; `set` has those that the request allows.
 pub(super) fn tools<'a, 'r>(
     guest: GuestContext<'a, 'r>,
     set: ToolSet,

@@ -1,4 +1,5 @@
-//! Runs the agent of a run in its guest: a program, the built-in loop, or an ability.
+//! Runs the agent of a run in its guest. The agent is a program, the built-in agent loop, or an
+//! ability (a function registered in WordPress).
 
 mod ability;
 mod answer;

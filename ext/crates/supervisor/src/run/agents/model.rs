@@ -1,4 +1,5 @@
-//! Connects the built-in agent loop with the run: guest, recorder, clock and model.
+//! Runs the built-in agent loop: connects it with the guest, the recorder, the deadline and the
+//! model.
 
 use super::super::agent_log::{AgentLog, ToolType};
 use super::super::agent_output::AgentOutputStream;
@@ -19,9 +20,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, Mode
 use wp_codebox_policy::{self as policy, OfferedTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Cancellation, Stop};
 
-/// Context window in tokens if the request's model entry sets none.
+/// Size of the model's context window in tokens, unless the request sets another.
 const CONTEXT_TOKENS: u64 = 128_000;
-/// Maximum number of output tokens for one response if the request's model entry sets none.
+/// Maximum number of output tokens of one response, unless the request sets another.
 const OUTPUT_TOKENS: u64 = 8_192;
 
 pub(super) fn run(
@@ -151,7 +152,8 @@ fn parent<'a>(context: &'a RunContext<'a>, set: &ToolSet) -> ParentTools<'a> {
     )
 }
 
-/// What the agent loop may use: guest tools, tools of the caller's process, and the recorder.
+/// What the agent loop works with: tools in the guest, tools of the process that started the run,
+/// and the recorder.
 struct Workbench<'a, 'r> {
     tools: Tools<RunExecutor<'a, 'r>>,
     parent: ParentTools<'a>,
@@ -211,8 +213,8 @@ impl LoopObserver for Workbench<'_, '_> {
                     ToolKind::Parent(_) => ToolType::Parent,
                 }
             }
-            // The run does not offer this tool. It may still be a built-in tool that other runs
-            // offer.
+            // The run does not offer this tool. A built-in tool of this name may exist
+            // nevertheless.
             Err(_) => match policy::builtin_tool(&call.tool) {
                 Some(row) => {
                     row.id.clone_into(&mut call.tool);
@@ -222,7 +224,8 @@ impl LoopObserver for Workbench<'_, '_> {
             },
         };
         let recorder = &mut *self.tools.executor().guest.recorder;
-        // Output of guest programs is recorded separately; the reason of a failed call is not.
+        // Output of guest programs is recorded elsewhere; the reason of a failed call is recorded
+        // here.
         let why = failure(&call);
         if call.executions.is_empty() || why.is_some() {
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();

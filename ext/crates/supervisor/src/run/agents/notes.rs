@@ -1,5 +1,5 @@
-//! Reads a project's notes for agents. Their author is unknown, so they are treated as untrusted
-//! data.
+//! Reads a project's instructions for agents, the file `AGENTS.md`. Their author is unknown, so
+//! they are treated as untrusted data.
 
 use super::super::ending::stop_of;
 use super::super::guest::GuestContext;
@@ -8,9 +8,9 @@ use wp_codebox_contracts::{ErrorBody, MountAccess};
 use wp_codebox_policy::ToolSet;
 use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Stop};
 
-/// Maximum number of bytes that are read from the notes.
+/// Maximum number of bytes that are read from `AGENTS.md`.
 const NOTES: &str = "16384";
-/// Tool that the run must allow for the notes to be read.
+/// Tool that the run must allow, so that `AGENTS.md` is read.
 const READ: &str = "workspace.read";
 
 /// Reads `AGENTS.md` of the agent's working directory with a program inside the guest, so that a

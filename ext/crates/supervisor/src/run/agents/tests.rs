@@ -28,12 +28,12 @@ thread_local! {
     static WORK: RefCell<Option<Work>> = const { RefCell::new(None) };
 }
 
-/// Returns whether test code replaces the model in this thread.
+/// Returns whether a test in this thread has replaced the model by test code.
 pub(super) fn is_model_replaced() -> bool {
     WORK.with_borrow(Option::is_some)
 }
 
-/// Runs the test code in place of the model.
+/// Runs the test code that replaces the model.
 pub(super) fn run_test_agent(guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let prepared = &guest.run.prepared;
     let set = super::super::prepare::tool_set(&prepared.request, &prepared.policy)?;
@@ -92,7 +92,7 @@ impl Parent for NoParent {
 /// A finished run and its results.
 struct Ran {
     result: RunResult,
-    /// Source directory of the mount.
+    /// Host directory that was mounted into the guest.
     source: PathBuf,
     _directory: tempfile::TempDir,
 }
@@ -108,7 +108,8 @@ fn run(work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -> Ran {
     run_with(&json!({}), work)
 }
 
-/// Runs a plugin's sandbox with `work` as the agent; members of `more` are added to the request.
+/// Runs a sandbox for a plugin, in which `work` acts as the agent. `more` has members to add to the
+/// run request.
 fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -> Ran {
     let world = PathBuf::from(std::env::var_os("CODEBOX_TOOLS_WORLD").unwrap());
     let directory = tempfile::tempdir().unwrap();
@@ -162,7 +163,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -
     }
 }
 
-/// Policy that a guest at isolation level `reduced` satisfies.
+/// Policy that even a guest at the weaker isolation level `reduced` satisfies.
 fn policy(commands: &[&str]) -> Value {
     json!({
         "network": "deny", "filesystem": "readwrite-mounts", "commands": commands,
@@ -224,7 +225,7 @@ fn agent_edits_are_shown_in_the_diff_and_captured() {
             only.contains("src/new.php") && !only.contains("hello.php"),
             "{only}"
         );
-        // Both paths of the mount lead to the same file.
+        // The guest sees the mount under two paths; both lead to the same file.
         assert!(hand.sh(&format!("cat {MAIN}")).contains("$y = 4;"));
         *diff.borrow_mut() = text;
     });
@@ -300,10 +301,11 @@ fn program_is_killed_at_its_timeout_and_guest_survives() {
             said.contains("ended after 10 seconds") && said.contains("child processes"),
             "{said}"
         );
-        // A killed process may still be terminating.
+        // A process that was killed may take a moment to end.
         let left = hand.sh("sleepers() { for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null | grep -E '^sleep'; }; \
              for n in $(seq 100); do sleepers | grep -qE 'sleep 7[123]' || break; sleep 0.1; done; sleepers | sort");
-        // A process that called setsid and lost its parent is a daemon and continues.
+        // A process that called setsid and lost its parent is a daemon; it is not killed with the
+        // call.
         assert!(
             left.contains("sleep 74")
                 && !left.contains("sleep 71")

@@ -36,14 +36,14 @@ const FILES: [&str; 6] = [
     "info/exclude",
     "info/sparse-checkout",
 ];
-/// Maximum number of loose references.
+/// Maximum number of branches, tags and other references that are stored as separate files.
 const REFERENCES: usize = 100_000;
 /// Maximum size of all copied files together, in bytes. An index of 500,000 files takes a tenth of
 /// it.
 const BYTES: u64 = 512 * 1024 * 1024;
 /// Maximum depth of the reference directories.
 const DEPTH: usize = 32;
-/// Settings that are copied when their value is a single word.
+/// Git settings that are copied when their value is a single word.
 const TAKEN: [&str; 8] = [
     "core.filemode",
     "core.symlinks",
@@ -55,13 +55,13 @@ const TAKEN: [&str; 8] = [
     "core.sparsecheckoutcone",
 ];
 
-/// Opens the object directory of the repository at the root of a source.
+/// Opens the `objects` directory of the git repository at the root of a mount's source.
 pub(in crate::run) fn objects(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     directory(source, ".git/objects")
 }
 
-/// Reads the files to copy. The error text says why a guest cannot have this history; it is a
-/// clause.
+/// Reads the files that the guest gets. The error text says why a guest cannot have this history,
+/// as a part of a sentence.
 pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     let unreadable = |what: &str, e: Errno| format!("its {what} cannot be read: {e}");
     let git = directory(source, ".git").map_err(|e| match e {
@@ -100,7 +100,7 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     if !files.iter().any(|(name, _)| name == "HEAD") {
         return Err("it has no HEAD".to_owned());
     }
-    // Parts of a split index (`sharedindex.<digest>`).
+    // Further parts of an index that git has split (`sharedindex.<digest>`).
     let beside = names(git.as_fd()).map_err(|e| unreadable(".git", e))?;
     for (name, _) in beside
         .iter()
@@ -151,7 +151,7 @@ fn references(
     Ok(())
 }
 
-/// Builds the configuration of the guest's repository.
+/// Builds the `config` file of the guest's repository from the one of the source.
 fn settings_of(real: &str) -> Result<String, String> {
     let mut text = CONFIG.to_owned();
     let mut section = String::new();

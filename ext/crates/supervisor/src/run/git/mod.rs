@@ -21,13 +21,14 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GitChoice, GitView, HostSource, IsolationLevel, MountRequest, MountView,
 };
 
-/// Paths of git in the guest, below `/usr`, which the guest shares with the host.
+/// Paths in the guest at which git may be installed.
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
 
 /// Commits store the files' bytes unchanged: no line-ending conversion, filters or LFS pointers.
 const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding\n";
 
-/// Returns the repository that a mount requests, checked with the permissions of its caller.
+/// Returns what kind of repository the mount gets in the guest; fails if that is not possible. Runs
+/// with the permissions of the caller.
 pub(super) fn wanted(mount: &MountRequest, source: &Path) -> Result<GitView, ErrorBody> {
     let has_git = || PROGRAMS.iter().any(|program| Path::new(program).exists());
     let in_work_tree = || {
@@ -47,7 +48,7 @@ pub(super) fn wanted(mount: &MountRequest, source: &Path) -> Result<GitView, Err
     }
 }
 
-/// Returns the error for a repository that the mount requests and that is not available.
+/// Returns the error for a mount that requests a repository which it cannot get.
 pub(super) fn unavailable(mount: &MountRequest, why: &str) -> ErrorBody {
     let target = mount.target.as_str();
     let message = format!("mount {target} cannot have the requested git repository: {why}");
@@ -62,8 +63,8 @@ pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<Hi
     })
 }
 
-/// Opens the object directory of the source's repository in a form that guests of this owner can
-/// mount.
+/// Opens the `objects` directory of the source's repository for a guest to mount, or copies it if
+/// the guest's user does not own every file.
 fn objects(
     mount: &OpenMount,
     view: MountView,
@@ -87,7 +88,7 @@ fn objects(
     pinned(&path, &to).map_err(failed)
 }
 
-/// Returns the repository that the mount gets in a guest at this isolation level.
+/// Returns what kind of repository the mount gets at this isolation level.
 pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitView, ErrorBody> {
     match (mount.git, level) {
         (git, IsolationLevel::Full) => Ok(git),
@@ -106,8 +107,8 @@ pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitVi
     }
 }
 
-/// Writes the repository of one mount, shown as `view`, into the run's scratch directory. `lowers`
-/// are the mounted directories.
+/// Writes the repository that the guest gets for a mount into the run's scratch directory. `lowers`
+/// are the directories of the mount.
 pub(super) fn write(
     mount: &OpenMount,
     git: GitView,
@@ -144,7 +145,8 @@ pub(super) fn write(
     }))
 }
 
-/// Writes the repository with real history: its files and the guest path of its objects.
+/// Writes a repository with the source's history: the copied files and the guest path of the git
+/// objects.
 fn real(path: &Path, history: &History, index: usize) -> std::io::Result<()> {
     let alternates = format!("{}\n", git_objects(index));
     let own = [("objects/info/alternates", alternates.as_bytes())];

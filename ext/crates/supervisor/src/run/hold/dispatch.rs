@@ -1,4 +1,5 @@
-//! Carries out those requests to a held sandbox that have a single reply.
+//! Carries out the requests of clients to a held sandbox (one kept open for clients) that get a
+//! single reply.
 
 use crate::run::session::Session;
 use crate::run::{episode, mail};
@@ -15,7 +16,7 @@ pub(super) enum Beside {
     No,
 }
 
-/// Returns whether a request may run while programs run.
+/// Returns whether a request may run while programs of clients run in the sandbox.
 pub(super) fn beside(request: &LiveRequest) -> Beside {
     match request {
         LiveRequest::Restore { .. } | LiveRequest::Reset {} | LiveRequest::Snapshot(_) => {
@@ -74,7 +75,7 @@ pub(super) fn dispatch(
             mail::look(&context.mailbox, context.redactor, *number)
         }
         LiveRequest::Preview(request) => session.preview(request, Instant::now() + left),
-        // The control thread or the lifetime loop handles these requests.
+        // The control thread or the loop that enforces the lifetime handles these requests.
         LiveRequest::Exec(_)
         | LiveRequest::Events(_)
         | LiveRequest::Status {}
@@ -86,7 +87,8 @@ pub(super) fn dispatch(
     }
 }
 
-/// Returns the actor of the current request.
+/// Returns the actor (the name by which a client says who sends the request) of the current
+/// request.
 fn actor(session: &Session<'_, '_>) -> String {
     session.recorder.actor.clone().unwrap_or_default()
 }

@@ -1,13 +1,14 @@
-//! Lifetime of a held sandbox. Pure functions: the caller passes the current time.
+//! Lifetime of a held sandbox (one kept open for clients). Pure functions: the caller passes the
+//! current time.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Hold, HoldEnd};
 use wp_codebox_runtime::rfc3339;
 
-/// Deadlines of one sandbox.
+/// Times at which a held sandbox ends.
 #[derive(Debug, Clone)]
 pub(super) struct Lease {
-    /// The time at which the lifetime began, on the monotonic clock and on the system clock.
+    /// Start of the lifetime, on the monotonic clock and on the system clock.
     anchor: (Instant, SystemTime),
     pub(super) expires: Instant,
     max: Instant,
@@ -16,7 +17,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Starts the lifetime at the time `anchor`.
+    /// Starts the lifetime at the time `anchor`, given on the monotonic and on the system clock.
     pub(super) fn begin(hold: &Hold, anchor: (Instant, SystemTime)) -> Self {
         let now = anchor.0;
         let max = later(now, hold.max_ttl_ms);
@@ -29,13 +30,13 @@ impl Lease {
         }
     }
 
-    /// Records a use, which restarts the idle time.
+    /// Records that a client used the sandbox, which restarts the idle time.
     pub(super) fn touch(&mut self, now: Instant) {
         self.used = now;
     }
 
-    /// Returns the reason why the lifetime is over, if it is over. A sandbox in which a client's
-    /// program runs is not idle.
+    /// Returns why the sandbox must end, or `None` while it may continue. A sandbox in which a
+    /// client's program runs is not idle.
     pub(super) fn over(&self, now: Instant, in_use: Use) -> Option<HoldEnd> {
         if now >= self.expires {
             return Some(HoldEnd::Expired);
@@ -54,7 +55,8 @@ impl Lease {
         }
     }
 
-    /// Sets the deadline to `ttl_ms` from now, but at most to the maximum lifetime.
+    /// Sets the end of the lifetime to `ttl_ms` from now. Fails if that is later than the maximum
+    /// lifetime allows.
     pub(super) fn extend(&mut self, now: Instant, ttl_ms: u64) -> Result<(), ErrorBody> {
         let wanted = later(now, ttl_ms);
         if ttl_ms == 0 || wanted > self.max {
@@ -69,7 +71,7 @@ impl Lease {
         Ok(())
     }
 
-    /// Formats a moment for documents.
+    /// Converts a time of the monotonic clock to the text form that documents contain.
     pub(super) fn text(&self, at: Instant) -> String {
         let (instant, wall) = self.anchor;
         let wall = if at >= instant {
@@ -94,7 +96,7 @@ impl Lease {
     }
 }
 
-/// Whether a client's program runs.
+/// Whether a program of a client runs in the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Nobody,

@@ -83,13 +83,13 @@ fn death_of(end: Option<&ExecutionEnd>) -> GuestDeath {
     }
 }
 
-/// A sandbox while it is held.
+/// A sandbox while it is kept open for clients.
 struct HeldSandbox<'d> {
     queue: &'d RequestQueue,
     states: &'d mut States,
     lease: Lease,
     programs: Programs,
-    /// Actor and reason of the close request.
+    /// Who asked to close the sandbox, and the stated reason.
     closing: Option<(String, String)>,
 }
 
@@ -149,7 +149,7 @@ impl<'d> HeldSandbox<'d> {
         Ok(stop)
     }
 
-    /// Brings the preview and status documents up to date.
+    /// Updates the members of the status document that can change.
     fn look(&mut self, session: &Session<'_, '_>) {
         let idle = match self.used() {
             Use::Nobody => json!(self.lease.used_at()),
@@ -178,7 +178,8 @@ impl<'d> HeldSandbox<'d> {
     fn run(&mut self, session: &mut Session<'_, '_>) -> Result<End, ErrorBody> {
         loop {
             if let Some(end) = self.over(session) {
-                // An extension that was queued while this thread was busy still counts.
+                // A request to extend the lifetime still counts if it was queued while this thread
+                // was busy.
                 if end.0 == HoldEnd::Expired
                     && let Some(queued) = self.queue.take_extension()
                 {
@@ -328,7 +329,7 @@ impl<'d> HeldSandbox<'d> {
         }
     }
 
-    /// Ends and records all programs and answers the waiting clients.
+    /// Ends all programs of clients, records them, and answers the clients that wait.
     fn close(
         &mut self,
         session: &mut Session<'_, '_>,

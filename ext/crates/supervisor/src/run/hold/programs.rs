@@ -1,5 +1,5 @@
-//! Programs that clients started in a held sandbox, from the point of view of the thread that owns
-//! the guest.
+//! Programs that clients started in a held sandbox. The functions run in the thread that owns the
+//! guest.
 
 use super::streams;
 use crate::run::queue::Started;
@@ -33,7 +33,7 @@ struct Row {
     notify: Option<oneshot::Sender<ExecutionEnd>>,
 }
 
-/// Whether the supervisor ended the program.
+/// Whether, and why, the supervisor ended the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopped {
     No,
@@ -41,7 +41,7 @@ enum Stopped {
     ByRequest,
 }
 
-/// Running programs of a sandbox.
+/// Programs of clients that run in the sandbox.
 #[derive(Default)]
 pub(super) struct Programs {
     rows: BTreeMap<ExecutionId, Row>,
@@ -115,13 +115,14 @@ impl Programs {
             (_, end) => end,
         };
         row.end = Some(end.clone());
-        // If no client connection waits for the program, no further output of it will arrive.
+        // Tells the client connection that the program ended. If no connection waits for the
+        // program, no further output of it will arrive.
         if let Some(notify) = row.notify.take() {
             let _ = notify.send(end);
         }
     }
 
-    /// Records the end of a program whose output is complete.
+    /// Records the end of a program, after all of its output was recorded.
     pub(super) fn drained(
         &mut self,
         recorder: &mut Recorder<'_>,
@@ -140,7 +141,7 @@ impl Programs {
         )
     }
 
-    /// Kills the programs whose deadline has passed.
+    /// Kills the programs whose time limit has passed.
     pub(super) fn stop_late(&mut self, runtime: &mut dyn Runtime, now: Instant) {
         for (id, row) in &mut self.rows {
             if row.end.is_none()
@@ -186,13 +187,13 @@ impl Programs {
         self.rows.is_empty()
     }
 
-    /// Returns the earliest deadline of a program.
+    /// Returns the time at which the next program must be killed.
     pub(super) fn next_stop(&self) -> Option<Instant> {
         let waiting = self.rows.values().filter(|row| row.stopped == Stopped::No);
         waiting.filter_map(|row| row.stop_at).min()
     }
 
-    /// Returns the programs as a text list.
+    /// Returns the running programs as text, for an error message.
     pub(super) fn names(&self, recorder: &Recorder<'_>) -> String {
         let name = |(id, row): (&ExecutionId, &Row)| {
             let program = row.call.argv.first().map_or("", String::as_str);
@@ -201,7 +202,7 @@ impl Programs {
         self.rows.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the programs as the status document shows them.
+    /// Returns the running programs in the form of the status document.
     pub(super) fn listed(&self, recorder: &Recorder<'_>) -> Value {
         self.rows
             .iter()
@@ -220,7 +221,7 @@ impl Programs {
     }
 }
 
-/// Builds the call and checks it against the policy of the sandbox.
+/// Builds the call for a program that a client wants to start, and checks it against the policy.
 fn checked_call(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, ErrorBody> {
     let program = exec.argv.first().map_or("", String::as_str);
     if program.is_empty() {

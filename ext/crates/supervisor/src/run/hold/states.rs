@@ -1,4 +1,5 @@
-//! States of a held sandbox. Each transition is recorded as an event with its actor and its reason.
+//! States of a held sandbox, e.g. ready. Each transition is recorded as an event with its actor
+//! (who caused it) and its reason.
 
 use crate::run::queue::RequestQueue;
 use crate::run::recorder::Recorder;
@@ -6,26 +7,26 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, Hold, RunId, schema_id};
 use wp_codebox_runtime::{RuntimeState, now_rfc3339};
 
-/// Actor of transitions that no client requested.
+/// Actor (who caused it) of state transitions that no client requested.
 pub(super) const SUPERVISOR: &str = "supervisor";
 
-/// Current state of a sandbox and its public facts.
+/// State of a sandbox, and the status document for clients.
 #[derive(Debug)]
 pub(crate) struct States {
     state: RuntimeState,
-    /// Current `sandbox/v1` document.
+    /// Status document, in the form `sandbox/v1`.
     shown: Map<String, Value>,
     kept: Kept,
 }
 
-/// Whether the run holds its sandbox for clients. A run that does not has no sandbox states.
+/// Whether the run keeps its sandbox open for clients. If not, no states are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Yes,
     No,
 }
 
-/// One state transition.
+/// One state transition of a sandbox.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change<'a> {
     pub to: RuntimeState,
@@ -92,7 +93,7 @@ impl States {
         recorder.event(EventType::StateChanged, None, data)
     }
 
-    /// Records new deadlines; the state stays the same.
+    /// Records an event with new times at which the sandbox ends; the state stays the same.
     pub(super) fn times(
         &self,
         recorder: &mut Recorder<'_>,

@@ -13,13 +13,14 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use std::os::fd::AsFd;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, TerminalSize};
 
-/// Both ends of a program's streams: those for the guest and those for the host.
+/// Standard streams of a program: the ends that the program gets and the ends that the supervisor
+/// keeps.
 pub(super) struct Pair {
     pub guest: [OwnedFd; 3],
     pub ours: Streams,
 }
 
-/// Creates a pseudo-terminal of this size.
+/// Creates a pseudo-terminal of this size for a program.
 pub(super) fn terminal(size: TerminalSize) -> Result<Pair, ErrorBody> {
     open_terminal(size).map_err(|e| unable("a terminal", e))
 }
@@ -41,7 +42,7 @@ fn open_terminal(size: TerminalSize) -> Result<Pair, Errno> {
     })
 }
 
-/// Creates three pipes.
+/// Creates three pipes as a program's standard streams.
 pub(super) fn pipes() -> Result<Pair, ErrorBody> {
     open_pipes().map_err(|e| unable("pipes", e))
 }

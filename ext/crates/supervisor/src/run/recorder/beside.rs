@@ -1,8 +1,8 @@
-//! Records the programs that clients run concurrently in a held sandbox.
+//! Records the programs that clients run in a held sandbox (one kept open for clients).
 //!
-//! Their output arrives in redacted chunks through the request queue, also while another program
-//! runs in the foreground. The stored output has a limit per execution and one for all executions
-//! together.
+//! Several programs can run at the same time, also while the run executes a command. Their output
+//! arrives in redacted chunks through the request queue. The stored output is limited per execution
+//! and for all executions together.
 
 use super::{Executed, Recorder, end_word};
 use crate::run::retained_output::{Memory, RetainedOutput};
@@ -11,11 +11,11 @@ use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::{Call, ExecutionEnd, Terminal, now_rfc3339};
 
-/// Maximum number of stored output bytes of all concurrent programs together; the journal contains
-/// more.
+/// Maximum number of output bytes of clients' programs that are kept in memory; the journal
+/// contains more.
 const MEMORY: usize = 32 * 1024 * 1024;
 
-/// How a concurrent program ended.
+/// How a client's program ended.
 pub(crate) struct BesideEnd<'a> {
     pub end: &'a ExecutionEnd,
     pub duration: Duration,
@@ -23,7 +23,7 @@ pub(crate) struct BesideEnd<'a> {
 }
 
 impl Recorder<'_> {
-    /// Records the start of a program.
+    /// Records that a client's program has started.
     pub(crate) fn begin_beside(
         &mut self,
         call: &Call,
@@ -70,7 +70,7 @@ impl Recorder<'_> {
         self.output(id, stream, now)
     }
 
-    /// Records the output that waits in the queue.
+    /// Records the output of clients' programs that waits in the request queue.
     pub(crate) fn listen_aside(&mut self) -> Result<(), ErrorBody> {
         let Some(queue) = self.aside.clone() else {
             return Ok(());
@@ -81,7 +81,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Records the end of a program.
+    /// Records that a client's program has ended.
     pub(crate) fn finish_beside(
         &mut self,
         id: &ExecutionId,

@@ -1,4 +1,4 @@
-//! What a run collects for its bundle in addition to its events.
+//! What a run collects for its bundle (the result directory), in addition to its events.
 
 use super::TranscriptEntry;
 use crate::run::agent_log::AgentLog;
@@ -6,31 +6,31 @@ use serde_json::Value;
 use wp_codebox_artifacts::{ArtifactFile, EpisodeFiles, ExecutionRecord};
 use wp_codebox_contracts::ModelUsage;
 
-/// Evidence that fills while guests run and that the bundle writer reads.
+/// What was recorded while guests ran; the bundle is built from it.
 #[derive(Default)]
 pub(in crate::run) struct RunEvidence {
     pub executions: Vec<ExecutionRecord>,
     pub transcript: Vec<TranscriptEntry>,
     pub observations: Vec<Value>,
-    /// Requests that reached the egress bridge.
+    /// Network requests that reached the egress bridge, one row each.
     pub egress: Vec<Value>,
-    /// Notices for the caller, one sentence each.
+    /// Sentences for the caller about what it should know, e.g. truncated output.
     pub notices: Vec<String>,
-    /// Model usage of the built-in loop.
+    /// Turns, tokens and cost that the built-in agent loop has used.
     pub model_usage: Option<ModelUsage>,
-    /// Turns and calls of the built-in loop.
+    /// Turns and tool calls of the built-in agent loop.
     pub agent: Option<AgentLog>,
-    /// Final result text of a command-line agent, redacted.
+    /// Final message of a command-line agent, redacted.
     pub final_message: Option<String>,
     /// Results of the recipe's steps, redacted.
     pub workflow: Option<Value>,
-    /// Trace of a held sandbox that has ended.
+    /// Trace of a sandbox that was kept open for clients and has ended.
     pub episode_files: Option<EpisodeFiles>,
-    /// Record of the run's preview.
+    /// Record of the preview (the guest's site on an address of the host).
     pub preview: Option<Value>,
     /// Files that commands added to the bundle.
     pub files: Vec<ArtifactFile>,
-    /// Content of the files that a recipe declares, one row per file. Content in which a secret was
-    /// detected is left out.
+    /// Content of the files that a recipe collects, one row per file. Content that seems to contain
+    /// a secret is left out.
     pub collected: Vec<Value>,
 }

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of one file that a command adds, in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum size of all files together, in bytes.
+/// Maximum size of all files that commands add, in bytes.
 const MOST_TOTAL: usize = 64 * 1024 * 1024;
-/// Maximum number of files of one run.
+/// Maximum number of files that the commands of one run add.
 const MOST_FILES: usize = 512;
 
 impl Recorder<'_> {
-    /// Adds a file to the bundle and returns its reference for the result: {path, kind,
+    /// Adds a file to the bundle. Returns a reference to it for the command's result: {path, kind,
     /// contentType, bytes}. Text is redacted when the bundle is written.
     pub(crate) fn keep(&mut self, file: ArtifactFile) -> Result<Value, ErrorBody> {
         let bytes = size(&file);

@@ -24,8 +24,8 @@ impl Recorder<'_> {
         self.agent_output(id, stream, bytes, None)
     }
 
-    /// Writes redacted output of a program; standard output of an agent gets its readable steps in
-    /// addition.
+    /// Writes redacted output of a program. For standard output of an agent, adds its readable
+    /// steps.
     pub(super) fn agent_output(
         &mut self,
         id: &ExecutionId,
@@ -63,7 +63,7 @@ impl Recorder<'_> {
         self.event(EventType::CommandOutput, Some(id), data)
     }
 
-    /// Writes the remaining output of an ended execution to the journal.
+    /// Writes that part of an ended execution's output to the journal that was held back.
     pub(in crate::run) fn rest(
         &mut self,
         id: &ExecutionId,
@@ -85,7 +85,8 @@ impl Recorder<'_> {
         Ok(ended)
     }
 
-    /// Adds the truncated streams to the data of `command.finished` and to a notice.
+    /// Records that output of an execution was truncated: in `data` of the event
+    /// `command.finished`, and in a notice. `what` names the execution.
     pub(in crate::run) fn tell_cut(&mut self, what: &str, cut: Cut, data: &mut Value) {
         for (stream, printed) in [("stdout", cut.stdout), ("stderr", cut.stderr)] {
             let Some(printed) = printed else { continue };

@@ -6,21 +6,21 @@ use wp_codebox_runtime::Cut;
 /// One execution in the transcript. The output is already redacted.
 #[derive(Debug, Clone)]
 pub(crate) struct TranscriptEntry {
-    /// Registry command id, or `check`.
+    /// Id of the command, or `check`.
     pub command: String,
-    /// Arguments as the guest saw them.
+    /// Arguments that the command got in the guest.
     pub args: Vec<String>,
     /// Exit code; 128 + signal number if killed; absent if the program never ran.
     pub exit_code: Option<i32>,
-    /// `agent`, `command` or `check`.
+    /// Part of the run: `agent`, `command` or `check`.
     pub phase: &'static str,
-    /// Standard output, as far as it is stored.
+    /// Standard output; possibly truncated, see `cut`.
     pub stdout: String,
-    /// Standard error, as far as it is stored.
+    /// Standard error; possibly truncated, see `cut`.
     pub stderr: String,
-    /// Whether the output exceeded the run's output limit.
+    /// Whether the program printed more than the run's output limit.
     pub output_truncated: bool,
-    /// Streams whose text is truncated.
+    /// Which of the two streams are truncated, with their full size.
     pub cut: Cut,
     /// JSON document that the program printed or wrote as its result, redacted.
     pub parsed: Option<Value>,

@@ -11,12 +11,12 @@ use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode, s
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 
-/// Maximum length of a program's message, in characters.
+/// Maximum length of an error message that a guest program reports, in characters.
 const SENTENCE: usize = 1000;
-/// Maximum length of a program's failure code, in characters.
+/// Maximum length of an error code that a guest program reports, in characters.
 const WORD: usize = 64;
 
-/// Returns the result of a program that ended.
+/// Returns the result of a command from how its program ended and what it printed.
 pub(super) fn result(
     found: &CommandDescriptor,
     call: &Call,
@@ -50,8 +50,8 @@ pub(super) fn result(
     result
 }
 
-/// Returns the result document of an agent program. It contains the program's parsed output if the
-/// command asks for JSON.
+/// Returns the result document of a program that acted as an agent. It contains the program's
+/// output as JSON if the command asks for that.
 fn agent_run(call: &Call, step: &Step, output: Option<Value>) -> Value {
     let given = |name: &str| {
         let mut values = call.args.iter().filter_map(|a| a.split_once('='));
@@ -123,7 +123,8 @@ fn exited(call: &Call, step: &Step) -> Option<ErrorBody> {
     }
 }
 
-/// Returns the error in the document of a program that exited by itself.
+/// Returns the error that follows from the result document of a program that exited by itself, if
+/// any.
 fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> Option<ErrorBody> {
     let invalid = |what: &str| Some(failed_as(found.id, "output-invalid", what));
     if step.cut.stdout.is_some() {

@@ -1,4 +1,4 @@
-//! Runs a registry command in the working guest for any kind of requester.
+//! Runs a command in the guest, whether the request, a recipe, an agent or a client asks for it.
 
 use super::{Session, answer};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ use wp_codebox_runtime::{Bounds, Call, Cut, ExecutionEnd, ExecutionResult, Step,
 /// A command that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Commanded {
-    /// Call that ran in the guest. If the supervisor executed the command itself, a call that
-    /// stands for it.
+    /// Call of the program that ran in the guest. If the supervisor executed the command itself, a
+    /// call that has the same command and arguments.
     pub call: Call,
-    /// How the call ended.
+    /// How the program ended, and its output.
     pub step: Step,
-    /// Result of the command, in the form that every kind of requester gets.
+    /// Result of the command, in the form that all who can ask for a command get.
     pub result: CommandResult,
 }
 
@@ -43,7 +43,7 @@ impl Session<'_, '_> {
                 self.carried_out(call, started, &done.document, done.error)
             }
             Handler::Mail(operation) => self.mail_command(call, operation),
-            // The policy check above has rejected such commands.
+            // A permission is no command; the policy check above has rejected it.
             Handler::Right { .. } => {
                 let message = format!("{} is not a command", call.command);
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))
@@ -54,7 +54,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Returns the call to record for a command that starts no program of its own.
+    /// Returns a call that represents a command without a program in the records.
     pub(super) fn standing(&self, call: &CommandCall) -> Call {
         Call {
             command: call.command.clone(),
@@ -113,7 +113,7 @@ impl Session<'_, '_> {
         })
     }
 
-    /// Returns the deadline of the guest.
+    /// Returns the time at which the guest must end.
     pub(crate) fn deadline(&self) -> Instant {
         self.until
     }

@@ -11,16 +11,16 @@ use wp_codebox_contracts::{CommandResult, ErrorBody, ErrorCode};
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
 use wp_codebox_runtime::{Bounds, Call, DIAGNOSTICS};
 
-/// Guest directory in which programs leave such files.
+/// Guest directory in which programs leave files for the bundle.
 const DIRECTORY: &str = "/tmp/codebox-artifacts/";
-/// Maximum number of files of one command.
+/// Maximum number of files that one command may leave for the bundle.
 const MOST_FILES: usize = 16;
 /// Maximum size of a file, in bytes; a larger file is not stored.
 const FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// Time limit for reading one file.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Media types that a bundle names; any other becomes `application/octet-stream`.
+/// Media types that a stored file may have; any other becomes `application/octet-stream`.
 const MEDIA: [&str; 6] = [
     "application/json",
     "application/zip",
@@ -44,8 +44,8 @@ impl Session<'_, '_> {
                 let rows = result.json.as_ref().and_then(|d| d.get("artifacts"));
                 rows.and_then(Value::as_array).cloned().unwrap_or_default()
             }
-            // PHP code of the caller prints to standard output, so the diagnostics are recorded in
-            // a file.
+            // Here standard output contains what the caller's PHP code prints, so the diagnostics
+            // of the program are in a file.
             Handler::Program(GuestProgram::Direct)
                 if call.env.contains_key("CODEBOX_DIAGNOSTICS") =>
             {
@@ -127,7 +127,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Returns the bytes of a guest file, at most one more than the limit.
+    /// Returns the content of a file in the guest, up to one byte more than the limit, so that the
+    /// caller notices a larger file.
     fn read_left(&mut self, path: &str) -> Result<Option<Vec<u8>>, ErrorBody> {
         let most = FILE_BYTES + 1;
         let argv = ["head", "-c", &most.to_string(), "--", path];

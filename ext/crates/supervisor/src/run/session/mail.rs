@@ -1,4 +1,4 @@
-//! Mail commands, which the runner executes on the captured mails.
+//! Commands about captured mails, which the supervisor executes itself.
 
 use super::{Commanded, Session};
 use crate::run::mail::{self, Inspection};

@@ -31,21 +31,22 @@ use sync::SyncProgram;
 use wp_codebox_contracts::{ErrorBody, GuestPhase, HostSource, IsolationReport, SandboxAudit};
 use wp_codebox_runtime::{CapturedMounts, Runtime, Usage};
 
-/// A running guest and its egress bridge.
+/// The guest in which a session works, and what runs for it.
 pub(super) struct WorkingGuest {
     pub runtime: Box<dyn Runtime>,
     egress: egress::Open,
-    /// Snapshot that the guest started from; `None` if it started from its mounts' sources only.
+    /// Snapshot from which the guest started; `None` if it started from the sources of its mounts
+    /// only.
     pub base: Option<Arc<Base>>,
-    /// Upper directories of the guest.
+    /// Upper overlay directories, which contain what the guest has written, by layer index.
     pub uppers: Uppers,
-    /// Web server of the guest, once started.
+    /// Web server in the guest; `None` until it is first needed.
     pub site: Option<SiteServer>,
     /// Number of web servers that were started in the guest.
     pub sites: u32,
-    /// Sync program of the guest, once started.
+    /// Program in the guest that transfers files; `None` until it is first needed.
     pub syncing: Option<SyncProgram>,
-    /// Number of sync programs that were started in the guest.
+    /// Number of transfer programs that were started in the guest so far.
     pub syncs: u32,
 }
 
@@ -54,24 +55,25 @@ pub(super) struct Session<'s, 'r> {
     pub context: &'s RunContext<'s>,
     pub recorder: &'s mut Recorder<'r>,
     pub guest: WorkingGuest,
-    /// Isolation that the current guest's probes observed.
+    /// Isolation that probe programs observed in the current guest.
     pub isolation: IsolationReport,
-    /// Audit of the process wrapper around the current guest's launcher.
+    /// Audit record of the process wrapper (bubblewrap or gVisor, if used) around the current
+    /// guest's launcher.
     pub outer: SandboxAudit,
-    /// Previews of the guest's site.
+    /// Previews, which show the guest's site on an address of the host.
     pub previews: Previews,
-    /// Resource usage of earlier guests.
+    /// Resources that earlier guests of the session have used.
     spent: Usage,
-    /// Number of earlier guests.
+    /// Number of guests that were replaced in this session.
     replaced: u32,
-    /// Snapshot that the first guest started from. Kept until the session ends, because a later
-    /// reset starts from this snapshot again.
+    /// Snapshot from which the first guest started. It stays open until the session ends, because a
+    /// reset starts from it again.
     _begun_on: Option<Arc<Base>>,
-    /// Deadline of the guest.
+    /// Time at which the guest must end.
     until: Instant,
 }
 
-/// Evidence of a session that has ended.
+/// What a session leaves when it has ended.
 pub(super) struct Ended {
     pub left: CapturedMounts,
     pub usage: Usage,
@@ -153,15 +155,15 @@ impl<'s, 'r> Session<'s, 'r> {
         }
     }
 
-    /// Keeps the guest for at most this time from now on, instead of until the run's deadline.
+    /// Lets the guest run for at most this time from now on. The run's deadline no longer applies.
     pub(super) fn stay(&mut self, at_most: Duration) {
-        // The margin of 30 seconds lets the code that holds the guest end it in an orderly way
-        // first.
+        // The code that holds the guest must be able to end it in an orderly way before this
+        // deadline, so this adds 30 seconds.
         self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
-    /// Ends the guest, then its bridge. Returns the evidence of the guest and, separately, an error
-    /// from recording it.
+    /// Ends the guest, then its egress bridge. Returns what the session leaves and, separately, an
+    /// error from recording it.
     pub(super) fn end(mut self) -> (Ended, Result<(), ErrorBody>) {
         // The preview must be closed before the guest is captured.
         let closed = self.close_preview(PreviewEnd::Closed);
@@ -185,7 +187,7 @@ fn added(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// Starts a guest on its mounts' sources, or on a snapshot above them.
+/// Starts a guest. Its mounts show their sources, or a snapshot on top of their sources.
 fn start(
     context: &RunContext<'_>,
     base: Option<Arc<Base>>,
@@ -224,7 +226,7 @@ fn start(
     })
 }
 
-/// Records the isolation report of a new guest.
+/// Records what isolation a new guest reports.
 fn record_isolation(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,

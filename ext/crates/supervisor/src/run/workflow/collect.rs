@@ -1,5 +1,5 @@
-//! Collects the files that a recipe declares: they are read from the guest up to a maximum size and
-//! checked before they are stored.
+//! Collects the files that a recipe declares as results: they are read from the guest up to a
+//! maximum size and checked before they are stored.
 //!
 //! The content is untrusted. A file that seems to contain a secret is not stored; a required file
 //! that is missing or of the wrong kind fails the run.
@@ -14,16 +14,16 @@ use std::time::Duration;
 use wp_codebox_contracts::{CollectedFile, ErrorBody, ErrorCode, hex};
 use wp_codebox_runtime::{Bounds, Call};
 
-/// Maximum size of a stored file, in bytes.
+/// Maximum size of one collected file, in bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
-/// Maximum size of all files together, in bytes.
+/// Maximum size of all collected files together, in bytes.
 const ALL_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum size of JSON content that the result itself contains, in bytes.
+/// Maximum size of a JSON file whose content the run's result contains, in bytes.
 const SHOWN_BYTES: usize = 64 * 1024;
-/// Time limit for reading one file.
+/// Time limit for reading one file in the guest.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Result of reading a path.
+/// Result of reading a file in the guest.
 enum Found {
     Missing,
     TooLarge,
@@ -121,7 +121,8 @@ fn read(session: &mut Session<'_, '_>, file: &CollectedFile) -> Result<Found, Er
 
 type Flaw = (&'static str, String);
 
-/// Checks the content. Content that may be stored is added to `content`.
+/// Checks the content of a file against its declaration, and adds it to `content` if it may be
+/// stored.
 fn check_content(
     session: &Session<'_, '_>,
     file: &CollectedFile,

@@ -1,4 +1,5 @@
-//! Evidence of a recipe's steps: executions, failures, phases, probes and files.
+//! Records what the steps of a recipe did: executions, failures, phases, probes (steps that check a
+//! condition) and files.
 //!
 //! Output arrives redacted; everything else is redacted when the document is written. The document
 //! has a maximum size; the bundle's logs contain the complete output.
@@ -12,15 +13,15 @@ use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{ErrorBody, OnFailure, WorkflowStep};
 use wp_codebox_runtime::now_rfc3339;
 
-/// Phase name of probes.
+/// Name of the phase that contains the probes (steps that check a condition).
 pub(super) const PROBE: &str = "probe";
-/// Maximum size of a probe's JSON result, in bytes.
+/// Maximum size of the JSON that a probe prints, in bytes.
 const RESULT_BYTES: usize = 64 * 1024;
-/// Number of bytes that every stream may use, even if earlier streams have used up the limit for
-/// all streams.
+/// Number of bytes of every output stream that are stored even if earlier streams have used up the
+/// limit for all streams together.
 const MIN_BYTES: usize = 1024;
 
-/// Kind of a step's failure.
+/// Kind of a failed step's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The step exceeded its own time limit.
@@ -29,16 +30,16 @@ pub(super) enum Kind {
     Error,
 }
 
-/// One execution of a step.
+/// One execution of a step's command. A step can have several.
 pub(super) struct Ran<'a> {
     pub step: &'a WorkflowStep,
     pub args: &'a [String],
     pub commanded: &'a Commanded,
-    /// Executions in the guest; empty if the runner executed the command itself.
+    /// Programs that ran in the guest for it; empty if the supervisor executed the command itself.
     pub executions: &'a [ExecutionRecord],
 }
 
-/// A failed step.
+/// A step that failed, and why.
 pub(super) struct Failure<'a> {
     pub step: &'a WorkflowStep,
     pub kind: Kind,
@@ -48,7 +49,7 @@ pub(super) struct Failure<'a> {
     pub continuation: Option<Value>,
 }
 
-/// The phase that is running.
+/// The phase of the recipe that is running.
 #[derive(Debug)]
 struct Open {
     name: &'static str,
@@ -58,7 +59,7 @@ struct Open {
     error: Option<Value>,
 }
 
-/// Evidence collected so far.
+/// What was recorded about the recipe so far.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     executions: Vec<Value>,
@@ -73,7 +74,7 @@ pub(super) struct Evidence {
     bytes: usize,
 }
 
-/// Returns the public name of a phase.
+/// Returns the name of a phase that the document contains.
 fn phase_name(phase: &str) -> &'static str {
     match phase {
         "blueprint" => "run_blueprint_steps",
@@ -93,7 +94,8 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl Evidence {
-    /// Records the start of a step in this phase.
+    /// Records that a step of this phase starts. Ends the current phase and begins this one if they
+    /// differ.
     pub(super) fn enter(&mut self, phase: &str) {
         let name = phase_name(phase);
         if self.open.as_ref().is_some_and(|open| open.name == name) {
@@ -138,13 +140,14 @@ impl Evidence {
         }
     }
 
-    /// Adds the text of an output stream, complete while the limit for all streams permits that.
+    /// Adds the text of an output stream to a row, shortened if the limit for all streams is used
+    /// up.
     fn stream(&mut self, row: &mut Map<String, Value>, name: &str, text: (&str, Option<u64>)) {
         let room = OUTPUT_BYTES.saturating_sub(self.bytes).max(MIN_BYTES);
         self.bytes += shown::insert(row, name, text, room);
     }
 
-    /// Records an execution that ended.
+    /// Records one execution of a step that has ended.
     pub(super) fn ran(&mut self, ran: &Ran<'_>) {
         let (step, ended) = (ran.step, &ran.commanded.step);
         let mut row = Map::new();
@@ -202,7 +205,7 @@ impl Evidence {
         self.executions.push(Value::Object(row));
     }
 
-    /// Adds the document about a step's loop to the row of its last execution.
+    /// Adds the document about a step's repetitions to the row of the step's last execution.
     pub(super) fn continued(&mut self, document: &Value) {
         if let Some(row) = self.executions.last_mut() {
             row["continuationEvidence"] = document.clone();
@@ -259,7 +262,7 @@ impl Evidence {
         list.push(row);
     }
 
-    /// Records the end of a step; a probe also gets a row of its own.
+    /// Records the end of a step; a probe also gets a row in the list of probes.
     pub(super) fn settled(
         &mut self,
         step: &WorkflowStep,
@@ -293,13 +296,13 @@ impl Evidence {
         self.probes.push(row);
     }
 
-    /// Records the row of a declared file and its content.
+    /// Adds a row about a collected file, and its content if it may be stored.
     pub(super) fn collected(&mut self, row: Value, content: Option<Value>) {
         self.contents.extend(content);
         self.files.push(row);
     }
 
-    /// Records a failure of the current phase that no step caused.
+    /// Records that the current phase failed without a failed step.
     pub(super) fn phase_failed(&mut self, error: &ErrorBody) {
         if let Some(open) = &mut self.open {
             let error = json!({"code": error.code, "message": error.message});
@@ -307,7 +310,7 @@ impl Evidence {
         }
     }
 
-    /// Writes the document to the recorder.
+    /// Builds the document and hands it to the recorder, for the result and the bundle.
     pub(super) fn write(mut self, recorder: &mut Recorder<'_>) {
         self.leave();
         let mut document = json!({

@@ -17,7 +17,7 @@ use step::Done;
 use wp_codebox_contracts::{ErrorBody, OnFailure, Workflow, WorkflowStep};
 use wp_codebox_runtime::Stop;
 
-/// Phase that runs regardless of earlier failures.
+/// Name of the phase that runs even after a failure.
 const AFTER: &str = "after";
 
 /// Whether the guest still lives.
@@ -69,7 +69,7 @@ pub(super) fn run(
     Ok(stopped)
 }
 
-/// Returns the effect of a step's end on the run.
+/// Returns the reason to stop the run because of how a step ended, if there is one.
 fn stop_after(step: &WorkflowStep, done: Done, guest: &mut Guest) -> Option<Stop> {
     match done {
         Done::Well => None,

@@ -1,4 +1,5 @@
-//! Checks the changes of a guest against the workspace policy of a recipe.
+//! Checks the changes of a guest against the workspace policy of a recipe, i.e. which paths may
+//! change.
 //!
 //! Only the guest's changes are checked, not files that existed before: a workspace usually
 //! contains more than its writable part.
@@ -9,10 +10,10 @@ use crate::workspace::{self, Code, GitBacking, Rules, Violation};
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, OnFailure};
 
-/// Maximum number of violations in the result.
+/// Maximum number of violations that the result lists.
 const LISTED: usize = 1000;
 
-/// Records the result of the check. Returns the error with which the run fails, if any.
+/// Checks the changes and records the result. Returns the error if the run fails because of them.
 pub(in crate::run) fn check_changes(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
@@ -68,8 +69,8 @@ pub(in crate::run) fn check_changes(
     }
 }
 
-/// Returns whether the change only adds a parent directory of a writable root, created to hold that
-/// root.
+/// Returns whether the change only creates a directory that must exist above a writable root, to
+/// hold that root.
 fn is_holder(rules: &Rules, entry: &wp_codebox_artifacts::EntryChange, path: &str) -> bool {
     use wp_codebox_artifacts::{Change, Node};
     matches!(&entry.change, Change::Added(Node::Directory)) && rules.leads_to_a_root(path)

@@ -1,4 +1,4 @@
-//! Runs one step of a recipe: its executions, the loop that repeats them within limits, and its
+//! Runs one step of a recipe: its command, the repetitions of the command within limits, and the
 //! result.
 
 use super::evidence::{Evidence, Failure, Kind, PROBE, Ran};
@@ -15,7 +15,7 @@ pub(super) enum Done {
     Well,
     /// The step failed; the guest lives.
     Failed(ErrorBody),
-    /// The guest is dead, so the run ends.
+    /// The run must end, because the guest is dead.
     Over(Stop),
 }
 
@@ -32,7 +32,8 @@ enum End {
     Over(Stop, String),
 }
 
-/// Runs a step to its end. An error means that an event of the run could not be recorded.
+/// Runs a step, with its repetitions, to its end. An error means that an event of the run could not
+/// be recorded.
 pub(super) fn run(
     session: &mut Session<'_, '_>,
     step: &WorkflowStep,
@@ -111,7 +112,7 @@ fn continuation(step: &WorkflowStep) -> Result<Option<Continuation>, ErrorBody> 
         })
 }
 
-/// Returns the execution in the form that the loop takes as input.
+/// Returns an execution in the form in which the code that decides about a repetition takes it.
 fn executed(attempt: &Attempt) -> Executed<'_> {
     let Some(commanded) = &attempt.commanded else {
         return Executed::Error;
@@ -172,7 +173,7 @@ fn timed_out(step: &WorkflowStep) -> End {
     End::Failed(Kind::Timeout, format!("took longer than its {most} ms"))
 }
 
-/// Returns the effect of a program's end on its step.
+/// Returns whether a step's execution succeeded, from how its program ended.
 fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     let error = |what: String| End::Failed(Kind::Error, what);
     let result = &commanded.step.result;
@@ -213,7 +214,7 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
 }
 
-/// Returns the error that a program reported.
+/// Returns the error that a command's program reported itself, if any.
 fn reported_error(commanded: &Commanded) -> Option<&ErrorBody> {
     let error = commanded.result.error.as_ref()?;
     let told = matches!(
@@ -223,7 +224,8 @@ fn reported_error(commanded: &Commanded) -> Option<&ErrorBody> {
     told.then_some(error)
 }
 
-/// Checks that a command that exited with 0 reports success and prints what its step expects.
+/// Decides whether a command that exited with 0 succeeded: it must report no failure and print what
+/// its step expects.
 fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
     let result = &commanded.result;
     match (&result.status, &result.json) {
@@ -238,7 +240,7 @@ fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
 }
 
-/// Returns the error with which the run fails because of this step.
+/// Returns the error of a run that fails because of this step; `what` says what happened.
 pub(super) fn failed(step: &WorkflowStep, what: &str) -> ErrorBody {
     let (reason, subject) = if step.phase == PROBE {
         let name = step.name.as_deref().unwrap_or("without a name");

@@ -1,4 +1,4 @@
-//! Egress bridge of the guest in which a browser runs.
+//! Egress bridge of the guest in which a browser runs: the proxy for all requests of its pages.
 
 use crate::run::context::RunContext;
 use crate::run::egress::sentence;
@@ -21,11 +21,11 @@ use wp_codebox_proxy::egress::{
 };
 use wp_codebox_runtime::Runtime;
 
-/// Retry delay while the driver is busy with other messages.
+/// Delay before another attempt when the queue to the browser's driver is full.
 const BUSY: Duration = Duration::from_millis(5);
-/// Maximum number of distinct refused requests in a notice.
+/// Maximum number of different refused requests that a notice names.
 const NAMED: usize = 16;
-/// Maximum number of requests to other hosts in a result.
+/// Maximum number of requests to other hosts than the site's that a result lists.
 const LISTED: usize = 100;
 
 /// Running bridge of a browser's guest.
@@ -57,8 +57,8 @@ impl SiteConnector for Door {
     }
 }
 
-/// Returns the rules for pages: at most what the run's policy allows, often less. TLS is tunnelled
-/// without interception, and the bridge adds no secret to a page's requests.
+/// Returns which hosts pages may reach: at most those that the run's policy allows, often fewer.
+/// TLS is tunnelled without interception, and the bridge adds no secret to a page's requests.
 fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
     let rules = match (&context.prepared.policy.network, task.external) {
         (NetworkPolicy::Posture(_), _) | (_, wp_codebox_browser::External::Deny) => {
@@ -81,7 +81,7 @@ fn unavailable(why: &str) -> ErrorBody {
 }
 
 impl Gateway {
-    /// Starts serving on the sockets of a guest in which no program runs yet.
+    /// Starts the bridge on the sockets of a guest in which no program runs yet.
     pub(super) fn open(
         context: &RunContext<'_>,
         task: &Task,
@@ -95,8 +95,8 @@ impl Gateway {
             requests_per_minute: 3000,
             ..BridgeLimits::default()
         };
-        // The browser sends no secret, but a response may contain one, so the redactor knows them
-        // all.
+        // The browser sends no secret, but a response may contain one, so the redactor must know
+        // all of them.
         let secrets = context.prepared.secrets.swaps().into_iter();
         let secrets = secrets
             .map(|swap| SecretSwap {
@@ -119,9 +119,9 @@ impl Gateway {
         .map_err(|e| e.body())
     }
 
-    /// Stops the bridge of a dead guest. Requests to other hosts than the site's are evidence of
-    /// the run. A browser contacts its vendor regardless of its switches; requests that no page
-    /// made are reported separately and count the same.
+    /// Stops the bridge of a guest that has ended, and returns its requests to other hosts than the
+    /// site's, which are recorded as evidence. A browser contacts its vendor whatever its switches
+    /// say; requests that no page made are therefore reported separately, and count the same.
     pub(super) fn close(
         self,
         id: &ExecutionId,

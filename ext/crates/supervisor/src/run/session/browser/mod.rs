@@ -1,4 +1,5 @@
-//! Browser commands: a browser in a separate guest loads pages of the working guest's site.
+//! Browser commands: a browser in a separate guest loads pages of the site, which the working guest
+//! serves.
 //!
 //! The browser's guest contains no project files and has one exit: the two sockets of an egress
 //! bridge in this process. The bridge forwards requests for the site's origin to the working
@@ -75,7 +76,8 @@ impl Session<'_, '_> {
         })
     }
 
-    /// Starts a browser, performs the task and stops everything that was started for it.
+    /// Starts a browser in a guest of its own, performs the task, and ends the guest and its
+    /// bridge.
     fn visit(
         &mut self,
         chromium: &Chromium,
@@ -132,8 +134,8 @@ impl Session<'_, '_> {
     }
 }
 
-/// Returns how the guest died. The end of the browser may be noticed before the guest's death, so
-/// this waits a moment.
+/// Returns how the browser's guest ended. The end of the browser may be noticed before that of the
+/// guest, so this waits a moment.
 fn death(runtime: &mut dyn Runtime) -> Option<ExecutionEnd> {
     let until = Instant::now() + DYING;
     loop {
@@ -144,7 +146,7 @@ fn death(runtime: &mut dyn Runtime) -> Option<ExecutionEnd> {
     }
 }
 
-/// Returns the error if a limit ended the guest.
+/// Returns the error if the guest ended because it exceeded a resource limit.
 fn limit_of(end: ExecutionEnd) -> Option<ErrorBody> {
     match end {
         ExecutionEnd::LimitReached { error } => Some(error),
@@ -181,7 +183,7 @@ fn started(
     Ok((to_input, from_output, from_errors))
 }
 
-/// Access of the browser's driver to the run.
+/// What the browser's driver may use of the run while it performs a task.
 struct Window<'w, 'r> {
     /// Working guest that serves the site.
     site: &'w mut dyn Runtime,
@@ -197,7 +199,7 @@ impl Host for Window<'_, '_> {
             .map_err(|error| io::Error::other(error.message))
     }
 
-    /// Serves preview visitors, who wait for the working guest as well.
+    /// Handles visitors of the preview, who also need the guest that serves the site.
     fn pause(&mut self) {
         self.site.listen();
     }
@@ -216,7 +218,7 @@ impl Host for Window<'_, '_> {
     }
 }
 
-/// Performs the task and stores its files, even if it failed.
+/// Performs the task in a page and returns what was found, also if the task failed.
 fn driven(
     wire: Wire<'_>,
     task: &Task,

@@ -1,4 +1,4 @@
-//! Builds the result of a browser command in the form of every command's result.
+//! Builds the result of a browser command, in the form that all commands have.
 
 use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
@@ -11,26 +11,26 @@ use wp_codebox_runtime::{Bounds, Cut, ExecutionEnd, ExecutionResult, Step};
 /// Schema id of the result of a page load.
 const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";
 
-/// Everything that is known about one visit of a browser.
+/// What a browser found and measured during one command.
 pub(super) struct Visit {
     pub failure: Option<Failure>,
-    /// Limit that ended the browser's guest.
+    /// Error for the resource limit that ended the browser's guest; `None` if no limit did.
     pub limit: Option<ErrorBody>,
     pub report: Report,
     pub observations: Value,
     pub final_url: String,
     pub title: String,
-    /// Time from the start until the page could be driven.
+    /// Time from the start of the browser until the page was ready; `None` if it never was.
     pub start: Option<Duration>,
     pub peak_memory_bytes: u64,
     /// Hosts that the page requested.
     pub hosts: BTreeSet<String>,
-    /// Requests to other hosts than the site's.
+    /// Requests to other hosts than the site's, in the form of the result.
     pub external: Value,
 }
 
 impl Visit {
-    /// Creates a failed visit about which only the failure is known.
+    /// Creates the findings of a command that failed before the page was ready.
     pub(super) fn failed(failure: Failure) -> Self {
         Self {
             failure: Some(failure),
@@ -47,7 +47,7 @@ impl Visit {
     }
 }
 
-/// Task and timing of a visit.
+/// Task, time limits and duration of a browser command that has ended.
 #[derive(Clone, Copy)]
 pub(super) struct End<'t> {
     pub task: &'t Task,
@@ -56,7 +56,7 @@ pub(super) struct End<'t> {
     pub cancelled: bool,
 }
 
-/// Stores the files and builds step and result.
+/// Adds the captured files to the bundle and builds the result.
 pub(super) fn settle(
     command: &str,
     mut visit: Visit,
@@ -145,8 +145,8 @@ fn error(command: &str, visit: &Visit) -> Option<ErrorBody> {
     made(ErrorCode::CommandFailed, "assertion-failed", why)
 }
 
-/// Returns whether the visit ended because the caller's time limit for the step was over, not the
-/// command's own.
+/// Returns whether the time limit of the caller's step ended the command, not the command's own
+/// timeout.
 fn is_stopped(visit: &Visit, end: End<'_>) -> bool {
     matches!(visit.failure, Some(Failure::Timeout { .. })) && end.elapsed >= end.bounds.timeout
 }

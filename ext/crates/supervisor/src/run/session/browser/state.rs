@@ -1,4 +1,4 @@
-//! Login state of a browser: cookies and local storage from a session of the working guest.
+//! Login state of a browser: cookies and local storage with which it starts.
 
 use crate::run::session::Session;
 use serde_json::{Value, json};
@@ -7,9 +7,9 @@ use wp_codebox_browser::{Auth, StorageState, Task};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Bounds, Call};
 
-/// Guest program that creates a session or reads one.
+/// Guest program that logs a user in for the browser, or reads cookies from a file.
 const PROGRAM: &str = "/opt/codebox/guest/commands/browser-state.php";
-/// Maximum size of a storage state, in bytes.
+/// Maximum size of the cookies and local storage, in bytes of JSON.
 const MOST: u64 = 1024 * 1024;
 
 impl Session<'_, '_> {

@@ -20,7 +20,7 @@ use wp_codebox_proxy::preview::{
     Counts, Forwarder, LOGIN_PARAMETER, ListenAddress, Logins, PARAMETER, Reservation, Token,
 };
 
-/// Web server of the site.
+/// Kind of web server that serves the site, for the preview's record.
 const SERVER: &str = "php-built-in";
 
 /// How a preview ended.
@@ -49,7 +49,7 @@ pub(in crate::run) struct Previews {
     records: Vec<Value>,
 }
 
-/// An open preview.
+/// The preview that is currently open.
 struct Open {
     forwarder: Forwarder,
     _reservation: Option<Reservation>,
@@ -94,8 +94,8 @@ impl Open {
         record
     }
 
-    /// Adds a link that signs a visitor in. Only the reply to the request for this link contains
-    /// it, the stored record does not.
+    /// Returns the preview's record for a client, with a link that logs a visitor in. The stored
+    /// record does not contain the link.
     fn offer_login(&self, login: Option<(Token, String)>) -> Value {
         let mut answer = self.answer();
         if let Some((key, user)) = login {
@@ -107,7 +107,7 @@ impl Open {
         answer
     }
 
-    /// Returns the record for the owner of the sandbox, including the access link.
+    /// Returns the preview's record for a client, with the link that contains the access token.
     fn answer(&self) -> Value {
         let mut answer = self.record("open", self.forwarder.counts());
         if let Some(token) = &self.token {
@@ -119,12 +119,12 @@ impl Open {
 }
 
 impl Previews {
-    /// Returns whether a preview is open, so that visitors or its deadline may need attention.
+    /// Returns whether a preview is open. While one is, visitors and its deadline must be handled.
     pub(in crate::run) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Returns the preview record of the bundle: the last preview, and a list if there were
+    /// Returns what the bundle records about previews: the last preview, and a list if there were
     /// several.
     pub(in crate::run) fn into_record(self) -> Option<Value> {
         let mut last = self.records.last().cloned()?;

@@ -17,13 +17,14 @@ use wp_codebox_runtime::{Stop, now_rfc3339, rfc3339};
 const ROUND: usize = 32;
 
 impl Session<'_, '_> {
-    /// Sets the event counter that wakes the session's owner thread when a visitor arrives.
+    /// Sets the event counter (eventfd) that wakes the thread that owns the guest when a visitor
+    /// arrives.
     pub(in crate::run) fn ring_for_visitors(&mut self, bell: OwnedFd) {
         self.previews.visitors.ring_with(bell);
     }
 
     /// Opens the preview that the run request asks for; it stays open until `until` at the latest.
-    /// If opening fails, the run fails and its evidence is preserved.
+    /// If that fails, returns the reason to stop the run.
     pub(in crate::run) fn open_requested_preview(
         &mut self,
         request: &PreviewRequest,
@@ -40,8 +41,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Handles a preview request; the reply is `preview/v1`. `until` is the current deadline of the
-    /// sandbox.
+    /// Opens, closes or shows the preview for a client; the reply has the form `preview/v1`.
+    /// `until` is the time at which the sandbox ends.
     pub(in crate::run) fn preview(
         &mut self,
         request: &PreviewRequest,
@@ -74,7 +75,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Returns the preview's record without its token; null if there was no preview.
+    /// Returns the record of the preview without its access token; null if there was none.
     pub(in crate::run) fn preview_shown(&self) -> Value {
         match (&self.previews.open, self.previews.records.last()) {
             (Some(open), _) => Value::Object(open.record("open", open.forwarder.counts())),
@@ -149,7 +150,8 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// Extends a preview without a deadline of its own to the new deadline of the sandbox.
+    /// Extends the preview to the new end of the sandbox, unless the preview has a deadline of its
+    /// own.
     pub(in crate::run) fn preview_until(&mut self, until: Instant) {
         if let Some(open) = &mut self.previews.open
             && open.ttl.is_none()
@@ -190,7 +192,8 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Closes the preview, if one is open, and records it. The port is free afterwards.
+    /// Closes the preview, if one is open, and records that. Afterwards another process can use the
+    /// port.
     pub(in crate::run) fn close_preview(&mut self, end: PreviewEnd) -> Result<(), ErrorBody> {
         let Some(mut open) = self.previews.open.take() else {
             return Ok(());

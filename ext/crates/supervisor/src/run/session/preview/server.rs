@@ -16,22 +16,22 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath};
 use wp_codebox_runtime::{Launch, Runtime, Terminal};
 
-/// Port on the guest's 127.0.0.1.
+/// Port on the guest's 127.0.0.1 at which the web server listens.
 pub(in crate::run) const SITE_PORT: u16 = 8080;
-/// Router script.
+/// PHP script that handles each request of the web server.
 const ROUTER: &str = "/opt/codebox/guest/preview-router.php";
-/// Document root: the directory of WordPress.
+/// Document root of the web server: the directory of WordPress.
 const ROOT: &str = "/wordpress";
-/// Number of PHP worker processes.
+/// Number of worker processes of the web server.
 const WORKERS: &str = "4";
-/// Time limit for the server to become ready.
+/// Maximum time from the start of the web server until it answers.
 const READY: Duration = Duration::from_secs(15);
-/// Delay between two connection attempts.
+/// Delay between two attempts to connect to the web server while it starts.
 const PAUSE: Duration = Duration::from_millis(40);
 /// Number of bytes stored from the end of the server's output.
 const TAIL: usize = 8 * 1024;
 
-/// A started server.
+/// The web server that runs in the guest.
 #[derive(Debug)]
 pub(in crate::run) struct SiteServer {
     pub(super) id: ExecutionId,
@@ -40,7 +40,7 @@ pub(in crate::run) struct SiteServer {
 }
 
 impl SiteServer {
-    /// Starts server number `number` in a guest; its processes get `secrets`.
+    /// Starts web server number `number` of a guest; `secrets` are environment variables for it.
     pub(super) fn start(
         number: u32,
         secrets: BTreeMap<String, String>,
@@ -80,7 +80,8 @@ impl SiteServer {
         }
     }
 
-    /// Waits until the server answers with its nonce, which no other program in the guest knows.
+    /// Waits until the web server answers with its nonce, a random value that no other program in
+    /// the guest knows.
     fn wait(&self, runtime: &mut dyn Runtime) -> Result<(), String> {
         let until = Instant::now() + READY;
         loop {
@@ -139,8 +140,8 @@ fn variables(nonce: &str) -> BTreeMap<String, String> {
 
 type Printed = Arc<Mutex<Vec<u8>>>;
 
-/// Creates empty standard input and an output pipe that a thread reads: the server would block on a
-/// full pipe.
+/// Creates the web server's standard streams: an empty input, and an output pipe that a thread
+/// reads, because the server would block on a full pipe.
 fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
     let unable = |error: std::io::Error| {
         let message = format!("the web server of the sandbox cannot start: {error}");
@@ -159,7 +160,8 @@ fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
     Ok(([null, write, other], printed))
 }
 
-/// Reads until the last writer closes the pipe, which happens at the latest when the guest ends.
+/// Reads the web server's output and keeps its end, until the last writer closes the pipe. That
+/// happens at the latest when the guest ends.
 fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
     let mut from = std::fs::File::from(from);
     let mut piece = [0_u8; 4096];
@@ -174,7 +176,7 @@ fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Returns whether the server at the other end knows the nonce.
+/// Returns whether the server at the other end of the connection knows the nonce.
 fn answers(connection: OwnedFd, nonce: &str, until: Instant) -> std::io::Result<bool> {
     let mut stream = TcpStream::from(connection);
     stream.set_nonblocking(false)?;

@@ -1,4 +1,4 @@
-//! Access to the guest's web server.
+//! Access of the session to the guest's web server.
 
 use super::server::{SITE_PORT, SiteServer};
 use crate::run::session::Session;
@@ -9,7 +9,7 @@ impl Session<'_, '_> {
     /// Returns the port of the guest's running web server; starts the server if necessary.
     pub(in crate::run) fn site_server(&mut self) -> Result<u16, ErrorBody> {
         if self.guest.site.is_none() {
-            // A guest without a connector gets no server, because nothing could reach it.
+            // Nothing could connect to a web server in a guest without a connector.
             let way = self.guest.runtime.connector()?;
             self.guest.sites += 1;
             let secrets = self.context.prepared.secrets.environment(GuestPhase::Work);
@@ -34,8 +34,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Stops the session's own programs in the guest, web server and sync program, for example
-    /// before a snapshot. The next use starts them again.
+    /// Stops the session's own programs in the guest (web server and file transfer), for example
+    /// before a snapshot. They are started again when needed.
     pub(in crate::run) fn stop_site_server(&mut self) {
         self.end_site_server();
         self.stop_sync_program();

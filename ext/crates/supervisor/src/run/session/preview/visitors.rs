@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wp_codebox_proxy::preview::{ConnectReply, GuestConnector};
 use wp_codebox_runtime::Connector;
 
-/// Maximum number of waiting visitors; equals the limit of the forwarder, which accepts their
-/// connections.
+/// Maximum number of waiting visitors; the forwarder, which accepts their connections, has the same
+/// limit.
 const MOST: usize = 64;
 
-/// Connector to the guest's server.
+/// Opens connections to the guest's web server; `None` while no server runs.
 type Way = Option<Arc<dyn Connector>>;
 
-/// Waiting visitors in order of arrival.
+/// Visitors that wait for a connection to the guest, in order of arrival.
 #[derive(Clone, Default)]
 pub(super) struct Visitors(Arc<Inner>);
 
@@ -45,22 +45,22 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Visitors {
-    /// Sets the event counter that wakes the owner thread of the guest.
+    /// Sets the event counter (eventfd) that wakes the thread that owns the guest.
     pub(super) fn ring_with(&self, bell: OwnedFd) {
         *held(&self.0.bell) = Some(bell);
     }
 
-    /// Publishes the connector of the running server.
+    /// Lets new visitors connect to the running web server at once, through `way`.
     pub(super) fn open(&self, way: Arc<dyn Connector>) {
         *held(&self.0.way) = Some(way);
     }
 
-    /// Withdraws the connector: new visitors wait for the owner thread.
+    /// Makes new visitors wait for the thread that owns the guest, because the web server stops.
     pub(super) fn shut(&self) {
         *held(&self.0.way) = None;
     }
 
-    /// Removes and returns the next visitor that still waits.
+    /// Removes and returns the first visitor who is still connected.
     pub(super) fn next(&self) -> Option<ConnectReply> {
         let mut waiting = held(&self.0.waiting);
         while let Some(reply) = waiting.pop_front() {
@@ -106,7 +106,8 @@ impl GuestConnector for Visitors {
         let Some(way) = way else {
             return self.0.wait(reply);
         };
-        // Tells the owner thread that the guest is in use.
+        // Wakes the owner thread although the visitor does not wait for it, so that it counts the
+        // guest as used.
         self.0.ring();
         let inner = Arc::clone(&self.0);
         way.ask(

@@ -9,8 +9,8 @@ use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, SandboxSnapshot};
 use wp_codebox_runtime::{OpenSnapshot, SnapshotScope, SnapshotStore};
 
-/// A verified snapshot. It is locked against removal while a guest uses its layers as lower
-/// directories.
+/// The snapshot that a guest starts from, opened and verified. It cannot be removed while it is
+/// open, because the guest uses its layers as lower overlay directories.
 #[derive(Debug)]
 pub(in crate::run) struct Base {
     open: OpenSnapshot,
@@ -45,22 +45,22 @@ impl Base {
         Ok(Self { open, places })
     }
 
-    /// Returns the snapshot's document.
+    /// Returns the document that describes the snapshot.
     pub(in crate::run) fn snapshot(&self) -> &SandboxSnapshot {
         &self.open.snapshot
     }
 
-    /// Returns the directory of a layer.
+    /// Returns the host directory of the layer with this index.
     pub(in crate::run) fn place(&self, index: u32) -> Option<HostSource> {
         self.places.get(&index).cloned()
     }
 
-    /// Returns the directory of the layer above `wp-content`.
+    /// Returns the host directory of the layer that contains the changes of `wp-content`.
     pub(in crate::run) fn content(&self) -> Vec<HostSource> {
         self.place(WP_CONTENT_LAYER).into_iter().collect()
     }
 
-    /// Returns the open directory of a layer.
+    /// Returns an open descriptor of the layer with this index.
     pub(in crate::run) fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
         self.open
             .layer(&layer_name(index))
@@ -68,7 +68,7 @@ impl Base {
     }
 }
 
-/// Returns the layer indexes of this run's guests.
+/// Returns the indexes of the layers that a snapshot of this run has.
 fn indexes(context: &RunContext<'_>) -> Vec<u32> {
     let writable = context
         .mounts

@@ -22,7 +22,8 @@ pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>
     Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
 }
 
-/// Fails if the components could not be loaded, because the guest is useless then.
+/// Fails if the components could not be loaded, because the guest is of no use then. `stop` is the
+/// reason.
 pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
     match stop {
         None => Ok(()),
@@ -39,8 +40,8 @@ pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
     }
 }
 
-/// Fails at an isolation level at which the guest has no overlay layers, because only layers can be
-/// stored in a snapshot.
+/// Fails at an isolation level at which guests have no overlay layers: a snapshot consists of such
+/// layers.
 pub(super) fn require_layers(level: IsolationLevel) -> Result<(), ErrorBody> {
     match level {
         IsolationLevel::Full => Ok(()),
@@ -51,7 +52,7 @@ pub(super) fn require_layers(level: IsolationLevel) -> Result<(), ErrorBody> {
     }
 }
 
-/// Records that a session started from a snapshot.
+/// Records in the journal that the session started from a snapshot.
 pub(in crate::run) fn began(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,

@@ -16,18 +16,18 @@ use wp_codebox_runtime::{SnapshotError, SnapshotScope, SnapshotStore};
 /// Maximum number of checkpoints of a run. Each checkpoint is a copy of all files that the guest
 /// has written.
 const MOST: usize = 16;
-/// Actor in the documents of checkpoints.
+/// Actor (who created it) that the documents of checkpoints name.
 const ACTOR: &str = "run";
 
 /// Result of a checkpoint command.
 pub(in crate::run) struct Checkpointed {
     /// `runtime-checkpoint-result/v1` or `runtime-checkpoint-failure/v1`.
     pub document: Value,
-    /// Error of a command that failed.
+    /// Error of the checkpoint command, if it failed.
     pub error: Option<ErrorBody>,
 }
 
-/// Checkpoint operation.
+/// What a checkpoint command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Create,

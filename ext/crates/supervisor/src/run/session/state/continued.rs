@@ -22,20 +22,22 @@ use wp_codebox_runtime::{
     ExecutionResult, Launch, LaunchedEnd, RunDir, Runtime, Usage,
 };
 
-/// Upper directories of a guest, by layer index.
+/// Upper overlay directories of a guest, which contain what it has written, by layer index.
 pub(in crate::run) type Uppers = BTreeMap<u32, OwnedFd>;
 
-/// Returns the upper directories of a guest that was just started. They do not change while the
-/// guest lives.
+/// Returns the upper overlay directories of a guest that was just started. They stay the same while
+/// it lives.
 pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody> {
     match runtime.look()? {
         CapturedMounts::Layers(layers) => Ok(layers),
-        // Plain copies cannot become a snapshot; the snapshot request returns that error.
+        // A guest with plain copies instead of overlays cannot become a snapshot; a snapshot
+        // request fails.
         CapturedMounts::Trees(_) => Ok(Uppers::new()),
     }
 }
 
-/// Adds the snapshot that a guest started from to the directories for its capture.
+/// Adds the changes in the snapshot, from which a guest started, to the guest's own changes, so
+/// that both are captured.
 pub(in crate::run) fn continued(
     run_dir: &RunDir,
     inner: Box<dyn Runtime>,
@@ -123,13 +125,14 @@ impl Runtime for Continued {
     }
 }
 
-/// Merges each layer with its snapshot layer into a new directory and removes earlier merges.
+/// Merges each upper directory with the snapshot's layer into a new directory, and removes
+/// directories of earlier merges.
 fn merged(scratch: &Path, base: &Base, layers: &Uppers) -> Result<Uppers, ErrorBody> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let failed = |what: String| ErrorBody::new(ErrorCode::RunFailed, what);
     let unable = |e: std::io::Error| failed(format!("layers cannot be merged: {e}"));
     for old in std::fs::read_dir(scratch).map_err(unable)?.flatten() {
-        // A reader of the old directory has it open and is not affected by the removal of its name.
+        // A reader of the old directory has it open, so that removing its name does not matter.
         let _ = remove_tree(&old.path());
     }
     let place = scratch.join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());

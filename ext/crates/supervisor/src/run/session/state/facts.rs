@@ -1,5 +1,5 @@
-//! Facts about what a snapshot is based on (site, WordPress, PHP and mounts), and the check that
-//! the present sandbox matches these facts.
+//! Facts about what a snapshot belongs to (site, WordPress, PHP and mounts), and the check that
+//! these facts hold for the present run.
 
 use crate::run::context::RunContext;
 use crate::run::materialise::Materialised;
@@ -10,7 +10,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::SnapshotFacts;
 
-/// Returns whether a mount has a layer in snapshots.
+/// Returns whether snapshots contain the changes of a mount, which must be writable.
 pub(super) fn is_kept(mount: &Materialised) -> bool {
     match mount.mount.request.mode {
         MountAccess::Readwrite => true,
@@ -18,7 +18,7 @@ pub(super) fn is_kept(mount: &Materialised) -> bool {
     }
 }
 
-/// Returns the facts about the base of a snapshot of this run.
+/// Returns the facts that a snapshot of this run records.
 pub(super) fn of(
     context: &RunContext<'_>,
     request: &SnapshotRequest,
@@ -67,7 +67,8 @@ fn mount(mount: &Materialised) -> Result<SnapshotMount, ErrorBody> {
     })
 }
 
-/// Rejects a snapshot of another site, WordPress or PHP, or of other mounts.
+/// Fails for a snapshot of another site, WordPress or PHP, or of other mounts than those of this
+/// run.
 pub(super) fn check(context: &RunContext<'_>, snapshot: &SandboxSnapshot) -> Result<(), ErrorBody> {
     let mounts = context
         .mounts
@@ -91,7 +92,7 @@ struct Here<'h> {
     mounts: &'h [SnapshotMount],
 }
 
-/// Returns the first difference between the sandbox and the snapshot, as a clause.
+/// Returns the first difference between this run and the snapshot, as a part of a sentence.
 fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
     if snapshot.site.as_str() != here.site {
         return Some("it belongs to another site".to_owned());
@@ -132,7 +133,7 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
         })
 }
 
-/// Returns the name of a snapshot layer.
+/// Returns the directory name of the snapshot layer with this index.
 pub(super) fn layer_name(index: u32) -> String {
     if index == WP_CONTENT_LAYER {
         "content".to_owned()

@@ -1,4 +1,4 @@
-//! Makes the database file in the guest complete before it is copied.
+//! Makes the database file in the guest complete, so that a copy of it is a valid database.
 //!
 //! A guest program writes the write-ahead log into the database file and checks the database. The
 //! program's report is untrusted: it can only prevent a snapshot.

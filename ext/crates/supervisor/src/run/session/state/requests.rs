@@ -1,4 +1,4 @@
-//! Handles requests about snapshots of the working guest.
+//! Handles requests of clients to create and restore snapshots of the guest.
 
 use super::base::Base;
 use super::begin::{event, require_layers};
@@ -18,9 +18,9 @@ use wp_codebox_runtime::{LayerSource, SnapshotScope, SnapshotStore};
 
 /// Maximum number of snapshots of one sandbox.
 const MOST: usize = 64;
-/// Maximum length of a name, in bytes.
+/// Maximum length of a snapshot's name, in bytes.
 const NAME: usize = 128;
-/// Maximum size of the metadata, in bytes of JSON.
+/// Maximum size of the metadata that a client adds to a snapshot, in bytes of JSON.
 const METADATA: usize = 64 * 1024;
 
 impl Session<'_, '_> {
@@ -57,9 +57,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Stores the current state in the site's snapshot store, for this sandbox and later ones.
-    /// `running` lists the programs that run in the guest; the caller pauses what it can, such as a
-    /// preview.
+    /// Stores the state of the guest in the site's snapshot store, for this sandbox and later ones.
+    /// Fails if `running`, the programs of clients in the guest, is not empty.
     pub(in crate::run) fn snapshot(
         &mut self,
         request: &SnapshotRequest,
@@ -74,7 +73,7 @@ impl Session<'_, '_> {
         Ok(snapshot)
     }
 
-    /// Returns the snapshots of this sandbox, oldest first.
+    /// Returns the snapshots that were created in this sandbox, oldest first.
     pub(in crate::run) fn snapshots(&self) -> Result<Vec<SandboxSnapshot>, ErrorBody> {
         let run_id = &self.context.prepared.request.run_id;
         Ok(self.shelf()?.list(SnapshotScope::Run(run_id)))
@@ -103,7 +102,8 @@ impl Session<'_, '_> {
         Ok(snapshot)
     }
 
-    /// Replaces the guest by a fresh one and runs the setup of the sandbox's profile.
+    /// Replaces the guest by a fresh one. If the sandbox was created with an identity, also runs
+    /// the commands of its run request again, which set it up.
     pub(in crate::run) fn reset(
         &mut self,
         actor: &str,
@@ -152,7 +152,7 @@ impl Session<'_, '_> {
         check_request(request)?;
         free(running)?;
         require_layers(self.context.level)?;
-        // The next request to the site starts the server again.
+        // The web server is started again with the next request to the site.
         self.stop_site_server();
         let deadline = self.deadline();
         quiet::settle(self.guest.runtime.as_mut(), deadline)?;
@@ -195,7 +195,7 @@ fn check_room(made: &[SandboxSnapshot], name: &str) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Fails if a program of a client runs in the guest.
+/// Fails if a program of a client runs in the guest, because the guest must not change now.
 fn free(running: &[String]) -> Result<(), ErrorBody> {
     if running.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Transfers files into a held sandbox and out of it.
+//! Transfers files into a held sandbox (one kept open for clients) and out of it.
 
 mod program;
 mod requests;

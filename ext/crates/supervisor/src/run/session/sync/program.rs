@@ -1,5 +1,5 @@
-//! Client of the guest program that transfers files. The program is started once and handles many
-//! requests.
+//! Starts the guest program that transfers files and sends requests to it. The program handles any
+//! number of requests.
 //!
 //! The program's replies are untrusted: their sizes and times are limited, and a program that sends
 //! an invalid reply is killed.
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, MountAccess};
 use wp_codebox_runtime::{GuestMount, Launch, Runtime, Terminal};
 
-/// Path of the guest program.
+/// Path in the guest of the program that transfers files.
 const PROGRAM: &str = "/opt/codebox/guest/sync.php";
-/// Time limit for one reply.
+/// Time limit for one reply of the transfer program.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of the JSON line of a reply, in bytes.
 const LINE: usize = 8 * 1024 * 1024;
 
-/// A running sync program.
+/// The running transfer program, with its standard input and output.
 #[derive(Debug)]
 pub(in crate::run) struct SyncProgram {
     pub(super) id: ExecutionId,
@@ -31,7 +31,7 @@ pub(in crate::run) struct SyncProgram {
     heard: Vec<u8>,
 }
 
-/// Reply of the program, and the file bytes that follow it.
+/// Reply of the transfer program: a JSON object, and file content after it.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub members: Map<String, Value>,
@@ -39,7 +39,7 @@ pub(super) struct Answer {
 }
 
 impl SyncProgram {
-    /// Starts sync program number `number` in a guest with these mounts.
+    /// Starts transfer program number `number` of a guest that has these mounts.
     pub(super) fn start(
         number: u32,
         mounts: &[GuestMount],

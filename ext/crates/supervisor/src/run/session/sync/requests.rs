@@ -19,11 +19,11 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Maximum size of a file, in bytes: base64-encoded and with its frame it still fits one line.
+/// Maximum size of a transferred file, in bytes. Encoded in base64 it still fits into one line.
 pub const FILE_BYTES: usize = 1_408 * 1024;
-/// Maximum number of files in a tree.
+/// Maximum number of files that the list of a file tree contains.
 const TREE_FILES: u64 = 50_000;
-/// Maximum length of a reply, in bytes.
+/// Maximum length of a reply to a client, in bytes.
 const ANSWER_BYTES: usize = MAX_LIVE_LINE - 4096;
 
 impl Session<'_, '_> {
@@ -81,7 +81,8 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// Returns files of the sandbox within `left`, the remaining lifetime of the sandbox.
+    /// Returns changes, a file list or one file of the sandbox. `left` is the remaining lifetime of
+    /// the sandbox.
     pub(in crate::run) fn sync_out(
         &mut self,
         request: &SyncOut,
@@ -129,7 +130,7 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// Returns the writable mounts, by the paths under which their files are reported.
+    /// Returns the guest paths of the writable mounts, in the form in which files are reported.
     fn places(&self) -> Vec<&GuestPath> {
         let mounts = self.context.guest_mounts.iter();
         mounts
@@ -184,7 +185,8 @@ impl Session<'_, '_> {
         })))
     }
 
-    /// Returns the file tree as the guest reports it.
+    /// Returns the list of files that the guest program reports. `below` restricts it to one
+    /// directory.
     fn tree(&mut self, below: Option<&GuestPath>, until: Instant) -> Result<Tree, ErrorBody> {
         let tops: Vec<GuestPath> = match below {
             Some(path) => vec![path.clone()],
@@ -205,7 +207,8 @@ impl Session<'_, '_> {
         Ok(tree)
     }
 
-    /// Returns the differences from the mounts' sources, read on the host.
+    /// Returns how the mounts differ from their sources, read on the host. `below` restricts this
+    /// to one directory.
     fn changes(&mut self, below: Option<&GuestPath>) -> Result<Vec<Value>, ErrorBody> {
         let seen = look(self.context, self.guest.runtime.as_ref())?;
         let mut rows = Vec::new();
@@ -228,8 +231,8 @@ impl Session<'_, '_> {
 }
 
 impl Session<'_, '_> {
-    /// Sends a request to the sync program, which is started if necessary. A program that fails is
-    /// killed; the next request starts another.
+    /// Sends a request to the transfer program, which is started if necessary. A program that fails
+    /// is killed; the next request starts another.
     fn ask_sync(
         &mut self,
         question: &Value,
@@ -258,7 +261,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Stops the program, for example before a snapshot. The next sync starts it again.
+    /// Stops the transfer program, for example before a snapshot. The next transfer starts it
+    /// again.
     pub(in crate::run) fn stop_sync_program(&mut self) {
         if let Some(program) = self.guest.syncing.take() {
             let _ = self.guest.runtime.stop(&program.id);
@@ -266,16 +270,16 @@ impl Session<'_, '_> {
     }
 }
 
-/// File tree of the guest.
+/// List of files that the guest program reports.
 #[derive(Debug, Default)]
 struct Tree {
-    /// All regular files.
+    /// Rows of all regular files.
     files: Vec<Value>,
-    /// Other entries, with the reason why they cannot be transferred.
+    /// Rows of other entries, with the reason why they cannot be transferred.
     left_out: Vec<Value>,
 }
 
-/// Validates a file row of the guest; `None` when it is invalid.
+/// Validates the guest program's row about a file; `None` when it is invalid.
 fn tree_row(top: &GuestPath, file: &Value) -> Option<Value> {
     let path = GuestPath::new(file.get(0)?.as_str()?).ok()?;
     let digest = file.get(1)?.as_str()?;
@@ -302,7 +306,7 @@ fn left_row(top: &GuestPath, row: &Value) -> Option<Value> {
     (below.is_empty() || below.starts_with('/')).then(|| json!({"path": path, "reason": reason}))
 }
 
-/// Returns a change as a row; `None` for directories, which their files imply.
+/// Returns the row about a change; `None` for a directory, which is implied by the files in it.
 fn change_row(path: &GuestPath, entry: &EntryChange) -> Option<Value> {
     let status = match entry.change {
         Change::Added(_) => "added",
@@ -336,7 +340,7 @@ fn change_row(path: &GuestPath, entry: &EntryChange) -> Option<Value> {
     (files > 0).then_some(Value::Object(row))
 }
 
-/// Returns the reply, or an error if the guest program refused the request.
+/// Returns the reply of the guest program, or an error if it refused the request.
 fn accepted(answer: Answer, path: &GuestPath, expected: Option<&str>) -> Result<Answer, ErrorBody> {
     if answer.members.get("ok") == Some(&Value::Bool(true)) {
         return Ok(answer);
