@@ -137,7 +137,7 @@ pub(crate) struct Settings {
     /// Range of uids and gids for guests, `FIRST:COUNT`; if empty, the range of the service that
     /// starts the runner, or else the default.
     pub(crate) guest_ids: String,
-    /// Directories below which abilities and admin screens may mount.
+    /// Host directories whose content abilities and admin screens may mount into a sandbox.
     pub(crate) mount_roots: Vec<String>,
     /// Directory with the programs of agent presets; if empty, none is installed.
     pub(crate) agents_dir: String,

@@ -318,7 +318,7 @@ class Mode:
         must(b"200 OK" in answer, "the web server lacks " + answer.decode().strip().split("\n")[-1])
 
     def follow(self):
-        """Checks that an event of the held sandbox reaches a follower that started after the attack."""
+        """Checks that a client that starts to follow the events of a held sandbox after the attack receives an event."""
         word = f"word-{time.monotonic_ns()}"
         follower = self.start("runs", "events", self.held, "--state", self.state, "--site", "other", "--follow", "--json")
         try:

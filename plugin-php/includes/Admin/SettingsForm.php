@@ -176,7 +176,7 @@ final class SettingsForm {
 	/** Prints the field of component contracts: plugins that every sandbox loads. */
 	public function components(): void {
 		$stored = (array) get_site_option( Settings::COMPONENT_CONTRACTS, [] );
-		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'For plugins that prepare sandboxes: a JSON list of objects with a slug. A task itself does not read it.', 'codebox' ) );
+		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'Plugins that every sandbox needs beside the code under change: a JSON list of objects with a slug.', 'codebox' ) );
 	}
 
 	/**

@@ -54,7 +54,7 @@ final class ArtifactsRoot {
 		}
 		throw Failure::because(
 			ErrorCode::ArtifactOutsideRoot,
-			__( 'A plugin of this site names an artifacts root that is not a partition of the state directory.', 'codebox' ),
+			__( 'A plugin of this site names an artifacts root that is not the artifacts directory of a site.', 'codebox' ),
 			[ __( 'The filter wp_codebox_artifacts_root may only answer <state directory>/sites/<site>/artifacts.', 'codebox' ) ]
 		);
 	}

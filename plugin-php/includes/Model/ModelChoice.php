@@ -213,7 +213,7 @@ final class ModelChoice {
 			[
 				__( 'Name one for this task: provider and model (in WP-CLI --provider=<id> --model=<name>).', 'codebox' ),
 				__( 'Or set a default: the options wp_codebox_default_provider and wp_codebox_default_model, or the filters of the same names.', 'codebox' ),
-				__( 'Or let a program do the work: agent or agent_command.', 'codebox' ),
+				__( 'Or let a program do the work instead of a model: set agent or agent_command.', 'codebox' ),
 			]
 		);
 	}

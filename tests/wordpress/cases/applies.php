@@ -161,6 +161,7 @@ return static function ( Harness $t ): void {
 			$in = [ 'artifact_id' => trim( $out ), 'approved_files' => [ '/workspace/code/sample.php' ] ];
 			$t->error( 'wp_codebox_input_invalid', 400, $t->ability( 'apply-artifact-preflight', $in ) );
 			$t->error( 'wp_codebox_input_invalid', 400, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => '/nowhere/at/all' ] ] ) );
+			wp_mkdir_p( getenv( 'TEST_WORK' ) . '/outside' );
 			foreach ( [ ABSPATH, '/', WP_CONTENT_DIR, getenv( 'TEST_WORK' ) . '/outside' ] as $denied ) {
 				$t->error( 'wp_codebox_mount_denied', 403, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => $denied ] ] ) );
 			}

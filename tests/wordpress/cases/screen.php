@@ -11,7 +11,7 @@ use WPCodebox\Screen\AdminScreen;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
-	require_once ABSPATH . 'wp-admin/includes/plugin.php';
+	require_once ABSPATH . 'wp-admin/includes/admin.php';
 	$screen = new AdminScreen( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php', new Capabilities() );
 	// Returns the capability that the registered admin page requires, or null when no page is registered.
 	$page   = static function () use ( $screen ): ?string {

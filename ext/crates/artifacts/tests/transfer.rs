@@ -82,7 +82,7 @@ fn exported_and_imported_bundle_is_byte_identical() {
             SignatureStatus::SignedByUnknown
         );
         assert_eq!(archive(&target.path(&imported.run_id)), bytes);
-        // The tar program extracts the same files from the archive.
+        // The program `tar` extracts the files of the bundle from the archive.
         let out = scratch();
         let file = out.path().join("a.tar");
         fs::write(&file, &bytes).unwrap();

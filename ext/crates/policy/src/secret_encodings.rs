@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_encoding_of_a_secret_is_a_possible_match_from_its_first_byte() {
+    fn every_prefix_of_an_encoded_secret_is_a_possible_match() {
         let encodings = one(VALUE);
         for (name, written) in WRITTEN {
             let text = format!("({written})").into_bytes();

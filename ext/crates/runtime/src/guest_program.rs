@@ -16,7 +16,7 @@ const PROGRAMS: &str = "/opt/codebox/guest/commands";
 /// Guest path of the file into which the program run-php writes diagnostics such as database
 /// queries.
 pub const DIAGNOSTICS: &str = "/tmp/codebox-artifacts/wpdb-queries.json";
-/// Registry command that executes the run's agent.
+/// Name, in the command registry, of the sandbox command that executes the run's agent.
 pub const AGENT_COMMAND: &str = "command-agent-run";
 
 /// A mount as programs in the guest see it.

@@ -262,8 +262,8 @@ fn run(guest: &mut Guest, step: &'static str, request: &ExecRequest) -> Result<(
     })
 }
 
-/// Fails when a journal file lies next to the template's SQLite database: a guest that changed one
-/// of the two would use it with the other's old content.
+/// Fails when a journal file lies next to the template's SQLite database. SQLite would replay the
+/// old journal into a database that a guest has changed since.
 fn closed_database(content: &Path) -> Result<(), TemplateError> {
     let database = content.join("database");
     let unreadable = |source| TemplateError::Unreadable {

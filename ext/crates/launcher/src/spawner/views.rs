@@ -101,8 +101,8 @@ fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Fail
                 Mode::empty(),
             ) {
                 Ok(point) => cover(&point)?,
-                // The entry to cover does not exist. It may be created later, but no launch plan
-                // names a path below it.
+                // There is nothing to hide yet. If the path is created later, the guest cannot
+                // reach it, because no launch plan allows a path below it.
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno).at(Step::View, covered),
             }

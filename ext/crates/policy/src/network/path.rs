@@ -38,7 +38,7 @@ pub enum Ambiguity {
     #[error("an encoded percent sign")]
     DoubleEncoding,
     /// The path contains `%` without two hexadecimal digits, or an encoded control character.
-    #[error("a bad or control percent sequence")]
+    #[error("a percent sequence that is malformed or encodes a control character")]
     BadEncoding,
 }
 

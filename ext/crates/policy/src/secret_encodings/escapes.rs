@@ -91,7 +91,7 @@ enum NoEscape {
 }
 
 impl Escapes {
-    /// Returns the family whose escapes, or line breaks, begin with this byte.
+    /// Returns the encoding that has escapes, or removable line breaks, beginning with this byte.
     pub(super) const fn led_by(byte: u8) -> Option<Self> {
         match byte {
             b'\r' | b'\n' => Some(Self::None),
