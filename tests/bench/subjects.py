@@ -27,7 +27,7 @@ OUTPUT = os.path.join(tempfile.gettempdir(), f"codebox-bench-{os.getpid()}.out")
 def loader(profile):
     """Builds the backend's example program, which runs one PHP process in one guest."""
     # These arguments reuse the build of the tests, which have built the profile `dev`.
-    what = ["--workspace", "--all-targets"] if profile == "dev" else ["-p", "wp-codebox-backend-native", "--example", "load_wordpress"]
+    what = ["--all-targets"] if profile == "dev" else ["-p", "wp-codebox-backend-native", "--example", "load_wordpress"]
     subprocess.run(["cargo", "build", "--quiet", "--profile", profile, *what], cwd=ROOT, check=True)
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
     return os.path.join(ROOT, target, "debug" if profile == "dev" else profile, "examples", "load_wordpress")

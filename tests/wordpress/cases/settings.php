@@ -307,8 +307,13 @@ return static function ( Harness $t ): void {
 			$store( Settings::AGENTS, [ 'evil' => [ 'command' => 'x "><script>alert(1)</script>"', 'success_codes' => [ 0 ] ] ] );
 			$store( Settings::INSTRUCTIONS, 'Be brief.</textarea><script>alert(2)</script>' );
 			// As another plugin may store it: WordPress does not validate what it did not receive from the form.
-			remove_all_filters( 'sanitize_option_' . Settings::COMPONENT_CONTRACTS );
+			$hook   = 'sanitize_option_' . Settings::COMPONENT_CONTRACTS;
+			$checks = $GLOBALS['wp_filter'][ $hook ] ?? null;
+			unset( $GLOBALS['wp_filter'][ $hook ] );
 			$store( Settings::COMPONENT_CONTRACTS, [ [ 'slug' => 'evil', 'path' => '</textarea><script>alert(3)</script>' ] ] );
+			if ( null !== $checks ) {
+				$GLOBALS['wp_filter'][ $hook ] = $checks;
+			}
 			$store( Settings::LIMITS, [ 'ceilings' => [ 'wall_clock_ms' => 90500 ] ] );
 			$page = new SettingsPage( new SettingsForm( $settings, $gate ), $rules );
 			$page->add_page();

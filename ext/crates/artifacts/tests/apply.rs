@@ -320,7 +320,7 @@ fn preflight_reports_conflicts_when_target_differs_from_baseline() {
         }),
         one("a.php", "another type")
     );
-    // After the run, somebody replaced a directory of the target by a link to another directory
+    // After the run, a directory of the target was replaced by a link to another directory
     // that has the same file.
     assert_eq!(
         usual().conflict(|root| {

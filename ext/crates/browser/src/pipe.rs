@@ -276,7 +276,7 @@ mod tests {
         use std::sync::atomic::{AtomicUsize, Ordering};
         use std::time::Instant;
 
-        /// Endless stream of long responses that nobody requested.
+        /// Endless stream of long responses without a request.
         struct Large(Arc<AtomicUsize>, Vec<u8>);
         impl Read for Large {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

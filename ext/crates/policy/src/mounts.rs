@@ -45,7 +45,7 @@ pub enum MountError {
         /// Source of the mount in the request.
         source_path: String,
     },
-    /// The source of a mount must not be mounted by anybody, e.g. a system directory.
+    /// The source of a mount must never be mounted, e.g. a system directory.
     #[error(
         "{subject} must not be mounted: it is, contains or is inside {what}; mount the plugin or theme directory itself"
     )]

@@ -66,7 +66,6 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
                 "--report=emacs",
                 "--standard=phpcs.xml.dist",
                 "--parallel=2",
-                "--cache=target/phpcs.cache",
             ],
         )?;
         if !answer.success {

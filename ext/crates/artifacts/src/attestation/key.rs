@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     /// With the neutral point as key, this signature is valid for every message under the plain
-    /// equation of RFC 8032, although nobody owns a private key for it.
+    /// equation of RFC 8032, although no private key belongs to it.
     #[test]
     fn signature_under_a_key_of_small_order_is_rejected() {
         let (mut key, mut signature) = ([0; 32], [0; 64]);

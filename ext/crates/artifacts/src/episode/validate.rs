@@ -1,4 +1,4 @@
-//! Validates episode traces, whoever wrote them.
+//! Validates episode traces of any origin.
 
 use super::issues::{Issues, TraceIssue};
 use crate::canonical::OverLimit;

@@ -1,5 +1,5 @@
 //! Removes seeds (`sites/<site>/sandboxes/<run_id>.json`, the data to create a sandbox again) whose
-//! runs no longer exist. Sandboxes are found by their run, so nobody can use such a seed any more.
+//! runs no longer exist. A sandbox is found by its run, so such a seed is unreachable.
 
 use super::removal::{failed, item, open};
 use super::report::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};

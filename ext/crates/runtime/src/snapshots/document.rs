@@ -59,7 +59,7 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
     let mut layers = BTreeMap::new();
     for layer in &snapshot.layers {
         let name = layer.name.as_str();
-        // A correct digest does not prove that nobody edited the document and its digest, so the
+        // A correct digest does not prove that document and digest were not edited together, so the
         // name of a layer could be a path to elsewhere.
         let plain = name
             .bytes()
