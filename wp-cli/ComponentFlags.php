@@ -62,7 +62,7 @@ final class ComponentFlags {
 		$rows = json_decode( $text, true );
 		$good = is_array( $rows ) && [] === array_filter( $rows, static fn( mixed $row ): bool => ! is_string( $row ) && ! is_array( $row ) );
 		if ( ! $good ) {
-			/* translators: %s: flag, or what else was given. */
+			/* translators: %s: flag. */
 			throw Failure::invalid_input( Sentence::of( __( '%s must be a comma-separated list, or a JSON list of texts and objects.', 'codebox' ), $flag ) );
 		}
 		return array_values( $rows );

@@ -71,7 +71,7 @@ final class FlagList {
 	public static function json_object( string $flag, string $text ): array {
 		$value = json_decode( $text );
 		if ( ! is_object( $value ) ) {
-			/* translators: %s: flag, or what else was given. */
+			/* translators: %s: flag, or name of the file that holds the value. */
 			throw Failure::invalid_input( Sentence::of( __( '%s must be a JSON object, e.g. {"key":"value"}.', 'codebox' ), $flag ) );
 		}
 		return (array) json_decode( $text, true );
@@ -88,7 +88,7 @@ final class FlagList {
 	private static function json_list( string $flag, string $text ): array {
 		$value = json_decode( $text, true );
 		if ( ! is_array( $value ) || ! array_is_list( $value ) || $value !== array_filter( $value, 'is_string' ) ) {
-			/* translators: %s: flag, or what else was given. */
+			/* translators: %s: flag. */
 			throw Failure::invalid_input( Sentence::of( __( '%s must be a JSON list of texts, e.g. ["first","second"].', 'codebox' ), $flag ) );
 		}
 		return $value;

@@ -88,7 +88,7 @@ final class GcCommand extends Command {
 		} else {
 			$this->table->print( $answer['removed'], [ 'kind', 'id', 'bytes', 'reason' ], 'id', $flags );
 			foreach ( $answer['failed'] as $failure ) {
-				$this->console->say( sprintf( 'Left: %s %s: %s.', $failure['kind'], $failure['id'], $failure['message'] ) );
+				$this->console->say( sprintf( 'Not removed: %s %s: %s.', $failure['kind'], $failure['id'], $failure['message'] ) );
 			}
 			$this->console->say(
 				sprintf(

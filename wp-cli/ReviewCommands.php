@@ -141,7 +141,7 @@ final class ReviewCommands extends Command {
 	 * : Client-side id of the agent that made the change.
 	 *
 	 * [--for-user=<id>]
-	 * : Id of the user who owns the pending action. With --user only that user is allowed.
+	 * : Id of the user who owns the pending action. With --user, only the id of that user is accepted.
 	 *
 	 * [--format=<format>]
 	 * : Output format of the result.

@@ -193,7 +193,7 @@ final class RunAgentTaskCommand extends Command {
 	 *     # Let the built-in agent do it with the model of this site.
 	 *     $ wp codebox run-agent-task "Fix the failing settings save in my plugin" --plugin=sample --check='php tests/check.php'
 	 *
-	 *     # With a model on this machine, and few tools.
+	 *     # With a model in the local network, and only two tools.
 	 *     $ wp codebox run-agent-task "Fix the typos" --plugin=sample --base-url=http://models.internal:11434/v1 --model=qwen3-coder --allowed-tools=workspace.read,workspace.edit
 	 *
 	 *     # A tool whose exit status 1 means that it fixed something.

@@ -107,7 +107,7 @@ final class RunsCommand extends Command {
 	/**
 	 * Shows one run: the progress of an active run, or the report of an ended one.
 	 *
-	 * Exit status 0 when the run could be read, whatever its outcome; the data has the outcome. `wp codebox
+	 * Exit status 0 when the run could be read, whatever its outcome; the output states it. `wp codebox
 	 * runs events <id> --follow` exits with the run's exit status.
 	 *
 	 * ## OPTIONS

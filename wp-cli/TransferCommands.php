@@ -97,10 +97,10 @@ final class TransferCommands extends Command {
 	 * : Bundle directory, its manifest.json, or an archive of it; - reads an archive of at most 16 MiB from STDIN.
 	 *
 	 * [--expected-artifact-id=<id>]
-	 * : Expected artifact id; another bundle is refused.
+	 * : Expected artifact id; a bundle with a different id is refused.
 	 *
 	 * [--expected-content-digest=<sha256>]
-	 * : Expected sha256 of the patch; another change is refused.
+	 * : Expected sha256 of the patch; a bundle with a different patch is refused.
 	 *
 	 * [--replace]
 	 * : Replace a stored copy that differs or is damaged.
@@ -149,7 +149,7 @@ final class TransferCommands extends Command {
 	 * ## OPTIONS
 	 *
 	 * <artifact-id>
-	 * : Complete artifact id; another bundle is refused.
+	 * : Complete artifact id; a bundle with a different id is refused.
 	 *
 	 * <path>
 	 * : Bundle directory, its manifest.json, or an archive of it; - reads an archive of at most 16 MiB from STDIN.

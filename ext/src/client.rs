@@ -35,7 +35,7 @@ enum Client {
     Unknown,
     /// The connection was not found, or needs no further check.
     None,
-    /// The connection: a descriptor, valid only while it still refers to this socket inode.
+    /// The connection: `fd` is valid only while it still refers to the socket with this inode.
     Connected { fd: RawFd, inode: u64 },
 }
 
@@ -104,7 +104,8 @@ fn find() -> Client {
     if !speaks_fastcgi() {
         return Client::None;
     }
-    // SAFETY: same as in `end_if_disconnected`.
+    // SAFETY: the borrow ends with the call that uses it; a closed descriptor number gives an
+    // error.
     let socket = |fd| unsafe { BorrowedFd::borrow_raw(fd) };
     let streams: Vec<(RawFd, bool, SocketName)> = (0..HIGHEST)
         .filter(|fd| socket_type(socket(*fd)) == Ok(SocketType::STREAM))

@@ -1,6 +1,6 @@
-//! The patch of a stored bundle for review. The functions accept a bundle that may not be approved,
-//! and refuse one that fails verification. The displayed bytes match the hash in the verified
-//! manifest.
+//! The patch of a stored bundle for review. The functions accept a bundle that cannot be approved,
+//! but refuse one that fails verification. The returned bytes have the hash that the verified
+//! manifest states.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -38,8 +38,8 @@ pub(crate) fn patch(
     filter_patch(&patch, &entries).map_err(|e| ErrorBody::new(e.code(), e.to_string()).into())
 }
 
-/// Returns every changed file with its patch blocks, in the order of `changed-files.json`. Both
-/// sides of a rename get the same block.
+/// Returns every changed file with its patch blocks, in the order of `changed-files.json`. The old
+/// and the new name of a renamed file get the same block.
 pub(crate) fn by_file(
     settings: &Settings,
     bundle: &StoredBundle,
@@ -75,8 +75,8 @@ fn verified(
     Ok((changed.files, patch))
 }
 
-/// Returns the bytes of one file of a bundle. Fails unless they still have the hash that the
-/// manifest states for it and that was verified.
+/// Returns the bytes of one file of a bundle. Fails if the file has changed since the verification:
+/// its hash must be the one in the verified manifest.
 fn member(
     bundle: &StoredBundle,
     verification: &Verification,

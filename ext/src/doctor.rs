@@ -28,14 +28,16 @@ enum DoctorError {
         "the runner did not end `{command}` within {seconds} seconds; run `wp-codebox {command}` by hand"
     )]
     Slow { command: String, seconds: u64 },
-    #[error("the runner's `{command}` printed more than {bytes} bytes; install matching versions")]
+    #[error(
+        "the runner's `{command}` printed more than {bytes} bytes; install the same version of the extension and of `wp-codebox`"
+    )]
     TooLong { command: String, bytes: usize },
     #[error(
-        "the runner's `{command}` ended ({ended:?}) without an answer; run `wp-codebox {command}` by hand"
+        "the runner's `{command}` ended ({ended:?}) without a JSON answer; run `wp-codebox {command}` by hand"
     )]
     NoAnswer { command: String, ended: Ended },
     #[error(
-        "the runner's self-test gave no answer that this extension knows; install matching versions"
+        "the runner's self-test gave no answer that this extension knows; install the same version of the extension and of `wp-codebox`"
     )]
     Foreign,
 }
@@ -114,7 +116,7 @@ pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value
         ErrorBody::new(
             ErrorCode::RunnerUnavailable,
             format!(
-                "the runner's `{command}` gave no answer that this extension knows; install matching versions"
+                "the runner's `{command}` gave no answer that this extension knows; install the same version of the extension and of `wp-codebox`"
             ),
         )
     });
@@ -122,7 +124,7 @@ pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value
 }
 
 /// Runs the runner with these arguments and returns the JSON document that it prints, whatever its
-/// exit status; the caller tells a result from an error.
+/// exit status; the caller must check whether the document is a result or an error.
 pub(crate) fn ask(
     settings: &Settings,
     arguments: &[&str],

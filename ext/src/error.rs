@@ -138,7 +138,7 @@ fn class_of(kind: ErrorKind) -> &'static ClassEntry {
     if class.is_null() {
         return base_class();
     }
-    // SAFETY: same as in `base_class`.
+    // SAFETY: set once in MINIT to a class entry that lives as long as the process.
     unsafe { &*class }
 }
 

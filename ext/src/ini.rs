@@ -91,7 +91,7 @@ pub(crate) enum ConfigError {
     /// The value is not a valid number of runs or groups.
     #[error("{name} must be a whole number from 1 to {most}; set it in php.ini")]
     NotACount { name: String, most: u32 },
-    /// An entry has no host, or no key name where one is required.
+    /// An entry of a list has no valid host, or lacks the name of the key that the list requires.
     #[error("{name} must be a list of {form}, separated by spaces or commas; set it in php.ini")]
     NotHosts { name: String, form: &'static str },
 }
@@ -272,8 +272,8 @@ impl Settings {
         }
     }
 
-    /// Returns the process wrapper around the launcher. A wrapper in the host's settings is always
-    /// required: no caller can omit it.
+    /// Returns the process wrapper around the launcher. If the settings name a wrapper, every run
+    /// uses it; no caller can omit it.
     pub(crate) fn outer_sandbox(&self) -> Result<OuterSandbox, ConfigError> {
         let kind = match self.outer_sandbox.as_str() {
             "none" | "" => OuterSandboxKind::None,

@@ -42,7 +42,7 @@ pub(crate) fn tick() -> Result<(), Failure> {
             // machine does in this state.
             unsafe { zend_timeout() }
         }
-        // SAFETY: the hook is set by extensions in MINIT and expects the current frame.
+        // SAFETY: extensions set the hook in MINIT; it expects the current frame.
         unsafe {
             if let Some(handler) = zend_interrupt_function {
                 handler(frame);

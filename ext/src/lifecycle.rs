@@ -55,9 +55,9 @@ pub(crate) extern "C" fn startup(_kind: c_int, module_number: c_int) -> c_int {
     FAILURE
 }
 
-/// RINIT: resets the client, and in the first request of a process marks parameters that may hold
-/// secrets as sensitive, so stack traces hide them. MINIT is too early, because the classes are
-/// registered after it.
+/// RINIT: forgets the client connection of the previous request. In the first request of a process
+/// also marks parameters that may hold secrets as sensitive, so that stack traces hide them; MINIT
+/// is too early for that, because the classes are registered after it.
 pub(crate) extern "C" fn request_start(_kind: c_int, _module_number: c_int) -> c_int {
     let _ = catch_unwind(|| {
         client::reset();
@@ -116,16 +116,16 @@ pub(crate) extern "C" fn info(module: *mut ModuleEntry) {
 }
 
 /// # Safety
-/// Only between `php_info_print_table_start` and `…_end`.
+/// Call it only between `php_info_print_table_start` and `php_info_print_table_end`.
 unsafe fn row(name: &CStr, value: &CStr) {
     // SAFETY: two columns, two NUL-terminated strings; the engine copies them.
     unsafe { php_info_print_table_row(2, name.as_ptr(), value.as_ptr()) };
 }
 
 /// # Safety
-/// Same as [`row`].
+/// Call it only between `php_info_print_table_start` and `php_info_print_table_end`.
 unsafe fn text_row(name: &CStr, value: &str) {
     let value = CString::new(value).unwrap_or_default();
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the table was started and not ended.
     unsafe { row(name, &value) };
 }

@@ -1,9 +1,10 @@
 //! Requests to a held sandbox (one that is kept open after its setup), started by any caller, over
 //! the control socket of its run.
 //!
-//! The runner first updates the records of dead runs and resolves the run reference; then this
-//! process connects itself, so that no part of a request appears in an argument list. If the caller
-//! disconnects in the middle, its program ends, as for any client of the socket.
+//! The runner first updates the records of dead runs and resolves the run reference. Then this
+//! process itself connects to the control socket, so that no part of a request appears in an
+//! argument list. If the caller disconnects before a program that it started has ended, the sandbox
+//! ends that program, as for any client of the socket.
 
 use crate::arguments::call;
 use crate::fields::Fields;
@@ -115,8 +116,9 @@ pub(crate) fn ask(
 /// Standard input of a program that was not sent yet, in lines of the control socket's protocol.
 #[derive(Default)]
 struct Input<'a> {
-    /// Line being sent, and how much of it was sent.
+    /// Line being sent.
     line: Vec<u8>,
+    /// Number of bytes of `line` that were sent.
     at: usize,
     /// Input not yet put into a line; `None` once end of file was queued.
     rest: Option<&'a [u8]>,
@@ -145,7 +147,7 @@ impl Input<'_> {
                 self.rest = None;
                 LiveInput::StdinEnd
             }
-            // No credit: the program must read some input first.
+            // No credit: the sandbox grants more when the program has read some input.
             ([], _) => return,
             (piece, rest) => {
                 self.rest = Some(rest);
@@ -178,7 +180,8 @@ impl RequestOptions {
 fn parse(mut request: Map<String, Value>) -> Result<LiveRequest, ErrorBody> {
     request.retain(|_, value| !value.as_array().is_some_and(Vec::is_empty));
     if request.get("type").is_some_and(|kind| kind == "events") {
-        let message = "events are read by Runs::events(), page by page";
+        let message =
+            "a request cannot read events; call Runs::events(), which returns them page by page";
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message).with("field", "request"));
     }
     serde_json::from_value(Value::Object(request)).map_err(|error| {
@@ -208,7 +211,7 @@ fn connect(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveCl
         LiveError::NotHeld => not_held("it has just ended").into(),
         error => ErrorBody::new(
             ErrorCode::RunnerUnavailable,
-            format!("{error}; the sandbox's owner and root can reach it"),
+            format!("{error}; only the sandbox's owner and root can connect to it"),
         )
         .into(),
     })
@@ -281,6 +284,6 @@ fn gone(reference: &str) -> ErrorBody {
 fn foreign() -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
-        "the sandbox answered with a line that this extension does not know; install matching versions",
+        "the sandbox answered with a line that this extension does not know; install the same version of the extension and of `wp-codebox`",
     )
 }

@@ -1,8 +1,8 @@
 //! Builds a validated `RunRequest` from the two arrays that PHP passes.
 //!
-//! The first array comes from the caller, the second from the host; `TASK_FIELDS` of the contracts
-//! crate lists which of them may set a field. Settings of the operator come from the INI settings
-//! only. The runner checks existence and owner of directories.
+//! The first array comes from the caller, the second from the host plugin; `TASK_FIELDS` of the
+//! contracts crate lists for each field which of the two may set it. The operator's settings come
+//! from the INI settings only. The runner checks existence and owner of directories.
 
 use crate::ini::Settings;
 use serde_json::{Map, Value};

@@ -2,8 +2,8 @@
 //! host set `wp_codebox.runner_socket`.
 //!
 //! The service exists for hosts whose service manager, when it stops php-fpm, also ends every
-//! process that php-fpm started. Neither way falls back to the other: the choice decides which
-//! user, limits and cgroup a run gets, and it belongs to the host.
+//! process that php-fpm started. If the configured way fails, the other way is not tried: the way
+//! decides which user, limits and cgroup a run gets, so only the host may choose it.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -72,7 +72,7 @@ fn forked(child: &mut Child, run_id: &RunId, deadline: Deadline) -> Result<(), F
     }
 }
 
-/// Returns the error for a runner that cannot be reached; `what` completes the sentence.
+/// Returns the error for a runner that cannot be reached; `what` is the predicate of the sentence.
 pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,

@@ -24,9 +24,9 @@ use wp_codebox_control::{
 /// How a run ended.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// `wp-codebox/run-result/v1` as the runner wrote it, and its parsed form.
+    /// The run ended with a result, `wp-codebox/run-result/v1`.
     Result {
-        /// The result document as received; contains also members that this version does not know.
+        /// The result document as received, including members that this version does not know.
         raw: Value,
         /// The parsed result, from which status and exit status are derived.
         parsed: Box<RunResult>,
@@ -53,7 +53,7 @@ pub(crate) enum Step {
 pub(crate) enum WaitLimit {
     /// Until the run ends.
     Endless,
-    /// Until this time. Later frames stay for the next wait.
+    /// Until this time; the next wait returns the frames that arrive later.
     Until(Instant),
     /// No waiting: only frames that the session has [gathered](Session::gather).
     None,
@@ -245,15 +245,15 @@ impl Session {
         self.channel.send(&Frame::Cancel, || Ok(()))
     }
 
-    /// Detaches the run: it continues when its caller ends, and so does the conversation. Does
-    /// nothing after the end.
+    /// Detaches the run, which then continues when its caller ends. The session still receives
+    /// frames. Does nothing after the end.
     pub(crate) fn detach(&self) -> Result<(), Failure> {
         self.channel.assert_ours()?;
         if self.end.borrow().is_some() || self.mode.get() == RunMode::Detached {
             return Ok(());
         }
-        // Set only when the runner has received the whole frame: until then the caller's end
-        // cancels the run.
+        // Set the mode only after the whole frame was sent: until then the run is attached and ends
+        // with its caller.
         self.channel.send(&Frame::Detach, tick)?;
         self.mode.set(RunMode::Detached);
         Ok(())
@@ -271,7 +271,7 @@ impl Session {
     /// Closes the frame socket, which cancels an unfinished attached run.
     pub(crate) fn close(&self) {
         if (self.mode.get(), self.phase.get()) == (RunMode::Detached, Phase::Handshake) {
-            // If the socket stayed open, the run would continue without a caller that knows of it.
+            // Without this frame, the run could continue although no caller knows of it.
             let errno = rustix::io::Errno::AGAIN;
             let _ = self
                 .channel
@@ -297,7 +297,7 @@ impl Session {
             RunMode::Detached => ErrorBody::new(
                 ErrorCode::InputInvalid,
                 format!(
-                    "this handle of {} was closed; ask Runs::get() for it",
+                    "this handle of {} was closed; Runs::get() returns the run",
                     self.run_id
                 ),
             ),
@@ -362,6 +362,6 @@ fn failed(error: ErrorBody) -> Rc<End> {
 
 fn unexpected() -> ChannelError {
     ChannelError::NotAFrame {
-        reason: "it does not belong here",
+        reason: "a frame of this type is not expected at this time",
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum SocketError {
     Refused { path: String },
     /// The file permissions refuse access.
     #[error(
-        "user {us} may not use {path}; give the socket that group or user (SocketGroup=, SocketUser=, SocketMode=)"
+        "user {us} may not connect to {path}; permit it with SocketUser=, SocketGroup= or SocketMode= in the socket unit"
     )]
     Forbidden { path: String, us: u32 },
     /// The listener's queue of connections stayed full until the deadline.

@@ -1,9 +1,9 @@
 //! Starts the runner with `posix_spawn`.
 //!
 //! The child gets an empty environment, `/` as working directory, its own session, default signal
-//! handling, `/dev/null` on 0, 1 and 2 unless wired, and no other descriptor: a child of a web
-//! server would otherwise inherit its listening socket and the client's connection. No Rust code
-//! runs between fork and exec.
+//! handling, the descriptor of its [`Wiring`], `/dev/null` on the rest of 0, 1 and 2, and no other
+//! descriptor: a child of a web server would otherwise inherit the server's listening socket and
+//! the client's connection. No Rust code runs between fork and exec.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -16,7 +16,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// The one descriptor that a child gets besides `/dev/null` on 0, 1 and 2.
+/// The one descriptor that a child gets in addition to `/dev/null` on 0, 1 and 2, or instead of one
+/// of these.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wiring<'fd> {
     /// A frame socket as descriptor 3.
@@ -33,8 +34,10 @@ pub(crate) enum SpawnError {
         "the runner could not be started ({reason}); install it or set wp_codebox.runner in php.ini"
     )]
     Start { reason: String },
-    /// An argument holds a NUL byte.
-    #[error("an argument of the runner holds a NUL byte")]
+    /// An argument contains a NUL byte.
+    #[error(
+        "an argument of the runner contains a NUL byte; check the wp_codebox settings in php.ini"
+    )]
     Argument,
     /// A descriptor could not be duplicated.
     #[error("a descriptor for the runner could not be duplicated: {errno}")]

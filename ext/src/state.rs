@@ -22,12 +22,12 @@ pub(crate) enum StateError {
     Open { errno: rustix::io::Errno },
     /// The directory belongs to another user.
     #[error(
-        "the state directory belongs to user {owner}, but this process runs as {us}; use the owner, or set wp_codebox.state_dir"
+        "the state directory belongs to user {owner}, but this process runs as {us}; run it as the owner, or set wp_codebox.state_dir to another directory"
     )]
     Foreign { owner: u32, us: u32 },
-    /// Group or others have access to the directory.
+    /// The mode of the directory gives permissions to its group or to others.
     #[error(
-        "the state directory can be entered by its group or by everybody; run `chmod 0700` on it"
+        "the mode of the state directory gives permissions to its group or to others; run `chmod 0700` on it"
     )]
     TooOpen,
 }
@@ -99,7 +99,7 @@ pub(crate) struct OwnerScope {
 impl Drop for OwnerScope {
     fn drop(&mut self) {
         if self.active {
-            // SAFETY: same as in `as_owner`; the effective ids have not changed.
+            // SAFETY: changes the filesystem ids of this thread only, back to its effective ids.
             unsafe {
                 libc::setfsuid(geteuid().as_raw());
                 libc::setfsgid(getegid().as_raw());

@@ -89,7 +89,8 @@ fn options(settings: &Settings) -> Result<VerifyOptions, Failure> {
 pub(crate) struct ImportOptions {
     /// What the bundle must match, and whether it may replace a stored one.
     pub(crate) rules: ImportRules,
-    /// Directories at or below which the source must lie; absent for the operator.
+    /// Directories at or below which the source must lie; `None` for the operator, who may import
+    /// from any directory.
     allowed_roots: Option<Vec<String>>,
 }
 
@@ -124,8 +125,8 @@ pub(crate) fn import_options(
     })
 }
 
-/// Reads a bundle directory, the directory of a manifest, or an archive. The location check uses
-/// the opened file, not its path.
+/// Reads a bundle from its directory, from its `manifest.json` in that directory, or from an
+/// archive. The location check uses the opened file, so replacing the path later has no effect.
 pub(crate) fn members(
     settings: &Settings,
     path: &str,
@@ -134,7 +135,7 @@ pub(crate) fn members(
     if path.trim().is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::ArtifactImportSourceMissing,
-            "name what to import: a bundle directory, its manifest.json, or an archive",
+            "the path of the source is empty; give a bundle directory, its manifest.json, or an archive",
         )
         .into());
     }
@@ -155,7 +156,8 @@ pub(crate) fn members(
         .strip_suffix("/manifest.json")
         .filter(|directory| !directory.is_empty())
         .unwrap_or(path);
-    // Do not block and do not acquire a controlling terminal: the source may be any kind of file.
+    // The source may be a FIFO or a terminal: opening it must neither block nor acquire a
+    // controlling terminal.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = open(path, flags, Mode::empty()).map_err(|e| unreadable(e.into()))?;
     let stat = fstat(&fd).map_err(|e| unreadable(e.into()))?;

@@ -32,7 +32,7 @@ function codebox_import( array $bundles ): array {
 	if ( ! is_array( $results ) || count( $results ) !== count( $bundles ) ) {
 		return array(
 			'status'  => 'failed',
-			'message' => 'the importer did not answer one row per bundle',
+			'message' => 'the importer did not return one row per bundle',
 		);
 	}
 	foreach ( array_values( $results ) as $index => $row ) {

@@ -302,7 +302,7 @@ assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
     must(mails(bench, none, "--json").expect(0).json["mails"] == [], "a run without mail lists mails")
 
 
-def test_runs_mail_works_while_the_sandbox_is_held(bench):
+def test_runs_mail_shows_the_mails_of_a_held_sandbox(bench):
     place = [*bench.paths(), "--site", bench.site]
     source = bench.source("plugin-mail")
     run = bench.call("boot", *place, "--mount", f"{source}:/workspace/plugin", "--hold", "2m", "--json").expect(0).json["id"]

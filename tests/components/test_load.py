@@ -104,7 +104,7 @@ def test_component_target_that_overlaps_a_mount_is_refused(bench):
     run(bench, shell("true"), [one], mounts=other).expect("no_op")
 
 
-def test_component_source_is_checked_like_a_mount_source(bench):
+def test_component_whose_source_may_not_be_mounted_is_refused(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
     paths = run.__globals__["SupervisorClient"](bench, "true").request["paths"]
     inside = {**paths, "allowed_roots": [bench.directory]}
@@ -124,7 +124,7 @@ def test_component_source_is_checked_like_a_mount_source(bench):
     run(bench, shell("true"), [one], policy=closed, mounts=[]).refused("wp_codebox_mount_denied", "component one")
 
 
-def test_components_work_at_level_reduced(bench):
+def test_components_load_and_run_an_ability_at_level_reduced(bench):
     one = component(bench, "one", READY + ability("one/work", "file_put_contents( 'new.txt', 'x' ); return array( 'ok' => true );"), readiness_probe=PROBE)
     mu = component(bench, "base", "define( 'BASE_LOADED', plugins_url( 'x.css', __FILE__ ) );", load_as="mu-plugin", activate=None)
     checks = ["wp plugin is-active one", "wp eval 'exit( BASE_LOADED ? 0 : 1 );'"]

@@ -54,7 +54,7 @@ def test_ability_agent_failure_fails_the_run_with_its_message(bench):
         must([row["path"] for row in ended.result["changed_files"]] == ["/workspace/plugin/half.txt"], "the half is kept")
 
 
-def test_ability_input_schema_is_enforced(bench):
+def test_ability_input_that_violates_its_schema_fails_the_run(bench):
     schema = "array( 'type' => 'object', 'properties' => array( 'n' => array( 'type' => 'integer' ) ), 'required' => array( 'n' ) )"
     one = agent(bench, "return $input;", schema=schema)
     run(bench, task("agent/work", n=1), [one]).expect("no_op")
@@ -65,7 +65,7 @@ def test_ability_input_schema_is_enforced(bench):
     must(ended.answered()["result"] in ([], [None]), str(ended.answered()))
 
 
-def test_ability_permission_callback_is_enforced(bench):
+def test_ability_whose_permission_callback_denies_fails_the_run(bench):
     code = ability("agent/work", "return true;").replace("current_user_can( 'manage_options' )", "false")
     ended = run(bench, task("agent/work"), [component(bench, "agent", code)]).expect("failed", "wp_codebox_runtime_task_failed")
     must("ability_invalid_permissions" in ended.message, ended.message)

@@ -456,7 +456,7 @@ class Bundle:
         return sha256("wp-codebox/artifact-manifest-file-list/v1\n", canonical(rows))
 
     def plain_rows(self):
-        """Whether the rows of manifest and attestation, which the signature does not cover, have only their required members."""
+        """Whether the file list rows of manifest and attestation have only known members; the signature does not cover these rows."""
         return all(
             set(row) <= {"path", "kind", "contentType", "sha256"}
             and ("sha256" not in row or set(row["sha256"].keys()) <= {"algorithm", "value"})

@@ -76,7 +76,7 @@ def test_invalid_request_bodies_are_refused_without_a_run(world):
     world.ability("run-agent-task", world.task("true")).expect(200)
 
 
-def test_query_string_parameters_are_validated_by_type(world):
+def test_query_string_numbers_are_parsed_and_other_text_is_refused(world):
     answer = world.ability("list-artifacts", {"page": 1, "per_page": 2}, method="GET").expect(200).json
     must((answer["page"], answer["per_page"]) == (1, 2), answer)
     world.ability("list-artifacts", {"page": "x"}, method="GET").expect(400)

@@ -61,7 +61,7 @@ def test_event_stream_ends_with_the_run(bench):
     assert heard[-1] == "runtime.artifacts.collected"
 
 
-def test_other_http_requests_on_the_control_socket_are_refused(bench):
+def test_control_socket_refuses_http_requests_except_get_events_for_its_host(bench):
     run = bench.sandbox()
     for request, status in [
         ("GET / HTTP/1.1\r\nHost: sandbox", 404),

@@ -237,7 +237,7 @@ def test_exec_client_that_reads_in_pauses_loses_no_output(bench):
     """The last output of an ended program is still in its pipe while its client reads slowly."""
     run = bench.start(hold="5m")
     assert bench.exec(run, "--", "true").returncode == 0
-    # Several lengths, because the harmful position of a pause is unknown.
+    # Several lengths, because it is unknown at which position a pause could lose output.
     clients = {bench.connect(run): 60_000 + 3_500 * number for number in range(8)}
     answers = dict.fromkeys(clients, b"")
     for client, last in clients.items():

@@ -23,7 +23,7 @@ FULL = os.environ.get("CODEBOX_FULL") == "1"
 MIB = 1 << 20
 # Bytes of a transfer: more than all pipes, sockets and queues between client and program can buffer.
 SIZE = 1024 * MIB if FULL else 4 * MIB
-# Longer than 20 s, the former timeout of one side.
+# Longer than 20 s: in earlier versions a side timed out when the other side did not read for this long.
 PAUSE = 150 if FULL else 25
 TIMEOUT_SECONDS = 3600 if FULL else 300
 

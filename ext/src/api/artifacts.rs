@@ -280,14 +280,14 @@ impl Artifacts {
     }
 }
 
-/// Converts `after` of `audit_records` to a range of records: from 0 on, the records after that
-/// number; below 0, that many of the newest records.
+/// Converts `after` of `audit_records` to a range of records. 0 or more selects the records after
+/// the record with that number; a negative value -N selects the N newest records.
 fn audit_window(after: i64, limit: i64) -> Result<AuditWindow, ErrorBody> {
     let refused = || {
         ErrorBody::new(
             ErrorCode::InputInvalid,
             format!(
-                "limit must be from 0 to {MAX_AUDIT_ENTRIES}, after at least -{MAX_AUDIT_ENTRIES}"
+                "limit must be from 0 to {MAX_AUDIT_ENTRIES}, and after must be at least -{MAX_AUDIT_ENTRIES}"
             ),
         )
     };
@@ -332,8 +332,8 @@ impl Site {
         Ok(self.store.resolve(reference).map_err(|e| e.body())?)
     }
 
-    /// Stores an imported bundle as the owner of the state directory. Its files were read earlier
-    /// with the rights of the caller.
+    /// Stores an imported bundle with the rights of the owner of the state directory. The caller's
+    /// rights applied earlier, when the files of the bundle were read.
     fn import(&self, members: &MemberSet, options: &ImportOptions) -> Result<Answer, Failure> {
         let imported = {
             let state = State::open(&self.settings)?;

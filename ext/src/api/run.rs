@@ -108,7 +108,7 @@ impl Run {
                 onToolRequest.as_ref(),
                 wait_limit,
             );
-            // Not reached on an exception or a bailout: the guard then cancels an attached run.
+            // After an exception or a bailout, the armed guard cancels an attached run.
             if end.is_ok() {
                 guarded.disarm();
             }
@@ -139,7 +139,8 @@ impl Run {
     }
 }
 
-/// On drop, permits the next `wait`. While one `wait` is active, a nested one is refused.
+/// Guard of an active `wait`, during which a nested `wait` on the same object is refused. Drop
+/// permits the next `wait`.
 struct Reset<'a>(&'a Cell<bool>);
 
 impl Drop for Reset<'_> {
@@ -225,6 +226,6 @@ fn answer(end: &End) -> Result<Answer, Failure> {
 fn busy() -> ErrorBody {
     ErrorBody::new(
         ErrorCode::InputInvalid,
-        "wait() is already running on this object; call it once",
+        "wait() is already running on this object; call it again after it returns",
     )
 }

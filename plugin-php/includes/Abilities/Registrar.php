@@ -25,7 +25,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Reads the definition files and connects each ability to the service method that implements it. Registration
- * happens only in WordPress's own two hooks; without the Abilities API (WordPress before 6.9) these hooks
+ * happens only in the two hooks of the Abilities API; where this API is missing (WordPress before 6.9), they
  * never fire.
  */
 final class Registrar {
@@ -57,7 +57,7 @@ final class Registrar {
 		add_action( 'wp_abilities_api_categories_init', [ $this, 'register_categories' ] );
 		add_action( 'wp_abilities_api_init', [ $this, 'register_abilities' ] );
 		// Minimum priority: runs before validation filters of other plugins, so their results are never
-		// replaced. WordPress 7.1 and later.
+		// replaced. The filter exists since WordPress 7.1.
 		add_filter( 'wp_ability_validate_input', [ $this, 'allow_missing_fields' ], PHP_INT_MIN, 3 );
 	}
 

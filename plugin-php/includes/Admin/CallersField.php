@@ -65,7 +65,7 @@ final class CallersField {
 					esc_attr( Settings::TRUSTED_CALLERS ),
 					esc_attr( $row['uuid'] ),
 					esc_attr( $scope ),
-					/* translators: 1: what it is about, 2: name of an application password, 3: login name. */
+					/* translators: 1: what the application password may do, 2: name of an application password, 3: login name. */
 					esc_attr( sprintf( __( '%1$s: %2$s of %3$s', 'codebox' ), $label, $row['name'], $row['user'] ) ),
 					checked( in_array( $scope, (array) ( $stored[ $row['uuid'] ] ?? [] ), true ), true, false )
 				);

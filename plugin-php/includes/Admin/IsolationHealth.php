@@ -98,7 +98,7 @@ final class IsolationHealth {
 	}
 
 	/**
-	 * Returns the last stored result, if it is from the running kernel.
+	 * Returns the last stored result, if it was measured under the same kernel release as now.
 	 *
 	 * @return array{level: string, at: int}|null
 	 */

@@ -122,7 +122,7 @@ final class SiteHealth {
 				'wp_codebox_level',
 				'recommended',
 				__( 'It is not known yet how strongly agents are isolated', 'codebox' ),
-				[ __( 'The host was not tested since its kernel started, or not lately.', 'codebox' ) ],
+				[ __( 'No recent test result for the running kernel is stored.', 'codebox' ) ],
 				[ __( 'The test runs while this page is open; load the page again in a minute, or run "wp codebox doctor".', 'codebox' ) ]
 			);
 		}

@@ -68,7 +68,7 @@ final class ApplyPayload {
 		}
 		$checked = Artifacts::preflight( $this->site->id(), $reference, $request );
 		/* translators: %s: status of its signature, as `unsigned`. */
-		$this->trust->assert( (array) ( $checked['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host are applied here.', 'codebox' ) );
+		$this->trust->assert( (array) ( $checked['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are applied here.', 'codebox' ) );
 
 		$approval = $this->approval( $checked, $targets );
 		if ( isset( $input['approval'] ) && ! hash_equals( $approval, (string) $input['approval'] ) ) {
@@ -96,9 +96,9 @@ final class ApplyPayload {
 	}
 
 	/**
-	 * Checks whether this site permits file changes. WordPress applies this filter to DISALLOW_FILE_MODS only
-	 * and checks DISALLOW_FILE_EDIT where it maps `edit_plugins`; an apply edits code, so both constants
-	 * count. An adapter that writes elsewhere, for example to a git branch, returns true in the context
+	 * Fails unless the site permits file changes. WordPress passes only DISALLOW_FILE_MODS to the filter
+	 * `file_mod_allowed`; an apply edits code, so DISALLOW_FILE_EDIT counts here, too. An adapter that writes
+	 * elsewhere, for example to a git branch, returns true from the filter in the context
 	 * `wp_codebox_apply`.
 	 *
 	 * @throws Failure `wp_codebox_file_changes_disallowed`.

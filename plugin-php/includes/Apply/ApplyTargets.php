@@ -113,7 +113,7 @@ final class ApplyTargets {
 		foreach ( $directories as $mount => $directory ) {
 			if ( Site::is_within( $own, [ $directory ] ) || Site::is_within( $directory, [ $own ] ) ) {
 				/* translators: %s: directory in the sandbox. */
-				throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The change in %s would be written to Codebox itself, which is never done; install another version of it as a plugin is installed.', 'codebox' ), $mount ) );
+				throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The change in %s would be written to Codebox itself, which is never done; to change Codebox, install another version of it like any plugin.', 'codebox' ), $mount ) );
 			}
 		}
 	}

@@ -68,10 +68,10 @@ final class ConnectorSource {
 	 */
 	public function bound( Connector $connector, array $asked ): array {
 		if ( '' !== $asked['provider'] && $asked['provider'] !== $connector->provider ) {
-			throw Failure::because( ErrorCode::BrowserConnectorProviderMismatch, __( 'The connector is not one of the provider that the request names; leave "provider" out or name its own.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserConnectorProviderMismatch, __( 'The connector belongs to another provider than the request names; leave "provider" out or name the provider of the connector.', 'codebox' ) );
 		}
 		if ( '' !== $asked['model'] && '' !== $connector->model && $asked['model'] !== $connector->model ) {
-			throw Failure::because( ErrorCode::BrowserConnectorModelMismatch, __( 'The connector is bound to another model than the request names; leave "model" out or name its own.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserConnectorModelMismatch, __( 'The connector is bound to another model than the request names; leave "model" out or name the model of the connector.', 'codebox' ) );
 		}
 		$asked['provider'] = $connector->provider;
 		$asked['model']    = '' === $connector->model ? $asked['model'] : $connector->model;

@@ -95,7 +95,7 @@ final class ProviderBridge {
 		$url     = $policy->address( $payload );
 		if ( ! in_array( $method, self::METHODS, true ) ) {
 			/* translators: %s: list of HTTP methods. */
-			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, Sentence::of( __( 'The built-in bridge sends %s.', 'codebox' ), implode( ', ', self::METHODS ) ) );
+			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, Sentence::of( __( 'The built-in bridge cannot send this HTTP method; use one of %s.', 'codebox' ), implode( ', ', self::METHODS ) ) );
 		}
 		[ $headers, $dropped ] = self::headers( $payload['headers'] ?? [] );
 		[ $body, $type ]       = self::body( $payload );

@@ -20,8 +20,8 @@ use WPCodebox\Model\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Adapters get a redacted request without a credential. A host plugin uses its own; the built-in adapter gets the connector's
- * from ActiveSecrets. Every failure becomes a `WP_Error`; without an adapter the request fails.
+ * Adapters get a redacted request without a credential. A host plugin adds its own credential; the built-in adapter gets the
+ * connector's credential from ActiveSecrets. Every failure becomes a `WP_Error`; without an adapter the request fails.
  */
 final class ProviderRequests {
 

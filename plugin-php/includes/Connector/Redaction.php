@@ -152,7 +152,7 @@ final class Redaction {
 	}
 
 	/**
-	 * Converts objects to arrays, except objects that would become lists.
+	 * Converts objects to arrays, except those (such as an empty object) that JSON would then write as a list.
 	 *
 	 * @param mixed $data Decoded JSON.
 	 */

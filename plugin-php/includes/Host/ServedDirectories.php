@@ -47,7 +47,7 @@ final class ServedDirectories {
 			WP_PLUGIN_DIR,
 			WPMU_PLUGIN_DIR,
 			(string) ( wp_get_upload_dir()['basedir'] ?? '' ),
-			// phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- of the server, and sanitize_text_field() would make another path of it.
+			// phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- the server sets it, and sanitize_text_field() could change the path.
 			isset( $_SERVER['DOCUMENT_ROOT'] ) && is_string( $_SERVER['DOCUMENT_ROOT'] ) ? wp_unslash( $_SERVER['DOCUMENT_ROOT'] ) : '',
 			...array_values( array_filter( is_array( $themes ) ? $themes : [], 'is_string' ) ),
 		];

@@ -79,7 +79,7 @@ final class SettingRules {
 			Settings::DEFAULT_PROVIDER    => [ 'string', '', __( 'Model provider for tasks that name none.', 'codebox' ), [ $this->checks, 'default_provider' ] ],
 			Settings::DEFAULT_MODEL       => [ 'string', '', __( 'Model for tasks that name none.', 'codebox' ), $name ],
 			Settings::INSTRUCTIONS        => [ 'string', '', __( 'Instructions sent to the built-in agent with every task.', 'codebox' ), [ $this->checks, 'instructions' ] ],
-			Settings::COMPONENT_CONTRACTS => [ 'array', [], __( 'Components a sandbox should know, by slug.', 'codebox' ), [ $this->checks, 'components' ] ],
+			Settings::COMPONENT_CONTRACTS => [ 'array', [], __( 'Plugins that every sandbox loads (components), by slug.', 'codebox' ), [ $this->checks, 'components' ] ],
 			Settings::TRUSTED_KEYS        => [ 'array', [], __( 'Ids of further keys whose bundles may be applied.', 'codebox' ), [ $this->checks, 'keys' ] ],
 			Settings::TRUSTED_CALLERS     => [ 'object', [], __( 'Application passwords that are trusted with scopes of browser sandboxes.', 'codebox' ), [ new CallerGrants(), 'check' ] ],
 			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'codebox' ), [ $this->checks, 'limits' ] ],

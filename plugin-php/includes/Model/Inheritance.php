@@ -12,7 +12,7 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Order: WordPress's connector; where WordPress has no key, the resolver of a host plugin, a callback or a specification; and
+ * Order: WordPress's connector; where WordPress has no key, the resolver of a host plugin (a callback or a specification);
  * finally the filter `wp_codebox_resolve_inheritance`. A hook result that cannot be parsed denies the connector.
  */
 final class Inheritance {

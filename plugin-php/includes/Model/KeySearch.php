@@ -86,7 +86,7 @@ final class KeySearch {
 	 */
 	public static function elsewhere( string $name ): string {
 		/* translators: %s: name of an environment variable. */
-		return Sentence::of( __( 'The key %1$s may not go to this address. The operator allows %1$s@host in php.ini (wp_codebox.provider_keys) or wp-config.php (WP_CODEBOX_PROVIDER_KEYS).', 'codebox' ), $name );
+		return Sentence::of( __( 'The key %1$s may not go to this address. The operator can allow it with the entry %1$s@host in php.ini (wp_codebox.provider_keys) or wp-config.php (WP_CODEBOX_PROVIDER_KEYS).', 'codebox' ), $name );
 	}
 
 	/**

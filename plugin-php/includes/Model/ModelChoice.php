@@ -171,7 +171,7 @@ final class ModelChoice {
 		}
 		if ( [] !== $provider->models && ! in_array( $model, $provider->models, true ) ) {
 			/* translators: 1: id of a model provider, 2: list of models. */
-			throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'This site offers these models of the provider %1$s: %2$s.', 'codebox' ), $provider->id, implode( ', ', $provider->models ) ) );
+			throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'This site does not offer this model of the provider %1$s; available: %2$s.', 'codebox' ), $provider->id, implode( ', ', $provider->models ) ) );
 		}
 		return $model;
 	}

@@ -148,7 +148,7 @@ final class Comparison {
 	}
 
 	/**
-	 * Returns the sha256 of a file's bytes or of a symlink's target; `absent` or `other` otherwise.
+	 * Returns the sha256 of a file's bytes or of a symlink's target; `absent` when nothing exists there, else `other`.
 	 *
 	 * @param string $path Host path.
 	 */

@@ -151,7 +151,7 @@ final class ReplayService {
 			);
 		}
 		/* translators: %s: status of its signature, as `unsigned`. */
-		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host are repeated here.', 'codebox' ) );
+		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are repeated here.', 'codebox' ) );
 		return ArtifactService::mounts( $artifact );
 	}
 

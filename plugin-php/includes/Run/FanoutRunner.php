@@ -139,7 +139,7 @@ final class FanoutRunner {
 		return null === $this->full || $now - $this->full < self::MAX_WAIT_MS;
 	}
 
-	/** Polls each run; when none has ended, waits up to TICK_MS for events of one run, each time another one. */
+	/** Polls each run; when none has ended, waits up to TICK_MS for events of one run. The runs take turns in this wait. */
 	private function look(): void {
 		$before = count( $this->rows );
 		foreach ( array_keys( $this->alive ) as $id ) {
@@ -153,7 +153,7 @@ final class FanoutRunner {
 			usleep( 1000 * min( self::TICK_MS, max( 0, $this->retry_at - self::now() ) ) );
 			return;
 		}
-		// Moves the worker to the end, so the next wait is for another one.
+		// Moves the worker to the end, so the next call waits for a different worker.
 		$entry = $this->alive[ $first ];
 		unset( $this->alive[ $first ] );
 		$this->alive[ $first ] = $entry;

@@ -111,7 +111,7 @@ final class Sync {
 		}
 		$content = @file_get_contents( $place, false, null, 0, $most + 1 );
 		if ( false === $content ) {
-			throw new Refusal( 'io', $this->places->show( $question['path'] ) . ' may not be read' );
+			throw new Refusal( 'io', $this->places->show( $question['path'] ) . ' cannot be read: permission denied' );
 		}
 		if ( strlen( $content ) > $most ) {
 			throw new Refusal( 'limit', $this->places->show( $question['path'] ) . ' has more than ' . $most . ' bytes' );

@@ -226,7 +226,7 @@ final class Reading {
 			throw new Refusal( 'kind', $this->places->show( $path ) . ' is not a regular file but a ' . filetype( $file ) );
 		}
 		if ( ! is_readable( $file ) ) {
-			throw new Refusal( 'io', $this->places->show( $path ) . ' may not be read' );
+			throw new Refusal( 'io', $this->places->show( $path ) . ' cannot be read: permission denied' );
 		}
 		return $file;
 	}

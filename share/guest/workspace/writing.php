@@ -117,7 +117,7 @@ final class Writing {
 			}
 			$before = file_get_contents( $place );
 			if ( false === $before ) {
-				throw new Refusal( 'io', $this->places->show( $path ) . ' may not be read' );
+				throw new Refusal( 'io', $this->places->show( $path ) . ' cannot be read: permission denied' );
 			}
 			$mode ??= fileperms( $place ) & 0777;
 		} elseif ( null === $bytes ) {

@@ -174,7 +174,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'other invalid input gets the error of WordPress core, and the error of another plugin passes through',
+		'input that violates its schema gets the error of WordPress core, and an error of another plugin is not replaced',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$t->same( 'ability_invalid_input', $t->ability( 'get-artifact', [ 'no_such_field' => 1 ] )->get_error_code() );

@@ -22,7 +22,7 @@ return static function ( Harness $t ): void {
 	$path  = '/wordpress/wp-content/plugins/sample/';
 
 	$t->test(
-		'artifacts list: formats, fields, pages and exit statuses',
+		'artifacts list prints only the requested format, fields and page, and refuses an unknown field',
 		static function () use ( $t, $run ): void {
 			$id = $run();
 			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--per-page=1', '--format=json', '--fields=run_id,outcome,changed_files' ] );
@@ -40,7 +40,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'artifacts get and inspect: output and exit statuses, also for a bundle that does not verify',
+		'artifacts get lists the changed files, and inspect exits with 1 for a bundle that does not verify',
 		static function () use ( $t, $run, $path ): void {
 			$id = $run();
 			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'get', substr( $id, 0, 12 ), '--format=csv' ] );

@@ -23,7 +23,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'wp codebox policy show prints the default policy, also with other commands',
+		'wp codebox policy show prints the default policy, with the commands of --commands if given',
 		static function () use ( $t ): void {
 			[ $code, $out ] = $t->wp( [ 'codebox', 'policy', 'show', '--format=json' ] );
 			$policy         = json_decode( $out, true );
@@ -88,7 +88,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( [ [], [ 'run-agent-task' ], [ 'run-agent-task-batch' ], [ 'run-agent-task-fanout' ], [ 'runs' ], [ 'runs', 'list' ], [ 'runs', 'get' ], [ 'runs', 'events' ], [ 'runs', 'cancel' ], [ 'artifacts' ], [ 'artifacts', 'list' ], [ 'artifacts', 'get' ], [ 'artifacts', 'inspect' ], [ 'artifacts', 'diff' ], [ 'artifacts', 'preflight-apply' ], [ 'artifacts', 'apply' ], [ 'artifacts', 'discard' ], [ 'commands' ], [ 'policy' ], [ 'policy', 'show' ], [ 'policy', 'validate' ], [ 'doctor' ], [ 'gc' ] ] as $command ) {
 		$t->test(
-			'help of codebox ' . implode( ' ', $command ),
+			'wp help prints the synopsis of codebox ' . implode( ' ', $command ),
 			static function () use ( $t, $command ): void {
 				[ $code, $out, $err ] = $t->wp( array_merge( [ 'help', 'codebox' ], $command ), [ 'PAGER' => 'cat', 'TERM' => 'dumb' ] );
 				$t->same( 0, $code, $err );

@@ -126,7 +126,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'runs list: formats, refused flags and permission',
+		'runs list prints pages, and runs commands refuse invalid flags, unknown ids and users without capability',
 		static function () use ( $t, $runs ): void {
 			$t->idle();
 			$ids = explode( "\n", trim( $runs( 'list', '--porcelain' )[1] ) );

@@ -167,7 +167,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a user without the review capability sees only own runs, and others look like missing ones',
+		'a user without the review capability sees only own runs, and runs of others are not found',
 		static function () use ( $t, $fresh, $start, $ended, $grant ): void {
 			$fresh();
 			$t->as( 'administrator' );

@@ -26,7 +26,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( [ 'reject', 'request-changes' ] as $action ) {
 		$t->test(
-			"review: $action works for a valid, a tampered and a broken bundle",
+			"review: $action is accepted for a valid, a tampered and a broken bundle",
 			static function () use ( $t, $review, $text, $action ): void {
 				foreach ( [ 'good', 'tampered', 'broken' ] as $state ) {
 					$made = $t->made();

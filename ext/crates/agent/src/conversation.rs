@@ -118,7 +118,7 @@ pub trait Model {
     ) -> Result<Reply, ModelError>;
 }
 
-/// Error of a model request. No message contains a key, nor more than one line from the provider.
+/// Error of a model request. Its message contains no key and at most one line from the provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// Connecting failed, the response ended early, or retries were used up.
@@ -154,7 +154,7 @@ pub enum ModelError {
     /// The conversation exceeds the model's context window. The loop shortens it and retries.
     #[error("the conversation is longer than the model's context window")]
     TooLong,
-    /// The deadline of the turn passed, retries included.
+    /// The deadline of the turn passed; it limits the first request and all retries together.
     #[error("the wall clock limit was reached while waiting for the model")]
     Deadline,
     /// The run was cancelled.
@@ -180,14 +180,14 @@ impl ModelError {
     }
 }
 
-/// Whether a tool call succeeded, as the model is told.
+/// Whether a tool call succeeded; the loop sends this status to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
     /// The call succeeded.
     Ok,
     /// The call failed; the result text says why and what to do.
     Failed,
-    /// The policy does not allow the call.
+    /// The policy or the parent process does not allow the call.
     Denied,
 }
 

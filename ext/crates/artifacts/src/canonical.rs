@@ -22,8 +22,8 @@ pub const MAX_DEPTH: usize = 30;
 pub enum OverLimit {
     /// Return an error: for documents that this crate writes, so that nothing is lost unnoticed.
     Refuse,
-    /// Drop the excess keys, items and levels, as the bundle's writer did: to verify foreign
-    /// bundles.
+    /// Drop the excess keys, items and levels, as the public system does: for bundles that other
+    /// implementations wrote.
     Drop,
 }
 

@@ -1,8 +1,8 @@
 //! `files/changed-files.json`: one entry per changed path.
 //!
-//! Invariants: `path` is the guest path of the mount followed by the path in the mount. A name that
-//! is not UTF-8 is quoted like in git as a whole and marked as quoted. A directory has a mode and
-//! no hash.
+//! Invariants: `path` is the guest path of the mount followed by the path in the mount. A path that
+//! is not UTF-8 is quoted as a whole, as in git, and its entry states that. A directory has a mode
+//! and no hash.
 
 use crate::capture::{MountChanges, Node};
 use crate::digest::sha256;
@@ -25,7 +25,7 @@ pub struct MountNames {
     pub prefix: String,
 }
 
-/// Converts a path to text as documents contain it. Returns true as second value if the path is not
+/// Converts a path to the text that documents contain. The second value is true if the path is not
 /// UTF-8 and was therefore quoted.
 pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
     match std::str::from_utf8(bytes) {
@@ -102,7 +102,7 @@ pub fn mount_entries(
         .collect()
 }
 
-/// Returns the path in the bundle of the patch of one mount.
+/// Returns the path of one mount's patch in the bundle.
 pub(crate) fn mount_patch_path(index: usize) -> String {
     format!("files/diffs/mount-{index}.patch")
 }

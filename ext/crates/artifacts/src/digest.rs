@@ -100,9 +100,9 @@ pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, Ca
     prefixed(FILE_LIST_PREFIX, &Json::Array(rows), over)
 }
 
-/// Returns the hash of a manifest without the entries of `paths`. The entries of the signature
-/// and of the manifest itself contain hashes that depend on the signature. The hash covers
-/// everything else, including unknown keys.
+/// Returns the hash of a manifest without the entries of the files `without`: those of the
+/// signature and of the manifest itself, whose hashes depend on the signature. The hash covers
+/// everything else in the manifest, including unknown keys.
 pub(crate) fn attested_manifest_digest(
     manifest: &Json,
     without: &[&str],

@@ -1,10 +1,10 @@
-//! File access relative to a directory descriptor that cannot leave that directory.
+//! Access to files relative to an open directory. No path leads outside that directory.
 //!
-//! Invariants: every open uses `openat2` with `RESOLVE_BENEATH`, `RESOLVE_NO_SYMLINKS`,
-//! `RESOLVE_NO_MAGICLINKS` and `RESOLVE_NO_XDEV`. A name is examined with `stat` before it is
-//! opened. Only regular files and directories are opened, never in a blocking way. Device and
-//! inode of the opened file must equal those of the earlier `stat`, which detects an entry that
-//! was swapped in between.
+//! Invariants: an existing entry below a directory is opened with `openat2` and `RESOLVE_BENEATH`,
+//! `RESOLVE_NO_SYMLINKS`, `RESOLVE_NO_MAGICLINKS` and `RESOLVE_NO_XDEV`. Only regular files and
+//! directories are opened, never in a blocking way. The type of a file is examined before the file
+//! is opened. Device and inode of the opened file must equal those examined before, which detects
+//! an entry that was swapped in between.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
@@ -88,7 +88,7 @@ impl Dir {
         })
     }
 
-    /// Works like [`Self::reopen`]. If permissions deny it, first gives the owner all of them.
+    /// Works like [`Self::reopen`]. If permissions deny it, first gives the owner mode `rwx`.
     pub(crate) fn reopen_owned(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         match Self::reopen(fd) {
             Err(Errno::ACCESS) => {
@@ -99,7 +99,7 @@ impl Dir {
         }
     }
 
-    /// Opens a subdirectory. If permissions deny it, first gives the owner all of them.
+    /// Opens a subdirectory. If permissions deny it, first gives the owner mode `rwx`.
     pub(crate) fn dir_owned(&self, name: &[u8]) -> Result<Self, Errno> {
         match self.dir(name) {
             Err(Errno::ACCESS) => {
@@ -125,7 +125,7 @@ impl Dir {
         })
     }
 
-    /// Adds permission `bits` to the file or directory `name`.
+    /// Adds the permission bits `bits` to the file or directory `name`.
     pub(crate) fn grant_owner(&self, name: &[u8], bits: Mode) -> Result<(), Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.fd, name, flags, Mode::empty(), BENEATH)?;
@@ -174,8 +174,8 @@ impl Dir {
         Self::reopen(self.as_fd())?.read_names(&mut buffer, go_on)
     }
 
-    /// Calls the callback with each name that the open directory has not listed yet. `buffer` is
-    /// the memory for `getdents64`.
+    /// Calls `go_on` with each name that this descriptor has not listed yet, until `go_on` returns
+    /// `false`. `buffer` is the memory for `getdents64`.
     pub(crate) fn read_names(
         &self,
         buffer: &mut Vec<u8>,
@@ -272,7 +272,8 @@ impl Dir {
         match fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
             Ok(()) => {
                 let made = self.dir(name)?;
-                // fchmod on the descriptor: chmod by name would follow a link that replaced the directory.
+                // fchmod on the descriptor: chmod by name would follow a link that replaced the
+                // directory.
                 fs::fchmod(&made.fd, Mode::from_raw_mode(0o755))?;
                 Ok(made)
             }
@@ -473,7 +474,7 @@ pub(crate) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-/// Returns `parent/name`, or `name` if `parent` is the root.
+/// Returns `parent/name`, or `name` if `parent` is empty, i.e. the root.
 pub(crate) fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
     if parent.is_empty() {
         return name.to_vec();

@@ -1,5 +1,5 @@
-//! Artifact bundles: directories with the changes that a guest made, which others can verify and
-//! review.
+//! Artifact bundles: directories with the changes that a guest made. Other hosts and reviewers can
+//! verify and review a bundle.
 //!
 //! Data flow: [`capture`] reads an overlay's upper directory into [`MountChanges`].
 //! [`render_mount_patch`] and [`mount_entries`] turn the changes into a patch and `changed-files`
@@ -9,8 +9,9 @@
 //! between hosts. [`EpisodeBuilder`] writes the trace of an episode and
 //! [`validate_episode_trace`] checks one.
 //!
-//! Invariants: every file is opened with `openat2` relative to a directory descriptor and
-//! symbolic links are never followed. The crate uses neither network nor environment variables.
+//! Invariants: every file of a bundle, mount or guest is opened with `openat2` relative to a
+//! directory descriptor and symbolic links in it are never followed. The crate uses neither network
+//! nor environment variables.
 //! Equal inputs give equal bytes.
 #![forbid(unsafe_code)]
 

@@ -86,7 +86,7 @@ pub struct Preflight {
     pub content_digest: ContentDigest,
     /// SHA-256 of the verified manifest.
     pub manifest_sha256: Sha256Hex,
-    /// Whether the signature is valid and its key trusted.
+    /// Status, signer and coverage of the bundle's signature.
     pub signature: SignatureReport,
     /// Guest paths of the mounts whose host directory was compared with the state before the run.
     pub base_checked: Vec<GuestPath>,

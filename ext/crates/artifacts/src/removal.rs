@@ -17,8 +17,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Maximum number of subdirectory names held in memory for each directory on the way.
 const BATCH: usize = 4096;
-/// Maximum number of further visits of a directory that is not empty after the first visit. If
-/// another process keeps adding entries, the directory remains.
+/// Maximum number of repeated visits of directories in one removal; each [`BATCH`] removed entries
+/// allow one more. If another process keeps adding entries to a directory, the directory remains.
 const REVISITS: u64 = 64;
 /// Permission bits that an owner needs to empty a directory.
 const OWNER: u32 = 0o700;
@@ -28,13 +28,13 @@ const OWNER: u32 = 0o700;
 #[non_exhaustive]
 pub enum RemovalError {
     /// The name is not a single path component.
-    #[error("{name:?} is not the name of one entry of a directory")]
+    #[error("{name:?} is not a single path component")]
     Name {
         /// The invalid name.
         name: String,
     },
     /// Some entries could not be removed.
-    #[error("{failed} of the entries could not be removed, {path:?} first: {source}")]
+    #[error("{failed} entries could not be removed; the first is {path:?}: {source}")]
     Remains {
         /// Path of the first entry that could not be removed, beginning with the name to be
         /// removed; shortened if it is long.

@@ -153,7 +153,7 @@ fn preflight_accepts_approval_of_all_or_some_changed_files() {
 }
 
 #[test]
-fn preflight_refuses_unknown_and_missing_approved_files() {
+fn preflight_refuses_an_empty_approval_unknown_files_and_half_of_a_replacement() {
     let setup = usual();
     assert_eq!(
         setup.code(&setup.request(&[])),
@@ -348,7 +348,7 @@ fn preflight_reports_conflicts_when_target_differs_from_baseline() {
 }
 
 #[test]
-fn generated_bundles_apply_to_their_own_baseline() {
+fn preflight_accepts_generated_bundles_on_their_baseline_and_refuses_a_second_apply() {
     let host = Host::new();
     let mut checked = 0;
     for number in 0..120_u64 {
@@ -409,9 +409,9 @@ fn generated_bundles_apply_to_their_own_baseline() {
 }
 
 #[test]
-fn preflight_refuses_signed_bundle_with_contradicting_documents() {
-    // All hashes and the signature are valid, but the documents contradict each other. Only a
-    // signer could make this bundle.
+fn preflight_refuses_bundle_whose_patch_contradicts_its_changed_files() {
+    // All hashes are valid, but patch and `changed-files.json` contradict each other. The bundle is
+    // unsigned, which the request accepts.
     let setup = usual();
     let bent = Tampered(setup.bundle.clone());
     bent.drop_members(&[
@@ -432,7 +432,7 @@ fn preflight_refuses_signed_bundle_with_contradicting_documents() {
     let end = start + patch[start..].find("\ndiff --git").unwrap() + 1;
     let swapped = format!("{}{deletion}{}", &patch[..start], &patch[end..]);
     for (text, wanted) in [
-        (swapped, "in another way"),
+        (swapped, "in a different way"),
         (format!("{}{}", &patch[..start], &patch[end..]), "0 blocks"),
         (format!("{patch}{}", &patch[start..end]), "2 blocks"),
         (format!("{patch}garbage\n"), "malformed"),

@@ -288,7 +288,7 @@ impl Random {
     }
 }
 
-/// Collects JSON pointers to every leaf that a digest or rule covers.
+/// Collects JSON pointers to all leaves: values without members or items.
 fn leaves(value: &Value, at: String, found: &mut Vec<String>) {
     let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
     match value {
@@ -306,7 +306,7 @@ fn leaves(value: &Value, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// Returns whether a member may have any value because no digest covers it.
+/// Returns whether the test may change a member unnoticed, because no digest covers it.
 fn is_free(pointer: &str) -> bool {
     let parts: Vec<&str> = pointer.split('/').skip(1).collect();
     matches!(
@@ -322,7 +322,7 @@ fn is_free(pointer: &str) -> bool {
 }
 
 #[test]
-fn random_episode_traces_validate_and_any_changed_value_is_detected() {
+fn random_episode_traces_validate_and_a_change_of_any_covered_value_is_detected() {
     let mut random = Random(0xe915_0de5_c0de_b0c5);
     let cases = std::env::var("CODEBOX_PROPERTY_CASES");
     let cases: usize = cases.map_or(60, |n| n.parse().unwrap());
@@ -403,7 +403,7 @@ fn episode_validator_reports_all_issues() {
                     .unwrap()
                     .remove("observationRef");
             },
-            &["$.steps[1].observationRef: must be there"],
+            &["$.steps[1].observationRef: is missing"],
         ),
         (
             |t| {
@@ -442,14 +442,14 @@ fn episode_validator_reports_all_issues() {
             |t| t["snapshots"][0]["artifactRefs"][0]["id"] = json!(""),
             &[
                 "$.snapshots[0].artifactRefs[0].id: must be a string that is not empty",
-                "$.snapshots[0].digest: does not match the covered data",
+                "$.snapshots[0].digest: does not match the data that it covers",
             ],
         ),
         (
             |t| t["steps"][0]["action"]["kind"] = json!("shell"),
             &[
                 "$.steps[0].action.kind: must be one of command, filesystem, http, browser",
-                "$.steps[0].action.digest: does not match the covered data",
+                "$.steps[0].action.digest: does not match the data that it covers",
             ],
         ),
         (
@@ -519,7 +519,8 @@ fn hostile_episode_traces_are_refused_in_bounded_time() {
 
     let started = Instant::now();
     let mut trace: Value = serde_json::from_str(&text).unwrap();
-    // Nesting at the maximum depth: the digest drops the deep levels and validation still ends.
+    // Nesting deeper than canonical JSON covers: the digest drops the deep levels and validation
+    // still ends.
     let deep = (0..150).fold(json!({"reward": 1}), |inner, _| json!([inner]));
     trace["steps"][0]["execution"]["result"] = deep;
     let issues = judge(&trace);

@@ -57,7 +57,8 @@ fn with(entries: &[Vec<u8>]) -> Option<ErrorCode> {
 
 #[test]
 fn long_names_in_archives_need_bounded_memory() {
-    // A run of one byte compresses well, so the archive is generated in its uncompressed form.
+    // As gzip, such an archive is small, because a run of one byte compresses well. The test reads
+    // the uncompressed form, which it generates piece by piece.
     let most = 200 * MIB;
     for (kind, refusal) in [
         (GNULongName, INVALID),
@@ -111,8 +112,8 @@ fn gnu_and_pax_long_names_apply_to_next_member() {
     ] {
         let archive = [before, vec![file(b"1")]].concat();
         assert_eq!(with(&archive), None);
-        // Shows which name the member got: a second one of the long name is refused, one of the
-        // short name is not.
+        // Shows that the member has the long name: a second member with the long name is refused,
+        // one with the short name is accepted.
         assert_eq!(with(&[archive.clone(), vec![file(b"2")]].concat()), None);
         assert_eq!(with(&[archive.clone(), archive].concat()), INVALID);
     }
@@ -159,7 +160,7 @@ fn ambiguous_archive_entries_are_refused() {
 }
 
 #[test]
-fn directory_with_too_many_names_is_refused_early() {
+fn import_refuses_a_directory_with_more_names_than_a_bundle_may_have_files() {
     let work = tempfile::tempdir().unwrap();
     std::fs::write(work.path().join("manifest.json"), "{}").unwrap();
     let below = |count: usize| {
@@ -169,7 +170,8 @@ fn directory_with_too_many_names_is_refused_early() {
         let dir = Dir::open(work.path()).unwrap();
         MemberSet::from_directory(&dir).err().map(|e| e.code())
     };
-    // Directories are not members. Control: a few directories are accepted.
+    // Directories are not members, but their names count. Control: without them, the bundle is
+    // accepted.
     assert_eq!(below(0), None);
     assert_eq!(below(2000), Some(ErrorCode::ArtifactTooLarge));
 }

@@ -125,8 +125,8 @@ fn overlay_attributes_are_interpreted_like_the_kernel_or_refused() {
     assert!(same >= 6 && refused >= 5);
 }
 
-/// The guest repeatedly replaces directories by files and the reverse, and deletes through
-/// renames.
+/// The guest replaces a directory by a file and a file by a directory, and renames a file over
+/// another one.
 #[test]
 fn whiteouts_and_opaque_directories_of_guest_are_captured() {
     if !namespaces::entered(
@@ -191,7 +191,7 @@ fn whiteouts_and_opaque_directories_of_guest_are_captured() {
     assert_eq!(seen.len(), 2);
 }
 
-/// Mount points in a mount's host directory and in a tree to be removed.
+/// A file system is mounted below the directory that is scanned, copied, captured and removed.
 #[test]
 fn capture_copy_and_removal_do_not_enter_mount_points() {
     if !namespaces::entered(

@@ -1,6 +1,6 @@
 //! Tests with trees in which another thread exchanges entries during the walk, at least 100,000
-//! times per test. As a control, a reader that opens files by path does read files outside in the
-//! same race.
+//! times per test: a directory or file and a link to one outside the tree. As a control, a reader
+//! that opens files by path does read files outside the tree in the same race.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;
@@ -37,9 +37,10 @@ struct Race {
 /// When a race ends before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// When the walk under test found the tree's own files often enough.
+    /// When the walk under test has found the tree's own files in at least one round.
     Reached,
-    /// When the path-based reader has read a file outside at least once.
+    /// When the path-based reader has read the tree's own files in at least one round, and a file
+    /// outside the tree in at least one round.
     Escaped,
 }
 
@@ -132,7 +133,8 @@ fn swapped(ground: &Ground, side: &str) {
     symlink(ground.at("outside/f"), root.join("y")).unwrap();
 }
 
-/// Checks each entry with lstat, then reads it by path, like a program without descriptors.
+/// Checks each entry with lstat, then reads it by path, like a program that uses no directory
+/// descriptors.
 fn naive(root: &Path) -> Seen {
     let mut found: Vec<Vec<u8>> = Vec::new();
     for (parent, file) in [("d", "d/f"), ("d/inner", "d/inner/f"), ("", "g")] {
@@ -165,7 +167,7 @@ fn run_until(until: Until, name: &str, root: &Path, round: impl FnMut() -> Seen)
 }
 
 #[test]
-fn control_reader_that_opens_by_path_escapes_when_entries_are_swapped() {
+fn control_reader_that_opens_by_path_reads_outside_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let root = ground.at("upper");
@@ -174,7 +176,7 @@ fn control_reader_that_opens_by_path_escapes_when_entries_are_swapped() {
 }
 
 #[test]
-fn capture_never_escapes_when_upper_entries_are_swapped() {
+fn capture_reads_only_its_layers_while_upper_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let race = run("capture of a layer", &ground.at("upper"), || {
@@ -187,7 +189,7 @@ fn capture_never_escapes_when_upper_entries_are_swapped() {
 }
 
 #[test]
-fn capture_never_escapes_when_baseline_entries_are_swapped() {
+fn capture_reads_only_its_layers_while_baseline_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "lower");
     // Every entry is deleted in the upper layer, so the capture reads all of the baseline.
@@ -205,7 +207,7 @@ fn capture_never_escapes_when_baseline_entries_are_swapped() {
 }
 
 #[test]
-fn scan_counts_nothing_outside_when_entries_are_swapped() {
+fn scan_counts_only_its_tree_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "lower");
     // A scan reads no contents. If it followed the link, the size of this large file would be in
@@ -220,7 +222,7 @@ fn scan_counts_nothing_outside_when_entries_are_swapped() {
 }
 
 #[test]
-fn copy_reads_nothing_outside_when_entries_are_swapped() {
+fn copy_reads_only_its_source_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "lower");
     let to = ground.at("to");
@@ -241,8 +243,8 @@ fn copy_reads_nothing_outside_when_entries_are_swapped() {
     ground.outside_is_whole();
 }
 
-/// Runs `round` repeatedly until it returns true, while another thread exchanges the two names as
-/// often as both exist.
+/// Runs `round` until it returns true and the names were exchanged [`SWAPS`] times. Another thread
+/// exchanges the two names whenever both exist. Returns the number of exchanges.
 fn unsteady(one: &Path, other: &Path, mut round: impl FnMut() -> bool) -> u64 {
     let _one = ONE_RACE
         .lock()
@@ -268,7 +270,7 @@ fn unsteady(one: &Path, other: &Path, mut round: impl FnMut() -> bool) -> u64 {
 /// Another thread exchanges entries in the directory being written. The copy must not write or
 /// chmod outside.
 #[test]
-fn copy_writes_nothing_outside_when_destination_is_swapped() {
+fn copy_writes_only_below_its_destination_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     for number in 0..4 {
         fs::create_dir_all(ground.at(&format!("lower/d/{number}"))).unwrap();
@@ -293,15 +295,15 @@ fn copy_writes_nothing_outside_when_destination_is_swapped() {
     ground.outside_is_whole();
 }
 
-/// A removal enters directories and returns through `..`. Neither may lead outside.
+/// A removal enters directories and returns through `..`. Neither step may lead outside the tree.
 #[test]
-fn removal_removes_nothing_outside_when_entries_are_swapped() {
+fn removal_removes_only_its_tree_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     let root = ground.at("upper");
     let (one, other) = (root.join("d"), ground.at("other"));
     symlink(ground.at("outside"), &other).unwrap();
     let fill = || {
-        // Each of the names `d` and `x` may be the directory at this time.
+        // `d` may be the link to `outside` now; directories created there are removed again.
         for number in 0..1 {
             let _ = fs::create_dir_all(root.join(format!("d/{number}/deep")));
             let _ = fs::remove_dir_all(ground.at("outside").join(number.to_string()));
@@ -324,9 +326,10 @@ fn removal_removes_nothing_outside_when_entries_are_swapped() {
     }
 }
 
-/// A removal gives owners missing permissions on directories. It must not do that outside.
+/// A capture gives the owner missing permissions on directories of the upper layer. It must not do
+/// that outside the layer.
 #[test]
-fn removal_changes_no_mode_outside_when_entries_are_swapped() {
+fn capture_changes_no_mode_outside_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     let (one, other) = (ground.at("upper/d"), ground.at("upper/x"));
     fs::create_dir(&one).unwrap();
@@ -365,7 +368,7 @@ fn removal_changes_no_mode_outside_when_entries_are_swapped() {
 /// A file grows and shrinks while it is read. The reader must not hold more than its limit in
 /// memory.
 #[test]
-fn files_that_change_size_during_read_stay_within_limits() {
+fn capture_and_copy_of_a_file_that_changes_size_meanwhile_stay_within_limits() {
     let ground = Ground::new();
     let path = ground.at("upper/f");
     fs::write(&path, OWN).unwrap();

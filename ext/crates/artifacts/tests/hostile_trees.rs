@@ -171,7 +171,7 @@ fn capture_and_removal_of_10000_levels_need_bounded_memory() {
 }
 
 #[test]
-fn paths_up_to_path_max_work_and_longer_ones_are_refused() {
+fn capture_accepts_paths_of_4095_bytes_and_refuses_longer_ones() {
     let ground = Ground::new();
     // 15 · 256 + 255 = 4095: the longest path that a system call accepts.
     let name = [b'n'; 255];
@@ -552,7 +552,7 @@ fn links_out_of_the_mount_are_listed_and_not_followed() {
 
 /// The guest determines the files that are compared, so files with many lines must not take long.
 #[test]
-fn patch_of_files_with_many_lines_is_bounded() {
+fn patch_of_files_with_many_lines_needs_bounded_time_and_memory() {
     let _alone = alone();
     let ground = Ground::new();
     fs::write(ground.at("upper/ends"), vec![b'\n'; 60 << 20]).unwrap();

@@ -1,7 +1,7 @@
 //! Property test with `git apply`: random trees and edits are captured, rendered, applied to a
 //! copy of the baseline, and compared byte for byte and mode for mode.
 //!
-//! `CODEBOX_PROPERTY_CASES` sets the number of cases; the seed is fixed.
+//! `CODEBOX_PROPERTY_CASES` sets the number of cases, at least 2,000; the seed is fixed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod trees;
@@ -148,9 +148,8 @@ fn git_apply(directory: &Path, patch: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Removes and creates the empty directories that a patch cannot represent. Deleted directories
-/// are removed before the patch, because a file may take their place; new ones are created after
-/// it.
+/// Removes the deleted empty directories, which a patch cannot represent. Runs before the patch is
+/// applied, because a file may take the place of such a directory.
 fn remove_directories(root: &Path, case: &Case, chosen: &BTreeSet<usize>) {
     for index in chosen {
         let entry = &case.changes.entries[*index];

@@ -166,7 +166,7 @@ fn second_import_of_a_bundle_is_a_no_op_and_a_different_bundle_needs_replace() {
         "nothing hidden stays"
     );
 
-    // If the stored bundle was damaged, an import of the same bundle is no repetition.
+    // If the stored bundle was damaged, an import of the same bundle is a conflict.
     fs::write(target.path(&first.run_id).join("files/patch.diff"), "x").unwrap();
     assert_eq!(
         target.import(&bytes, &rules).unwrap_err(),
@@ -232,7 +232,7 @@ fn import_derives_a_run_id_from_the_manifest_for_a_bundle_without_one() {
     );
 }
 
-/// Builds an archive by hand, because `tar` would refuse some of the names.
+/// Builds an archive byte by byte, because the tar crate would refuse some of the names.
 fn handmade(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, kind, content) in entries {

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let launcher = Path::new(launcher);
     let host = HostLayout::probe();
-    let identity = GuestIdentity::shared("this example asks for none");
+    let identity = GuestIdentity::shared("this example requests no uid of its own");
     let php = PhpLayout::discover(Path::new(php), Path::new(state))?;
     let template = ensure_template(&TemplateRequest {
         wordpress: Path::new(wordpress),
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         launcher,
         sandbox: &NoSandbox,
         ready_timeout: Duration::from_secs(30),
-        cgroup: &Cgroup::none("this example makes none"),
+        cgroup: &Cgroup::none("this example creates no cgroup"),
         identity: &identity,
     };
     let mut guest = Guest::launch(&plan, &options)?;

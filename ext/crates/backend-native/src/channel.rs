@@ -44,8 +44,8 @@ use wp_codebox_contracts::{GuestReply, GuestRequest};
 pub(crate) const PACKET: usize = 256 * 1024;
 /// Maximum number of file descriptors accepted with one received packet.
 const ACCEPTED: usize = 4;
-/// Maximum number of file descriptors sent with one packet: those of a launcher and one member file
-/// per cgroup hierarchy.
+/// Maximum number of file descriptors sent with one packet: the three of a launcher and one
+/// `cgroup.procs` file per cgroup hierarchy.
 const SENT: usize = 8;
 
 /// Result of one attempt to receive a packet.
@@ -55,7 +55,7 @@ pub(crate) enum Received<T> {
     Message(Box<T>, Vec<OwnedFd>),
     /// A malformed packet; its file descriptors are closed.
     Malformed,
-    /// No packet has arrived yet.
+    /// No packet has arrived yet, or the kernel lacks memory to deliver it now.
     Empty,
     /// The launcher's end of the socket is closed.
     Closed,
@@ -64,9 +64,9 @@ pub(crate) enum Received<T> {
 /// Reason why a message could not be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendFailure {
-    /// The message is larger than [`PACKET`].
+    /// The message is larger than [`PACKET`] or has more descriptors than [`SENT`].
     TooLarge,
-    /// The launcher's end is closed, or its process does not read.
+    /// The launcher's end is closed, or the launcher did not read until the timeout.
     Gone,
     /// The kernel's limit on this user's descriptors in flight (sent, not received yet) is used up,
     /// or kernel memory is. A later attempt may succeed.

@@ -34,7 +34,8 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Returns whether the cause explains the isolation report's row of this axis.
+    /// Returns true if the cause weakens this axis: it affects exactly this axis, or no guest can
+    /// be built at all.
     #[must_use]
     pub fn concerns(&self, axis: IsolationAxis) -> bool {
         self.concern == Concern::Guest || self.concern == Concern::Axis(axis)
@@ -89,18 +90,20 @@ fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
             for name in ["user", "mnt", "pid"] {
                 if zero(format!("user/max_{name}_namespaces").as_str()) {
                     add(
-                        format!("user.max_{name}_namespaces is 0: no such namespace can be made."),
                         format!(
-                            "sysctl -w user.max_{name}_namespaces=15000, and the same in /etc/sysctl.d/."
+                            "user.max_{name}_namespaces is 0: no {name} namespace can be created."
+                        ),
+                        format!(
+                            "Run `sysctl -w user.max_{name}_namespaces=15000` and add the setting to /etc/sysctl.d/."
                         ),
                     );
                 }
             }
             if denied && zero("kernel/unprivileged_userns_clone") {
                 add(
-                    "kernel.unprivileged_userns_clone is 0: only root may make user namespaces."
+                    "kernel.unprivileged_userns_clone is 0: only root may create user namespaces."
                         .to_owned(),
-                    "sysctl -w kernel.unprivileged_userns_clone=1, and the same in /etc/sysctl.d/."
+                    "Run `sysctl -w kernel.unprivileged_userns_clone=1` and add the setting to /etc/sysctl.d/."
                         .to_owned(),
                 );
             }
@@ -112,12 +115,7 @@ fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
                 );
             }
             if denied {
-                filtered(
-                    facts,
-                    "makes new namespaces",
-                    "RestrictNamespaces=",
-                    &mut add,
-                );
+                filtered(facts, "create namespaces", "RestrictNamespaces=", &mut add);
             }
             if !facts.kernel_at_least(MINIMUM_KERNEL) {
                 old_kernel(facts, &mut add);
@@ -125,12 +123,13 @@ fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
         }
         "proc" if denied => {
             let covered = facts.covered_proc.join(", ");
-            let message =
-                format!("Parts of /proc are covered ({covered}), so no new /proc may be mounted.");
+            let message = format!(
+                "Other mounts cover parts of /proc ({covered}), so the kernel refuses a new /proc."
+            );
             let fix = match facts.surroundings {
                 Surroundings::Container => format!("Start the container with security option systempaths=unconfined, see {CONTAINER_SETTINGS}."),
                 Surroundings::Service => "Remove ProtectKernelTunables=, ProtectKernelLogs=, ProtectProc= and ProcSubset= from the service, or run guests outside of it.".to_owned(),
-                Surroundings::Plain => "Unmount what covers it; in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables=.".to_owned(),
+                Surroundings::Plain => "Unmount what covers parts of /proc; in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables=.".to_owned(),
             };
             add(message, fix);
         }
@@ -161,9 +160,9 @@ fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut
     if facts.seccomp != "2" {
         return;
     }
-    let message = format!("A seccomp filter of this process's parent may deny what {does}.");
+    let message = format!("An inherited seccomp filter may deny the system calls that {does}.");
     let container = format!("use the seccomp profile in {CONTAINER_SETTINGS}");
-    let service = format!("remove {directive} where it covers it");
+    let service = format!("remove {directive} from the unit");
     let fix = match facts.surroundings {
         Surroundings::Container => format!("For the container {container}."),
         Surroundings::Service => format!("In the systemd service {service}."),
@@ -190,13 +189,13 @@ pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
             IsolationAxis::Syscalls => {
                 filtered(
                     facts,
-                    "installs filters",
-                    "RestrictRealtime= and the like",
+                    "install seccomp filters",
+                    "RestrictRealtime= and similar directives",
                     &mut add,
                 );
                 add(
-                    "No seccomp filter could be installed, or it does not return the expected results.".to_owned(),
-                    "The kernel must be built with CONFIG_SECCOMP_FILTER; an older filter must let seccomp(2) pass.".to_owned(),
+                    "No seccomp filter could be installed, or system calls under the filter did not give the expected results.".to_owned(),
+                    "The kernel must be built with CONFIG_SECCOMP_FILTER; a filter installed earlier must permit seccomp(2).".to_owned(),
                 );
             }
             IsolationAxis::Network | IsolationAxis::Processes => {
@@ -206,10 +205,10 @@ pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
                     if belongs && facts.sysctl(&setting) == SettingValue::Zero {
                         add(
                             format!(
-                                "user.max_{name}_namespaces is 0: no such namespace can be made."
+                                "user.max_{name}_namespaces is 0: no {name} namespace can be created."
                             ),
                             format!(
-                                "sysctl -w user.max_{name}_namespaces=15000, and the same in /etc/sysctl.d/."
+                                "Run `sysctl -w user.max_{name}_namespaces=15000` and add the setting to /etc/sysctl.d/."
                             ),
                         );
                     }
@@ -246,7 +245,7 @@ fn landlock(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
             "Add `landlock` to the lsm= kernel parameter and reboot.".to_owned(),
         );
     }
-    filtered(facts, "uses Landlock", "SystemCallFilter=", add);
+    filtered(facts, "set up Landlock", "SystemCallFilter=", add);
     add(
         "Landlock is not available to the launcher.".to_owned(),
         "The kernel must be built with CONFIG_SECURITY_LANDLOCK and have `landlock` among lsm=."
@@ -274,7 +273,7 @@ fn memory(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
     };
     add(
         format!(
-            "The sum of memory is polled, not limited by the kernel (control groups: {state})."
+            "The kernel does not limit the memory of all processes together; the runner only polls it (control groups: {state})."
         ),
         fix.to_owned(),
     );
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn suggested_fix_depends_on_whether_a_container_or_systemd_service_runs_it() {
+    fn suggested_fix_differs_between_a_container_and_a_systemd_service() {
         for (surroundings, filter, proc) in [
             (
                 Surroundings::Container,
@@ -432,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_launcher_is_not_blamed_on_the_host() {
+    fn failure_without_a_failed_step_yields_no_cause_about_the_host() {
         let rows = [(IsolationAxis::Files, Enforcement::NotEnforced)];
         let mut missing = test(facts(&[]), &rows, 0);
         assert_ne!(fixes(&missing), "");

@@ -19,7 +19,7 @@ use wp_codebox_contracts::{ExecExit, GuestReply, GuestRequest, OutputStream};
 const TICK: Duration = Duration::from_millis(250);
 /// Maximum number of bytes per read from an output pipe.
 const CHUNK: usize = 64 * 1024;
-/// Deadline for pid 1 to report the exit of a program that it was asked to kill; afterwards the
+/// Maximum wait for pid 1 to report the exit of a program that it was asked to kill; afterwards the
 /// whole guest is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum wait for the exit of a killed guest, and for the output that is still in the pipes after
@@ -164,8 +164,8 @@ impl Guest {
         loop {
             if stopped_at.is_none() && stop_at < call.deadline && Instant::now() >= stop_at {
                 let id = call.request.id.clone();
-                // A failed send is ignored: the guest is killed at the same deadline as one that
-                // ignores the request.
+                // A failed send is ignored: after `STOP_TIMEOUT` the guest is killed, like a guest
+                // that ignores the request.
                 let _ = self.channel.send(&GuestRequest::Stop { id }, &[]);
                 stopped_at = Some(Instant::now());
             }
@@ -252,8 +252,8 @@ impl Streams<'_> {
         let _ = poll(&mut fds, Some(&timespec(timeout)));
     }
 
-    /// Reads once from each output pipe and writes once to standard input; returns whether bytes
-    /// moved.
+    /// Reads once from each output pipe and writes once to standard input; returns true if output
+    /// was read.
     fn step(&mut self, on_output: Sink<'_>) -> bool {
         if let Some((fd, left)) = &mut self.stdin {
             match rustix::io::write(&*fd, left) {

@@ -4,8 +4,8 @@ use rustix::io::Errno;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecRequest};
 
-/// Maximum number of programs that run at the same time in one guest after
-/// [`crate::Guest::launch_program`].
+/// Maximum number of programs started with [`crate::Guest::launch_program`] that run at the same
+/// time in one guest.
 pub const MAX_LAUNCHED: usize = 64;
 
 /// Parameters of one execution.
@@ -16,7 +16,7 @@ pub struct ExecCall<'a> {
     /// Bytes for standard input, which is closed afterwards; an empty slice means immediate end of
     /// file.
     pub stdin: &'a [u8],
-    /// Time at which the whole guest is killed.
+    /// Time at which the whole guest is killed if the program has not exited.
     pub deadline: Instant,
     /// Maximum number of bytes of stdout and stderr together that reach the caller. Further output
     /// is read and dropped.
@@ -30,10 +30,10 @@ pub enum ExecEnd {
     Exited(i32),
     /// A signal ended the program.
     Signaled(i32),
-    /// The execution's own deadline passed; the program and its descendants were killed, the guest
-    /// lives.
+    /// The program still ran at `stop_at` of [`crate::Guest::exec_until`]; it and its descendants
+    /// were killed, the guest lives.
     Stopped,
-    /// The deadline of the call passed; the guest is dead.
+    /// [`ExecCall::deadline`] passed; the guest is dead.
     TimedOut,
     /// The guest exceeded its memory limit and is dead.
     MemoryLimit,
@@ -50,7 +50,7 @@ pub enum ExecEnd {
 pub struct Execution {
     /// How the execution ended.
     pub end: ExecEnd,
-    /// Wall-clock time.
+    /// Wall-clock time of the execution.
     pub duration: Duration,
     /// User CPU time of the program in microseconds; 0 unless pid 1 reported the exit.
     pub user_us: u64,
@@ -62,9 +62,10 @@ pub struct Execution {
     pub output_bytes: u64,
     /// Whether the output exceeded `output_limit`.
     pub output_truncated: bool,
-    /// Whether the program failed while one of its processes was within a tenth of the memory
-    /// limit, or after the kernel OOM-killed one. A process that reaches its RLIMIT_DATA fails by
-    /// itself before the sum of all processes exceeds the limit.
+    /// Whether the guest exceeded its memory limit, or the program failed and one of its processes
+    /// had used at least 90 % of the limit or the kernel had OOM-killed a process of the guest. A
+    /// process that reaches its RLIMIT_DATA fails by itself before the sum of all processes exceeds
+    /// the limit.
     pub memory_pressure: bool,
     /// Whether a poll has found the guest's scratch file system full, during this execution or
     /// before.
@@ -84,7 +85,7 @@ pub enum ExecError {
     Gone,
     /// The program's file descriptors cannot be passed to the guest now.
     #[error(
-        "the program's descriptors cannot be passed to the sandbox: other processes of this user have used up the kernel's budget for that; the sandbox lives, try again"
+        "the program's descriptors cannot be passed to the sandbox: other processes of this user have used up the kernel's limit on descriptors in flight; the sandbox still runs, try again"
     )]
     Busy,
     /// The maximum number of concurrently running programs, [`MAX_LAUNCHED`], is reached.
@@ -98,7 +99,8 @@ pub enum ExecError {
     NotStarted {
         /// Name of the program as requested.
         program: String,
-        /// Failed step: `chdir`, `lookup`, `fork`, `execve`, `limits`, `terminal` or `input`.
+        /// Failed step: `input`, `fork`, `chdir`, `limits`, `lookup`, `execve`, `terminal` or
+        /// `start` (no `execve` before the deadline).
         step: String,
         /// Errno of the failed step.
         errno: i32,

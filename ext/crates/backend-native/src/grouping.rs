@@ -41,7 +41,7 @@ pub(crate) fn confirm(
         }
     }
     let Some((limit, pids)) = group.evidence().filter(|_| group.holds(pid1)) else {
-        missing(report, "the guest's pid 1 is not in the cgroup made for it");
+        missing(report, "the guest's pid 1 is not in the cgroup of the run");
         return None;
     };
     enforced(report, group, &limit, pids);
@@ -63,7 +63,7 @@ fn enforced(report: &mut IsolationReport, group: &RunCgroup, limit: &str, pids: 
         memory.enforced = Enforcement::Enforced;
         memory.by = format!("memory cgroup of the run, {}", memory.by);
         memory.evidence = format!(
-            "{limit}, read back; pid 1 is a member as the kernel shows it; {}",
+            "{limit}, read back; the kernel lists pid 1 as a member; {}",
             memory.evidence
         );
     }

@@ -66,8 +66,9 @@ impl GuestKiller {
 }
 
 impl Guest {
-    /// Builds a guest and waits until its probes have run. Blocks for a few milliseconds, at most
-    /// `ready_timeout`. Kills the guest and fails when its isolation is below the plan's level.
+    /// Builds a guest and waits until its isolation probes have run. Blocks for a few milliseconds,
+    /// at most `ready_timeout`. Kills the guest and fails when its isolation is below the plan's
+    /// level.
     pub fn launch(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Self, LaunchError> {
         let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
         let Started {
@@ -127,8 +128,8 @@ impl Guest {
         &self.audit
     }
 
-    /// Returns a readable descriptor of the overlay upper directory, which holds the guest's
-    /// changes, of the mount with this index. Walk it only after [`Guest::kill`] and with
+    /// Returns a readable descriptor of the overlay upper directory of the mount with this index.
+    /// It holds the guest's changes. Walk it only after [`Guest::kill`] and with
     /// `openat2(RESOLVE_BENEATH)`, because the guest chose its file names.
     #[must_use]
     pub fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {

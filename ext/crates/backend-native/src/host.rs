@@ -30,16 +30,16 @@ pub struct HostLayout {
     pub system: Vec<SystemEntry>,
     /// Files and directories of `/etc` that exist on this host and are shown in the guest.
     pub etc: Vec<String>,
-    /// Paths that stay hidden even below a directory that is shown.
+    /// Paths that guests must not see, even below a directory that they see.
     pub hidden: Vec<HiddenPath>,
 }
 
 /// A canonical host path that no guest may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HiddenPath {
-    /// A directory; the guest sees an empty one.
+    /// A directory; the guest sees an empty directory in its place.
     Directory(String),
-    /// A file; the guest sees an empty one.
+    /// A file; the guest sees an empty file in its place.
     File(String),
 }
 

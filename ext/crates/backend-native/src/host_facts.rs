@@ -12,7 +12,7 @@ use std::path::Path;
 /// Oldest kernel on which level `full` is expected to work.
 pub const MINIMUM_KERNEL: (u32, u32) = (6, 6);
 
-/// Sysctls that allow, forbid or limit namespaces.
+/// Sysctls that allow, forbid or limit namespaces, and the overcommit mode of memory.
 const SYSCTLS: [&str; 10] = [
     "kernel/unprivileged_userns_clone",
     "kernel/apparmor_restrict_unprivileged_userns",
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_over_proc_are_listed() {
+    fn mounts_below_proc_are_listed_without_binfmt_misc() {
         assert_eq!(covered_proc(MOUNTS), ["/proc/sys"]);
     }
 

@@ -9,9 +9,10 @@ use std::io;
 /// guests of its user may have in flight (sent, not received yet) over unix sockets.
 const OPEN_FILES: u64 = 65_536;
 
-/// Raises the soft limit on open files to the hard limit and returns it. When a process sends a
-/// file descriptor, the kernel compares the uid's descriptors in flight with the sender's soft
-/// limit. This process needs a higher limit than the guests, so that guests cannot use it up.
+/// Raises the soft limit on open files to the hard limit, at most to `OPEN_FILES`, and returns it.
+/// When a process sends a file descriptor, the kernel compares the uid's descriptors in flight with
+/// the sender's soft limit. This process needs a higher limit than the guests, so that guests
+/// cannot use it up.
 pub fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
@@ -33,7 +34,7 @@ pub fn inherited_descriptor(number: i32) -> io::Result<OwnedFd> {
     if number <= 2 {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "descriptors 0 to 2 cannot be passed on",
+            "an inherited descriptor must have a number above 2",
         ));
     }
     // SAFETY: `fcntl(F_DUPFD_CLOEXEC)` only reads the number and fails with EBADF when it is not

@@ -47,7 +47,7 @@ pub enum LaunchError {
     },
     /// The launcher ended without reporting a result.
     #[error(
-        "the launcher ended before the sandbox was ready ({status}); it may have been killed, or is from another version"
+        "the launcher ended before the sandbox was ready ({status}); it was killed, or it is not from the same build as the runner: install both from one build"
     )]
     Died {
         /// Exit status of the launcher.
@@ -65,7 +65,7 @@ pub enum LaunchError {
     },
     /// The launcher sent a message that breaks the protocol.
     #[error(
-        "the launcher does not speak this protocol ({detail}); install runner and launcher from the same build"
+        "the messages between runner and launcher violate their protocol ({detail}); install both from the same build"
     )]
     Protocol {
         /// What is wrong with the message.
@@ -223,11 +223,11 @@ const fn wrapper_hints(kind: OuterSandboxKind) -> &'static [&'static str] {
     match kind {
         OuterSandboxKind::None => &[],
         OuterSandboxKind::Bubblewrap => &[
-            "bubblewrap needs user namespaces, and must leave the launcher free to make its own inside: no --disable-userns.",
-            "Run the same without the outer sandbox: the launcher then names the step that fails.",
+            "bubblewrap needs user namespaces, and the launcher must be able to create more inside bubblewrap: do not use --disable-userns.",
+            "Run the same task without the outer sandbox: the launcher then reports the step that fails.",
         ],
         OuterSandboxKind::Gvisor => &[
-            "gVisor up to the version tested (20221219) has no Landlock, openat2 or new mount calls and hands on no descriptors, so level `full` cannot be reached inside it.",
+            "gVisor (tested: 20221219) lacks Landlock, openat2 and the new mount system calls and does not pass descriptors to its program, so no guest reaches level `full` inside it.",
             "Use bubblewrap as the outer sandbox, or none; for another kernel, run the whole host in a virtual machine.",
         ],
     }
@@ -245,14 +245,14 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
         ("unshare" | "uid_map" | "gid_map" | "setgroups", libc::EPERM | libc::EACCES) => &[
             "User namespaces are forbidden here. Debian: sysctl kernel.unprivileged_userns_clone=1.",
             "Ubuntu 24.04 or newer: load the AppArmor profile packaging/apparmor/wp-codebox-launch, which grants `userns` to the launcher alone.",
-            "In a container: what packaging/container/ describes: a seccomp profile with seccomp-additions.json, and security option systempaths=unconfined.",
+            "In a container: use a seccomp profile with seccomp-additions.json and the security option systempaths=unconfined, see packaging/container/.",
             "In a systemd service: remove RestrictNamespaces=.",
         ],
         ("unshare", libc::EINVAL | libc::ENOSYS) => &[
             "The kernel lacks a namespace type: Linux 6.6 or newer with user namespaces is needed.",
         ],
         ("proc", libc::EPERM) => &[
-            "Parts of /proc are covered on this host: in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables= and ProtectProc=.",
+            "Other mounts cover parts of /proc on this host: in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables= and ProtectProc=.",
         ],
         ("overlay", libc::EINVAL | libc::ENODEV | libc::EPERM | libc::EOPNOTSUPP) => &[
             "Overlay mounts in user namespaces need Linux 6.6 or newer with CONFIG_OVERLAY_FS and user xattrs on tmpfs.",
@@ -265,7 +265,7 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
             &["The source must exist and be readable for the user that owns the state directory."]
         }
         ("landlock", _) => &[
-            "Landlock ABI 3 (Linux 6.2) or newer is needed, for level reduced ABI 6 (Linux 6.12), enabled at boot: add `landlock` to the lsm= kernel parameter.",
+            "Level full needs Landlock ABI 3 (Linux 6.2), level reduced ABI 6 (Linux 6.12). Landlock must be enabled at boot: add `landlock` to the lsm= kernel parameter.",
         ],
         ("seccomp", _) => &["The kernel must be built with CONFIG_SECCOMP_FILTER."],
         ("scratch", libc::ENOMEM | libc::ENOSPC) => {
@@ -273,7 +273,7 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
         }
         ("channel", libc::ETOOMANYREFS) => &[
             "Other processes of the state directory's owner hold many descriptors in flight over unix sockets: try again.",
-            "When it happens again, raise the open files limit (RLIMIT_NOFILE, LimitNOFILE=) of what starts the run; doctor names it.",
+            "If it happens again, raise the open files limit (RLIMIT_NOFILE, LimitNOFILE=) of the process that starts the run; `wp-codebox doctor` reports a limit that is too low.",
         ],
         _ => &[],
     }

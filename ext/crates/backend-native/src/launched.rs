@@ -86,7 +86,7 @@ impl Launched {
         }
     }
 
-    /// Marks all running programs as ended by `how`, because the guest is dead.
+    /// Records `how` as the end of every running program, because the guest is dead.
     pub(crate) fn all_ended(&mut self, how: ExecEnd) {
         self.closed = true;
         self.tickets.fail_all();

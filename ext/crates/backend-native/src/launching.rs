@@ -35,7 +35,7 @@ pub struct LaunchOptions<'a> {
     pub launcher: &'a Path,
     /// Process wrapper around the launcher, or [`crate::NoSandbox`].
     pub sandbox: &'a dyn ProcessSandbox,
-    /// Deadline for the guest to become ready.
+    /// Maximum wait for the guest to become ready.
     pub ready_timeout: Duration,
     /// Cgroup that the launcher joins, or the reason why there is none.
     pub cgroup: &'a Cgroup,
@@ -175,7 +175,8 @@ pub(crate) fn start(
 impl Arrivals {
     /// Opens the layers (overlay upper directories) of a guest with a kernel uid of its own,
     /// through an idmapped mount that shows their files as owned by the owner of the state
-    /// directory. No program of the caller has run yet, so the launcher chose the directory names.
+    /// directory. No program of the caller has run yet, so the directory names come from the
+    /// launcher and not from an untrusted program.
     fn read_through(mut self, identity: &GuestIdentity) -> Result<Self, LaunchError> {
         let (Some(spawner), Some(scratch)) = (identity.spawner(), self.scratch.take()) else {
             return Ok(self);
@@ -204,7 +205,7 @@ fn identified(
         .axes
         .iter_mut()
         .find(|row| row.axis == IsolationAxis::Identity)
-        .ok_or("the report has no identity")?;
+        .ok_or("the isolation report has no identity row")?;
     match identity {
         GuestIdentity::Shared { reason } => {
             row.evidence = format!("{}; {reason}", row.evidence);
@@ -218,7 +219,7 @@ fn identified(
             row.enforced = Enforcement::Enforced;
             row.by = "a kernel uid and gid that nothing else on this host has".to_owned();
             // The ids are left out of the text, so that equal runs give equal reports.
-            "pid 1 runs as the uid and gid that were locked for it, as the kernel shows it; no \
+            "the kernel reports that pid 1 runs as the uid and gid that were locked for it; no \
              process had them before"
                 .clone_into(&mut row.evidence);
             Ok(())
@@ -330,7 +331,7 @@ fn accept(
                 None => arrivals.directories.insert(index, directory).is_some(),
             };
             if twice || !captures(plan).any(|wanted| wanted == index) {
-                return protocol("an unexpected layer arrived");
+                return protocol("the descriptor of an unexpected overlay layer arrived");
             }
             Ok(())
         }
@@ -398,7 +399,7 @@ fn complete(arrivals: Arrivals, plan: &LaunchPlan) -> Result<Arrivals, LaunchErr
     let there =
         |index| arrivals.layers.contains_key(&index) || arrivals.directories.contains_key(&index);
     let detail = if !captures(plan).all(there) {
-        "a layer is missing"
+        "the descriptor of an overlay layer is missing"
     } else if plan.egress.is_some() && arrivals.egress.is_none()
         || plan.mail.is_some() && arrivals.mail.is_none()
     {

@@ -79,7 +79,8 @@ pub struct NativeSpec {
     /// Required isolation level: `full`; `reduced` only where the host forbids `full` and the
     /// caller allows `reduced`.
     pub level: IsolationLevel,
-    /// Host directory for the tree of a guest at level `reduced`, unused at `full`. Must not exist.
+    /// Host directory that the launch creates for the tree of a guest at level `reduced`, so it
+    /// must not exist. Unused at `full`.
     pub tree: PathBuf,
 }
 
@@ -173,7 +174,7 @@ impl NativeBackend {
         })
         .map_err(|e| e.body())?;
         let apart = Cgroup::None {
-            reason: "a browser's guest is watched from outside".to_owned(),
+            reason: "the run's cgroup has the limits of the guest with WordPress".to_owned(),
         };
         let guest = Guest::launch(
             &plan,
@@ -228,7 +229,7 @@ fn watched(guest: &Guest, tree: &GuestTree, limits: Limits) -> Result<DiskWatch,
     })
 }
 
-/// A native guest behind the `Runtime` trait, with what its executions need.
+/// A guest of this backend as a [`Runtime`], with the data that its executions need.
 #[derive(Debug)]
 struct NativeRuntime {
     guest: Guest,
@@ -473,13 +474,13 @@ impl NativeRuntime {
 
     fn disk_error(&self) -> ErrorBody {
         let bytes = self.limits.disk_bytes;
-        ErrorBody::new(ErrorCode::DiskLimit, format!("the guest wrote more than the limit of {bytes} bytes, or more files than that allows; raise the disk limit or let it write less"))
+        ErrorBody::new(ErrorCode::DiskLimit, format!("the guest wrote more than the limit of {bytes} bytes, or more files than the limit allows; raise the disk limit or let the program write less"))
             .with("limitBytes", bytes)
     }
 
     fn memory_error(&self, what: &str) -> ErrorBody {
         let bytes = self.limits.memory_bytes;
-        ErrorBody::new(ErrorCode::MemoryLimit, format!("the program ran out of memory: {what} the limit of {bytes} bytes; raise it or let it use less"))
+        ErrorBody::new(ErrorCode::MemoryLimit, format!("the program ran out of memory: {what} the limit of {bytes} bytes; raise the memory limit or let the program use less"))
             .with("limitBytes", bytes)
     }
 }

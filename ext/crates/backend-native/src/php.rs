@@ -59,7 +59,7 @@ pub enum PhpError {
     },
     /// The path lies outside the directories that guests see.
     #[error(
-        "PHP {path:?} lies outside /usr, /bin and /opt; the guest sees only these, so choose a PHP installed there"
+        "PHP {path:?} lies outside /usr, /bin, /lib and /opt, where a guest cannot see it; choose a PHP in one of these directories"
     )]
     Outside {
         /// Path of the PHP program after resolving symbolic links.
@@ -101,8 +101,8 @@ impl PhpError {
     }
 }
 
-/// Identity of the files that the cached PHP settings depend on; a cache with another value is not
-/// used.
+/// Sizes and times of the files that the cached PHP settings depend on. A cache with different
+/// values is outdated and not used.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Basis {
     binary: Vec<i64>,
@@ -151,8 +151,8 @@ impl PhpLayout {
         Ok(cached.layout)
     }
 
-    /// Returns the directory outside `/usr` that must be mounted for this PHP, for example
-    /// `/opt/php83`.
+    /// Returns the directory below `/opt` that must be mounted for this PHP, for example
+    /// `/opt/php83`; `None` if PHP lies in a system directory.
     #[must_use]
     pub fn extra_root(&self) -> Option<String> {
         let rest = self.binary.strip_prefix("/opt/")?;
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_php_or_php_outside_usr_names_the_setting() {
+    fn missing_php_or_php_outside_the_system_directories_is_refused() {
         let state = tempfile::tempdir().unwrap();
         let error = PhpLayout::discover(Path::new("/usr/bin/no-such-php"), state.path());
         assert_eq!(error.unwrap_err().code(), ErrorCode::ConfigInvalid);

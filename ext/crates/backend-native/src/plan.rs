@@ -36,8 +36,8 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 
-/// Index under which the overlay of the guest's `wp-content` is captured; mounts use their position
-/// from 0.
+/// Index of the captured overlay of the guest's `wp-content`. The index of a mount is its position
+/// in the request, from 0.
 pub const WP_CONTENT_LAYER: u32 = u32::MAX;
 /// Uid and gid that programs have inside the guest.
 pub const GUEST_ID: u32 = 1000;
@@ -62,7 +62,8 @@ pub struct PlannedMount {
     /// Whether the guest sees an overlay, a copy or a bind mount of the source; `Bind` for
     /// read-only mounts only.
     pub view: MountView,
-    /// Git repository that the guest gets in place of the source's own; `None` without one.
+    /// Git repository that the guest gets in place of the source's own; `None`: the guest gets no
+    /// repository in this mount.
     pub git: Option<PlannedGit>,
 }
 
@@ -308,13 +309,15 @@ fn mounted(
         rule,
     };
     let writable = match (mount.access, mount.view) {
-        // No layer index: nothing is captured, because the mount is a read-only copy of the source
-        // or the source itself.
+        // A read-only view of the source or of a copy of it: it has no layer index, because there
+        // are no changes to capture.
         (MountAccess::Readonly, MountView::Bind | MountView::Copy) => false,
         (MountAccess::Readwrite, MountView::Overlay | MountView::Copy) => true,
         (MountAccess::Readonly, MountView::Overlay) => true,
         (MountAccess::Readwrite, MountView::Bind) => {
-            return Err(inconsistent("a writable mount is an overlay, never a bind"));
+            return Err(inconsistent(
+                "a writable mount needs view `overlay` or `copy`, not `bind`",
+            ));
         }
     };
     if mount.lowers.is_empty() {
@@ -322,7 +325,7 @@ fn mounted(
     }
     if writable {
         if mount.index == WP_CONTENT_LAYER {
-            return Err(inconsistent("its index is reserved"));
+            return Err(inconsistent("its index is reserved for wp-content"));
         }
         let workspace = paths.workspace.clone();
         builder.overlay(mount.lowers.clone(), workspace, Some(mount.index));

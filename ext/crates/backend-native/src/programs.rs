@@ -54,7 +54,7 @@ impl Guest {
         self.send_request(id.clone(), GuestRequest::Signal { id, signal })
     }
 
-    /// Kills a launched program and its descendants.
+    /// Kills a launched program and its descendants; does nothing if no such program runs.
     pub fn stop_program(&mut self, id: &ExecutionId) -> Result<(), ExecError> {
         let id = id.clone();
         self.send_request(id.clone(), GuestRequest::Stop { id })

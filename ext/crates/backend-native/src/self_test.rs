@@ -77,7 +77,7 @@ pub struct SelfTest {
     pub trials: Vec<Trial>,
 }
 
-/// Identity of a program file, from its inode; a replaced or changed file gets another value.
+/// Identity of a program file, from its inode; a replaced or changed file gets a different value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LauncherIdentity {
@@ -147,7 +147,7 @@ pub fn self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     }
 }
 
-/// Runs the self-test in any case and caches its result.
+/// Runs the self-test even if a result is cached; caches the new result.
 #[must_use]
 pub fn run_self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     run(request, HostFacts::read(), identity(request.launcher))

@@ -1,5 +1,4 @@
-//! Requests to the guest's pid 1 for a connection that are not answered yet, identified by ticket
-//! numbers.
+//! Unanswered requests to the guest's pid 1 for a connection, identified by ticket numbers.
 //!
 //! A reply with an unknown ticket is dropped, and its descriptors are closed.
 

@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use std::fs;
 use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
-/// One run may use this fraction (a quarter) of each user limit, because several runs share it.
+/// Number of runs that must fit into each user limit: one run may use a quarter of it.
 const SHARE: u64 = 4;
 /// Kernel memory of one epoll watch in bytes: 206 on Linux 6.18.
 const WATCH: u64 = 200;

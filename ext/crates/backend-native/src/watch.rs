@@ -55,8 +55,8 @@ pub enum KillCause {
 /// Resource use of a guest, measured on the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Largest polled memory of all guest processes together in bytes; with a cgroup including
-    /// kernel memory, without files on the scratch.
+    /// Largest polled memory of all guest processes together in bytes. With a cgroup it includes
+    /// kernel memory. Files on the scratch file system do not count.
     pub peak_memory_bytes: u64,
     /// Largest polled use of the scratch file system in bytes.
     pub peak_disk_bytes: u64,
@@ -109,7 +109,7 @@ impl Shared {
             Ordering::SeqCst,
             Ordering::SeqCst,
         );
-        // Ignore errors: ESRCH means that the guest has ended. EPERM means that it has another
+        // Ignore errors: ESRCH means that the guest has ended. EPERM means that it has a different
         // kernel uid; its launcher kills it when the lifetime pipe closes.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         let lifetime = self.lifetime.lock();
@@ -167,8 +167,9 @@ impl Shared {
         kernel.saturating_sub(layer.map_or(0, inodes))
     }
 
-    /// Returns whether the guest uses more than `limit` bytes now. Kernel caches do not count: the
-    /// kernel is asked to free them before the result is true, at most once per [`RECLAIM`].
+    /// Returns whether the guest uses more than `limit` bytes now. Kernel caches do not count: if
+    /// the guest exceeds the limit only together with kernel memory, this makes the kernel free its
+    /// caches and measures again, at most once per [`RECLAIM`]; in between it returns false.
     fn is_over(
         &self,
         limit: u64,
@@ -189,8 +190,7 @@ impl Shared {
         self.processes_now().saturating_add(self.kernel_now(layer)) > limit
     }
 
-    /// Records the peak of kernel memory that the kernel itself keeps; it may lie between two
-    /// polls.
+    /// Records the kernel's own peak of kernel memory, which may have occurred between two polls.
     pub(crate) fn record_kernel_peak(&self, layer: Option<&OwnedFd>) {
         if let Some(peak) = self.meter.as_ref().and_then(Meter::peak_kernel) {
             self.record_memory(peak.saturating_sub(layer.map_or(0, inodes)));
@@ -229,7 +229,7 @@ impl Shared {
 
 /// Starts the polling thread. `layer` is any descriptor on the scratch file system. `spawner`
 /// becomes readable when the process that started the launcher ends. The guest is then killed,
-/// because the files that it leaves could not be read without that process.
+/// because without that process the runner could not read the files of the guest.
 pub(crate) fn start(
     shared: Arc<Shared>,
     limits: Limits,
@@ -391,7 +391,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn process_survey_includes_child_processes_and_their_memory() {
+    fn child_process_is_found_while_it_lives_and_not_after_its_end() {
         let me = i32::try_from(std::process::id()).unwrap();
         let before = survey(me);
         assert!(before.memory > 0);

@@ -155,7 +155,7 @@ Exit status: 0.")]
     /// Remove the cgroups of a run after its supervisor has exited.
     #[command(hide = true)]
     KeepCgroups {
-        /// Intent file of the run in the state directory.
+        /// File in the state directory that lists the run's cgroups.
         intent: PathBuf,
         /// Cgroup directories.
         directories: Vec<PathBuf>,

@@ -60,5 +60,5 @@ fn silent(run: &FoundRun, why: &str) -> ErrorBody {
         run.run_id
     );
     ErrorBody::new(ErrorCode::RunnerUnavailable, message)
-        .hint("try again, or end the process that holds the run's lease")
+        .hint("try again, or end the supervisor process of this run")
 }

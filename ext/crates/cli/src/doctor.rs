@@ -241,8 +241,9 @@ fn wordpress(settings: &Settings) -> Check {
     }
 }
 
-/// Creates the kernel user of a guest as a run would. Only the process that starts a guest sees
-/// from outside which kernel uid the guest has.
+/// Creates the kernel user for the guest of the self-test, as a run would. The self-test must start
+/// this guest itself: only the process that starts a guest sees from outside which kernel uid the
+/// guest has.
 fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, ErrorBody> {
     let wanted = identity::Wanted {
         choice: settings.identity()?,

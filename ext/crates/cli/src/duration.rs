@@ -5,7 +5,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Returns the milliseconds of a duration such as `500ms`, `90s`, `15m`, `4h` or `1d`.
 ///
-/// # Errors Fails with `code` and a message that starts with the flag.
+/// # Errors
+/// Fails with `code` and a message that starts with the flag.
 pub(crate) fn read(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
     let refused = |why: &str| {
         let message = format!("{flag} {text:?} is not a duration such as 90s, 15m or 4h: {why}");
@@ -17,7 +18,8 @@ pub(crate) fn read(code: ErrorCode, flag: &str, text: &str) -> Result<u64, Error
 
 /// Returns the milliseconds of a duration that must not be zero.
 ///
-/// # Errors The same as those of [`read`].
+/// # Errors
+/// The same as those of [`read`].
 pub(crate) fn positive(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
     match read(code, flag, text)? {
         0 => Err(ErrorBody::new(

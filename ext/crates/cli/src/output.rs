@@ -18,7 +18,7 @@ const LEFT: u8 = 1;
 /// Writing failed, for example on a full disk: the output is incomplete.
 const LOST: u8 = 2;
 
-/// Returns the exit status of a command, which is another one if standard output failed.
+/// Returns `status`, or 1 if the command succeeded but its output could not be written.
 pub(crate) fn settled(status: ExitCode) -> ExitCode {
     match FATE.load(Ordering::SeqCst) {
         LOST if status == ExitCode::SUCCESS => ExitCode::from(1),
@@ -38,8 +38,9 @@ pub(crate) enum Stream {
 /// Form in which lines of an agent's own protocol are printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AgentOutput {
-    // Plain comments here: for documented values clap would print the long form of every option. As
-    // the steps that the agent's preset derives from them.
+    // Plain comments instead of doc comments: if a value has documentation, clap prints the long
+    // form of every option.
+    // As the steps that the agent's preset derives from the lines.
     #[default]
     Steps,
     // Unchanged.

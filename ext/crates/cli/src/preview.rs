@@ -91,7 +91,8 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
         },
     };
     match held {
-        // The sandbox is held longer anyway: the preview has its own time limit.
+        // Another flag already holds the sandbox, for its own time. The preview ends after the
+        // preview time, which may be earlier.
         Some(hold) => {
             let preview = PreviewRequest {
                 ttl_ms: Some(ttl_ms),
@@ -116,8 +117,9 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
 impl PreviewArgs {
     /// Returns the hold time in milliseconds, if requested.
     ///
-    /// # Errors `wp_codebox_limit_invalid` if the host does not allow that long,
-    /// `wp_codebox_config_invalid` for an invalid limit of the host.
+    /// # Errors
+    /// `wp_codebox_limit_invalid` if the host does not allow a hold time of this length,
+    /// `wp_codebox_config_invalid` if the host's own maximum is not valid.
     fn time(&self) -> Result<Option<u64>, ErrorBody> {
         let invalid = |why: &str| ErrorBody::new(ErrorCode::LimitInvalid, why);
         let ttl_ms = match (&self.preview_hold, self.preview_hold_seconds) {

@@ -58,7 +58,7 @@ pub(crate) struct PathArgs {
     pub php: Option<PathBuf>,
 }
 
-/// Host paths for runs. A path may not exist: the code that uses it checks it.
+/// Host paths for runs. A path need not exist: the code that uses it checks it.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub state_dir: PathBuf,

@@ -11,7 +11,7 @@ pub enum Agent {
     /// A program in the guest.
     Command(AgentCommand),
     /// A well-known program, started as its preset file describes. The runner replaces this
-    /// variant by an [`AgentCommand`] before it makes any other decision.
+    /// variant by an [`AgentCommand`] before it makes any other decision about the run.
     Preset(PresetAgent),
     /// The built-in agent loop: model requests are sent from outside the guest, tools run
     /// inside it.
@@ -147,8 +147,8 @@ pub struct ModelEndpoint {
     /// Name of the request's secret that holds the API key. Absent: the provider needs no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// Whether the provider may have a loopback or private address, as the operator allows.
-    /// Absent: every address that the host name resolves to must be public.
+    /// Whether the provider may have a loopback or private address; only the operator can allow
+    /// this. Absent: every address that the host name resolves to must be public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
     /// Size of the context window in tokens; default 128,000.
@@ -257,7 +257,7 @@ pub struct ToolRuntime {
     pub capability_scope: ToolScope,
 }
 
-/// Place in which a tool runs, or whose systems it may affect.
+/// Place where a tool runs, or where its effects may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolScope {
@@ -268,8 +268,8 @@ pub enum ToolScope {
 }
 
 /// Tools that the parent process, which started the run, serves to the agent; a part of
-/// `wp-codebox/parent-tool-bridge/v1`. The runner never sends a request for a tool that is not in
-/// this list.
+/// `wp-codebox/parent-tool-bridge/v1`. The runner never sends the parent process a request for a
+/// tool that is not in this list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParentToolBridge {
@@ -361,7 +361,8 @@ pub enum BundleConflict {
     Upgrade,
 }
 
-/// An agent definition that a component in the guest imports before the agent runs.
+/// Definition of a WordPress agent that a component in the guest imports before the agent of the
+/// run starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentBundle {

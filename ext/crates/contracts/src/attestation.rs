@@ -1,8 +1,9 @@
 //! The run attestation: isolation and policy that probes observed in the guests of one run.
 //!
 //! The runner writes it to `files/runtime-evidence/run-attestation.json` in the bundle, and the
-//! bundle's signature covers it. Levels and axis rows come from probes inside the guests. Only
-//! members named after the policy are copied from configuration.
+//! bundle's signature covers it. The probes inside the guests provide `guests`, `level`, `kernel`
+//! and `landlock_abi`. `minimum_isolation`, `isolation_floors` and `network` are copied from the
+//! policy; `limits` are those set for the run.
 
 use crate::{
     Enforcement, IsolationAxis, IsolationLevel, IsolationReport, Limits, NetworkPolicy,
@@ -11,7 +12,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `run-attestation/v1`.
+/// `wp-codebox/run-attestation/v1`: required and observed isolation of the guests of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAttestation {
@@ -36,11 +37,11 @@ pub struct RunAttestation {
     pub guests: Vec<GuestObservation>,
     /// Names of secrets whose values the guest could read itself.
     pub exposed_secrets: Vec<String>,
-    /// Network access that the guest had.
+    /// Network access that the policy gave the guests.
     pub network: AttestedNetwork,
     /// Resource limits of the run.
     pub limits: Limits,
-    /// Command lines of the process wrapper around the launcher, one row per guest.
+    /// Command lines with which the runner started the launchers, one row per guest.
     pub sandbox_audits: Vec<SandboxAudit>,
 }
 

@@ -120,7 +120,7 @@ pub enum ViolationCode {
     InvalidManifestShape,
     /// A path is not normalised or points outside the bundle.
     InvalidPath,
-    /// A file of the manifest is missing or not a regular file.
+    /// A file that the manifest lists is missing or not a regular file.
     MissingFile,
     /// A file in the bundle is not in the manifest.
     OrphanedFile,

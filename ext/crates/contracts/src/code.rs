@@ -79,7 +79,7 @@ codes! {
     MountTargetInvalid = "wp_codebox_mount_target_invalid", InvalidInput, 400, 1;
     /// Two mount targets overlap.
     MountTargetOverlap = "wp_codebox_mount_target_overlap", InvalidInput, 400, 1;
-    /// Neither `--plugin`, `--theme` nor `--mount` was given, and no mount can be derived.
+    /// The task names no code to work on: no plugin, no theme and no mount.
     MountMissing = "wp_codebox_mount_missing", InvalidInput, 400, 1;
     /// A limit is outside its range.
     LimitInvalid = "wp_codebox_limit_invalid", InvalidInput, 400, 1;
@@ -157,9 +157,11 @@ codes! {
     SandboxInUse = "wp_codebox_sandbox_in_use", Conflict, 409, 1;
     /// No snapshot has this id or name.
     SnapshotNotFound = "wp_codebox_snapshot_not_found", NotFound, 404, 1;
-    /// A snapshot's digests do not match, or it belongs to another kind of sandbox.
+    /// A snapshot's digests do not match, or it was made for another site, WordPress, PHP or mounts
+    /// than those of the sandbox.
     SnapshotInvalid = "wp_codebox_snapshot_invalid", Integrity, 400, 1;
-    /// A file in the sandbox does not have the digest that the client expects to replace.
+    /// A file to replace does not have the digest that the client expects, so the file has changed
+    /// since the client read it.
     SyncConflict = "wp_codebox_sync_conflict", Conflict, 409, 1;
     /// A preview cannot be opened; the message says why.
     PreviewUnavailable = "wp_codebox_preview_unavailable", Unavailable, 503, 1;
@@ -169,7 +171,8 @@ codes! {
     ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
     /// The caller has no permission for this call.
     Forbidden = "wp_codebox_forbidden", Denied, 403, 126;
-    /// The host's limit of concurrent runs is reached.
+    /// A limit is reached, e.g. of concurrent runs or waiting requests, or a kernel resource is
+    /// exhausted; the same call may succeed later.
     Busy = "wp_codebox_busy", Unavailable, 429, 125;
     /// The run reached its wall clock deadline.
     RunTimeout = "wp_codebox_run_timeout", Limit, 504, 124;
@@ -183,7 +186,7 @@ codes! {
     CaptureLimit = "wp_codebox_capture_limit", Limit, 507, 1;
     /// The run was cancelled.
     RunCancelled = "wp_codebox_run_cancelled", Conflict, 409, 130;
-    /// The run failed for another reason; the message says which.
+    /// The run failed for a reason that has no code of its own; the message says which.
     RunFailed = "wp_codebox_run_failed", Internal, 500, 1;
     /// No run has this id.
     RunNotFound = "wp_codebox_run_not_found", NotFound, 404, 1;
@@ -227,8 +230,8 @@ codes! {
     ExtensionStale = "wp_codebox_extension_stale", Unavailable, 503, 125;
     /// A setting of the extension is missing or invalid.
     ConfigInvalid = "wp_codebox_config_invalid", Unavailable, 503, 125;
-    /// The state directory has another owner, permissions that are too open, or is not
-    /// writable.
+    /// The state directory is inside WordPress, has a wrong owner or permissions that are too open,
+    /// or cannot be read or written.
     StateDirInvalid = "wp_codebox_state_dir_invalid", Unavailable, 503, 125;
     /// The runner could not be started or exited early.
     RunnerUnavailable = "wp_codebox_runner_unavailable", Unavailable, 503, 125;
@@ -250,7 +253,7 @@ codes! {
     ArtifactAmbiguous = "wp_codebox_artifact_ambiguous", Conflict, 409, 1;
     /// The bundle lies outside the artifacts root.
     ArtifactOutsideRoot = "wp_codebox_artifact_outside_root", Denied, 403, 1;
-    /// The bundle does not verify.
+    /// The verification of the bundle found violations.
     ArtifactVerificationFailed = "wp_codebox_artifact_verification_failed", Integrity, 400, 1;
     /// No key that this site trusts has signed the bundle.
     ArtifactUntrusted = "wp_codebox_artifact_untrusted", Integrity, 403, 1;
@@ -306,8 +309,8 @@ codes! {
     BrowserConnectorProviderMismatch = "wp_codebox_browser_connector_provider_mismatch", Conflict, 409, 1;
     /// The connector is bound to a model other than the requested one.
     BrowserConnectorModelMismatch = "wp_codebox_browser_connector_model_mismatch", Conflict, 409, 1;
-    /// The connector's credentials are missing, denied, or indistinguishable from ordinary
-    /// text.
+    /// The connector's credentials are missing or denied, or too short or common to be redacted
+    /// in responses.
     BrowserConnectorCredentialsUnavailable = "wp_codebox_browser_connector_credentials_unavailable", Denied, 403, 126;
     /// No plugin of the site handles connector requests.
     BrowserConnectorHandlerMissing = "wp_codebox_browser_connector_handler_missing", Unavailable, 501, 1;

@@ -35,7 +35,7 @@ pub struct GuestDeath {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<DeathFailure>,
     /// Number of OOM kills by this host's kernel during the guest's lifetime, inside or outside
-    /// the guest: a hint, not the cause.
+    /// the guest: a possible cause, not a proven one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub host_oom_kills: u64,
 }
@@ -52,12 +52,13 @@ pub struct DeathFailure {
     pub errno: i32,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+// serde's `skip_serializing_if` passes a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Names and Linux numbers of the signals that end a process without a handler.
+/// Names and Linux numbers of common signals whose default action ends a process.
 const SIGNALS: &[(i32, &str)] = &[
     (1, "SIGHUP"),
     (2, "SIGINT"),
@@ -121,11 +122,11 @@ impl std::fmt::Display for GuestDeath {
         match self.host_oom_kills {
             0 => Ok(()),
             1 => f.write_str(
-                "; while it ran the kernel killed one process of this host because memory ran out",
+                "; while the sandbox ran, the kernel killed one process of this host because memory ran out",
             ),
             more => write!(
                 f,
-                "; while it ran the kernel killed {more} processes of this host because memory ran out"
+                "; while the sandbox ran, the kernel killed {more} processes of this host because memory ran out"
             ),
         }
     }
@@ -155,8 +156,8 @@ mod tests {
                     host_oom_kills: 1,
                     ..first.clone()
                 },
-                "the sandbox's first process was ended by signal 9 (SIGKILL); while it ran the \
-                 kernel killed one process of this host because memory ran out",
+                "the sandbox's first process was ended by signal 9 (SIGKILL); while the sandbox \
+                 ran, the kernel killed one process of this host because memory ran out",
             ),
             (
                 GuestDeath {

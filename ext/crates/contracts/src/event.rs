@@ -50,9 +50,9 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// One event. The members of `data` depend on the type: `command.started` {command, args};
-/// `command.output` {stream, text | base64, truncated?, shown?: text to display instead};
-/// `command.finished` {exitCode, signal?, durationMs}; `mounted` {index, target, mode, view};
+/// One event. The main members of `data` depend on the type: `command.started` {command, args,
+/// phase}; `command.output` {stream, text | base64, truncated?, shown?: text to display instead};
+/// `command.finished` {command, end, exitCode?, durationMs}; `mounted` {index, target, mode, view};
 /// `observed` {id, type, level?, network?}; `artifacts.collected` {id}; `destroyed` {reason};
 /// `snapshot.*` and `checkpoint.*` {id, name, actor}; `files.synced`, one per file, {direction:
 /// in | out, path, sha256? (absent: deleted), actor}; `state.changed` {from, to, actor,

@@ -2,10 +2,10 @@
 //!
 //! Frames are newline-delimited JSON on a dedicated file descriptor, at most
 //! [`MAX_FRAME_BYTES`] each. The caller's first frame is `start`, the runner's is `accepted`.
-//! If the caller stops reading, the runner drops events after a while and still sends the
-//! terminal frame: a gap in `seq` shows the loss, and the journal has the missing events. The
-//! stream may end without a terminal frame if the caller resumed reading too late; the result
-//! is then in the run's record.
+//! If the caller stops reading, the runner sends no further events after a timeout, but still the
+//! terminal frame. A notice in the run's result tells of the loss, and the journal has all events.
+//! The stream may end without a terminal frame if the caller resumed reading too late; the
+//! result is then in the run's record.
 
 use crate::{ErrorBody, LifecycleEvent, RunId, RunRequest, RunResult};
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ string_enum! {
 }
 
 impl IsolationLevel {
-    /// Returns the enforcement that a guest of this level requests for an axis.
+    /// Returns the enforcement that the runner requests on an axis for a guest of this level.
     #[must_use]
     pub const fn requested(self, axis: IsolationAxis) -> Enforcement {
         match (self, axis) {
@@ -99,8 +99,8 @@ pub struct AxisReport {
     pub evidence: String,
 }
 
-/// Results of the probes that ran inside this guest on this kernel, before any untrusted code
-/// or data arrived.
+/// Results of the probes that ran inside one guest before the guest received untrusted code or
+/// data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationReport {
     /// Schema id, `wp-codebox/isolation-report/v1`.

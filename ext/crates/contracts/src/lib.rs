@@ -1,8 +1,9 @@
 //! Data shapes, schema ids, stable error codes and limits that the other crates share.
 //!
 //! This crate does no I/O, reads no environment variables and depends on no backend. Types that
-//! cross a process border or are stored on disk implement `serde`; their JSON names are the
-//! contract. The JSON Schemas under `abilities/schemas/` describe the same shapes for PHP.
+//! cross a process border or are stored on disk implement `serde`; other processes and stored
+//! files depend on their JSON names. The JSON Schemas under `abilities/schemas/` describe the same
+//! shapes for PHP.
 #![forbid(unsafe_code)]
 
 mod agent;

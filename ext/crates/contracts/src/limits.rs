@@ -49,7 +49,8 @@ pub struct FixedLimits {
     /// Maximum queued signals and POSIX timers of a guest; counted per user namespace since Linux
     /// 5.14.
     pub queued_signals: u64,
-    /// Maximum locked memory of a guest in bytes: enough for programs that lock their keys.
+    /// Maximum locked memory of a guest in bytes: enough for programs that lock cryptographic
+    /// keys in memory.
     pub locked_bytes: u64,
     /// Maximum inotify instances of a guest; the host allows 128 per uid by default.
     pub inotify_instances: u64,
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_include_their_minimum_and_refuse_values_below() {
+    fn limit_at_its_minimum_is_accepted_and_below_it_is_refused() {
         assert_eq!(
             LimitsRequest::default().resolve().unwrap(),
             Limits::default()

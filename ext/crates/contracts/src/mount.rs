@@ -10,15 +10,15 @@ pub struct GuestPath(String);
 /// Error for a text that is not a valid guest path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "guest path {text:?} must be absolute, normalised, without `..`, NUL or newline, and at most 4,000 bytes"
+    "guest path {text:?} must be absolute, normalised, without `..`, backslash, NUL or newline, and at most 4,000 bytes"
 )]
 pub struct InvalidGuestPath {
     text: String,
 }
 
 impl GuestPath {
-    /// Accepts an absolute path without empty, `.` or `..` segments; a trailing slash is
-    /// removed.
+    /// Accepts an absolute path of at most 4,000 bytes without empty, `.` or `..` segments and
+    /// without backslash, NUL or newline. Trailing slashes are removed.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidGuestPath> {
         let mut text: String = text.into();
         while text.len() > 1 && text.ends_with('/') {
@@ -154,8 +154,8 @@ pub struct MountRequest {
     /// Whether the guest may write to the mount: `readonly` or `readwrite` (default).
     #[serde(default)]
     pub mode: MountAccess,
-    /// File names whose changes are not captured, at any depth. By default the changes of
-    /// directories such as `vendor` are captured, and those of `.git` never.
+    /// Names of files and directories, at any depth, whose changes are not captured. Changes in
+    /// `.git` are never captured; changes in directories such as `vendor` are, unless listed here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
     /// Git repository that the mount gets in the guest.
@@ -176,26 +176,27 @@ pub struct MountReport {
     pub view: MountView,
     /// Git repository that the mount had in the guest.
     pub git: GitView,
-    /// Entries of the source that were missing in the guest.
+    /// Entries of the source that the guest could not see or follow.
     pub left_out: LeftOutReport,
 }
 
-/// Files and directories of a mount's source that were missing in the guest.
+/// Entries of a mount's source that the guest could not see, and symbolic links that it could not
+/// follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutReport {
-    /// Total number of missing entries.
+    /// Total number of such entries.
     pub count: u64,
-    /// The first of the missing entries; the list has a limited length.
+    /// The first of these entries; the list has a limited length.
     pub entries: Vec<LeftOutEntry>,
 }
 
-/// One file or directory of a mount's source that was missing in the guest.
+/// One entry of a mount's source that the guest could not see or follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutEntry {
     /// Path of the entry relative to the mount.
     pub path: String,
-    /// Why the entry was missing: `git-metadata`, `unreadable`, `symlink-absolute` or
-    /// `symlink-leaves-mount`.
+    /// Why the guest could not see or follow it: `git-metadata`, `unreadable`,
+    /// `symlink-absolute` or `symlink-leaves-mount`.
     pub reason: String,
 }
 

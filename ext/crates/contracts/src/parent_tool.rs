@@ -1,7 +1,7 @@
 //! Calls of tools that the parent process serves, and their results.
 //!
-//! The request travels from the guest's side to the parent process, which checks permission
-//! again. The runner accepts a result only if its `status` is a known value.
+//! The runner sends each such call to the parent process, which checks permission again.
+//! The runner accepts a result only if its `status` is a known value.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -60,9 +60,9 @@ pub enum LaunchPurpose {
     /// A guest that serves executions.
     #[default]
     Serve,
-    /// The self-test: a guest with the same plan reports every isolation axis and exits. A
-    /// missing mechanism becomes a row of the report instead of a failure, as long as the guest
-    /// can be built.
+    /// The self-test: a guest built like one that serves executions reports every isolation axis
+    /// and exits. A missing mechanism becomes a row of the report instead of a failure, as
+    /// long as the guest can be built.
     Probe,
 }
 
@@ -73,8 +73,8 @@ pub enum CallSet {
     /// System calls that PHP, shells and agents need.
     #[default]
     Programs,
-    /// The same plus the system calls that a browser needs; never for a guest with project
-    /// code.
+    /// The system calls of `Programs` and those that a browser needs; never for a guest with
+    /// project code.
     Browser,
 }
 
@@ -179,7 +179,7 @@ pub enum LaunchMount {
     },
     /// `/proc` with `subset=pid`.
     Proc,
-    /// `/dev` with null, zero, full, random, urandom, tty and the std links.
+    /// `/dev` with null, zero, full, random, urandom, tty, and the links fd, stdin, stdout, stderr.
     Dev,
 }
 
@@ -197,7 +197,7 @@ pub struct LaunchPlan {
     pub purpose: LaunchPurpose,
     /// Isolation level `full` or `reduced`; the launcher never falls back to another level.
     pub level: IsolationLevel,
-    /// uid and gid inside the guest; mapped to the launcher's own.
+    /// uid and gid inside the guest; mapped to the uid and gid of the launcher.
     pub guest_id: u32,
     /// Whether the guest shares the runner's kernel uid or has one of its own.
     #[serde(default)]
@@ -205,8 +205,9 @@ pub struct LaunchPlan {
     /// Host name of the guest (UTS namespace).
     pub hostname: String,
     /// Steps that build the root, in order. At `reduced` no root is built: each step is a
-    /// `Bind` of a host path onto itself, which the guest may read with everything below it, or
-    /// write. The launcher pins the writable paths. The guest can open no other file.
+    /// `Bind` of a host path onto itself and allows the guest to read, or also write, that path
+    /// and everything below it. A writable path must have an inode check. The guest can open no
+    /// other file.
     pub mounts: Vec<LaunchMount>,
     /// Paths that the guest may write, enforced by Landlock; everything else is read and execute
     /// only. Empty at `reduced`.
@@ -260,7 +261,7 @@ pub enum ExecTerminal {
     None,
     /// All three streams are the slave side of one of the runner's pseudo-terminals. The guest
     /// can reach this terminal only through these file descriptors and `/dev/tty`, and it can
-    /// open no other.
+    /// open no other terminal.
     Controlling,
 }
 

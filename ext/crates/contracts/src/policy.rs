@@ -59,7 +59,7 @@ pub struct EgressRule {
 pub enum TlsMode {
     /// The bridge forwards TLS unread and can check only host and port. Rules with methods or
     /// paths therefore apply only to requests whose URL names the bridge itself (base-URL
-    /// requests), and the bridge refuses tunnels for them.
+    /// requests), and the bridge refuses TLS tunnels to the hosts of such rules.
     #[default]
     Tunnel,
     /// The bridge terminates TLS with a certificate authority created for this run.
@@ -80,7 +80,7 @@ pub enum NetworkPosture {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilesystemPolicy {
-    /// Only the guest's own files are writable.
+    /// The guest has only its own files; mounts and components are refused.
     Sandbox,
     /// Mounts are visible and read-only.
     ReadonlyMounts,
@@ -94,7 +94,7 @@ pub enum FilesystemPolicy {
 pub enum SecretsPolicy {
     /// The run uses no secrets.
     None,
-    /// The run may use secrets of named connectors only.
+    /// The run may use the secrets that its request names.
     ConnectorScoped,
 }
 

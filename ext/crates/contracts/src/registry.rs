@@ -28,7 +28,8 @@ pub struct RunHandle {
     pub status: RunStatus,
     /// RFC 3339 timestamp of the run's start.
     pub created_at: String,
-    /// Sequence number after which the caller's next events begin; input of list-run-events.
+    /// Input `after` for list-run-events: the caller has not received the events after this
+    /// sequence number.
     pub cursor: u64,
 }
 
@@ -60,14 +61,14 @@ pub struct RunView {
     /// `summary` is an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
-    /// Error of a run that ended without an outcome, e.g. because its supervisor died.
+    /// Error of a run that did not succeed, e.g. because its supervisor died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
     /// Bundle id, if the run has a bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle_id: Option<String>,
-    /// Whether this is a recovery bundle of a run whose supervisor died: its changes are
-    /// complete, its checks did not run, and it cannot be approved.
+    /// Whether the bundle is a recovery bundle of a run whose supervisor died. It has no check
+    /// results and cannot be approved.
     #[serde(default)]
     pub salvaged: bool,
     /// Sequence number of the last event.
@@ -100,11 +101,13 @@ pub struct RunEvents {
     pub run_id: RunId,
     /// All events after the given cursor that fit on the page, in order.
     pub events: Vec<LifecycleEvent>,
-    /// Cursor of the next page: `seq` of the last event on this page, or the given cursor.
+    /// Cursor of the next page: `seq` of the last event on this page, or the given cursor if the
+    /// page is empty.
     pub cursor: u64,
-    /// Whether further events exist already.
+    /// Whether the journal already has events after this page.
     pub more: bool,
-    /// Whether the run is in progress; after `ended` without `more` no further events follow.
+    /// Whether the run is in progress. If this is `ended` and `more` is false, no further events
+    /// follow.
     pub status: RunStatus,
 }
 
@@ -129,7 +132,8 @@ pub enum CancelEffect {
     AlreadyEnded,
 }
 
-/// Reply to a cancellation; a repeated cancellation returns the same or `already_ended`.
+/// Reply to a cancellation. A repeated cancellation gets `requested` again, or `already_ended` if
+/// the run has ended since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCancellation {
     /// Schema id, `wp-codebox/run-cancellation/v1`.

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Origin of the site in the guest's WordPress, for the guest itself, its browser and previews.
 pub const SITE_ORIGIN: &str = "http://localhost";
 
-/// Maximum number of concurrent runs per site, unless the host sets another.
+/// Maximum number of concurrent runs per site, unless the host sets another maximum.
 pub const DEFAULT_MAX_RUNS: u32 = 8;
 
 /// Host paths and host settings of a run. They never enter a bundle.
@@ -37,7 +37,7 @@ pub struct RunPaths {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code_roots: Vec<String>,
     /// If set, only directories at or below these may be mounted (abilities, admin screens).
-    /// Absent: the caller is the operator.
+    /// Absent: the caller is the operator, who may also mount other directories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_roots: Option<Vec<String>>,
     /// Parent cgroup of the runs' cgroups. Absent: the runner's own cgroup.
@@ -93,14 +93,14 @@ impl std::fmt::Debug for SecretBinding {
     }
 }
 
-/// Process wrapper: another sandbox program in which the runner starts the launcher.
+/// Process wrapper: a sandbox program, e.g. bubblewrap, in which the runner starts the launcher.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OuterSandbox {
     /// Wrapper program, or none.
     #[serde(default)]
     pub kind: OuterSandboxKind,
-    /// Path of the wrapper program; absent: the fixed system path.
+    /// Path of the wrapper program; absent: the fixed system path of this kind of wrapper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// What happens to the run when the wrapper is missing.
@@ -241,7 +241,7 @@ pub struct RunResult {
     /// `summary` is an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
-    /// Error of a run that is not `succeeded`, with a stable code.
+    /// Error of a run that did not succeed, with a stable code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
     /// Location of the bundle; absent only if it could not be written.
@@ -252,13 +252,13 @@ pub struct RunResult {
     pub mounts: Vec<MountReport>,
     /// Paths in the mounts that the run changed.
     pub changed_files: Vec<ChangedFile>,
-    /// Whether the bundle can be approved (false after `baseline-changed`).
+    /// Whether the bundle can be approved; false e.g. if a mount source changed during the run.
     pub approvable: bool,
     /// Results of the checks, in order.
     pub checks: Vec<CheckReport>,
-    /// Isolation report of the guest's probes.
+    /// Isolation report of the work guest's probes.
     pub isolation: IsolationReport,
-    /// Command lines of the process wrapper around the launcher, one row per guest.
+    /// Command lines with which the runner started the launchers, one row per guest.
     #[serde(
         rename = "sandboxAudits",
         default,

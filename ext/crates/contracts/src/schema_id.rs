@@ -1,4 +1,4 @@
-//! Schema ids, one constant each, grouped by the component that writes the document.
+//! Schema ids of the documents that this project reads or writes, one constant each.
 
 /// Normalised input of an agent task.
 pub const TASK_INPUT: &str = "wp-codebox/task-input/v1";
@@ -34,9 +34,9 @@ pub const TEST_RESULTS: &str = "wp-codebox/test-results/v1";
 pub const BUNDLE_VERIFICATION: &str = "wp-codebox/artifact-bundle-verification/v1";
 /// Result of checking whether a bundle's changes can be applied.
 pub const BUNDLE_APPLY_PREFLIGHT: &str = "wp-codebox/artifact-bundle-apply-preflight/v1";
-/// Approved changes of a bundle, as the code that applies them receives them.
+/// Approved changes of a bundle, as the host plugin that applies them receives them.
 pub const BUNDLE_APPLY_PAYLOAD: &str = "wp-codebox/artifact-bundle-apply-payload/v1";
-/// Result that the code that applies a bundle's changes must return.
+/// Result that the host plugin must return after it applied a bundle's changes.
 pub const APPLY_RESULT: &str = "wp-codebox/apply-result/v1";
 /// List of a bundle's files with their digests.
 pub const RUNTIME_REFERENCE_MANIFEST: &str = "wp-codebox/runtime-reference-manifest/v1";
@@ -48,7 +48,7 @@ pub const BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/bundle-attestation/v1
 pub const ISOLATION_REPORT: &str = "wp-codebox/isolation-report/v1";
 /// Attestation of a run's guests, stored in the bundle.
 pub const RUN_ATTESTATION: &str = "wp-codebox/run-attestation/v1";
-/// Last self-test of a host, stored in the state directory.
+/// Result of the last self-test of a host, stored in the state directory.
 pub const SELF_TEST: &str = "wp-codebox/self-test/v1";
 /// Response of the egress bridge to a request that it denied.
 pub const EGRESS_DENIED: &str = "wp-codebox/egress-denied/v1";
@@ -80,7 +80,7 @@ pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
 pub const RUNTIME_COMMAND_RESULT: &str = "wp-codebox/runtime-command-result/v1";
 /// Result of `command-agent-run`.
 pub const COMMAND_AGENT_RUN: &str = "wp-codebox/command-agent-run/v1";
-/// Runner request, as stored and sent.
+/// Request for a run, which a caller sends to the runner.
 pub const RUN_REQUEST: &str = "wp-codebox/run-request/v1";
 /// Final record of a run.
 pub const RUN_RESULT: &str = "wp-codebox/run-result/v1";

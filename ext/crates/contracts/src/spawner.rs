@@ -5,7 +5,7 @@
 //! operator's range, prepares idmapped mounts of the directories that guests will see, drops
 //! root, and then serves one runner over a SEQPACKET channel with one JSON message per packet.
 //! A spawner started by an ordinary user takes one of the user's subordinate ids; the
-//! directories for guests are then copied to a file system of the spawner, or shown unmapped.
+//! directories for guests are then copied to a tmpfs of the spawner, or mounted without id mapping.
 //! The command line is `wp-codebox-launch spawner`, with the file descriptors of
 //! [`crate::LauncherFd`]; the plan is a [`SpawnerPlan`].
 
@@ -71,8 +71,8 @@ impl GuestIds {
         }
     }
 
-    /// Returns whether a guest may use every id of the range: no system user, and at most the
-    /// largest signed 32-bit number.
+    /// Returns whether a guest may use every id of the range: none below 1000 (system users), and
+    /// none above 2147483646.
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.first >= 1000
@@ -126,8 +126,8 @@ pub struct KernelIds {
 pub enum ViewAccess {
     /// Guests may only read through the view.
     Read,
-    /// Writes with the directory owner's ids: for the state directory, in which templates are
-    /// built.
+    /// Guests may write; on disk, their files belong to the directory's owner. Only for the state
+    /// directory, in which templates are built.
     Write,
 }
 
@@ -197,7 +197,8 @@ pub enum SpawnerRequest {
         path: String,
     },
     /// Maps the files of a guest's scratch tmpfs to the ids of the state directory's owner. The
-    /// packet carries a detached mount of the scratch, which the caller also keeps open.
+    /// packet carries a detached mount of the scratch. The runner keeps a descriptor of the same
+    /// mount and reads the files through it.
     Expose,
 }
 
@@ -210,12 +211,12 @@ pub enum SpawnerReply {
     View {
         /// Index of the view in the plan.
         index: usize,
-        /// errno; EINVAL: the file system does not support idmapped mounts.
+        /// errno, 0 on success; EINVAL: the file system does not support idmapped mounts.
         errno: i32,
     },
     /// The spawner has dropped root. An unprivileged spawner has created [`STORE`] below
     /// `place`, and the packet carries a detached mount of it that maps the guest's files to
-    /// the state's owner.
+    /// the owner of the state directory.
     Ready {
         /// Kernel uid and gid of all guests of this spawner.
         id: u32,
@@ -250,7 +251,7 @@ pub enum SpawnerReply {
     },
     /// Result of `Expose`.
     Exposed {
-        /// errno; 0 on success.
+        /// errno of the failing call; 0 on success.
         errno: i32,
     },
     /// The spawner could not start; its process exits with 125.

@@ -1,8 +1,8 @@
-//! Macros for enums whose variants stand for fixed strings of a document.
+//! Macros for enums whose variants stand for fixed strings in JSON documents.
 
 /// Defines an enum whose variants stand for strings: serde reads and writes the string, `as_str`
-/// returns it, and `ALL` lists the variants in the order of their definition. A definition
-/// contains each string once.
+/// returns it, and `ALL` lists the variants in the order of their definition. The string of a
+/// variant is written once, so JSON and `as_str` cannot differ.
 #[macro_export]
 macro_rules! string_enum {
     ($($(#[$meta:meta])* $vis:vis enum $name:ident {
@@ -13,7 +13,7 @@ macro_rules! string_enum {
         $vis enum $name { $($(#[$variant_meta])* #[serde(rename = $text)] $variant,)+ }
 
         impl $name {
-            /// Every variant, in the order of their definition.
+            /// All variants, in the order of their definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             /// Returns the string of the variant.
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn string_enum_variants_have_the_same_text_in_json_and_rust() {
+    fn string_enum_variant_has_the_same_text_in_json_and_in_as_str() {
         assert_eq!(Example::ALL, [Example::First, Example::SecondWord]);
         assert_eq!(Example::default().as_str(), "second.word");
         for &word in Example::ALL {

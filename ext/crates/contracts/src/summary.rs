@@ -83,7 +83,7 @@ impl SummaryCode {
 pub struct ChangeCounts {
     /// Number of new paths.
     pub added: usize,
-    /// Number of paths with changed contents.
+    /// Number of existing paths whose contents, mode or type changed.
     pub modified: usize,
     /// Number of deleted paths.
     pub deleted: usize,
@@ -100,7 +100,7 @@ impl ChangeCounts {
 /// Values that the sentence about a run's end contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryArgs {
-    /// Number of changed paths; absent if the sentence does not mention them.
+    /// Numbers of changed paths; absent if the sentence does not mention them.
     #[serde(flatten)]
     pub changes: Option<ChangeCounts>,
     /// Number of checks that ran; absent without checks.
@@ -139,7 +139,7 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Creates a sentence without arguments.
+    /// Creates a summary whose sentence has no arguments.
     #[must_use]
     pub fn new(code: SummaryCode) -> Self {
         Self {

@@ -17,7 +17,7 @@ pub enum Shape {
     Git,
     /// `true` or `false`.
     Flag,
-    /// An integer from 0.
+    /// An integer, 0 or greater.
     Count,
     /// An integer from 0 to 2^32 - 1.
     SmallCount,

@@ -1,9 +1,9 @@
-//! The fields of a run's task as one struct, and a table of the authority that a caller needs for
-//! each field.
+//! The fields of a run's task as one struct, and a table of the authority that a caller needs to
+//! set each field.
 //!
-//! Flags, JSON callers, groups, recipes and the extension fill a [`TaskSpec`];
-//! [`TaskSpec::into_request`] converts it to a request. [`TASK_FIELDS`] has a row for each
-//! field: its authority, its shape and the error code of a wrong value.
+//! Command-line flags, JSON tasks, batches, fan-outs, recipes and the extension fill a
+//! [`TaskSpec`]; [`TaskSpec::into_request`] converts it to a request. [`TASK_FIELDS`] has a row for
+//! each field: its authority, its shape and the error code of a wrong value.
 
 use crate::task_shape::{
     AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, HOLD, LIMITS, MODEL, MOUNT, PARENT_TOOLS, Shape,
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A task as requested. [`TASK_FIELDS`] lists the authority that each field needs.
+/// A task as requested. [`TASK_FIELDS`] lists the authority that is needed to set each field.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskSpec {
@@ -41,7 +41,7 @@ pub struct TaskSpec {
     pub theme: Option<String>,
     /// Directories that the agent works on; their position is the mount index.
     pub mounts: Vec<MountRequest>,
-    /// Git repository that a mount gets in the guest if it does not set its own `git`.
+    /// Git repository in the guest for each mount whose row in `mounts` has no `git`.
     pub git: Option<String>,
     /// Command line of the agent; resolved into `resolved_agent`.
     pub agent_command: Option<String>,
@@ -54,8 +54,8 @@ pub struct TaskSpec {
     /// WordPress ability in the guest that does the work in place of an agent program; resolved
     /// into `resolved_agent`.
     pub runtime_task: Map<String, Value>,
-    /// Code that the guest's WordPress loads in addition, as the caller describes it; the host
-    /// site converts it to `components`.
+    /// Code of the host that the guest's WordPress loads beside the mounts, as the caller describes
+    /// it; the host site converts it to `components`.
     pub component_contracts: Vec<Value>,
     /// Paths of plugins that provide a model provider; the host site adds them to `components`.
     pub provider_plugin_paths: Vec<String>,
@@ -99,11 +99,13 @@ pub struct TaskSpec {
     pub wait: Option<bool>,
     /// Free-form data from the caller, copied into the bundle's provenance.
     pub metadata: Map<String, Value>,
-    /// Session id of an orchestrator; returned to the caller and not stored.
+    /// Id that an orchestrator gave this call. The reply returns it as the session's `id`; it is
+    /// not stored.
     pub sandbox_session_id: Option<String>,
-    /// Session id of an orchestrator; returned to the caller and not stored.
+    /// Id that an orchestrator gave the agent's conversation. The reply returns it as
+    /// `agent_session_id`; it is not stored.
     pub session_id: Option<String>,
-    /// Ids that an orchestrator gave the call; returned to the caller and not stored.
+    /// Further ids from an orchestrator. The reply returns them unchanged; they are not stored.
     pub orchestrator: Map<String, Value>,
 
     /// Id of the requesting site; each site has its own partition of the state directory.
@@ -118,7 +120,8 @@ pub struct TaskSpec {
     pub code_roots: Vec<String>,
     /// Host directories outside of which nothing may be mounted; see [`RunPaths::allowed_roots`].
     pub allowed_roots: Option<Vec<String>>,
-    /// Maximum of concurrent runs per site, if lower than the operator's limit.
+    /// Maximum number of concurrent runs of the site. It can lower the operator's limit, not raise
+    /// it.
     pub max_runs: Option<u64>,
     /// Agent that does the work: `agent`, `agent_command` or `runtime_task` in resolved form.
     pub resolved_agent: Option<Agent>,
@@ -161,12 +164,13 @@ pub struct TaskBudget {
     pub cost_usd: Option<f64>,
 }
 
-/// Authority that is needed to set a field. Each level includes those before it.
+/// Authority that is needed to set a field. A later level may also set the fields of the levels
+/// before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskAuthority {
     /// Every caller who may run a task: users over REST, abilities, JSON files.
     Caller,
-    /// Code of the site, through the second argument of the extension's `Run::start`.
+    /// PHP code of the site, through the second argument of the extension's `Run::start`.
     Host,
     /// Settings of the machine, and the user of the command line.
     Operator,
@@ -335,15 +339,15 @@ pub struct RunRequest {
     /// Whether the run ends with its caller (attached) or continues without it (detached).
     #[serde(default)]
     pub mode: RunMode,
-    /// Maximum of concurrent runs of this site; set by the host, never by the caller.
+    /// Maximum number of concurrent runs of this site; set by the host, never by the caller.
     #[serde(default = "RunRequest::default_max_runs")]
     pub max_runs: u32,
     /// Host paths and host settings of the run.
     pub paths: RunPaths,
-    /// The task; absent for `wp-codebox run`.
+    /// The task; absent if it has no goal, e.g. for `wp-codebox run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskInput>,
-    /// Runtime policy; absent: the default policy plus the commands of this request.
+    /// Runtime policy; absent: the default policy, which then allows the commands of this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<RuntimePolicy>,
     /// Host directories to mount, in order; their position is the mount index.
@@ -355,14 +359,14 @@ pub struct RunRequest {
     /// Steps of the recipe, executed after the commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Workflow>,
-    /// Keeps the working guest alive after all work is done; absent: the guest ends.
+    /// Keeps the work guest alive after all work is done; absent: the guest ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
     /// Agent that does the work; absent: the run only executes commands and steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Agent>,
-    /// Model of the built-in loop, or of programs in the guest whose policy has the network
-    /// preset `model`.
+    /// Model that the built-in loop uses. Programs in the guest can use it too if the policy has
+    /// the network preset `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelEndpoint>,
     /// Tool policy of the built-in loop; absent: the tools in `task.allowed_tools`, or every
@@ -388,7 +392,8 @@ pub struct RunRequest {
     /// Whether the patch shows moved files as git renames.
     #[serde(default)]
     pub find_renames: bool,
-    /// Secrets that the run may use without reading them.
+    /// Secrets that the run may use. The guest gets placeholders, except for secrets whose values
+    /// the policy exposes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretBinding>,
     /// Process wrapper, e.g. bubblewrap, in which the launcher of the guest runs.

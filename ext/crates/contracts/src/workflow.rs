@@ -72,7 +72,7 @@ pub struct Workflow {
     /// Files to collect after the steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<CollectedFile>,
-    /// Environment variables of every program in the working guest.
+    /// Environment variables of every program in the work guest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Host files that the guest may read.
@@ -87,7 +87,7 @@ pub struct Workflow {
     /// Targets of writable mounts whose changes are not captured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncaptured: Vec<String>,
-    /// Paths of the workspaces that the recipe may change.
+    /// Which paths in which workspaces the recipe may change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_rule: Option<WorkspaceRule>,
     /// PHP ini settings of the guest, one line `name=value` each.
@@ -107,8 +107,8 @@ pub struct WrittenFile {
 /// A directory that the runner generates in the run's scratch and mounts from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratedDirectory {
-    /// Target of the mount, or slug of the component, that uses the directory. Its `source`
-    /// names the input of the generation.
+    /// Target of the mount, or slug of the component, that uses the directory. The `source` of
+    /// that mount or component is the archive or host directory, if `from` needs one.
     pub of: String,
     /// How the directory is generated.
     pub from: GeneratedFrom,
@@ -123,8 +123,8 @@ pub enum GeneratedFrom {
         /// Expected SHA-256 of the archive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sha256: Option<String>,
-        /// Directory in the archive to use; absent: its only top-level directory, otherwise the
-        /// whole archive.
+        /// Directory in the archive to use; absent: the only top-level directory, or the whole
+        /// archive if it has no single top-level directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subdir: Option<String>,
     },
@@ -140,7 +140,7 @@ pub enum GeneratedFrom {
     },
 }
 
-/// Paths of the workspaces that the recipe may change.
+/// Which paths in which workspaces the recipe may change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceRule {
     /// Targets of the workspaces. A change in any other mount violates the rule.

@@ -37,13 +37,17 @@ pub enum ChannelError {
         longest: usize,
     },
     /// The runner sent a frame that exceeds the line length limit.
-    #[error("the runner sent a frame longer than {longest} bytes; install matching versions")]
+    #[error(
+        "the runner sent a frame longer than {longest} bytes; install the PHP extension and wp-codebox from the same release"
+    )]
     FrameTooLarge {
         /// Maximum length of a line that the caller accepts, in bytes.
         longest: usize,
     },
     /// The runner sent a line that cannot be parsed as a frame.
-    #[error("the runner sent a line that is not a frame ({reason}); install matching versions")]
+    #[error(
+        "the runner sent a line that is not a frame ({reason}); install the PHP extension and wp-codebox from the same release"
+    )]
     NotAFrame {
         /// Parse error without the text of the line, which may contain a secret.
         reason: &'static str,
@@ -96,7 +100,7 @@ pub(crate) enum Sent {
 /// Serializes a document to one line of at most `longest` bytes.
 ///
 /// # Errors
-/// Fails when the line would be longer.
+/// Fails when the line is longer than `longest`.
 pub(crate) fn line_of(document: &impl Serialize, longest: usize) -> Result<Vec<u8>, ChannelError> {
     let mut line = serde_json::to_vec(document).map_err(|_| ChannelError::NotAFrame {
         reason: "it could not be written",
@@ -327,7 +331,7 @@ impl Channel {
         }
     }
 
-    /// Shuts the socket down. The runner reads end of file and treats its caller as gone.
+    /// Shuts the socket down. The runner then reads end of file and treats its caller as gone.
     pub fn close(&self) {
         let Ok(mut slot) = self.socket.try_borrow_mut() else {
             return;

@@ -1,5 +1,5 @@
-//! Monotonic clock that a caller and its supervisor both read, so that the supervisor can measure
-//! from the caller's start.
+//! Monotonic clock. The caller and the supervisor read the same clock, so the supervisor can count
+//! the duration of a run from the moment at which the caller was asked for it.
 
 use rustix::time::{ClockId, clock_gettime};
 

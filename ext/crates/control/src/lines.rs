@@ -7,7 +7,7 @@ pub(crate) struct LineBuffer {
     bytes: Vec<u8>,
     /// Offset of the first byte that was not yet returned as part of a line.
     start: usize,
-    /// Offset before which no newline is left after `start`.
+    /// The bytes from `start` to this offset contain no newline.
     searched: usize,
 }
 

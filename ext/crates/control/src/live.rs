@@ -43,7 +43,9 @@ pub enum LiveError {
     #[error("the sandbox closed the connection before its final reply")]
     Ended,
     /// A received line cannot be parsed as a reply.
-    #[error("the sandbox sent a line that is not a reply; install matching versions")]
+    #[error(
+        "the sandbox sent a line that is not a reply; use a client of the release that started the sandbox"
+    )]
     NotAReply,
     /// The connection failed, or a line exceeds the length limit.
     #[error("the connection to the sandbox failed: {0}")]
@@ -93,8 +95,8 @@ pub struct LiveClient {
 }
 
 impl LiveClient {
-    /// Connects to the control socket in this run directory; fails instead of waiting. A reply may
-    /// have up to `longest` bytes.
+    /// Connects to the control socket in this run directory. Does not wait for the supervisor: a
+    /// full listen backlog is an error. A reply may have up to `longest` bytes.
     ///
     /// # Errors
     /// [`LiveError::NotHeld`], [`LiveError::QueueFull`] or [`LiveError::Unreachable`].

@@ -20,7 +20,7 @@ const LONG_WAIT: Duration = Duration::from_secs(3600);
 pub enum FrameError {
     /// The supervisor uses another version of the frame protocol.
     #[error(
-        "the runner speaks protocol {theirs}, the caller {PROTOCOL_VERSION}; install both from the same release"
+        "the runner speaks protocol {theirs}, the caller {PROTOCOL_VERSION}; install the PHP extension and wp-codebox from the same release"
     )]
     Stale {
         /// Protocol version that the supervisor sent.
@@ -78,8 +78,8 @@ impl SupervisorFrame {
     /// Parses a line as a frame of the run with this id.
     ///
     /// # Errors
-    /// Fails when the line is not a frame, is a caller's frame, belongs to another run, or
-    /// is an `accepted` frame of another protocol version.
+    /// Fails when the line is not a frame, is a frame that only callers send, belongs to another
+    /// run, or is an `accepted` frame of another protocol version.
     pub fn read(line: &[u8], run_id: &RunId) -> Result<Self, FrameError> {
         let refused = |reason| FrameError::Channel(ChannelError::NotAFrame { reason });
         let mut value: Value =
@@ -108,7 +108,9 @@ impl SupervisorFrame {
             | Frame::Start { .. }
             | Frame::Cancel
             | Frame::Detach
-            | Frame::ToolResult { .. } => Err(refused("it does not belong here")),
+            | Frame::ToolResult { .. } => {
+                Err(refused("it names another run, or only callers send it"))
+            }
         }
     }
 }

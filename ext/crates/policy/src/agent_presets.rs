@@ -29,7 +29,7 @@ const MAX_ENTRIES: usize = 64;
 /// Maximum length in bytes of a goal that is passed as one argument; Linux limits an argument to
 /// 128 KiB.
 const MAX_ARGUMENT: usize = 120 * 1024;
-/// Maximum length of the extracted final message in bytes.
+/// Maximum length in bytes of the extracted final message; only the end of a longer one is kept.
 const MAX_RESULT: usize = 16 * 1024;
 
 /// Why an agent preset cannot be used.
@@ -37,7 +37,9 @@ const MAX_RESULT: usize = 16 * 1024;
 #[non_exhaustive]
 pub enum PresetError {
     /// The name of a preset is malformed.
-    #[error("the name of an agent preset is small letters, digits and -, at most {MAX_NAME}")]
+    #[error(
+        "an agent preset's name must be 1 to {MAX_NAME} small letters, digits and -, and must not begin with -"
+    )]
     Name,
     /// No preset has this name.
     #[error("there is no agent preset {name}; {}", listed(.known))]
@@ -48,7 +50,7 @@ pub enum PresetError {
         known: Vec<String>,
     },
     /// The preset file of this installation is invalid.
-    #[error("the agent preset {name} is broken: {what}; install wp-codebox anew")]
+    #[error("the agent preset {name} is broken: {what}; install wp-codebox again")]
     Broken {
         /// Name of the preset.
         name: String,
@@ -148,10 +150,12 @@ pub fn parse_preset(name: &str, bytes: &[u8]) -> Result<AgentPreset, PresetError
 /// Returns the first fault of a preset, or `None` if it is valid.
 fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
     if preset.schema != schema_id::AGENT_PRESET || preset.name != name {
-        return Some("its schema or its name is not the expected one".to_owned());
+        return Some(
+            "its schema id is unknown, or its name is not the name of its file".to_owned(),
+        );
     }
     if !is_relative(&preset.program) {
-        return Some("program must be a path below its directory".to_owned());
+        return Some("program must be a relative path without empty, . or .. segments".to_owned());
     }
     if preset.apis.is_empty() || preset.success_codes.is_empty() {
         return Some("apis and success_codes must not be empty".to_owned());
@@ -163,7 +167,9 @@ fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
         preset.steps.len(),
     ];
     if lists.iter().any(|&count| count > MAX_ENTRIES) {
-        return Some(format!("a list has more than {MAX_ENTRIES} entries"));
+        return Some(format!(
+            "argv, env, files or steps has more than {MAX_ENTRIES} entries"
+        ));
     }
     let goals = preset.argv.iter().filter(|text| text.contains("{goal}"));
     let wanted = match preset.goal {
@@ -171,7 +177,7 @@ fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
         GoalDelivery::Stdin => 0,
     };
     if goals.count() != wanted {
-        return Some("argv must have {goal} once, or not at all where goal is stdin".to_owned());
+        return Some("argv must contain {goal} exactly once, or never if goal is stdin".to_owned());
     }
     for variable in preset.env.keys() {
         if let Err(why) = check_env_name(variable) {
@@ -352,7 +358,9 @@ impl<'a> Values<'a> {
             let name = &here[1..end];
             let known = NAMES.contains(&name) || (name == "goal" && goal == Goal::Known);
             if !known {
-                return Err(format!("{{{name}}} is not a known placeholder here"));
+                return Err(format!(
+                    "{{{name}}} is not a placeholder that this text may contain"
+                ));
             }
             out.push_str(self.0.get(name).copied().unwrap_or_default());
             rest = &here[end + 1..];
@@ -378,7 +386,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Extracts the agent's final message from its output; `None` if there is none.
+/// Extracts the agent's final message from its output. Returns at most the last 16 KiB of the
+/// message; `None` if there is none.
 #[must_use]
 pub fn final_message(result: &PresetResult, stdout: &str) -> Option<String> {
     let text = match result {

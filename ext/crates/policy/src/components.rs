@@ -31,7 +31,7 @@ pub enum ComponentError {
     },
     /// The slug of a component is not a valid directory name.
     #[error(
-        "component slug {slug:?} must be letters, digits, `-`, `_` and `.`, start with a letter or digit and be at most 100 bytes"
+        "component slug {slug:?} must be letters, digits, `-`, `_` and `.`, start with a letter or digit, not end with `.php` and be at most 100 bytes"
     )]
     Slug {
         /// Slug of the component in the request.
@@ -44,14 +44,14 @@ pub enum ComponentError {
         slug: String,
     },
     /// The source of a component is not an absolute path.
-    #[error("the source of component {slug} must be an absolute directory")]
+    #[error("the source of component {slug} must be the absolute path of a directory")]
     Source {
         /// Slug of the component.
         slug: String,
     },
-    /// The entry file of a component lies outside its directory.
+    /// The entry file of a component is not a `.php` file below the component's directory.
     #[error(
-        "the entry of component {slug} must be a path of a .php file below its directory, without `.` and `..` segments"
+        "the entry of component {slug} must be the path of a .php file, relative to its directory and without `.` and `..` segments"
     )]
     Entry {
         /// Slug of the component.
@@ -94,20 +94,24 @@ pub enum ComponentError {
         ability: String,
     },
     /// An inline agent bundle or the input of an ability is too large.
-    #[error("{what} is larger than {DOCUMENT_BYTES} bytes of JSON; stage a file instead")]
+    #[error(
+        "{what} is larger than {DOCUMENT_BYTES} bytes of JSON; pass the data in a file instead"
+    )]
     Document {
         /// Name of the document for the message, e.g. `agent bundle 2`.
         what: String,
     },
     /// An agent bundle has neither `source` nor `bundle`, or has both.
-    #[error("agent bundle {index} must give either source, an absolute host file, or bundle")]
+    #[error(
+        "agent bundle {index} must have either `source`, the absolute path of a host file, or `bundle`, a JSON object"
+    )]
     Bundle {
         /// Position of the agent bundle in the request.
         index: usize,
     },
     /// The slug of an agent bundle is invalid.
     #[error(
-        "the slug of agent bundle {index} must be a name of at most 100 bytes, like a component's"
+        "the slug of agent bundle {index} must be letters, digits, `-`, `_` and `.`, start with a letter or digit, not end with `.php` and be at most 100 bytes"
     )]
     BundleSlug {
         /// Position of the agent bundle in the request.
@@ -166,7 +170,7 @@ pub fn check_components(
     for component in components {
         let slug = component.slug.clone();
         let target = place(component).ok_or_else(|| ComponentError::Slug { slug: slug.clone() })?;
-        // On a case-insensitive file system these slugs would name the same directory.
+        // On a case-insensitive file system, slugs that differ only in case name one directory.
         if !slugs.insert(slug.to_ascii_lowercase()) {
             return Err(ComponentError::Duplicate { slug });
         }
@@ -257,8 +261,8 @@ fn is_ability(name: &str) -> bool {
     name.len() <= 200 && name.split('/').count() == 2 && name.split('/').all(part)
 }
 
-/// Checks the ability that does the work of a task. Only the guest can tell whether the ability
-/// exists.
+/// Checks the ability name of a runtime task and the size of its input. Whether the ability exists
+/// is known only in the guest.
 pub fn check_runtime_task(task: &RuntimeTask) -> Result<(), ComponentError> {
     if !is_ability(&task.ability) {
         return Err(ComponentError::Ability {
@@ -394,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn component_entry_and_readiness_probe_are_validated() {
+    fn component_with_an_invalid_entry_or_readiness_probe_is_refused() {
         let with = |entry: &str| {
             let mut row = component("a", ComponentLoad::Plugin);
             row.entry = Some(entry.to_owned());
@@ -436,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn runtime_tasks_and_agent_bundles_are_validated() {
+    fn invalid_ability_names_and_agent_bundles_are_refused() {
         let task = |ability: &str| RuntimeTask {
             ability: ability.to_owned(),
             input: serde_json::Map::new(),

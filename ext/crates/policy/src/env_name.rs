@@ -23,7 +23,8 @@ pub enum EnvNameError {
 }
 
 impl EnvNameError {
-    /// Returns the error with its stable code, for a variable that is not a secret.
+    /// Returns the error with its stable code. The message repeats `name`, so this is only for
+    /// variables that are not secrets: in place of a secret's name a caller may pass its value.
     #[must_use]
     pub fn body(&self, name: &str) -> ErrorBody {
         let message = match self {

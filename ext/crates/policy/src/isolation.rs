@@ -53,7 +53,7 @@ fn floors(
         Some(_) => {
             malformed(
                 "isolation_floors",
-                "must be an object of axis and enforcement",
+                "must be an object that maps axes to enforcement levels",
             );
             return floors;
         }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn given_isolation_level_and_floors_are_parsed() {
+    fn isolation_level_and_floors_are_read_from_the_policy_document() {
         let demands = demands(&json!({
             "minimum_isolation": "reduced",
             "isolation_floors": {"memory": "enforced", "cpu": "best-effort", "disk": "not-enforced"},

@@ -22,10 +22,10 @@ const RESERVED: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// The target is not a normalised path below `/workspace` or `/wordpress/wp-content`, or the
-    /// runtime uses it.
+    /// The target is not a normalised path below `/workspace` or `/wordpress/wp-content`, is the
+    /// whole plugin or theme directory, or is a path that the runtime uses itself.
     #[error(
-        "mount target {target:?} must lie below /workspace or /wordpress/wp-content, be normalised and not belong to the runtime"
+        "mount target {target:?} must be a normalised path below /workspace or /wordpress/wp-content, but not the whole plugins or themes directory, and not a directory of the runtime such as mu-plugins"
     )]
     Target {
         /// Target of the mount in the request.
@@ -40,7 +40,7 @@ pub enum MountError {
         second: GuestPath,
     },
     /// The source of a mount is not an absolute path.
-    #[error("mount source {source_path:?} must be an absolute directory")]
+    #[error("mount source {source_path:?} must be the absolute path of a directory")]
     Source {
         /// Source of the mount in the request.
         source_path: String,
@@ -50,7 +50,8 @@ pub enum MountError {
         "{subject} must not be mounted: it is, contains or is inside {what}; mount the plugin or theme directory itself"
     )]
     Denied {
-        /// Target of the mount; the message must not repeat a host path to a remote caller.
+        /// Name of the mount or staged file, e.g. `the source of mount /workspace/a`; never its host
+        /// path, because the message may reach a remote caller.
         subject: String,
         /// Kind of the directory that the source is, contains or lies in.
         what: &'static str,
@@ -60,7 +61,7 @@ pub enum MountError {
         "{subject} lies outside the installed plugins, themes and wp_codebox.mount_roots; mount one of those, or let the operator add its directory to wp_codebox.mount_roots"
     )]
     OutsideRoots {
-        /// Target of the mount.
+        /// Name of the mount or staged file, as in [`Self::Denied`].
         subject: String,
     },
     /// The policy's file-system access forbids the mount.
@@ -175,7 +176,8 @@ fn check_posture(mount: &MountRequest, policy: &RuntimePolicy) -> Result<(), Mou
     }
 }
 
-/// Host directories that a caller may mount, as part of the run's host paths.
+/// The run's host paths, which include the directories that the caller may mount and the denied
+/// directories.
 #[derive(Debug, Clone, Copy)]
 pub struct MountAuthority<'a> {
     /// Host paths of the run, in canonical form.
@@ -251,8 +253,9 @@ pub fn check_source(
     }
 }
 
-/// Checks the canonical path of an opened file to stage. A file below a directory of the site's
-/// deny list may be staged only if the caller is restricted to `allowed_roots`.
+/// Checks the canonical path of an opened file to stage. If the caller is not restricted to
+/// `allowed_roots`, every file below a directory of the site's deny list is refused, also below a
+/// code root.
 pub fn check_staged_source(
     canonical: &str,
     subject: &str,
@@ -388,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_must_fit_the_filesystem_setting_of_the_policy() {
+    fn readonly_mounts_policy_refuses_writable_mounts_and_sandbox_policy_refuses_all() {
         let mut policy = defaults(vec![]);
         policy.filesystem = FilesystemPolicy::ReadonlyMounts;
         let mut row = mount("/workspace/a");

@@ -167,8 +167,8 @@ impl Redactor {
     }
 
     /// Returns the positions of all secrets, in order and with overlapping ones merged. Also
-    /// returns the position at which a configured value may begin that the end of the bytes cuts
-    /// off.
+    /// returns the first position at which a configured value may begin whose end is missing,
+    /// because the bytes end before it; the end of the bytes if there is no such position.
     fn spans(&self, bytes: &[u8]) -> (Vec<Span>, usize) {
         let search = self.values.search(bytes);
         let mut found: Vec<Span> = search
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_and_common_words_are_not_redacted() {
+    fn short_values_and_pure_numbers_are_not_redacted() {
         let redactor =
             Redactor::new(&["true".to_owned(), "12345678901".to_owned(), "  ".to_owned()]);
         assert_eq!(redactor.redact("true 12345678901"), "true 12345678901");

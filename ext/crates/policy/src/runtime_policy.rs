@@ -1,7 +1,7 @@
 //! Validation of the runtime policy.
 //!
-//! The parser knows every value that a policy may have. It refuses a value that this backend cannot
-//! enforce by name, so every accepted policy is enforced completely.
+//! The parser knows every value that a policy may have. If this backend cannot enforce a value, the
+//! parser refuses the policy and names the field, so every accepted policy is enforced completely.
 
 use crate::EgressRules;
 use crate::isolation::demands;
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn expose_secrets_requires_names_and_a_secrets_policy() {
+    fn expose_secrets_with_a_malformed_name_or_without_connector_scoped_is_refused() {
         for (secrets, names) in [
             ("none", json!(["A_KEY"])),
             ("connector-scoped", json!(["a"])),

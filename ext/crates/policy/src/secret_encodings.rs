@@ -87,8 +87,8 @@ pub struct EncodedMatch {
     pub start: usize,
     /// Offset after the last byte of the match.
     pub end: usize,
-    /// Index of the secret value, as given to the constructor; of overlapping matches, the one of
-    /// the first match.
+    /// Index of the secret value in the constructor's argument. Overlapping matches are merged and
+    /// have the index of the first.
     pub value: usize,
 }
 
@@ -97,8 +97,8 @@ pub struct EncodedMatch {
 pub struct EncodingSearch {
     /// Matches in the order of the input, without overlaps.
     pub found: Vec<EncodedMatch>,
-    /// Position at which an encoded value may begin that ends in bytes that have not arrived
-    /// yet; the end of the input if there is none.
+    /// First position at which an encoded value may begin whose end has not arrived yet; the end
+    /// of the input if there is no such position.
     pub open: usize,
 }
 
@@ -112,8 +112,11 @@ enum Skipped {
 
 /// Result of comparing the rest of a text with the input.
 enum Rest {
+    /// The input contains the whole text and continues at this position.
     EndsAt(usize),
+    /// The input ends before the text does, and matches up to there.
     Open,
+    /// The input differs from the text.
     Other,
 }
 
@@ -204,8 +207,9 @@ impl SecretEncodings {
         self.grams.sort_unstable();
     }
 
-    /// Returns the texts that contain these bytes, each with the position after them. `last` is
-    /// the end of the input before an escape.
+    /// Returns the texts that may have matched up to an escape, each with the position reached in
+    /// it. `last` are the input bytes before that escape: a text contains the last four of them,
+    /// or begins with fewer of them.
     fn reached(&self, last: &[u8]) -> impl Iterator<Item = (&Text, usize)> {
         let sizes = 1..=last.len().min(GRAM);
         sizes.flat_map(move |size| {
@@ -389,9 +393,9 @@ impl Text {
         Rest::EndsAt(at)
     }
 
-    /// Returns whether a line break of the input can be skipped in this text. Only one is skipped
-    /// at a time: a blank line ends every match, so a stream whose events end with a blank line is
-    /// not delayed until more input arrives.
+    /// Returns the new state if a line break of the input can be skipped in this text, otherwise
+    /// `None`. Only one line break is skipped at a time: a blank line ends every match, so a
+    /// stream whose events end with a blank line is not delayed until more input arrives.
     fn skips(&self, step: &Step, before: Skipped) -> Option<Skipped> {
         match (step.stands_for(), before) {
             (b"", Skipped::No) => Some(Skipped::Line),
@@ -611,7 +615,7 @@ mod tests {
                 let open = encodings.search(&text[..cut]).open;
                 assert!(open <= start, "{name} cut at {cut}: {open} > {start}");
             }
-            // The last character must not delay what was already found.
+            // Nothing is open after the closing `)`: a complete match is not held back.
             assert_eq!(encodings.search(&text).open, text.len(), "{name}");
         }
     }

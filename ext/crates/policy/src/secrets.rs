@@ -72,7 +72,9 @@ pub enum SecretError {
         why: EnvNameError,
     },
     /// Another secret or a variable of the agent's environment already has the name.
-    #[error("the secret name {name} is given twice; each secret needs a unique name")]
+    #[error(
+        "the name {name} is given to two secrets, or to a secret and a variable of the agent's environment; give each a name of its own"
+    )]
     Twice {
         /// Name of the secret.
         name: String,
@@ -113,7 +115,7 @@ pub enum SecretError {
     },
     /// The model names a secret that the run does not have.
     #[error(
-        "the model needs the secret {name}, which the run does not have; add it to the run, or leave out the name of the key"
+        "the model needs the secret {name}, which the run does not have; add it to the run, or remove its name from the model's settings"
     )]
     ModelWithout {
         /// Name of the secret that the model needs.

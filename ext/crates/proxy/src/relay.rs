@@ -37,7 +37,7 @@ pub(crate) trait BodyFilter: Unpin {
         false
     }
 
-    /// Returns whether the filtered body has the length of the received one.
+    /// Returns true if the filter never changes the length of the body.
     fn keeps_length(&self) -> bool {
         true
     }

@@ -214,9 +214,9 @@ fn is_nothing(value: &Value) -> bool {
 const DOWNLOAD: &str =
     "this backend downloads nothing: mount the directory, or list it in the recipe's extra_plugins";
 
-/// Members of the supported steps, beside `step` and `progress`. `login` accepts a password and
-/// ignores it, as other runtimes do. `method` selects how a constant is written; here every
-/// constant goes into wp-config.php.
+/// Members of the supported steps, in addition to `step` and `progress`. `login` accepts a password
+/// and ignores it, as other runtimes do. `method`, which selects how a constant is written, has no
+/// effect: every constant goes into wp-config.php.
 const MEMBERS: &[(&str, &[&str])] = &[
     ("login", &["username", "password"]),
     ("activatePlugin", &["pluginPath", "pluginName"]),
@@ -243,7 +243,7 @@ fn check_members(name: &str, value: &Value, members: &[&str]) -> Result<(), Stri
         .find(|given| !members.contains(&given.as_str()))
     {
         Some(given) => Err(format!(
-            "{name} has no member {:?} here; accepted are {}",
+            "{name} has no member {:?} that this backend supports; accepted are {}",
             given.chars().take(100).collect::<String>(),
             members.join(", ")
         )),
@@ -265,13 +265,13 @@ fn step(name: &str, row: &Value) -> PartResult {
     let text = |field: &str| -> Result<&str, String> {
         row.get(field)
             .and_then(Value::as_str)
-            .ok_or_else(|| format!("needs the text {field}"))
+            .ok_or_else(|| format!("the step needs the text {field}"))
     };
     let path = |field: &str| -> Result<String, String> { guest_path(text(field)?) };
     let object = |field: &str| -> Result<&Map<String, Value>, String> {
         row.get(field)
             .and_then(Value::as_object)
-            .ok_or_else(|| format!("needs the object {field}"))
+            .ok_or_else(|| format!("the step needs the object {field}"))
     };
     match name {
         "login" => login(text("username").unwrap_or("admin")),
@@ -290,7 +290,7 @@ fn step(name: &str, row: &Value) -> PartResult {
         "setSiteOptions" => Ok(Part::Call(options_call(object("options")?))),
         "updateUserMeta" => {
             let user = row.get("userId").and_then(Value::as_u64);
-            let user = user.ok_or("needs the number userId")?;
+            let user = user.ok_or("the step needs the number userId")?;
             let meta = php_literal(&json!(object("meta")?));
             Ok(Part::Call(php(format!(
                 "foreach ( {meta} as $name => $value ) {{ update_user_meta( {user}, $name, $value ); }}"
@@ -301,7 +301,7 @@ fn step(name: &str, row: &Value) -> PartResult {
             let code = row
                 .get("code")
                 .and_then(|code| code.as_str().or_else(|| code.get("content")?.as_str()))
-                .ok_or("needs the text code")?;
+                .ok_or("the step needs the text code")?;
             bare(code)
         }
         "wp-cli" => Ok(Part::Call(wp_cli(command_line(row.get("command"))?))),
@@ -319,7 +319,7 @@ fn step(name: &str, row: &Value) -> PartResult {
                     data.as_str()
                         .or_else(|| literal.then(|| data.get("contents")?.as_str()).flatten())
                 })
-                .ok_or("needs data as text, or as a literal resource with text")?;
+                .ok_or("the step needs data as text, or as a literal resource with text")?;
             let (path, data) = (path("path")?, php_literal(&json!(data)));
             bare(&format!(
                 "false === file_put_contents( {path}, {data} ) && exit( 1 );"
@@ -335,12 +335,13 @@ fn step(name: &str, row: &Value) -> PartResult {
         "installPlugin" | "installTheme" | "setSiteLanguage" | "importWordPressFiles" => {
             Err(DOWNLOAD.to_owned())
         }
-        // The following steps create further sites below the guest's only address.
+        // Creates the network with its main site only; later steps of the blueprint can create
+        // further sites, all below the guest's only address.
         "enableMultisite" => {
             let question = json!({"name": "blueprint", "title": "Network", "sites": []});
             Ok(Part::Call(program("make-network.php", &question)))
         }
-        "defineSiteUrl" => Err("the guest has a fixed address".to_owned()),
+        "defineSiteUrl" => Err("the guest has a fixed address; remove the step".to_owned()),
         "runSql" => Err(
             "the guest's database is SQLite and cannot import a MySQL dump; use runPHP or a site seed"
                 .to_owned(),
@@ -357,8 +358,8 @@ fn php(code: String) -> CommandCall {
     }
 }
 
-/// Returns a step that runs PHP without loading WordPress: in a blueprint, code loads WordPress
-/// itself if it needs it.
+/// Returns a step that runs PHP without loading WordPress: code of a blueprint that needs WordPress
+/// loads it itself.
 fn bare(code: &str) -> PartResult {
     let code = code.trim_start();
     let code = code.strip_prefix("<?php").unwrap_or(code).trim_start();
@@ -374,8 +375,8 @@ fn wp_cli(command: String) -> CommandCall {
     }
 }
 
-/// Returns a step that creates the user if missing. There is no session to log in to, because steps
-/// are programs in the guest.
+/// Returns a step that fails if the user does not exist. It starts no login session: steps are
+/// programs in the guest without a browser.
 fn login(user: &str) -> PartResult {
     let user = php_literal(&json!(user));
     Ok(Part::Call(php(format!(
@@ -406,7 +407,7 @@ fn define(constants: &Map<String, Value>) -> PartResult {
     Ok(Part::Constants(constants.clone()))
 }
 
-/// Parses `wp …`, given as text or as a list of words.
+/// Returns a WP-CLI command line without the leading `wp`; the value is a text or a list of words.
 fn command_line(value: Option<&Value>) -> Result<String, String> {
     let line = match value {
         Some(Value::String(line)) => line.trim().to_owned(),
@@ -416,7 +417,7 @@ fn command_line(value: Option<&Value>) -> Result<String, String> {
             .map(|word| format!("'{}'", word.replace('\'', r"'\''")))
             .collect::<Vec<_>>()
             .join(" "),
-        _ => return Err("needs the command as text or a list of words".to_owned()),
+        _ => return Err("the step needs the command as text or a list of words".to_owned()),
     };
     let line = line
         .strip_prefix("wp ")
@@ -424,7 +425,7 @@ fn command_line(value: Option<&Value>) -> Result<String, String> {
         .unwrap_or(&line)
         .to_owned();
     if line.is_empty() {
-        return Err("needs the command as text or a list of words".to_owned());
+        return Err("the step needs the command as text or a list of words".to_owned());
     }
     Ok(line)
 }

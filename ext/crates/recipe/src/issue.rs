@@ -105,7 +105,7 @@ string_enum! {
         InvalidContinuation = "invalid-continuation",
         /// A timeout is not a number of milliseconds.
         InvalidTimeoutMs = "invalid-timeout-ms",
-        /// An entry refers to an entry of another section that does not exist.
+        /// An entry refers to a nonexistent entry of another section.
         InvalidReference = "invalid-reference",
 
         /// A step that runs an ability does not name it.
@@ -167,9 +167,9 @@ string_enum! {
         UnsupportedAdversarialCampaign = "unsupported-adversarial-campaign",
         /// Agent bundles are not supported.
         UnsupportedAgentBundle = "unsupported-agent-bundle",
-        /// Packages that bring a backend are not supported.
+        /// A package that provides the backend is not supported.
         UnsupportedBackendPackage = "unsupported-backend-package",
-        /// Blueprints with content are not supported.
+        /// A part of the blueprint is not supported.
         UnsupportedBlueprint = "unsupported-blueprint",
         /// Browser actors are not supported.
         UnsupportedBrowserActor = "unsupported-browser-actor",
@@ -211,17 +211,17 @@ string_enum! {
         UnsupportedPluginRuntimeSetupCommand = "unsupported-plugin-runtime-setup-command",
         /// Route aliases are not supported.
         UnsupportedRouteAlias = "unsupported-route-alias",
-        /// Using another WordPress than the host's is not supported.
+        /// WordPress from an archive is not supported.
         UnsupportedRuntimeAssets = "unsupported-runtime-assets",
         /// Runtime overlay bundles are not supported.
         UnsupportedRuntimeOverlay = "unsupported-runtime-overlay",
-        /// Opening a preview from a recipe is not supported.
+        /// A recipe cannot open a preview of the guest's site.
         UnsupportedRuntimePreview = "unsupported-runtime-preview",
         /// Services that run beside the guest, such as databases, are not supported.
         UnsupportedRuntimeServiceProvider = "unsupported-runtime-service-provider",
         /// Layers that are mounted below the guest's WordPress are not supported.
         UnsupportedRuntimeStack = "unsupported-runtime-stack",
-        /// More than one worker is not supported.
+        /// More than one PHP worker is not supported.
         UnsupportedRuntimeWorkers = "unsupported-runtime-workers",
         /// Service fakes can only be loaded as must-use plugins.
         UnsupportedServiceFake = "unsupported-service-fake",
@@ -237,7 +237,7 @@ string_enum! {
         UnsupportedStartupProbe = "unsupported-startup-probe",
         /// User sessions are not supported.
         UnsupportedUserSession = "unsupported-user-session",
-        /// Installing WordPress is not supported: guests start with an installed one.
+        /// A guest without an installed WordPress is not supported.
         UnsupportedWordpressInstallMode = "unsupported-wordpress-install-mode",
         /// The host does not have the WordPress version.
         UnsupportedWordpressVersion = "unsupported-wordpress-version",
@@ -254,7 +254,8 @@ string_enum! {
         RuntimePolicyExternalServiceNetworkDenied = "runtime-policy-external-service-network-denied",
         /// The policy does not open a host of an external service.
         RuntimePolicyExternalServiceHostDenied = "runtime-policy-external-service-host-denied",
-        /// Writes to an external service require human approval during the run.
+        /// Writes to an external service require human approval during the run, which a run cannot
+        /// wait for.
         RuntimePolicyExternalServiceApprovalRequired = "runtime-policy-external-service-approval-required",
         /// The caller has a secret for which the policy permits no use.
         RuntimePolicySecretWithheld = "runtime-policy-secret-withheld",

@@ -53,7 +53,7 @@ impl Node<'_> {
     fn below<E: Error>(&self, path: String) -> Result<Self, E> {
         if self.depth >= MAX_RECIPE_DEPTH {
             return Err(E::custom(format!(
-                "nested deeper than {MAX_RECIPE_DEPTH} levels at {}",
+                "lists and objects are nested deeper than {MAX_RECIPE_DEPTH} levels at {}",
                 self.path.chars().take(200).collect::<String>()
             )));
         }
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         Number::from_f64(value)
             .map(Value::Number)
-            .ok_or_else(|| E::custom("a number out of range"))
+            .ok_or_else(|| E::custom("a number is out of range"))
     }
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
         Ok(Value::String(value.to_owned()))

@@ -342,7 +342,7 @@ fn plugin_source(source: &str, sources: &dyn Sources) -> PluginSource {
         PathKind::File if lower.ends_with(".zip") => PluginSource::Zip,
         PathKind::File | PathKind::Other => PluginSource::Other,
         PathKind::Denied => PluginSource::Denied,
-        // A bare name that does not exist here would mean a plugin of WordPress.org.
+        // A slug that is not the path of a host file means a plugin of WordPress.org.
         PathKind::Missing if is_slug(source) => PluginSource::Remote,
         PathKind::Missing => PluginSource::Missing,
     }

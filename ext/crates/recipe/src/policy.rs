@@ -61,7 +61,7 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
 }
 
 /// Derives a policy: only the network that a distribution declares, only the recipe's commands,
-/// and secrets only if the recipe names one.
+/// and secrets only if the caller has one that the recipe names.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
     let mut policy = wp_codebox_policy::defaults(commands(recipe));

@@ -37,14 +37,14 @@ pub struct ZipEntry {
     pub name: String,
     /// Size of the entry after unpacking, in bytes, as stated in the archive.
     pub size: u64,
-    /// Whether the entry is a plain file or directory.
+    /// Kind of the entry: regular file or directory, or something else such as a symbolic link.
     pub special: ZipKind,
 }
 
-/// Whether an entry of a zip archive may be unpacked.
+/// Kind of an entry of a zip archive; only plain entries may be unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZipKind {
-    /// File or directory.
+    /// Regular file or directory.
     Plain,
     /// Symbolic link, device or other special file.
     Special,
@@ -110,7 +110,7 @@ pub const MAX_UNPACKED_FILES: usize = 5000;
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The name of an entry would lead out of the directory to which the archive is unpacked.
-    #[error("the archive has an entry outside of its own directory: {name:?}")]
+    #[error("the archive has an entry whose path leads out of the archive's directory: {name:?}")]
     Outside {
         /// Shortened name of the entry that leads out of the directory.
         name: String,
@@ -133,7 +133,7 @@ pub enum ArchiveError {
         /// Number of entries in the archive.
         count: usize,
     },
-    /// The archive's files have more than [`MAX_UNPACKED_BYTES`] bytes.
+    /// The archive's files have more than [`MAX_UNPACKED_BYTES`] bytes together.
     #[error("the archive unpacks to more than {MAX_UNPACKED_BYTES} bytes")]
     Bytes,
 }

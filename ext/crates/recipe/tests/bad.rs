@@ -1,4 +1,4 @@
-//! Recipes with one fault each: the test expects exactly its code and path.
+//! Recipes with one fault each: the test expects exactly the code and path of that fault.
 //!
 //! Each row is merged into a valid recipe. The same recipe without the row's fault is the positive
 //! control (`good`), so that no row can pass for another reason.
@@ -1353,7 +1353,8 @@ fn policy_given_for_a_recipe_must_be_valid_and_list_every_command() {
             "$.inputs.mounts[0].target"
         )]
     );
-    // A secret reaches the guest only if the policy says so or opens a host for it.
+    // A secret reaches the guest only if the policy lists it in `expose_secrets` or opens a host that
+    // the secret is bound to.
     let secret = with(&inputs(&json!({"secretEnv": ["API_KEY"]})));
     let mut exposed = good.clone();
     exposed["secrets"] = json!("connector-scoped");

@@ -274,9 +274,11 @@ fn removing_an_implemented_field_changes_the_run_request() {
             Some(_) => forgotten.push(place),
         }
     }
-    // A field that takes effect in one row may be a default, or overridden, in another.
+    // In some list entries a field has its default value or is overridden, so removing it changes
+    // nothing. It is enough that removing it from one entry changes the run request.
     forgotten.retain(|place| !done.contains(&plain(place)));
-    // The other of two fields has the same effect on failures, or the value is the default.
+    // Removing one of these fields changes nothing in this recipe: `advisory` also permits a
+    // failure, `payloadSchema` also implies JSON, and an object means an enabled check.
     forgotten.retain(|place| {
         !(place.ends_with("/allowFailure")
             || place.ends_with("/typed/0/parseJson")
@@ -324,7 +326,7 @@ fn every_grammar_field_is_implemented_descriptive_or_refused() {
         let rest = path.split_once(".continuation").map(|(_, rest)| rest);
         !rest.is_some_and(|rest| known.contains(&format!("workflow.steps.continuation{rest}")))
     });
-    // A filter that a scope's kind does not support is refused.
+    // A filter that this kind of content does not support is refused.
     missing.retain(|path| {
         let Some(at) = path.strip_prefix("inputs.siteSeeds.scopes.") else {
             return true;

@@ -1,8 +1,8 @@
 //! Control thread of the supervisor: reads the caller's frames, signals and the control socket.
 //!
-//! The thread changes the run only through [`Cancellation`], the recorder and the caller
-//! attachment. Number, length and duration of the thread's inputs are limited, so a client that may
-//! connect can end the run only by a cancel request and cannot delay it.
+//! The thread acts on the run only through [`ControlHandles`]. Number, length and duration of the
+//! thread's inputs are limited, so a connected client can end the run only by a request that asks
+//! for it, and cannot delay the run.
 
 mod events;
 mod exec;
@@ -41,7 +41,8 @@ pub(crate) fn listen(
     let code = ErrorCode::RunnerUnavailable;
     let sentence = |e: &io::Error| format!("the supervisor cannot open its control socket: {e}");
     let unable = |e: io::Error| kernel_error(code, sentence(&e), &e);
-    // When `bind` fails with ENOSPC, the disk is full.
+    // `kernel_error` would explain ENOSPC by missing epoll watches; from `bind` it means a full
+    // disk.
     let unnamed = |e: io::Error| {
         ErrorBody::new(code, sentence(&e))
             .hint("check free space of the state directory, and that its file system has sockets")
@@ -111,7 +112,7 @@ fn classify(frame: Frame) -> CallerFrame {
 }
 
 /// Reads frames until end of file. An attached run is cancelled when its caller closes the socket
-/// or sends an invalid frame; a detached run continues and its frames are no longer read.
+/// or sends an invalid frame; a detached run continues without its caller.
 fn read_caller_frames(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHandles) {
     let mut reader = FrameReader::resume(stream, buffered);
     while let Ok(Some(frame)) = reader.next_frame() {

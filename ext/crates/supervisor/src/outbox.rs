@@ -1,11 +1,11 @@
 //! Queue of frames for the caller, written by a separate thread, so that a caller that reads slowly
 //! or not at all does not delay the run.
 //!
-//! The queue has a maximum size. When it is full, the caller of an attached run gets a time limit
-//! to continue reading; the caller of a detached run gets none. After that the caller receives no
-//! further events, only the last frame. The journal contains all events, and sequence numbers show
-//! the gap. For the last frame the supervisor waits again for a caller that keeps the socket open;
-//! the run is already settled (its final record is written) at this point.
+//! The queue has a maximum size. When it is full, an attached run waits for its caller to read, up
+//! to a time limit; a detached run does not wait. If the queue is still full then, the caller
+//! receives no further events, only the last frame. The journal contains all events, and sequence
+//! numbers show the gap. For the last frame the supervisor waits again for a caller that keeps the
+//! socket open; the run is already settled (its final record is written) at this point.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -159,7 +159,8 @@ impl Outbox {
         }
     }
 
-    /// Queues a frame without blocking; returns whether it was queued.
+    /// Queues a frame like [`send`](Self::send), and returns false if the caller has disconnected
+    /// or stopped reading.
     pub(crate) fn send_now(&self, frame: &Frame) -> bool {
         self.send(frame);
         let queue = self.shared.lock();

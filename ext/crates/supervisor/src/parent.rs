@@ -69,9 +69,9 @@ impl ParentLine<'_> {
     /// Returns why the caller can send no result, or `None` if it still can.
     fn unavailable(&self, open: &Open) -> Option<&'static str> {
         if open.gone {
-            Some("the caller of the run is gone")
+            Some("the caller of the run has disconnected")
         } else if self.attachment.mode() == RunMode::Detached {
-            Some("the run is detached: no process of its host executes tools")
+            Some("the run is detached, so no caller can execute tools")
         } else if self.cancellation.reason().is_some() {
             Some("the run is being cancelled")
         } else {

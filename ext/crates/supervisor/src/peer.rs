@@ -8,8 +8,8 @@ use std::path::Path;
 use wp_codebox_backend_native::peer_groups;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, KernelIds, RunRequest};
 
-/// Returns whether a user may connect to this process: the process's own user or root. A request
-/// names binaries to run, and a cancel frame ends a run.
+/// Returns whether a user may connect to this process: the process's own user or root. Other users
+/// may not, because a request names programs to run and a cancel frame ends a run.
 pub(crate) fn may_connect(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
@@ -33,8 +33,8 @@ pub enum Caller {
     },
 }
 
-/// Rejects a frame socket whose peer may not start runs. The credentials are those at the time of
-/// the connection (`SO_PEERCRED`).
+/// Rejects a frame socket (the connection to the caller) whose peer may not start runs. The
+/// credentials are those at the time of the connection (`SO_PEERCRED`).
 ///
 /// A service that root started admits every user that the mode of its socket lets connect; the
 /// state directory of the request must belong to that user.
@@ -88,7 +88,7 @@ impl Caller {
                 "the range of guest ids (wp_codebox.guest_ids; --guest-ids of the service)",
             );
         }
-        // The launcher starts before root is given up.
+        // The launcher runs as root: it starts before the supervisor gives up root.
         only_root_can_change(Path::new(&request.paths.launcher))
     }
 
@@ -129,9 +129,10 @@ impl Caller {
         given.unwrap_or_default()
     }
 
-    /// Returns whether the caller is this user and a member of this group. Only then may files with
-    /// both ids be shown to a guest as the guest's own, and may a run take both ids: a directory
-    /// can have a group that its owner is not a member of (set-gid parent directories).
+    /// Returns whether the caller is this user and a member of this group. Only then may a guest
+    /// see files with these ids as its own, and may the run use these ids. The uid alone does not
+    /// suffice: below a set-gid directory, a directory can have a group that its owner is not a
+    /// member of.
     pub fn has_rights_of(&self, ids: KernelIds) -> bool {
         match self {
             Self::Trusted => true,

@@ -1,9 +1,9 @@
 //! Entry point of the supervisor process: one process supervises one run, between the frame socket
 //! and the guest.
 //!
-//! The process has a single thread until it has given up root. Later one thread reads control
-//! inputs (see `control`) and one writes to the caller (see `outbox`); neither changes the run
-//! itself.
+//! The process has a single thread until it has given up root. After that, the main thread executes
+//! the run, one thread reads control inputs (see `control`), and one writes to the caller (see
+//! `outbox`).
 
 use crate::control::{self, ControlHandles};
 use crate::outbox::{CallerAttachment, Outbox, SendTimeouts};
@@ -200,7 +200,7 @@ fn start(reader: &mut FrameReader) -> Result<(RunRequest, Option<u64>), ErrorBod
         Ok(Some(Frame::Start { protocol, .. })) => Err(ErrorBody::new(
             ErrorCode::ExtensionStale,
             format!(
-                "the caller speaks protocol {protocol}, this runner {PROTOCOL_VERSION}: install extension and runner of one version"
+                "the caller uses frame protocol {protocol}, this runner {PROTOCOL_VERSION}: install the PHP extension and wp-codebox from the same release"
             ),
         )),
         Ok(_) => Err(ErrorBody::new(

@@ -43,7 +43,8 @@ pub fn shown(root: &Path, program: &str, arguments: &[&str]) -> Result<bool, Tas
 }
 
 /// Prepares a tool without the variables that `cargo run` sets for this program. Some build scripts
-/// depend on them, so a cargo started here would rebuild these crates, and the next cargo once more.
+/// depend on them: with them a cargo started here would rebuild those crates, and the user's next
+/// cargo, without them, would rebuild the same crates again.
 fn command(root: &Path, program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command

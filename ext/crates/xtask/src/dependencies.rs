@@ -1,8 +1,8 @@
 //! Checks the dependency rule between the crates on cargo's resolved dependency graph.
 //!
 //! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← supervisor ← cli`.
-//! `proxy`, `browser` and `agent` lie between runtime and supervisor; of these only `agent`
-//! uses another, `proxy`, for TLS. `launcher` and `control` use only `contracts` of this
+//! `proxy`, `browser` and `agent` lie between runtime and supervisor; they do not use each other,
+//! except that `agent` uses `proxy` for TLS. `launcher` and `control` use only `contracts` of this
 //! workspace. Supervisor, cli and the extension use control; the extension also uses contracts,
 //! policy, recipe and artifacts.
 
@@ -129,7 +129,7 @@ fn judge_extension(tree: &str) -> Vec<String> {
         .iter()
         .filter(|name| linked.contains(*name))
         .map(|name| {
-            format!("the extension links {name}; `cargo tree -p wp-codebox-ext -i {name}` shows by which way")
+            format!("the extension links {name}; `cargo tree -p wp-codebox-ext -i {name}` shows through which crates")
         })
         .collect()
 }

@@ -17,8 +17,9 @@ namespace WPCodebox;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Every code of the contract with its HTTP and exit status. What the extension throws brings
- * its own; this table is for what PHP itself raises, also without the extension.
+ * Every error code of the contract with its HTTP status and exit status. An exception of the
+ * extension carries both statuses itself. This table is for the errors that PHP code raises; it
+ * works without the extension, too.
  */
 enum ErrorCode: string {
 

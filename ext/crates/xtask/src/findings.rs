@@ -27,7 +27,7 @@ pub enum TaskError {
         source: std::io::Error,
     },
     /// A program printed something other than JSON.
-    #[error("{program} did not answer JSON: {source}")]
+    #[error("{program} printed no valid JSON: {source}")]
     Answer {
         /// Name of the program that printed it.
         program: String,

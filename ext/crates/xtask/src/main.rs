@@ -66,7 +66,7 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
     ),
     (
         "dist deb",
-        "The same, then build the Debian package. Use after `make build`.",
+        "Do the same as `dist`, then build the Debian package. Use after `make build`.",
     ),
 ];
 

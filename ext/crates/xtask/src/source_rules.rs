@@ -94,7 +94,7 @@ const FOREIGN: &[&str] = &[
     "playground",
 ];
 
-/// String literals that contain such a name and are allowed, because a public file format requires
+/// String literals that may contain a name of [`FOREIGN`], because a public file format requires
 /// them.
 const CONTRACT_WORDS: &[&str] = &["\"wordpress-playground\""];
 
@@ -181,7 +181,7 @@ fn compiled_paths(shown: &str, text: &str) -> Vec<String> {
 
 fn length(shown: &str, lines: usize, most: usize) -> Option<String> {
     (lines > most && !TABLES.contains(&shown))
-        .then(|| format!("{shown}: {lines} lines without tests, at most {most}; split it by topic"))
+        .then(|| format!("{shown}: {lines} lines without tests, but at most {most} are allowed; split it by topic"))
 }
 
 fn rust(name: &str, shown: &str, text: &str) -> Vec<String> {

@@ -21,7 +21,7 @@ require_once __DIR__ . '/users.php';
 function ability( Arguments $arguments ): array {
 	$name = $arguments->required( 'name' );
 	if ( ! function_exists( 'wp_get_abilities' ) ) {
-		throw Refusal::unsupported( 'this WordPress has no abilities; they came with WordPress 6.9' );
+		throw Refusal::unsupported( 'this WordPress has no Abilities API; it needs WordPress 6.9 or newer' );
 	}
 	$who  = $arguments->record( 'principal-json', array( 'user', 'role' ) );
 	$user = array() === $who

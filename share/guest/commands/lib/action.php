@@ -119,7 +119,7 @@ function action_document( array $action, array $terms, array $writes, array $mor
 		'destructiveBoundary' => $terms['destructiveBoundary'],
 	) + $more;
 	if ( ! $terms['mutates'] && $writes['statements'] > 0 ) {
-		throw new Refusal( 'mutated', 'the action was declared not to change the site and wrote to its database', $document );
+		throw new Refusal( 'mutated', 'the action was declared not to change the site (mutates=0), but it wrote to the database', $document );
 	}
 	return $document;
 }

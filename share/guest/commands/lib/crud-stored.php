@@ -47,7 +47,7 @@ final class Crud_Option implements Crud_Type {
 	public function list( array $query, int $limit, int $offset ): array {
 		global $wpdb;
 		if ( array_diff_key( $query, array( 'search' => 0 ) ) || ! is_string( $query['search'] ?? '' ) ) {
-			throw Refusal::input( 'query of options knows only search, a part of the name' );
+			throw Refusal::input( 'query of options may have only the member search, a part of the name' );
 		}
 		$like = '%' . $wpdb->esc_like( $query['search'] ?? '' ) . '%';
 		$rows = $wpdb->get_results( $wpdb->prepare( "SELECT option_name, SUBSTR(option_value, 1, 65537) AS option_value, autoload FROM $wpdb->options WHERE option_name LIKE %s ORDER BY option_name LIMIT %d OFFSET %d", $like, $limit, $offset ), ARRAY_A );
@@ -139,7 +139,7 @@ final class Crud_Meta implements Crud_Type {
 	private function rows( array $query, int $limit, int $offset ): array {
 		global $wpdb;
 		if ( array_diff_key( $query, array( 'key' => 0 ) ) ) {
-			throw Refusal::input( 'query of meta knows only key' );
+			throw Refusal::input( 'query of meta may have only the member key' );
 		}
 		$table = _get_meta_table( $this->type );
 		$sql   = $wpdb->prepare( 'SELECT meta_key, SUBSTR(meta_value, 1, 65537) AS meta_value FROM %i WHERE %i = %d', $table, $this->type . '_id', $this->object );

@@ -139,7 +139,7 @@ final class Crud {
 			throw Refusal::failed( sprintf( 'WordPress refused: %s (%s)', cut( wp_strip_all_tags( $answer->get_error_message() ), 500 ), $answer->get_error_code() ) );
 		}
 		if ( false === $answer || null === $answer || 0 === $answer ) {
-			throw Refusal::failed( "WordPress says that it was not $verb" );
+			throw Refusal::failed( "WordPress reported that the object was not $verb" );
 		}
 		return is_int( $answer ) || is_string( $answer ) ? $answer : 1;
 	}
@@ -183,7 +183,7 @@ final class Crud {
 			throw Refusal::input( "$name must be an object" );
 		}
 		if ( 'data' === $name && array() === $fields ) {
-			throw Refusal::input( 'data must name what is to be set' );
+			throw Refusal::input( 'data must have at least one field to set' );
 		}
 		return $fields;
 	}

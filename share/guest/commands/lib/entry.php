@@ -152,8 +152,8 @@ function wordpress( string $target = '/', string $method = 'GET' ): string {
 }
 
 /**
- * Returns the directory that the guest sees as /, which may be another one on the file system; this file is
- * at /opt/codebox/guest/commands below it.
+ * Returns the path of the guest's root directory without a trailing slash: '' unless the guest has no root
+ * file system of its own. This file is at /opt/codebox/guest/commands/lib below the root.
  */
 function root(): string {
 	return rtrim( dirname( __DIR__, 5 ), '/' );

@@ -12,8 +12,8 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Measures calls of hooks that have callbacks, each with all of its callbacks together, up to a number of
- * calls.
+ * Measures each call of a hook that has callbacks: the time of all its callbacks together. Stops after a
+ * number of calls.
  */
 final class Hook_Times {
 	/**

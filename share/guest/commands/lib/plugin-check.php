@@ -118,7 +118,7 @@ function plugin_check_owns( string $file ): bool {
  * @param string       $slug    Slug of the plugin.
  * @param list<string> $checks  Requested checks.
  * @param bool         $early   Whether Plugin Check could prepare runtime checks.
- * @param bool         $foreign Whether another object-cache.php is installed.
+ * @param bool         $foreign Whether an object-cache.php that is not Plugin Check's is installed.
  * @return array{ran: bool, reason?: string}
  */
 function plugin_check_runtime( string $stdout, string $slug, array $checks, bool $early, bool $foreign ): array {

@@ -52,7 +52,7 @@ function simulate( string $surface ): string {
 	if ( array() !== $body ) {
 		$_SERVER['CONTENT_TYPE'] = 'application/x-www-form-urlencoded';
 	}
-	// Constants that the page itself would define first.
+	// The page's own scripts define these constants before WordPress loads; this program loads WordPress first.
 	define( $admin ? 'WP_ADMIN' : 'WP_USE_THEMES', true );
 	if ( 'admin-ajax.php' === basename( $_SERVER['SCRIPT_NAME'] ) && $admin ) {
 		define( 'DOING_AJAX', true );

@@ -87,7 +87,7 @@ final class Users {
 	}
 
 	/**
-	 * Makes the user or the session's user, as the command's arguments name it, the current user.
+	 * Sets the current user: the user of the session, else the named user, else the default.
 	 *
 	 * @param Arguments     $arguments Guest command arguments with `user`, `principal` and `session`.
 	 * @param \WP_User|null $otherwise Default user; null for an anonymous call.

@@ -46,7 +46,7 @@ pub(crate) fn apply(patch: &Patch, before: &Files) -> Result<Applied, DoesNotFit
     now.retain(|path, bytes| before.get(path) != Some(bytes));
     applied.files = now;
     if applied.files.is_empty() && applied.modes.is_empty() {
-        return Err(DoesNotFit(vec!["it changes nothing".to_owned()]));
+        return Err(DoesNotFit(vec!["the patch contains no change".to_owned()]));
     }
     Ok(applied)
 }
@@ -65,7 +65,7 @@ fn one(file: &FilePatch, now: &mut Files, applied: &mut Applied) -> Result<(), V
         && there(path).is_some()
     {
         return fault(format!(
-            "{path}: it exists already; update it, or delete it first"
+            "{path}: the file exists already; update it, or delete it first"
         ));
     }
     let bytes = old.and_then(there).cloned().unwrap_or_default();
@@ -76,7 +76,7 @@ fn one(file: &FilePatch, now: &mut Files, applied: &mut Applied) -> Result<(), V
         Body::Hunks(hunks) => {
             let Ok(text) = String::from_utf8(bytes) else {
                 return fault(format!(
-                    "{name}: it is not UTF-8 text; write it with encoding base64"
+                    "{name}: the file is not UTF-8 text; write it with encoding base64"
                 ));
             };
             Some(hunked(&name, &text, hunks, &mut applied.notes)?.into_bytes())
@@ -95,12 +95,14 @@ fn one(file: &FilePatch, now: &mut Files, applied: &mut Applied) -> Result<(), V
         (None, after) => {
             if after.is_some_and(|rest| !rest.is_empty()) {
                 return fault(format!(
-                    "{name}: it has more lines than the patch removes, so it cannot be deleted"
+                    "{name}: the file has more lines than the patch removes, so it cannot be deleted"
                 ));
             }
             now.insert(name, None);
         }
-        (Some(path), None) => return fault(format!("{path}: the patch has no content for it")),
+        (Some(path), None) => {
+            return fault(format!("{path}: the patch has no content for this file"));
+        }
     }
     Ok(())
 }
@@ -135,7 +137,7 @@ fn hunked(
             Ok(found) => {
                 if let Some(difference) = difference(found.by) {
                     notes.push(format!(
-                        "{}: taken at line {}, where the lines differ {difference}",
+                        "{}: applied at line {} of the file, whose lines differ from the hunk {difference}",
                         label(),
                         found.at + 1
                     ));
@@ -145,8 +147,8 @@ fn hunked(
                 }
                 out.keep(&have[from..found.at]);
                 let mut at = found.at;
-                // If the hunk's lines contain CR characters, they already have the file's CRLF line
-                // ends.
+                // Old lines of the hunk that end with CR show that the hunk already has the file's
+                // CRLF line ends, so its added lines get no second CR.
                 let crlf = crlf && !hunk.old().iter().any(|line| line.ends_with('\r'));
                 for line in &hunk.lines {
                     match line {
@@ -247,7 +249,8 @@ fn place(
         at_end: hunk.at_end || hunk.old_open,
     };
     let found = locate(have, wanted).or_else(|error| match error {
-        // Without line numbers, the end-of-file marker is only a hint.
+        // A patch without line numbers may mark a hunk as end of file by mistake, so search again
+        // without that condition.
         LocateError::Missing if hunk.at_end => locate(
             have,
             Wanted {
@@ -258,8 +261,8 @@ fn place(
         error => Err(error),
     });
     let found = match found {
-        // A heading names the start of the search, so the first match below it is the intended
-        // one.
+        // The search starts at the hunk's heading, so the first match below the heading is the
+        // intended one.
         Err(LocateError::Ambiguous(lines)) if !hunk.below.is_empty() => {
             Ok(super::locate::HunkPosition {
                 at: lines[0] - 1,
@@ -270,7 +273,7 @@ fn place(
     };
     found.map_err(|error| match error {
         LocateError::Ambiguous(lines) => format!(
-            "its lines are in the file more than once, at lines {}: give more context",
+            "the hunk's lines are in the file more than once, at lines {}: give more context",
             lines
                 .iter()
                 .take(10)
@@ -283,8 +286,8 @@ fn place(
 }
 
 /// Returns the position of a hunk that only adds lines and so has no context to search for: below
-/// its last heading, or without a heading at the end of the file. Refuses a hunk that has a line
-/// number.
+/// its last heading, or without a heading at the end of the file. Refuses a hunk that has only a
+/// line number, because models often miscount lines, unless the file is empty.
 fn insertion(
     have: &[TextLine<'_>],
     hunk: &Hunk,
@@ -295,7 +298,9 @@ fn insertion(
         return Ok(super::locate::HunkPosition { at: 0, by });
     }
     match hunk.at {
-        Some(_) => Err("it adds lines without any context: give lines around them".to_owned()),
+        Some(_) => {
+            Err("the hunk adds lines without any context: give lines around them".to_owned())
+        }
         None if hunk.below.is_empty() => Ok(super::locate::HunkPosition { at: have.len(), by }),
         None => Ok(super::locate::HunkPosition { at: from, by }),
     }
@@ -373,8 +378,8 @@ impl Output {
         }
     }
 
-    /// Writes the end of the file. The last line gets a line end if the patch says so; if the patch
-    /// does not say, as in the old file.
+    /// Writes the end of the file. The patch decides whether the last line gets a line end. If the
+    /// patch does not state it, the last line of the old file decides.
     fn close(&mut self, hunk: &Hunk, last: Option<&TextLine<'_>>) {
         let open = match hunk.old_open || hunk.new_open {
             true => hunk.new_open,

@@ -111,7 +111,8 @@ fn update(path: &str, lines: &[&str], mut at: usize) -> Result<(FilePatch, usize
         } else if line.starts_with("*** ") {
             break;
         } else if let Some(below) = line.strip_prefix("@@") {
-            // Several headings in a row narrow the search: each is searched below the one before.
+            // Several headings in a row narrow the search: each heading is searched below the
+            // previous heading.
             if !hunk.lines.is_empty() {
                 close(&mut hunk, at, &mut hunks);
             }
@@ -131,14 +132,15 @@ fn update(path: &str, lines: &[&str], mut at: usize) -> Result<(FilePatch, usize
                 Some(_) => {
                     return fault(
                         at,
-                        "each line of a hunk begins with a space, - or +; a line that stays begins with a space",
+                        "each line of a hunk begins with a space, - or +; an unchanged line begins with a space",
                     );
                 }
             });
         }
         at += 1;
     }
-    // One blank line before the next heading belongs to the patch format.
+    // One blank line before the next `*** ` heading belongs to the patch format; it is no line of
+    // the hunk.
     let blank = lines.get(at - 1).is_some_and(|line| line.is_empty());
     if blank && hunk.lines.len() > 1 {
         hunk.lines.pop();

@@ -22,7 +22,7 @@ pub(super) fn split(text: &str) -> Vec<TextLine<'_>> {
         .collect()
 }
 
-/// Returns whether most lines end in CRLF.
+/// Returns whether more than half of the lines with a line end have CRLF.
 pub(super) fn is_crlf(lines: &[TextLine<'_>]) -> bool {
     let crlf = lines.iter().filter(|l| l.text.ends_with('\r') && l.closed);
     crlf.count() * 2 > lines.iter().filter(|l| l.closed).count()

@@ -1,9 +1,10 @@
 //! Changes of texts: exact-match replacement and patches. Pure functions without I/O.
 //!
-//! An edit is applied at an unambiguous position or not at all. The old text must match exactly.
-//! Otherwise the edit accepts a position that differs only in line ends or blanks if it is the
-//! only one, and the result says so. An ambiguous edit is refused with the line numbers of all
-//! candidates. Line ends, byte order mark and a missing final line end are preserved.
+//! A replacement requires the old text exactly, except for line ends. A hunk of a patch without an
+//! exact match is also applied where the lines differ only in line ends or leading and trailing
+//! blanks; a note in the result reports a difference in blanks. An edit with several possible
+//! positions is refused with their line numbers, except for a hunk below a heading, which gets the
+//! first one. Line ends, byte order mark and a missing final line end are preserved.
 
 mod apply;
 mod begin;

@@ -1,4 +1,4 @@
-//! Parses a patch in either format.
+//! Parses a patch: recognises its format and calls the parser of that format.
 
 use super::patch::{ParseError, Patch};
 use super::{begin, unified};
@@ -18,7 +18,8 @@ pub(crate) fn parse(text: &str) -> Result<Patch, ParseError> {
     if lines.last() == Some(&"") {
         lines.pop();
     }
-    // Something converted the whole patch to CRLF, including its headings; convert it back.
+    // CRLF at every line, even at the headings, means that the whole patch was converted to CRLF;
+    // convert it back.
     if !lines.is_empty() && lines.iter().all(|line| line.ends_with('\r')) {
         lines = lines
             .iter()

@@ -100,7 +100,7 @@ pub(super) fn fault<T>(index: usize, why: impl Into<String>) -> Result<T, ParseE
     })
 }
 
-/// Normalises a name: removes a leading `./`.
+/// Normalises a file name: removes every leading `./`.
 pub(super) fn tidy(name: &str) -> String {
     let mut name = name;
     while let Some(rest) = name.strip_prefix("./") {

@@ -59,7 +59,10 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, ParseError> {
             at += 1;
         } else if line.starts_with("@@") {
             let Some(current) = heading.as_mut() else {
-                return fault(at, "a hunk before any file: name it with --- and +++ lines");
+                return fault(
+                    at,
+                    "this hunk belongs to no file: write --- and +++ lines with the file name before it",
+                );
             };
             let (hunk, next) = hunk(lines, at)?;
             current.hunks.push(hunk);
@@ -105,7 +108,7 @@ fn extended(heading: &mut Heading, line: &str, at: usize) -> Result<(), ParseErr
     } else if let Some(text) = line.strip_prefix("rename to ") {
         heading.to = Some(unquoted(text, at)?);
     } else if line.starts_with("copy from ") {
-        return fault(at, "copies cannot be patched; write the new file");
+        return fault(at, "a patch cannot copy a file; write the new file");
     } else if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
         return fault(
             at,
@@ -198,7 +201,7 @@ fn names(heading: &Heading, at: usize) -> Result<Names, ParseError> {
         Name::File(name) => Some(tidy(&name)),
     };
     match (path(old), path(new)) {
-        (None, None) => fault(at, "both names are /dev/null"),
+        (None, None) => fault(at, "the heading names no file: both names are /dev/null"),
         names => Ok(names),
     }
 }
@@ -230,7 +233,7 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
     };
     let counted = old_start.is_some();
     let mut hunk = Hunk {
-        // `-0,0` means an empty old side; `-5,0` means after line 5.
+        // `-0,0` means that the old file is empty; `-5,0` that the hunk adds lines after line 5.
         at: old_start.map(|at| if old_count == 0 { at + 1 } else { at.max(1) }),
         patch_line: start + 1,
         ..Hunk::default()
@@ -244,7 +247,12 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
                 Some(Line::Keep(_)) => (hunk.old_open, hunk.new_open) = (true, true),
                 Some(Line::Remove(_)) => hunk.old_open = true,
                 Some(Line::Add(_)) => hunk.new_open = true,
-                None => return fault(at, "there is no line before this one"),
+                None => {
+                    return fault(
+                        at,
+                        "this line must follow a line of the hunk, whose missing line end it states",
+                    );
+                }
             }
             at += 1;
             continue;
@@ -279,7 +287,8 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
     if hunk.lines.is_empty() {
         return fault(start, "the hunk has no lines");
     }
-    // A trailing blank line beyond the counts belongs to the message, not to the file.
+    // A trailing blank line that the line counts do not include belongs to the text around the
+    // patch, not to the file.
     let trailing = lines.get(at - 1).is_some_and(|line| line.is_empty());
     if trailing && (!counted || old > old_count) && hunk.lines.len() > 1 {
         hunk.lines.pop();
@@ -287,8 +296,8 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
     Ok((hunk, at))
 }
 
-/// Returns whether a file header followed by a hunk starts here; removed lines cannot look like
-/// that.
+/// Returns whether a file header followed by a hunk header starts here. A removed line `-- …` and
+/// an added line `++ …` look like that only if the next line is the header of another hunk.
 fn is_heading(lines: &[&str], at: usize) -> bool {
     lines[at].starts_with("diff --git ") || lines.get(at + 2).is_some_and(|l| l.starts_with("@@ -"))
 }

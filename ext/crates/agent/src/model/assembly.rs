@@ -97,7 +97,8 @@ pub(super) struct CallPiece<'a> {
 /// Data of a conversation that later requests and responses need.
 #[derive(Debug, Default)]
 pub(super) struct ConversationState {
-    /// Number of call ids generated so far; makes each generated id unique in the conversation.
+    /// Number of call ids generated so far. It is part of the next generated id, so that every
+    /// generated id is unique in the conversation.
     made_up: u64,
     /// Opaque values by call id that the provider requires in later requests, e.g. a signature of
     /// the model's reasoning. A request without them is refused.
@@ -125,10 +126,11 @@ impl Assembly {
         }
     }
 
-    /// Appends a piece of a tool call. It belongs to the newest call with its index, or without an
-    /// index to the newest call. A piece with a name and a different id starts a new call, because
-    /// some providers give every call the same index. Ignores a piece without name that belongs to
-    /// no call.
+    /// Appends a piece of a tool call. A piece with an index belongs to the newest call with that
+    /// index, a piece without index to the newest call. A piece with a name and a different id
+    /// starts a new call, because some providers give every call the same index; so does a piece
+    /// with a name but without index and id. Ignores a piece without name and id that belongs to no
+    /// call.
     pub(super) fn call(&mut self, piece: CallPiece<'_>) -> Result<(), AssemblyError> {
         let same_place = |call: &&mut Call| piece.place.is_none() || call.place == piece.place;
         let found = self.calls.iter_mut().rev().find(same_place);
@@ -248,7 +250,7 @@ impl Call {
         if self.id.is_empty() {
             piece.id.clone_into(&mut self.id);
         }
-        // Providers send the name whole, in pieces, or repeated in every piece.
+        // Providers send the name once, split over several pieces, or whole in every piece.
         if self.name != piece.name {
             self.name.push_str(piece.name);
         }
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn unparsable_tool_call_arguments_are_reported() {
+    fn unparsable_tool_call_arguments_yield_the_reason() {
         for (text, part) in [
             ("{\"a\":", "truncated"),
             ("{\"a\":1}}", "not valid JSON (line 1"),
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn size_of_an_assembled_model_response_is_limited() {
+    fn model_response_with_too_many_calls_or_too_long_arguments_is_refused() {
         let mut assembly = Assembly::default();
         for place in 0..CALLS as u64 {
             assembly

@@ -23,7 +23,8 @@ const WATCH: Duration = Duration::from_millis(50);
 /// Model reached over HTTP. Sends one request at a time; the calling thread must not run an async
 /// runtime.
 pub struct ModelClient<'a> {
-    /// `Option` so that drop can shut the runtime down without waiting for a running name lookup.
+    /// `None` while a turn uses the runtime. Drop takes the runtime too, to shut it down without
+    /// waiting for a running name lookup.
     runtime: Option<Runtime>,
     connection: Connection,
     api: ModelApi,
@@ -187,15 +188,17 @@ impl<'a> ModelClient<'a> {
     }
 }
 
-/// What to do after the provider refused a request but another request may succeed.
+/// What the client does next after a refusal that is not final.
 enum Next {
+    /// Send the request again at once, with changed options.
     ChangedOptions,
+    /// Send the same request again after a pause; the text says why the provider refused it.
     Later(String),
 }
 
 impl Model for ModelClient<'_> {
-    /// On a retry, text passed to `on_text` before a failure is sent again from the start; only
-    /// the text of the returned response is authoritative.
+    /// After a failure in the middle of a response, the retry passes the text to `on_text` from the
+    /// start again; only the text of the returned response is authoritative.
     fn turn(
         &mut self,
         request: TurnRequest<'_>,

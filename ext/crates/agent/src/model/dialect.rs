@@ -1,5 +1,5 @@
 //! Request options that a provider does not support. The client learns them from the provider's
-//! error responses and leaves them out for the rest of the run.
+//! error responses and omits or replaces them for the rest of the run.
 //!
 //! Each option changes at most once, so a provider that refuses everything gets only a few
 //! requests.

@@ -19,7 +19,8 @@ use wp_codebox_contracts::ModelApi;
 pub(super) enum Failure {
     /// Temporary failure; a retry may succeed.
     Temporary { why: String },
-    /// Permanent failure: the model's host name resolves to an address that is not allowed.
+    /// Permanent failure: the model's host name resolves to an address that is not allowed, or the
+    /// model's certificate is not trusted.
     Permanent { why: String },
     /// The provider refused the request.
     Refused {
@@ -88,8 +89,8 @@ pub(super) async fn ask(
                 }
             }
             Ok(Ok(None)) => break,
-            // The model had finished, so only the end of the body is missing and nothing of the
-            // response.
+            // The model had finished: the response is complete, only the end of the HTTP body is
+            // missing.
             Ok(Err(_)) | Err(_) if answer.progress() >= Progress::Stopped => break,
             Ok(Err(error)) => return Err(unreachable_failure(error)),
             Err(_) => return Err(timed_out(wait)),
@@ -98,7 +99,8 @@ pub(super) async fn ask(
     Ok(answer.finish(on_text)?)
 }
 
-/// Reads the body of an error response, up to a maximum size and time.
+/// Reads the body of an error response, up to a maximum size. Stops early when no further piece
+/// arrives within a maximum time.
 async fn refusal_body(response: &mut Response, pace: &Pace) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Ok(Some(bytes))) = timeout(pace.idle.min(REFUSAL_WAIT), response.chunk()).await {
@@ -117,18 +119,19 @@ fn permanent_cause(cause: &(dyn Error + 'static)) -> Option<String> {
         return Some(forbidden.to_string());
     }
     if let Some(rustls::Error::InvalidCertificate(_)) = cause.downcast_ref() {
-        return Some("its certificate is not trusted".to_owned());
+        return Some("the provider's certificate is not trusted".to_owned());
     }
-    // `source()` of an `io::Error` skips the wrapped error, so unwrap it here.
+    // `source()` of an `io::Error` skips the wrapped error and returns the wrapped error's source,
+    // so look at the wrapped error here.
     let inside = cause.downcast_ref::<std::io::Error>()?.get_ref()?;
     permanent_cause(inside)
 }
 
-/// Maximum time to wait for the body of an error response.
+/// Maximum time to wait for each piece of the body of an error response.
 const REFUSAL_WAIT: Duration = Duration::from_secs(10);
 
-/// Returns the failure for a request without response. The innermost cause is the most specific;
-/// it contains neither URL nor key.
+/// Returns the failure for a request without response. The text names the innermost cause, which is
+/// the most specific one and contains neither URL nor key.
 fn unreachable_failure(error: reqwest::Error) -> Failure {
     let error = error.without_url();
     let mut deepest: &(dyn Error + 'static) = &error;
@@ -185,7 +188,7 @@ mod tests {
         };
         assert_eq!(
             why,
-            "its name resolves to an address that is public and must not be used without TLS"
+            "the provider's host name resolves to an address that is public and must not be used without TLS"
         );
     }
 }

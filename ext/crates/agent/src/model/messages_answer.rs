@@ -48,10 +48,10 @@ pub(super) fn event(
         }
         "message_stop" => return Ok(Progress::Finished),
         "error" => return Err(AnswerError::Refused(Refusal::inside(&value))),
-        // Ignores `ping`, ends of blocks and future event types.
         _ if value.get("error").is_some_and(Value::is_object) => {
             return Err(AnswerError::Refused(Refusal::inside(&value)));
         }
+        // Ignores `ping`, ends of blocks and future event types.
         _ => {}
     }
     Ok(assembly.progress())

@@ -5,7 +5,7 @@ use reqwest::header::HeaderMap;
 use std::time::{Duration, SystemTime};
 
 /// Returns the pause that the provider requests in `retry-after-ms` or `retry-after` (seconds or a
-/// date), at most the maximum of `pace`.
+/// date), at most `pace.max_retry_after`.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime, pace: &Pace) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str, unit: f64| {

@@ -35,7 +35,8 @@ const TOO_LONG_KINDS: &[&str] = &[
     "request_too_large",
     "string_above_max_length",
 ];
-/// Phrases in error messages that mean a too long conversation, for providers without such a kind.
+/// Phrases in error messages that mean a too long conversation, for providers that send none of
+/// [`TOO_LONG_KINDS`].
 const TOO_LONG_SENTENCES: &[&str] = &[
     "maximum context length",
     "prompt is too long",
@@ -108,7 +109,7 @@ impl Refusal {
         }
     }
 
-    /// Returns whether the message or an error kind contains the word; compares in lower case.
+    /// Returns whether the message or an error kind contains `word`, which must be in lower case.
     pub(super) fn names(&self, word: &str) -> bool {
         let has = |text: &String| text.to_ascii_lowercase().contains(word);
         has(&self.message) || self.kinds.iter().any(has)

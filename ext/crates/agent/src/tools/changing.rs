@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wp_codebox_artifacts::sha256;
 
-/// Maximum size of the guest program's output for one fetch, in bytes, including its first line,
-/// which is JSON.
+/// Maximum size of the guest program's output for one fetch, in bytes: a first line of JSON, then
+/// the contents of the files.
 const FETCH_BYTES: u64 = 6 * 1024 * 1024;
 /// Maximum size of the content that one write call may store, in bytes.
 const WRITE_BYTES: usize = 4 * 1024 * 1024;
@@ -37,8 +37,8 @@ pub(super) struct Change<'a> {
     pub path: &'a str,
     /// New content; `None` deletes the file.
     pub bytes: Option<&'a [u8]>,
-    /// Content that the file must still have: its SHA-256, or an empty text if no file may exist.
-    /// Null skips this check.
+    /// SHA-256 that the file must still have before the change; an empty text if the file must not
+    /// exist; null skips this check.
     pub before: Value,
     pub mode: Option<u32>,
 }
@@ -51,7 +51,7 @@ impl<H: GuestExecutor> Tools<H> {
         let taken = self.executor.take(&call, QUICK, FETCH_BYTES)?;
         self.go_on(&taken.step)?;
         let (answer, mut bytes) = answer_of(&taken.bytes, &taken.step.stderr)?;
-        let broken = || "the guest program returned incomplete files; try again".into();
+        let broken = || "the sandbox returned incomplete file contents; try again".into();
         let rows = rows(&answer, "files");
         if rows.len() != paths.len() {
             return Err(broken());

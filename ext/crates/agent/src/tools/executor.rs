@@ -29,12 +29,13 @@ pub trait GuestExecutor {
     /// Runs a program and returns its redacted output. The timeout ends only this program.
     fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ErrorBody>;
     /// Runs a program that prints file contents, at most `most` bytes, and returns them unredacted.
-    /// They are for computing edits and must not be shown. The journal records only their size.
+    /// The unredacted bytes are for computing edits; they must not be shown to the model. The
+    /// journal records only their size.
     fn take(&mut self, call: &Call, timeout: Duration, most: u64) -> Result<RawOutput, ErrorBody>;
     /// Returns whether the guest can still run programs.
     fn is_alive(&mut self) -> Result<bool, ErrorBody>;
-    /// Returns the changes in each mount whose changes the run captures; fails when they cannot be
-    /// determined now.
+    /// Returns the changes in each mount whose changes the run captures; fails when the changes
+    /// cannot be read now.
     fn changes(&mut self) -> Result<Vec<MountChange>, ErrorBody>;
     /// Returns a text with secrets redacted.
     fn clean(&self, text: &str) -> String;

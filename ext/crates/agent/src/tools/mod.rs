@@ -78,9 +78,10 @@ impl ToolOutput {
 /// Reason why a tool call has no result.
 #[derive(Debug)]
 enum ToolError {
-    /// The call itself is wrong; the model gets this text with the tool's id in front.
+    /// The call is wrong, or its result is missing or unusable; the model gets this text with the
+    /// tool's id in front.
     InvalidCall(String),
-    /// The program that executes the call ended abnormally; the text says how.
+    /// The program that executes the call could not start, or reached a limit; the text says which.
     ProgramEnded(String),
     /// The agent loop must end.
     Halt(Halt),
@@ -236,8 +237,8 @@ impl<H: GuestExecutor> Tools<H> {
             }
             ExecutionEnd::TimedOut => Stop::Timeout,
             ExecutionEnd::Cancelled => Stop::Cancelled,
-            // A limit can end one program while the guest lives on; the model may then try another
-            // way.
+            // A limit can end one program while the guest continues to run; the model may then try
+            // something else.
             ExecutionEnd::LimitReached { error } if self.executor.is_alive()? => {
                 return Err(ToolError::ProgramEnded(error.message.clone()));
             }

@@ -46,8 +46,9 @@ impl<H: GuestExecutor> Tools<H> {
         self.run_shown(&call, timeout)
     }
 
-    /// Runs a program and returns its output. A non-zero exit code is a successful call, because
-    /// the model interprets the code; only a timeout is a failed call.
+    /// Runs a program and returns its output. A call whose program exits with a non-zero code is
+    /// successful, because the model interprets the code; a call whose program reaches its timeout
+    /// is failed.
     fn run_shown(&mut self, call: &Call, timeout: Duration) -> ToolResult {
         let step = self.run(call, timeout)?;
         let status = match step.result.stopped {
@@ -233,7 +234,7 @@ impl<H: GuestExecutor> Tools<H> {
         let step = self.run(&call, timeout)?;
         if step.result.stopped {
             return Err(ToolError::InvalidCall(format!(
-                "ended after {} seconds",
+                "the program was ended by its timeout after {} seconds",
                 timeout.as_secs()
             )));
         }
@@ -263,7 +264,7 @@ fn status_of(step: &Step) -> ToolStatus {
 fn program_shown(step: &Step, timeout: Duration, most: usize) -> String {
     let mut text = match (&step.result.end, step.result.stopped) {
         (_, true) => format!(
-            "ended after {} seconds, with its child processes; the sandbox is still running\n",
+            "ended after {} seconds by its timeout, with its child processes; the sandbox is still running\n",
             timeout.as_secs()
         ),
         (ExecutionEnd::Exited { code }, _) => format!("exit code {code}\n"),

@@ -70,7 +70,7 @@ impl<H: GuestExecutor> Tools<H> {
         let step = self.run(&call, QUICK)?;
         if step.result.stopped {
             return Err(ToolError::InvalidCall(format!(
-                "it took longer than {} seconds; choose a smaller directory",
+                "the call took longer than {} seconds; choose a smaller directory",
                 QUICK.as_secs()
             )));
         }

@@ -278,7 +278,7 @@ fn secrets_in_file_content_and_in_error_texts_are_redacted() {
 }
 
 #[test]
-fn binary_file_is_reported_and_readable_as_base64() {
+fn binary_file_is_refused_as_text_and_readable_as_base64() {
     let mut rig = rig();
     rig.file("b.png", b"\x89PNG\0\0abc");
     let said = rig.ok("workspace_read", json!({"path": "b.png"}));
@@ -340,8 +340,8 @@ fn binary_file_is_reported_and_readable_as_base64() {
     );
 }
 
-/// Messages that refuse a path outside of the mounts. Tests compare with them, so that another
-/// error does not pass for a refusal.
+/// Messages that refuse a path outside of the mounts. Tests compare with these texts, so that they
+/// do not take an unrelated error for a refusal.
 const REFUSALS: [&str; 5] = [
     "is outside the mounts",
     "leads out of the mounts",

@@ -12,7 +12,7 @@ use wp_codebox_runtime::Stop;
 
 /// Numbers of remaining turns at which the loop warns the model.
 const TURNS_TOLD: [u32; 2] = [3, 1];
-/// Number of tokens that a price is for.
+/// Number of tokens to which a price refers.
 const PER: u128 = 1_000_000;
 
 /// Budget of a run: its limits, what has been used, and which warnings the model has received.
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_budget_is_checked_before_it_is_exceeded() {
+    fn request_that_would_exceed_an_agent_budget_is_refused() {
         let fresh = || Budget::new(LIMIT, None);
         assert_eq!(fresh().check(1_000), Ok(()));
         assert_eq!(fresh().check(1_001), Err(Exhausted::InputTokens));

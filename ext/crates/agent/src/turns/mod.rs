@@ -1,11 +1,11 @@
 //! Agent loop: sends requests to the model and executes its tool calls until the task ends or a
 //! limit is reached.
 //!
-//! The loop uses model, tools and journal only through traits, so that tests cover every way to
-//! end with doubles. Output of model and tools is untrusted data. The redactor processes
-//! everything sent to the model first, so a known secret in a guest's file reaches this process
-//! but not the provider. The result states why the loop ended, and nothing about the checks: those
-//! run later in another guest.
+//! The loop uses model, tools and journal only through traits, so that tests can replace them with
+//! doubles and cover every way in which the loop can end. Output of model and tools is untrusted
+//! data. Everything sent to the model is redacted first, so a known secret in a guest's file
+//! reaches this process but not the provider. The result states why the loop ended, and nothing
+//! about the checks, which run later in another guest.
 
 mod budget;
 mod outside;
@@ -32,8 +32,8 @@ use wp_codebox_contracts::{AgentBudget, ErrorBody, ErrorCode, ModelPrices, Model
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::Stop;
 
-/// How often the loop shortens a conversation for one turn when the provider rejects it as too
-/// long.
+/// Maximum number of times that the provider may reject a request of one turn as too long; after
+/// each time the loop shortens the conversation.
 const SHORTER: u32 = 3;
 
 /// Receives what happens in the loop, for live output and for the bundle (the run's result
@@ -90,7 +90,7 @@ pub struct Ended {
 pub enum Ending {
     /// The model called `task.finish`.
     Finished,
-    /// The model responded twice with text only, without calling `task.finish`.
+    /// The model responded twice with text only, without a tool call in between.
     ClaimedDone,
     /// The model called `task.blocked`.
     Blocked,
@@ -171,7 +171,7 @@ struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Runs one turn; returns the result when the loop has ended.
+    /// Runs one turn; returns the loop's result if this turn was the last, otherwise `None`.
     fn step(&mut self) -> Result<Option<Ended>, Halt> {
         self.interrupted()?;
         if let Some(warning) = self.budget.warning() {
@@ -188,7 +188,7 @@ impl Turns<'_> {
             .map_or(Ok(()), |stop| Err(Halt::Stop(stop)))
     }
 
-    /// Adds a message from the loop to the model.
+    /// Adds a message of the loop itself, such as a warning, to the conversation.
     fn say(&mut self, text: impl Into<String>) {
         self.messages.push(Message::User(text.into()));
     }

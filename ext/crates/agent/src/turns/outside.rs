@@ -1,9 +1,9 @@
 //! Tools that the parent process executes, i.e. the process that started the run: the run sends it
 //! one request per call and waits for one response.
 //!
-//! Only tools that the host listed can be requested, and the parent checks each call again. The
-//! response is cut to a maximum size; an invalid response fails only this call. A parent that has
-//! disconnected, or that has detached from the run, is not waited for.
+//! The run can request only tools that the host listed, and the parent checks each call again. The
+//! response is cut to a maximum size; an invalid response fails only this call. If the parent has
+//! disconnected or has detached from the run, the call fails at once.
 
 use super::window::head;
 use crate::{ToolAnswer, ToolCall, ToolStatus};
@@ -87,7 +87,7 @@ impl<'a> ParentTools<'a> {
     fn ask(&mut self, tool: &str, call: &ToolCall) -> (ToolStatus, String) {
         if !self.allowed.iter().any(|id| id == tool) {
             let text = format!(
-                "{tool}: the host did not list it [{}]",
+                "{tool}: the host did not list this tool [{}]",
                 ErrorCode::ToolNotAllowed
             );
             return (ToolStatus::Denied, text);

@@ -21,7 +21,8 @@ const AGAIN: (u32, u32) = (8, 12);
 const FAILING: (u32, u32) = (5, 8);
 /// Number of consecutive empty responses, before the warning and before the end of the loop.
 const EMPTY: (u32, u32) = (1, 3);
-/// Number of consecutive responses truncated before a tool call that ends the loop.
+/// Number of responses truncated before a tool call, since the last tool call, at which the loop
+/// ends.
 const CUT: u32 = 4;
 
 /// What the loop must do after a turn.
@@ -151,7 +152,8 @@ impl Progress {
         Advice::Say("Your answer was cut at its length limit. Go on from there, say less, and write large files in several smaller steps.".to_owned())
     }
 
-    /// Records a response with text but without calls; returns how many came in a row.
+    /// Records a response with text but without calls; returns how many such responses came since
+    /// the last tool call.
     pub(super) fn plain(&mut self) -> u32 {
         self.plain += 1;
         self.plain
@@ -191,7 +193,7 @@ mod tests {
             let arguments = if n % 2 == 0 { "a" } else { "b" };
             is_no_progress(&turn(&mut progress, arguments, "x", ToolStatus::Ok))
         });
-        // `b` was a new success in the second turn and reset the counters of `a`.
+        // The first call of `b`, in the second turn, succeeded and so reset the counters of `a`.
         assert_eq!(ended, Some(9));
     }
 

@@ -103,14 +103,15 @@ impl TurnRecord {
     }
 }
 
-/// What became of a tool call.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
     /// The call succeeded.
     Ok,
-    /// The call failed.
+    /// The call failed, or the loop did not execute it because its arguments are invalid or the
+    /// response has too many calls.
     Failed,
-    /// The call was refused without being executed.
+    /// The policy or the parent process does not allow the call, so it was not executed.
     Denied,
     /// The call was not executed, because the task or the run had ended before.
     Skipped,
@@ -147,7 +148,7 @@ pub struct CallRecord {
     pub call_id: String,
     /// Id of the tool, or the called name when no such tool exists.
     pub tool: String,
-    /// What became of the call.
+    /// Outcome of the call.
     pub status: CallStatus,
     /// Arguments of the call, redacted.
     pub arguments: Value,

@@ -23,8 +23,8 @@ impl Turns<'_> {
             return Ok(());
         }
         window::shorten(&mut self.messages, KEEP);
-        // Stop here only if several more turns fit; otherwise the next turn would have to shorten
-        // again.
+        // Shortening is enough only if several more turns fit; otherwise the next turn would have
+        // to shorten again, so request a summary now.
         if self.tokens(&self.messages) <= limit / 6 * 5 {
             return Ok(());
         }
@@ -37,8 +37,8 @@ impl Turns<'_> {
             let mut shorter = vec![task.clone()];
             let kept = window::last_turns(&self.messages, keep);
             shorter.extend_from_slice(&self.messages[kept..]);
-            // The last turn is shortened before it is dropped; earlier turns are dropped unless
-            // they fit.
+            // Tries to keep as many of the last turns as fit. The texts of the very last turn are
+            // shortened before that turn is dropped too.
             if keep == 1 {
                 window::shorten(&mut shorter, 0);
             }

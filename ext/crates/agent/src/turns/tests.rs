@@ -301,7 +301,7 @@ fn task_blocked_call_ends_the_agent_loop_with_its_reason_and_skips_later_calls()
 }
 
 #[test]
-fn exhausted_budget_ends_the_agent_loop_as_partial_and_is_named() {
+fn exhausted_budget_ends_the_agent_loop_as_partial_and_the_error_names_it() {
     let costs = ModelPrices {
         input: 1_000_000,
         cached_input: None,
@@ -485,7 +485,7 @@ fn call_of_an_unknown_tool_is_refused_and_recorded() {
 }
 
 #[test]
-fn tool_call_with_unparsable_arguments_is_reported_and_not_executed() {
+fn tool_call_with_unparsable_arguments_fails_without_being_executed() {
     let broken = ToolCall {
         arguments: Err("expected `,` at column 9".to_owned()),
         ..read("a")
@@ -499,7 +499,7 @@ fn tool_call_with_unparsable_arguments_is_reported_and_not_executed() {
 }
 
 #[test]
-fn tool_calls_beyond_the_limit_of_one_model_response_are_reported() {
+fn tool_calls_beyond_the_limit_of_one_model_response_fail_without_being_executed() {
     let many = (0..CALLS + 3).map(|n| read(&n.to_string())).collect();
     let played = play(vec![calls(many), finish()]);
     assert_eq!(played.bench.carried_out.len(), CALLS + 1);
@@ -519,7 +519,7 @@ fn second_model_response_without_tool_calls_ends_the_agent_loop_as_done() {
     );
     assert_eq!(played.ended.summary, "It is fixed.");
     assert!(last_user(&played.script.asked[1].1).contains("You called no tool"));
-    // With calls in between, the loop asks again.
+    // After a tool call in between, a second response with text only does not end the loop.
     let played = play(vec![
         said("Hm.", StopReason::End),
         calls(vec![read("a")]),
@@ -537,14 +537,14 @@ fn repeated_empty_or_truncated_model_responses_end_the_agent_loop() {
     let played = endless(said("and so on", StopReason::Length), assignment());
     assert_eq!(code(&played.ended), Some(ErrorCode::AgentNoProgress));
     assert_eq!(played.bench.usage.turns, 4);
-    // A truncated response is continued.
+    // After one truncated response, the loop asks the model to continue.
     let played = play(vec![said("I will", StopReason::Length), finish()]);
     assert_eq!(played.ended.how, Ending::Finished);
     assert!(last_user(&played.script.asked[1].1).contains("cut at its length limit"));
 }
 
 #[test]
-fn deadline_and_cancellation_are_checked_between_tool_calls() {
+fn deadline_and_cancellation_end_the_agent_loop_between_tool_calls() {
     for stop in [Stop::Timeout, Stop::Cancelled] {
         let bench = FakeBackend {
             interrupt_after: Some((1, stop.clone())),
@@ -647,7 +647,8 @@ fn context_window_still_full_after_shortening_requests_a_summary() {
         answers: steps(0).collect(),
         ..Script::default()
     };
-    // Any summary request gets the next response, whose call must not be executed.
+    // A summary request takes the next response of the script, and the call in that response is not
+    // executed; so several `finish` responses follow.
     script
         .answers
         .extend([finish(), finish(), finish(), finish()]);
@@ -759,7 +760,7 @@ fn known_secret_reaches_neither_provider_nor_record() {
 }
 
 #[test]
-fn journal_write_failure_is_an_error() {
+fn journal_write_failure_ends_the_agent_loop_with_its_error() {
     struct Full(FakeBackend);
     impl Toolbox for Full {
         fn specs(&self) -> &[ToolSpec] {

@@ -1,13 +1,13 @@
 //! Estimates how much of the context window a conversation uses, and shortens it. Pure functions
 //! without I/O.
 //!
-//! A turn is a response of the model with all messages up to the next one. Conversations are cut
-//! only between turns, so that every call keeps its result.
+//! A turn is a response of the model and all messages before the next response. Conversations are
+//! cut only between turns, so that every call keeps its result.
 
 use crate::{Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
-/// Number of most recent turns that are left unshortened if they fit.
+/// Number of most recent turns that stay unshortened if they fit.
 pub(super) const KEEP: usize = 4;
 /// Number of bytes that a shortened tool result or argument keeps.
 const HEAD: usize = 240;

@@ -1,12 +1,13 @@
 //! The DSSE envelope of a bundle: creation and verification.
 //!
 //! Invariants: the signature covers the payload type and the payload bytes (DSSE PAE). The
-//! subjects of the statement are all listed files except two, with the hashes of the bytes that
-//! were read. The predicate repeats identity, runtime and file list of the manifest, and contains
-//! the hash of the manifest without two entries, so that no part of the manifest can change
-//! unnoticed. Earlier versions omitted that hash; their signatures remain valid, and the report
-//! states what they cover. The envelope names its key, but only the caller's list of keys decides
-//! whether the key is trusted.
+//! subjects of the statement are all files that the manifest lists, except the manifest and the
+//! envelope, with the hashes of the bytes that were read. The predicate repeats identity, runtime
+//! and file list of the manifest. It also contains the hash of the manifest without the entries of
+//! the manifest and the envelope, so that no part of the manifest can change unnoticed. Earlier
+//! versions omitted that hash; their signatures remain valid with [`SignatureCoverage::Files`]. The
+//! envelope contains its public key, but only the caller's list of keys decides whether that key is
+//! trusted.
 
 use super::key::{HostKey, PublicKey, TrustedKeys};
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
@@ -61,7 +62,7 @@ pub enum SignatureCoverage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureReport {
-    /// Whether the signature is valid and its key trusted.
+    /// Whether there is a signature, whether it is valid, and whether its key is trusted.
     pub status: SignatureStatus,
     /// SHA-256 of the public key in the envelope; only for a valid signature.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +109,7 @@ pub enum AttestationError {
         path: String,
     },
     /// A member of the statement's predicate differs from the same member of the manifest.
-    #[error("the attestation's {field} differs from the manifest's")]
+    #[error("the attestation's {field} does not match the manifest")]
     Predicate {
         /// Name of the member that differs.
         field: &'static str,
@@ -155,8 +156,8 @@ fn predicate(manifest: &Json) -> Result<Vec<(&'static str, Json)>, CanonicalErro
     ])
 }
 
-/// Signs a bundle. `manifest` must contain every entry (their hashes are ignored). `hashes` has
-/// the hash of each listed file except the manifest and the envelope.
+/// Signs a bundle. `manifest` must list every file, also the manifest and the envelope; the hashes
+/// of these two are ignored. `hashes` has the hash of each listed file except these two.
 pub(crate) fn make_envelope(
     key: &HostKey,
     manifest: &Value,
@@ -241,16 +242,16 @@ pub(crate) fn check_envelope(
 }
 
 /// Compares the manifest's hash in the predicate with the manifest. A predicate without this hash
-/// covers only the files.
+/// gives [`SignatureCoverage::Files`].
 fn check_manifest(stated: &Json, manifest: &Json) -> Result<SignatureCoverage, AttestationError> {
     let Some(value) = stated.get(MANIFEST_SHA256) else {
         return Ok(SignatureCoverage::Files);
     };
     let made = attested_manifest_digest(manifest, &SIGNATURE_DEPENDENT).ok();
     let same = made.is_some_and(|made| value.as_str() == Some(made.as_str()));
-    // The manifest hash omits these two entries. Their path, kind and type are in the file list,
-    // and their hashes are compared with the bytes, so only additional members could go
-    // unnoticed.
+    // The manifest hash omits the entries of the manifest and the envelope. The signed file list
+    // covers their path, kind and content type, and their hashes are compared with the bytes, so
+    // only additional members could be added unnoticed.
     let rows = manifest.get("files").and_then(Json::as_array);
     let bare = rows
         .unwrap_or_default()

@@ -31,14 +31,15 @@ pub enum KeyError {
         #[source]
         source: Errno,
     },
-    /// Other users can read the key file, or it has more than one hard link.
+    /// The key file is not a regular file, has permissions for other users, or has more than one
+    /// hard link.
     #[error(
-        "keys/host.ed25519 must be a regular file of mode 0600 with one link; remove it if it leaked, a new one is made"
+        "keys/host.ed25519 must be a regular file of mode 0600 with one hard link; correct that, or remove the file if others read it, then a new key is made"
     )]
     Exposed,
     /// The key file does not have 32 bytes.
     #[error(
-        "keys/host.ed25519 is damaged; remove it, a new one is made and old bundles count as foreign"
+        "keys/host.ed25519 does not have 32 bytes; remove it, then a new key is made and bundles signed with the old key count as signed by an unknown key"
     )]
     Damaged,
     /// The host has no key yet.
@@ -207,8 +208,8 @@ fn create(keys: &Dir) -> Result<(), KeyError> {
 mod tests {
     use super::*;
 
-    /// With the neutral point as key, this signature is valid for every message under the plain
-    /// equation of RFC 8032, although no private key belongs to it.
+    /// With the curve's neutral point as public key, this signature satisfies the plain equation of
+    /// RFC 8032 for every message, although that public key has no private key.
     #[test]
     fn signature_under_a_key_of_small_order_is_rejected() {
         let (mut key, mut signature) = ([0; 32], [0; 64]);

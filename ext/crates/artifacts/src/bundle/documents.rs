@@ -243,7 +243,7 @@ fn progress(inputs: &BundleInputs) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the risk flags that ask a reviewer for attention.
+/// Returns the risk flags: properties of the change to which a reviewer should pay attention.
 fn risk_flags(inputs: &BundleInputs, set: &ChangeSet, scrub: &Scrubber<'_>) -> Vec<String> {
     let mut flags = Vec::new();
     if scrub.changed() > 0 {
@@ -285,8 +285,8 @@ fn risk_flags(inputs: &BundleInputs, set: &ChangeSet, scrub: &Scrubber<'_>) -> V
     flags
 }
 
-/// Returns whether the added and removed lines (`touched`) are at least four fifths of all lines
-/// before and after the change.
+/// Returns whether the added and removed lines (`touched`) are at least four fifths of the file's
+/// lines before and after the change together.
 fn is_rewrite(entry: &ChangedFile, set: &ChangeSet, touched: u64) -> bool {
     let total = set
         .line_totals
@@ -298,7 +298,7 @@ fn is_rewrite(entry: &ChangedFile, set: &ChangeSet, touched: u64) -> bool {
 
 /// Returns whether the path looks like a test, which an agent could have weakened.
 fn is_test(path: &str) -> bool {
-    // A path that is not UTF-8 is C-quoted as a whole.
+    // A path that is not UTF-8 is C-quoted, with quotes around the whole path.
     let lower = path.trim_matches('"').to_ascii_lowercase();
     let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     directories

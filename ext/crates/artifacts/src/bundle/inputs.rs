@@ -73,13 +73,13 @@ pub enum Approvable {
     },
 }
 
-/// Whether the patch contains git renames.
+/// How the patch represents a renamed file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RenameMode {
-    /// A rename is written as a deletion and an addition.
+    /// As the deletion of one file and the addition of another.
     #[default]
     Separate,
-    /// Similar files are written as a rename.
+    /// As a git rename, if the deleted and the added file are similar.
     Detect,
 }
 
@@ -108,7 +108,7 @@ pub struct BundleInputs {
     pub spec: Map<String, Value>,
     /// Mounts of the run in the order of the request.
     pub mounts: Vec<BundleMount>,
-    /// Whether the patch contains git renames.
+    /// How the patch represents a renamed file.
     pub renames: RenameMode,
     /// All events of the run's journal.
     pub events: Vec<LifecycleEvent>,
@@ -118,8 +118,9 @@ pub struct BundleInputs {
     pub observations: Vec<Value>,
     /// Results of the checks that ran in a new sandbox after the run.
     pub checks: Vec<CheckReport>,
-    /// `sandbox-completion-outcome/v1` without the parts only the writer knows
-    /// (`schema`, `changedFiles`, `patch`, `artifacts`, `provenance.artifactBundleId`, `provenance.artifactDirectory`).
+    /// `sandbox-completion-outcome/v1` without the members that only the writer knows: `schema`,
+    /// `changedFiles`, `patch`, `artifacts`, `provenance.artifactBundleId` and
+    /// `provenance.artifactDirectory`.
     pub completion_outcome: Option<Map<String, Value>>,
     /// `agent-result/v1` without `schema`, `changedFiles`, `patch`, `artifacts`.
     pub agent_result: Option<Map<String, Value>>,
@@ -127,8 +128,8 @@ pub struct BundleInputs {
     pub transcript: Option<Value>,
     /// Isolation of the guest, as probes inside it observed before untrusted code ran.
     pub isolation: IsolationReport,
-    /// `preview/v1` of the preview of the site that was open during the run, without its access
-    /// token.
+    /// `preview/v1` document of the site preview that was open during the run, without the
+    /// preview's access token.
     pub preview: Option<Value>,
     /// Documents for the directory `files/runtime-evidence/`, in manifest order.
     pub evidence: Vec<EvidenceDocument>,
@@ -157,7 +158,7 @@ pub struct ArtifactFile {
     pub kind: &'static str,
     /// Media type in the manifest, e.g. `image/png`.
     pub media: &'static str,
-    /// Content of the file, and with it whether the writer can redact it.
+    /// Content of the file. Its variant determines whether the writer can redact it.
     pub content: ArtifactContent,
 }
 

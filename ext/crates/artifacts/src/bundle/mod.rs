@@ -74,23 +74,23 @@ pub struct WrittenBundle {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
-    /// The patch contains a known secret.
+    /// The patch would contain a secret.
     #[error("{path:?} line {line} contains a secret ({kind}); remove it and run again")]
     Secret {
         /// Path of the changed file, starting with the guest path of its mount.
         path: String,
-        /// Line number in the file, counted from 1.
+        /// Line number in the file, counted from 1; 0 if the secret is in the path.
         line: u64,
         /// Kind of secret, e.g. `github-token`; never its value.
         kind: &'static str,
     },
-    /// The disk is full.
+    /// The disk is full, a disk quota is used up, or the file system accepts no file of this size.
     #[error("the disk is full; free some space, then run again")]
     NoSpace,
     /// Another I/O operation failed.
     #[error("{member} could not be written")]
     Io {
-        /// Path of the bundle file that could not be written.
+        /// Path of the bundle file that could not be written; `.` is the bundle's directory.
         member: String,
         /// Error number of the system call that failed.
         #[source]
@@ -98,7 +98,7 @@ pub enum BundleError {
     },
     /// The patch is larger than the limit up to which verifiers read it.
     #[error(
-        "the patch has {bytes} bytes, but a bundle may have at most {limit}; let the agent change less, or exclude generated files"
+        "the patch has {bytes} bytes, but at most {limit} are allowed; let the agent change less, or exclude generated files"
     )]
     PatchTooLarge {
         /// Size of the patch in bytes.

@@ -82,8 +82,9 @@ fn add_mount(set: &mut ChangeSet, mount: &BundleMount, captured: usize, renames:
     let names = MountNames {
         index: mount.index,
         target: mount.target.clone(),
-        // With only one captured mount, names in the patch have no prefix, as other implementations
-        // of the format expect. With several, the prefix keeps their names apart.
+        // With only one captured mount, file names in the patch have no prefix, as other
+        // implementations of the format expect. With several, each mount has its own prefix, so
+        // that equal file names do not collide.
         prefix: if captured > 1 {
             format!("{}/", mount.target.as_str().trim_start_matches('/'))
         } else {

@@ -1,8 +1,8 @@
 //! Two documents that list the files of a bundle: `files/runtime-reference-manifest.json` and
 //! `files/runtime-replay-index.json`.
 //!
-//! Neither document lists the attestation, which signs the documents, or the documents that depend
-//! on these two.
+//! Neither document lists the files that are written after it: review, metadata, attestation and
+//! manifest.
 
 use super::BundleError;
 use super::staging::canonical;
@@ -14,7 +14,7 @@ use wp_codebox_contracts::{
     BundleId, ContentDigest, ManifestFile, RuntimeInfo, Sha256Hex, schema_id,
 };
 
-/// Members that both documents start with.
+/// Data of the run and the bundle that both documents contain.
 pub(super) struct Head<'a> {
     pub created_at: &'a str,
     pub runtime: &'a RuntimeInfo,
@@ -38,7 +38,7 @@ fn file_ref(file: &ManifestFile) -> Value {
     })
 }
 
-/// Builds `files/runtime-reference-manifest.json`, which lists these files with their hashes.
+/// Builds `files/runtime-reference-manifest.json`, which lists `files` with their hashes.
 pub(super) fn reference_manifest(
     head: &Head<'_>,
     files: &[&ManifestFile],
@@ -63,7 +63,7 @@ pub(super) fn reference_manifest(
     ))
 }
 
-/// Builds `files/runtime-replay-index.json`, which refers to the given files that help to replay
+/// Builds `files/runtime-replay-index.json`, which refers to those of `files` that help to replay
 /// the run.
 pub(super) fn replay_index(head: &Head<'_>, files: &[&ManifestFile]) -> Result<Value, BundleError> {
     const NAMES: [(&str, &str); 10] = [

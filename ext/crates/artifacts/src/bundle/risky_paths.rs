@@ -10,7 +10,7 @@ const SERVER_CONFIGURATION: [&str; 5] = [
     "web.config",
 ];
 
-/// File extensions that common server configurations also pass to PHP.
+/// File extensions that common server configurations pass to PHP, in addition to `.php`.
 const OTHER_PHP: [&str; 10] = [
     ".phtml", ".pht", ".phps", ".php2", ".php3", ".php4", ".php5", ".php6", ".php7", ".php8",
 ];
@@ -35,7 +35,7 @@ const COMMON_DROP_INS: [&str; 3] = ["db.php", "install.php", "maintenance.php"];
 /// Returns the risk flags of a path in `changed-files.json`, derived from its name alone. The
 /// comparison ignores case, as case-insensitive file systems do.
 pub(super) fn flags_of(path: &str) -> Vec<&'static str> {
-    // A path that is not UTF-8 is C-quoted as a whole.
+    // A path that is not UTF-8 is C-quoted, with quotes around the whole path.
     let lower = path.trim_matches('"').to_ascii_lowercase();
     let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     let below_content = directories.rsplit('/').next() == Some("wp-content");

@@ -2,7 +2,7 @@
 //! breaking it.
 //!
 //! Both sides of every hunk are reassembled before the search, so that a secret over several
-//! lines is found. Binary contents are searched in their original form, not in their encoding.
+//! lines is found. Binary contents are searched in their original form, not in git's base 85.
 
 use crate::capture::{EntryChange, MountChanges, Node};
 use crate::patch::{FileStats, render_mount_patch};
@@ -19,7 +19,7 @@ pub struct SecretLocation {
     pub kind: &'static str,
 }
 
-/// Returns the first secret that a patch of these changes would contain.
+/// Returns the location of the first secret that a patch of these changes would contain.
 #[must_use]
 pub fn find_secret(changes: &MountChanges, redactor: &Redactor) -> Option<SecretLocation> {
     changes.entries.iter().find_map(|entry| {
@@ -33,7 +33,7 @@ pub fn find_secret(changes: &MountChanges, redactor: &Redactor) -> Option<Secret
         if let Some(finding) = redactor.find(&entry.path) {
             return Some(at(0, &finding));
         }
-        // Fast path for the usual case: neither side contains the secret as a whole.
+        // Fast path for the usual case: the file contains no secret before or after the change.
         let blobs = [entry.change.before(), entry.change.after()];
         let blobs = blobs.into_iter().flatten().filter_map(Node::blob);
         let found: Vec<(&[u8], Finding)> = blobs
@@ -71,7 +71,7 @@ fn rendered(entry: &EntryChange) -> (Vec<u8>, Option<FileStats>) {
 #[derive(Default)]
 struct Side {
     text: Vec<u8>,
-    /// Position in `text` and line number in the file of each line.
+    /// For each line: its position in `text` and its line number in the file.
     lines: Vec<(usize, u64)>,
 }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_in_added_removed_or_context_line_is_found_with_its_line() {
+    fn secret_in_added_removed_or_context_line_is_found_with_its_line_number() {
         let many = |at: usize, text: &str| -> String {
             (1..=60)
                 .map(|i| {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_over_several_lines_in_name_or_binary_is_found() {
+    fn secrets_across_lines_in_file_names_and_in_binary_files_are_found() {
         assert_eq!(
             find("f", "a\n", "a\nfirst line\nsecond line\n"),
             Some(("f".into(), 2))

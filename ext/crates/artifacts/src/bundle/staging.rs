@@ -103,12 +103,12 @@ impl<'p> Staging<'p> {
         }
     }
 
-    /// Exchanges the bundle with an existing one of the same name (`RENAME_EXCHANGE`), so that
-    /// the name always exists, and removes the old bundle.
+    /// Exchanges the written bundle with the existing bundle `name` (`RENAME_EXCHANGE`), so that
+    /// `name` exists at every moment, and removes the old bundle.
     pub(crate) fn exchange(self, name: &str) -> Result<(), BundleError> {
         self.sync()?;
         self.rename(name, RenameFlags::EXCHANGE)?;
-        // The hidden name now refers to the old bundle, which Drop removes.
+        // The staging name now refers to the old bundle, which Drop removes.
         fs::fsync(self.parent).map_err(|e| io(".", e))
     }
 

@@ -7,14 +7,13 @@ use super::CaptureLimits;
 use crate::dirfd::{Dir, Listing, join};
 use rustix::io::Errno;
 
-/// How often a bundle contains each path (in patch headers, lists and documents), an estimate.
+/// Estimate of how often a bundle contains each path: in patch headers, lists and documents.
 const PATH_COPIES: u64 = 8;
 
 /// Limit that a directory tree exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exceeded {
-    /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
-    /// `directory levels`.
+    /// Limited quantity, e.g. `entries`, `bytes in one file` or `directory levels`.
     pub what: &'static str,
     /// Value of the limit, in the unit that `what` names.
     pub limit: u64,
@@ -99,12 +98,12 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Counts the bytes that the path of a result takes up in a bundle.
+    /// Counts the bytes that the path of a changed or omitted entry takes up in a bundle.
     pub(crate) const fn count_path(&mut self, path: &[u8]) -> Result<(), Exceeded> {
         self.spend(PATH_COPIES * path.len() as u64)
     }
 
-    /// Returns the error that the limit of total bytes is exceeded.
+    /// Returns the error for an exceeded limit of total bytes.
     pub(crate) const fn all_spent(&self) -> Exceeded {
         Exceeded {
             what: "bytes",

@@ -18,7 +18,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Error when a layer could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("the layer's {path:?} could not be written")]
+#[error("{path:?} of the layer could not be written")]
 pub struct LayerError {
     /// Path of the entry that could not be written, relative to the layer.
     pub path: String,
@@ -65,7 +65,8 @@ pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), Lay
         let step = match entry.change.after() {
             Some(node) => place(&root, path, node),
             None if covers.contains(path) || covered(&covers, path) => Ok(()),
-            // A directory with entries replaced the deleted file; writing those entries created it.
+            // A directory with entries replaced the deleted file. Writing those entries creates the
+            // directory, which hides the deleted file, so no whiteout is needed.
             None if has_below(&alive, path) => Ok(()),
             None => whiteout(&root, path),
         };

@@ -42,7 +42,7 @@ impl LeftOut {
     pub(super) fn hide(&mut self, path: &[u8], reason: OmitReason) -> Result<(), Exceeded> {
         if self.hidden.len() >= HIDDEN {
             return Err(Exceeded {
-                what: "entries named .git",
+                what: "entries that a guest must not see",
                 limit: HIDDEN as u64,
             });
         }

@@ -1,8 +1,8 @@
 //! An overlay layer that hides some paths of the tree below it and changes nothing else.
 //!
-//! Invariant: the layer has only entries that exist in the tree, except whiteouts. Its
-//! directories have the mode and times of the tree's directories, because an overlay shows these
-//! attributes of the topmost directory.
+//! Invariant: apart from whiteouts and the optional file `.git`, the layer has only directories
+//! that also exist in the tree. They have the mode and times of the tree's directories, because an
+//! overlay shows these attributes of the topmost directory.
 
 use super::layer::{LayerError, failed, whiteout};
 use super::tree::set_times;

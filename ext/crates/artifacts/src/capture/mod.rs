@@ -2,9 +2,10 @@
 //!
 //! The baseline is the overlay's lower directory, the result its upper directory; the cost grows
 //! with the number of changes. Without overlays the result is a complete copy
-//! ([`capture_difference`]) and the cost grows with its size. Precondition of both functions: the
-//! guest is dead. Invariants: nothing outside the two directories is opened, only regular files
-//! are read, links are never followed, and every omitted entry is listed.
+//! ([`capture_difference`]) and the cost grows with its size. Precondition of [`capture`] and
+//! [`capture_difference`]: the guest is dead. Invariants: nothing outside baseline and result is
+//! opened, only regular files are read, links are never followed, and every omitted entry is
+//! listed.
 
 mod budget;
 mod difference;
@@ -32,7 +33,7 @@ pub use upper::capture;
 pub struct CaptureLimits {
     /// Maximum number of directory levels.
     pub depth: usize,
-    /// Maximum number of visited entries, both sides together.
+    /// Maximum number of visited entries; a capture adds those of baseline and result.
     pub entries: u64,
     /// Maximum length of one path below the root in bytes; system calls take no longer path.
     pub path_bytes: usize,
@@ -73,7 +74,7 @@ impl Default for CaptureLimits {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExcludeRules {
     names: Vec<String>,
-    /// Paths from the root of one certain tree; in a walk of another tree they match nothing.
+    /// Excluded paths below the tree's root. Scans and copies apply them, captures do not.
     paths: Vec<String>,
 }
 
@@ -223,7 +224,7 @@ impl Node {
 pub enum Change {
     /// The entry is new: before, the path did not exist or was a directory with entries.
     Added(Node),
-    /// The entry existed and has other bytes, another mode or another type now.
+    /// The entry existed before, and its bytes, mode or type differ now.
     Modified {
         /// The entry before the run.
         before: Node,

@@ -4,7 +4,7 @@
 //! Invariants: special files are an error. Links are recorded, never followed. Below excluded
 //! names the scan searches only for `.git`, at any depth, because a guest must not see any
 //! `.git`. Two scans of an unchanged tree give the same fingerprint; a changed name, inode, size,
-//! time, mode or owner gives another.
+//! time, mode or owner gives a different one.
 //!
 //! Nearly all time is spent in the kernel, with one `fstatat` per entry, so several threads scan
 //! a large tree. They share a stack of tasks; a task is a directory or a part of a large one.
@@ -38,7 +38,7 @@ const LISTING: usize = 64 * 1024;
 /// Counts, fingerprint and owners of a scanned tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeScan {
-    /// Number of entries in the tree, without its root.
+    /// Number of entries in the tree, without its root and excluded entries.
     pub entries: u64,
     /// Total logical size of regular files in bytes.
     pub bytes: u64,

@@ -20,14 +20,14 @@ pub enum TreeError {
     /// The tree exceeds a limit.
     #[error("the directory has more than {limit} {what}; mount a smaller directory")]
     Limit {
-        /// Limited quantity: `entries`, `bytes`, `bytes in one file` or `directory levels`.
+        /// Limited quantity, e.g. `entries`, `bytes in one file` or `directory levels`.
         what: &'static str,
         /// Value of the exceeded limit, in the unit that `what` names.
         limit: u64,
     },
     /// The tree contains a mount point.
     #[error(
-        "{path:?} lies on another mount; mount it separately, or mount a directory without mounts inside"
+        "{path:?} is a mount point of the host; mount it into the sandbox separately, or mount a directory without mount points inside"
     )]
     MountPoint {
         /// Path of the mount point, relative to the tree.
@@ -38,7 +38,7 @@ pub enum TreeError {
     Special {
         /// Path of the special file, relative to the tree.
         path: String,
-        /// File type: `fifo`, `socket`, `block device` or `character device`.
+        /// File type, e.g. `FIFO`, `socket` or `block device`.
         kind: &'static str,
     },
     /// An entry could not be read.
@@ -118,8 +118,8 @@ impl CopyReport {
     }
 }
 
-/// Copies the contents of a directory into another, empty directory; the caller owns the copies.
-/// Times of files and directories are preserved.
+/// Copies the contents of a directory into another, empty directory. The copies belong to the user
+/// of this process. Times of files and directories are preserved.
 pub fn copy_tree(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
@@ -214,7 +214,8 @@ impl Walk<'_> {
         })?;
         for name in names {
             let at = self.budget.path(path, &name)?;
-            // The name vanished since the listing. The scans before and after detect that change.
+            // The name vanished since the listing. The scans before and after the run detect that
+            // change.
             let Some(stat) = dir.stat(&name).map_err(|e| unreadable(&at, e))? else {
                 continue;
             };

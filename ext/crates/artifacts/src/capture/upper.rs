@@ -30,7 +30,8 @@ pub fn capture(
     read_changes(lower, upper, rules, limits, Merge::Over, u64::MAX)
 }
 
-/// Reads the changes for [`capture`] and `capture_difference`. Fails if there are more than `most`.
+/// Reads the changes for [`capture`] and `capture_difference`. Fails if more than `most` entries
+/// changed.
 pub(super) fn read_changes(
     lower: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
@@ -65,7 +66,7 @@ pub(super) fn read_changes(
 pub(super) enum Merge {
     /// An overlay merges both: entries of the baseline without an upper entry still exist.
     Over,
-    /// The upper directory replaces the other one: entries of the baseline without an upper entry
+    /// The upper directory replaces the baseline's: entries of the baseline without an upper entry
     /// are deleted.
     Instead,
     /// The upper directory is a complete copy: entries missing in it were deleted, and whiteouts do

@@ -22,8 +22,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Bytes added to the size of the parts when the size of a trace is checked, for everything else in
-/// it.
+/// Allowance in bytes for the members of a trace besides its parts, when the size of a trace is
+/// checked.
 const HEAD: u64 = 64 * 1024;
 
 /// Trace and files of an episode that has ended.
@@ -220,8 +220,8 @@ impl<'r> EpisodeBuilder<'r> {
         })
     }
 
-    /// Returns the size in bytes of the trace with one more part. Fails if that is more than a
-    /// trace may have.
+    /// Returns the size of a trace of `bytes` bytes after the part `value` is added. Fails if that
+    /// exceeds the maximum size of a trace.
     fn grown(
         &self,
         bytes: u64,

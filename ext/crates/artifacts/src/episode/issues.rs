@@ -7,11 +7,12 @@ use crate::verify::shape::{digest, full_text, text};
 use serde::Serialize;
 use wp_codebox_contracts::{ActionKind, schema_id};
 
-/// Maximum number of listed issues; a trace with more also gets the number of the others.
+/// Maximum number of issues listed one by one. If there are more, one further issue states the
+/// number of those not listed.
 pub const MAX_TRACE_ISSUES: usize = 1000;
 
-/// Words of benchmarks and products. A trace must not contain them, so that it can be used
-/// anywhere.
+/// Keys that belong to benchmarks and products. A trace must not contain them outside the caller's
+/// data, so that traces do not depend on any benchmark or product.
 const FORBIDDEN: [&str; 11] = [
     "reward",
     "success",
@@ -41,7 +42,7 @@ impl std::fmt::Display for TraceIssue {
     }
 }
 
-/// Violations found so far in one trace, or in one new part.
+/// Violations found so far in one trace, or in one part that the builder adds.
 #[derive(Debug)]
 pub(super) struct Issues {
     over: OverLimit,
@@ -156,7 +157,7 @@ impl Issues {
         if let Some(value) = action.get("timeoutMs")
             && !value.as_f64().is_some_and(|n| n >= 0.0)
         {
-            self.add(&format!("{at}.timeoutMs"), "must be a number from 0");
+            self.add(&format!("{at}.timeoutMs"), "must be a number, at least 0");
         }
         if let Some(value) = action.get("metadata")
             && value.as_object().is_none()
@@ -170,7 +171,7 @@ impl Issues {
         self.schema(observation, schema_id::RUNTIME_EPISODE_OBSERVATION, at);
         self.full(observation, &["id", "type", "observedAt"], at);
         if observation.get("data").is_none() {
-            self.add(&format!("{at}.data"), "must be there");
+            self.add(&format!("{at}.data"), "is missing");
         }
         self.artifact_references(observation, at);
         self.own_digest(observation, &payload::observation(observation), at);
@@ -209,7 +210,7 @@ impl Issues {
         match payload::digest(payload, self.over) {
             Err(error) => self.add(&at, &error.to_string()),
             Ok(computed) if digest(value.get("digest")) == Some(computed.as_str()) => {}
-            Ok(_) => self.add(&at, "does not match the covered data"),
+            Ok(_) => self.add(&at, "does not match the data that it covers"),
         }
     }
 
@@ -224,7 +225,7 @@ impl Issues {
     ) {
         let at = format!("{at}.{kind}Ref");
         match reference {
-            None => self.add(&at, "must be there"),
+            None => self.add(&at, "is missing"),
             Some(reference) => self.names(reference, kind, target, stated, &at),
         }
     }
@@ -266,8 +267,8 @@ impl Issues {
         }
     }
 
-    /// Adds a violation for each word that a trace must not contain. Data of the caller may contain
-    /// them.
+    /// Adds a violation for each key in [`FORBIDDEN`]. The caller's data (`data`, `metadata` and
+    /// `$.artifacts`) may contain such keys.
     pub(super) fn forbidden(&mut self, value: &Json, at: &str) {
         let mut path = at.to_owned();
         self.search(value, &mut path);

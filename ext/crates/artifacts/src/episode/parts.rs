@@ -1,5 +1,6 @@
 //! Stored parts of an episode, from which the trace is rebuilt if the process with the builder
-//! died. The parts are digested already, so the rebuilt trace equals the original byte for byte.
+//! died. The parts contain their digests and are used unchanged. `runtime.status` of the rebuilt
+//! trace states that the episode was interrupted.
 
 use super::builder::ClosedEpisode;
 use super::{MAX_TRACE_BYTES, validate_episode_trace};

@@ -1,8 +1,8 @@
 //! Defines which members of a trace each of its digests covers.
 //!
 //! The covered members are those of another public implementation
-//! (docs/decisions/05-bundle-with-canonical-digests.md). Members of the wrong type are left out, as
-//! there; the validator reports missing members.
+//! (docs/decisions/05-bundle-with-canonical-digests.md). As in that implementation, a digest omits
+//! optional members of an action that have the wrong type; the validator reports these.
 
 use crate::canonical::{CanonicalError, OverLimit};
 use crate::digest::episode_digest;
@@ -105,7 +105,8 @@ mod tests {
         digest(payload, OverLimit::Refuse).unwrap().to_string()
     }
 
-    /// The action has every member that its digest does not cover, and still the published digest.
+    /// The action has further members and members of the wrong type. Its digest covers none of
+    /// them, so it equals the published digest of the action without them.
     #[test]
     fn action_digest_matches_published_vector() {
         let vector = "1abdc64c3c23bbf29711726f68d784c15f9d6457e40842bdd72eb23362e025bc";

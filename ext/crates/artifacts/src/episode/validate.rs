@@ -18,7 +18,8 @@ pub struct TraceValidation {
     pub valid: bool,
     /// Schema id of valid traces, always `wp-codebox/runtime-episode-trace/v1`.
     pub schema: &'static str,
-    /// Violations, at most [`MAX_TRACE_ISSUES`](super::MAX_TRACE_ISSUES).
+    /// The first [`MAX_TRACE_ISSUES`](super::MAX_TRACE_ISSUES) violations. If there are more, one
+    /// further issue states how many.
     pub issues: Vec<TraceIssue>,
 }
 

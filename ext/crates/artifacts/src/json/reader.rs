@@ -168,7 +168,7 @@ impl Reader<'_> {
         };
         number.map(Json::Number).ok_or(JsonError {
             offset: start,
-            reason: "malformed number, or one out of range",
+            reason: "malformed number, or number out of range",
         })
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
-/// JSON text: UTF-8 that may contain lone surrogates (WTF-8).
+/// JSON string: UTF-8 that may contain lone surrogates (WTF-8).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JsText(pub(super) Vec<u8>);
 

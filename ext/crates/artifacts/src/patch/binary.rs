@@ -1,4 +1,4 @@
-//! `GIT binary patch` blocks: deflated literals in git's base 85, in both directions.
+//! `GIT binary patch` blocks: the new and the old contents, each deflated and in git's base 85.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;

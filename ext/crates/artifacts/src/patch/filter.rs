@@ -2,7 +2,7 @@
 //!
 //! Invariants: the result contains every block (one `diff --git` section) of every approved entry
 //! of `changed-files.json` and no other block. A rename is included only if both of its paths are
-//! approved. The change in a block must be the one that the entry states.
+//! approved. A block must add, delete or modify its file, as the entry states.
 
 use super::parse::{Block, PatchError, parse_patch};
 use super::quote::unquote_name;
@@ -18,25 +18,26 @@ pub enum FilterError {
     Malformed(#[from] PatchError),
     /// The patch has too few or too many blocks for an approved entry.
     #[error(
-        "the patch has {found} blocks for {path:?}, but its entry needs {expected}; the bundle contradicts itself"
+        "the patch has {found} blocks for {path:?}, but changed-files.json requires {expected}; discard the bundle or run again"
     )]
     BlockCount {
         /// Path of the approved entry.
         path: String,
         /// Number of blocks for the entry in the patch.
         found: usize,
-        /// Number of blocks that the change in the entry requires.
+        /// Number of blocks that the change stated in `changed-files.json` requires.
         expected: usize,
     },
-    /// The block in the patch makes another change than its entry states.
+    /// The patch adds, deletes or modifies the file, but `changed-files.json` states a different
+    /// one of these changes.
     #[error(
-        "the patch changes {path:?} in another way than its entry states; the bundle contradicts itself"
+        "the patch changes {path:?} in a different way than changed-files.json states; discard the bundle or run again"
     )]
     Shape {
         /// Path of the approved entry.
         path: String,
     },
-    /// Two entries have the same name in the patch.
+    /// Two approved entries have the same name in the patch.
     #[error("two changed files in the patch have the name {name:?}, so the patch cannot be split")]
     SharedName {
         /// Name that two changed files have in the patch.
@@ -45,7 +46,7 @@ pub enum FilterError {
     /// Only the old or only the new path of a rename was approved.
     #[error("{path:?} is one side of a rename; approve {other:?} as well, or neither")]
     HalfRename {
-        /// The path of the rename that was approved.
+        /// The approved one of the two paths of the rename.
         path: String,
         /// The other path of the rename, as named in the patch.
         other: String,
@@ -66,7 +67,7 @@ impl FilterError {
     }
 }
 
-/// Which member of an entry has the name by which a patch refers to the file.
+/// Member of an entry in `changed-files.json` that contains the file's name in a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamedBy {
     /// `patchName`, in `files/patch.diff`.
@@ -139,8 +140,8 @@ pub(crate) fn filter_by(
 }
 
 /// Returns for each entry its part of the patch, or no bytes if the patch does not change it. The
-/// block of a rename is returned for both of its paths. The result is only for display: it is not
-/// checked that a block makes the change that the entry states.
+/// block of a rename is returned for both of its paths. The result is only for display: this
+/// function does not check that a block changes the file as the entry states.
 pub fn split_patch(patch: &[u8], entries: &[ChangedFile]) -> Result<Vec<Vec<u8>>, PatchError> {
     let mut by_name: HashMap<Vec<u8>, usize> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -172,7 +173,7 @@ fn raw_name(text: &str, entry: &ChangedFile) -> Vec<u8> {
     }
 }
 
-/// Checks that the blocks of an entry make the change that the entry states.
+/// Checks that the blocks of an entry add, delete or modify the file as the entry states.
 fn check(entry: &ChangedFile, blocks: &[Block]) -> Result<(), FilterError> {
     fn carried(mode: &Option<String>) -> Option<&str> {
         mode.as_deref().filter(|m| *m != "040000")

@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
             }
         };
         if header.rename_from.is_none() && names.0 != names.1 {
-            return Err(self.error("two names without a rename"));
+            return Err(self.error("a block has two different names but no rename lines"));
         }
         let rest = strip_name(line, b"a/", &names.0)
             .and_then(|rest| rest.strip_prefix(b" "))
@@ -371,7 +371,8 @@ fn strip_name<'t>(text: &'t [u8], side: &[u8], name: &[u8]) -> Option<&'t [u8]> 
     }
 }
 
-/// Returns X from a header line `a/X b/X`; `None` if the names differ.
+/// Returns X from `a/X b/X`, the rest of a header line. Reads only the first name; the caller must
+/// check that the second one is equal.
 fn same_name(line: &[u8]) -> Option<Vec<u8>> {
     let full = if line.starts_with(b"\"") {
         unquote_name(line)?.0

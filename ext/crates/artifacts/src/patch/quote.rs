@@ -1,4 +1,4 @@
-//! Quoting of file names as in git's output, like C string literals.
+//! Quoting of file names as git prints them, similar to C string literals.
 //!
 //! A name is quoted if it contains a control character, `"`, `\` or a byte above 0x7e. Such
 //! bytes are written as escapes, so a quoted name is ASCII.

@@ -23,7 +23,8 @@ pub enum FileStats {
     },
     /// A `GIT binary patch` block.
     Binary,
-    /// No block: an empty directory, or a path covered by the block of its rename.
+    /// No block: an empty directory, or the old path of a rename, whose block belongs to the new
+    /// path.
     NotCarried,
 }
 

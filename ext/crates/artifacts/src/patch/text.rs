@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn diff_of_repetitive_input_finishes_in_bounded_time() {
-        // Every other line is equal and all lines repeat: the worst case for an exact search.
+        // Only seven different lines, each repeated thousands of times: the worst case for an exact
+        // search.
         let before: String = (0..60_000).map(|i| format!("{}\n", i % 7)).collect();
         let after: String = (0..60_000_u64)
             .map(|i| format!("{}\n", (i * i + i / 3) % 7))

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ChangeKind, ChangedFile, EntryType, GuestPath, Sha256Hex};
 
-/// Compares the target of each approved entry whose mount has a host directory. Returns the guest
-/// paths of the compared mounts.
+/// Compares the host's entry with the state before the run, for each approved entry whose mount is
+/// in `targets`. Returns the guest paths of the compared mounts.
 pub(super) fn check(
     approved: &[&ChangedFile],
     changed: &[ChangedFile],
@@ -59,8 +59,8 @@ enum Current {
     Unknown,
 }
 
-/// Returns how the target at this path differs from the state before the run; `None` if it does
-/// not.
+/// Returns how the host's entry at the path of `entry` differs from the state before the run;
+/// `None` if it does not differ.
 fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option<&'static str> {
     let path = raw_relative(entry);
     let current = match dir.stat_path(&path) {

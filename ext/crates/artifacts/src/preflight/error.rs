@@ -39,10 +39,10 @@ pub enum PreflightError {
     Changed,
     /// The bundle is unsigned or its key is not trusted, and the request requires a trusted key.
     #[error(
-        "the bundle is not signed by this host or a key the site names; run it here, or add the key"
+        "the bundle is not signed by this host or with a key in the site's settings; run the task on this host, or add the key to the settings"
     )]
     Untrusted {
-        /// Whether the signature is valid and its key trusted.
+        /// Status of the bundle's signature, e.g. unsigned.
         status: SignatureStatus,
     },
     /// The review states that the bundle may not be approved.
@@ -100,7 +100,9 @@ pub enum PreflightError {
         conflicts: Vec<Conflict>,
     },
     /// A host directory to which the changes would be applied cannot be opened.
-    #[error("the target of {mount} cannot be opened")]
+    #[error(
+        "the host directory of the mount {mount} cannot be opened; check that it exists and is readable"
+    )]
     Target {
         /// Guest path of the mount whose host directory cannot be opened.
         mount: String,

@@ -50,7 +50,7 @@ fn chain(root: &Path, name: &str, depth: usize) {
 }
 
 #[test]
-fn removal_handles_unusual_names_links_and_special_files() {
+fn removal_deletes_unusual_names_links_and_special_files_and_nothing_outside() {
     let place = Place::new();
     let tree = place.tree();
     for name in [
@@ -86,7 +86,7 @@ fn removal_handles_unusual_names_links_and_special_files() {
 }
 
 #[test]
-fn removal_of_link_or_file_removes_only_that_entry() {
+fn removal_of_a_link_keeps_its_target_and_invalid_names_are_refused() {
     let place = Place::new();
     let link = place.dir.path().join("link");
     symlink("outside", &link).unwrap();
@@ -181,7 +181,7 @@ fn removal_of_deep_tree_needs_constant_descriptors_and_stack() {
 }
 
 #[test]
-fn removal_handles_more_subdirectories_than_one_batch() {
+fn removal_deletes_more_subdirectories_than_fit_into_one_batch() {
     let place = Place::new();
     let tree = place.tree();
     for number in 0..3 * BATCH {

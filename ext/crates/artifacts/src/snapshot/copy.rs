@@ -76,7 +76,7 @@ struct Sides<'d> {
     below: Option<&'d Dir>,
 }
 
-/// Mode of a directory in the layer, and whether it hides the source's directory.
+/// Mode of a directory in the layer, and whether the directory hides that of the mount's source.
 #[derive(Clone, Copy)]
 struct Shape {
     mode: u32,
@@ -230,7 +230,8 @@ impl Copy<'_> {
                 Ok(())
             }
             kind => {
-                // Every upper entry hides the lower entry, whatever its type.
+                // A special file also hides the lower entry of the same name, so a whiteout takes
+                // its place in the layer.
                 if kind != FileType::CharacterDevice || stat.st_rdev != 0 {
                     self.kept.left_out.push(path.to_vec());
                 }
@@ -369,8 +370,8 @@ struct Seen {
 
 impl Seen {
     fn note(&mut self, path: &[u8], stat: &Stat) {
-        // The copy uses chmod to make some entries readable, which changes their ctime, so it is
-        // ignored.
+        // The copy makes unreadable files and directories readable with chmod, which changes their
+        // ctime. The ctime of unreadable files and of all directories is therefore ignored.
         let changed = match is_directory(stat) || stat.st_mode & 0o400 == 0 {
             true => (0, 0),
             false => (stat.st_ctime, stat.st_ctime_nsec),

@@ -7,7 +7,7 @@
 //! layer and the guest's upper directory. A snapshot layer therefore always lies directly on the
 //! mount's source, however many generations there were.
 //!
-//! Invariants: all access is by descriptor beneath the two directories. Special files of the
+//! Invariants: all access is by descriptor beneath the given directories. Special files of the
 //! guest are never opened; a whiteout replaces each and the result lists it. Modes are reduced to
 //! 0777 and always include read permission for the owner. Every entry is listed with its digest,
 //! and a layer that differs from its list in any way is refused.

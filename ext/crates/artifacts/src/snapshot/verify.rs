@@ -18,11 +18,11 @@ pub fn verify_layer(
     for entry in entries {
         let path = entry
             .path()
-            .ok_or_else(|| differs(b"", "its list has an invalid path"))?;
+            .ok_or_else(|| differs(b"", "the list contains an invalid path"))?;
         expected.insert(path, &entry.node);
     }
     if expected.len() != entries.len() {
-        return Err(differs(b"", "its list has a duplicate path"));
+        return Err(differs(b"", "the list contains a path twice"));
     }
     let root = Dir::reopen(layer).map_err(read_failed(b""))?;
     let stat = root.own_stat().map_err(read_failed(b""))?;
@@ -46,7 +46,7 @@ fn directory(
         opaque: match dir.overlay_attribute("opaque") {
             OverlayAttribute::Absent => false,
             OverlayAttribute::Yes => true,
-            OverlayAttribute::Other => return Err(differs(path, "its attributes")),
+            OverlayAttribute::Other => return Err(differs(path, "its opaque value is invalid")),
         },
     };
     compare(path, &found, expected)?;

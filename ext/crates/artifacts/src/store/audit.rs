@@ -3,9 +3,9 @@
 //! `hash = sha256(previous + "\n" + canonical JSON of the record without hash)`; the record
 //! contains `seq` and `previous`.
 //! Invariants: a file lock makes writers wait for each other. A line is written completely or
-//! removed again. An unfinished last line is removed by the next writer; its own writer never
-//! reported success. A signed anchor (number of records and hash of the last one) shows if records
-//! were removed from the end.
+//! removed again. If a writer dies and leaves an unfinished last line, it has not reported success,
+//! and the next writer removes the line. A signed anchor (number of records and hash of the last
+//! one) shows if records were removed from the end.
 
 mod anchor;
 mod chain;
@@ -96,7 +96,7 @@ impl AuditLog {
         })
     }
 
-    /// Appends one redacted record and returns the record as written. `timestamp` is in RFC 3339,
+    /// Redacts and appends one record and returns it as written. `timestamp` is in RFC 3339,
     /// UTC. Members `seq`, `timestamp`, `previous` and `hash` of the given record are replaced.
     /// `stored_anchors` holds anchors of earlier appends by key id.
     pub fn append(

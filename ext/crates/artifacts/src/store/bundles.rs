@@ -49,7 +49,7 @@ pub enum StoreError {
         /// Run id of the bundle, which is also its directory name.
         run_id: RunId,
     },
-    /// The bundle is no longer listed, but some of its files could not be removed.
+    /// Files of a discarded bundle, or of an interrupted writer or discard, could not be removed.
     #[error(transparent)]
     Removal(#[from] RemovalError),
     /// A system call on the artifacts directory failed.
@@ -102,8 +102,8 @@ pub struct BundleRow {
     pub outcome: String,
     /// Summary of the run from the bundle's review, in one sentence.
     pub summary: String,
-    /// Summary as a code with parameters, from the bundle's review, if it is one this version
-    /// knows.
+    /// Summary as a code with parameters, from the bundle's review, if this version knows the
+    /// code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
     /// Number of changed paths from the bundle's review.
@@ -222,8 +222,8 @@ impl Store {
         }
     }
 
-    /// Finds a bundle by bundle id, run id, or a unique prefix of either. The prefix may omit the
-    /// constant part before the hex digits.
+    /// Finds a bundle by bundle id, run id, or a unique prefix of either. `reference` may omit the
+    /// constant beginning of the id, `artifact-bundle-sha256-` or `run_`.
     pub fn resolve(&self, reference: &str) -> Result<StoredBundle, StoreError> {
         let row = self.find(reference)?;
         match self.artifacts.dir(row.run_id.as_str().as_bytes()) {
@@ -279,14 +279,14 @@ impl Store {
         }
     }
 
-    /// Deletes a bundle, even a broken one. The bundle disappears from the list first, even if a
-    /// later step fails.
+    /// Deletes a bundle, even a broken one. The bundle disappears from the list before its files
+    /// are removed, also if that removal fails.
     pub fn discard(&self, reference: &str) -> Result<Discarded, StoreError> {
         let row = self.find(reference)?;
         let fail = |source| io("removed", source);
         let name = row.run_id.as_str();
         let hidden = format!("{DISCARDING_PREFIX}{name}");
-        // Files left by an interrupted discard of the same run.
+        // An interrupted discard of the same run may have left files under this name.
         remove_tree_in(self.artifacts.as_fd(), hidden.as_bytes())?;
         let (dir, flags) = (&self.artifacts, RenameFlags::NOREPLACE);
         fs::renameat_with(dir, name, dir, hidden.as_str(), flags).map_err(fail)?;

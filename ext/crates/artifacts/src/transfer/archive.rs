@@ -54,7 +54,7 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
                 let mut name = bounded(&mut entry, MAX_PATH as u64 + 1)
                     .map_err(failed)?
                     .ok_or_else(|| MembersError::Name {
-                        member: "(a long one)".to_owned(),
+                        member: "(a name that is too long)".to_owned(),
                     })?;
                 name.pop_if(|last| *last == 0);
                 Some(Described {

@@ -48,7 +48,7 @@ impl Contents {
         self.length
     }
 
-    /// Stores everything that `content` returns, up to a limit.
+    /// Stores everything that `content` returns. Fails if that is more than `room` bytes.
     pub(super) fn append(
         &mut self,
         mut content: impl Read,

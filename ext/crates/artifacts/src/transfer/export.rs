@@ -1,4 +1,4 @@
-//! Export of a bundle as a POSIX archive. Equal bundles give equal archives.
+//! Export of a bundle as a tar archive. Equal bundles give equal archives.
 
 use crate::dirfd::{Dir, ReadOutcome};
 use crate::verify::{Verification, VerifyOptions, verify_bundle};
@@ -30,16 +30,16 @@ pub enum ArchiveError {
         /// Path in the bundle of the file that changed.
         member: String,
     },
-    /// The archive exceeds the limit of the caller.
+    /// The archive exceeds the caller's limit, or one file exceeds the limit of imports.
     #[error("the archive is larger than {most} bytes; export it to a file instead")]
     TooLarge {
-        /// Maximum size of the archive in bytes, as given by the caller.
+        /// The exceeded limit in bytes.
         most: u64,
     },
-    /// The archive could not be written.
+    /// The archive could not be written, or a file of the bundle could not be read.
     #[error("the archive could not be written; check free space and permissions of its directory")]
     Write {
-        /// I/O error of the failed write.
+        /// I/O error of the failed write or read.
         #[source]
         source: std::io::Error,
     },

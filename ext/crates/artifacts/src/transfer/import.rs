@@ -42,7 +42,7 @@ pub enum ImportStatus {
     Created,
     /// The bundle was stored already with the same manifest bytes.
     Existing,
-    /// The bundle replaced another bundle of the run.
+    /// The bundle replaced a different bundle of the same run.
     Updated,
 }
 
@@ -91,7 +91,7 @@ pub enum ImportError {
         found: String,
     },
     /// A different bundle of the same run is stored.
-    #[error("another bundle of {run_id} is stored here; discard it, or import with replace")]
+    #[error("a different bundle of {run_id} is stored; discard it, or import with replace")]
     Occupied {
         /// Run id of the stored bundle.
         run_id: RunId,

@@ -25,7 +25,8 @@ pub(super) const MAX_PATH: usize = 4_096;
 /// Maximum number of path components of a file in a bundle to import.
 const MAX_LEVELS: usize = 256;
 
-/// Reason why an archive or directory cannot be imported.
+/// Reason why an archive or directory cannot be imported. Callers print the message after
+/// `the source is not a bundle: `.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MembersError {
@@ -43,7 +44,8 @@ pub enum MembersError {
         /// Path of the file that is not regular.
         member: String,
     },
-    /// The bundle contains a file whose name leads out of the bundle or that no bundle has.
+    /// The bundle contains a file whose path leads out of the bundle, is too long, or has
+    /// characters that no path in a bundle has, e.g. spaces.
     #[error("{member:?} is not an allowed name for a member of a bundle")]
     Name {
         /// The name that is not allowed, shortened.
@@ -101,7 +103,8 @@ impl MemberSet {
         })
     }
 
-    /// Reads a bundle directory. Links are not followed, not even inside the bundle.
+    /// Reads a bundle directory. A symbolic link in it is an error, even if it leads to a file of
+    /// the bundle.
     pub fn from_directory(directory: &Dir) -> Result<Self, MembersError> {
         let mut set = Self::new()?;
         set.walk(directory, "", 1)?;
@@ -140,8 +143,8 @@ impl MemberSet {
         Ok(())
     }
 
-    /// Adds a file. `size` is the size that the archive or the attributes state; reading stops at
-    /// the limits even if there is more.
+    /// Adds a file. `size` is the size that the archive or the file's attributes state. At most the
+    /// bytes that the limits allow are read, even if `content` is longer than `size`.
     pub(super) fn insert(
         &mut self,
         name: &[u8],
@@ -211,8 +214,8 @@ impl MemberSet {
     }
 }
 
-/// Returns the name as text if it is a relative path of printable ASCII characters without empty,
-/// `.` and `..` components.
+/// Returns the name as text if it is a relative path of visible ASCII characters other than `\`,
+/// without empty, `.` and `..` components.
 fn safe_name(name: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(name).ok()?;
     let name = name.strip_prefix("./").unwrap_or(name);

@@ -1,4 +1,4 @@
-//! Step 16 of verifying a bundle: the member `cases` of the manifest.
+//! Checks the member `cases` of the manifest.
 
 use super::files::Session;
 use super::shape::{digest, text};

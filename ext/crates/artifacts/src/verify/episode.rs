@@ -1,11 +1,11 @@
-//! Step 12 of a verification: episode traces, checked with the trace validator.
+//! Checks the episode traces of a bundle with the trace validator.
 
 use super::files::Session;
 use crate::episode::{TraceIssue, validate_episode_trace};
 use serde_json::Map;
 use wp_codebox_contracts::{Violation, ViolationCode};
 
-/// Maximum number of issues in the message; the details contain all.
+/// Maximum number of issues in the message of a violation; its `details` contain all issues.
 const SHOWN: usize = 20;
 
 pub(super) fn check(session: &mut Session<'_>) {

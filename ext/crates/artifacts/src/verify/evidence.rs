@@ -1,4 +1,4 @@
-//! Steps 10 and 11 of verifying a bundle: the files that `metadata.json` and the review refer to.
+//! Checks the references of `metadata.json` and of the review to files of the bundle.
 
 use super::files::Session;
 use super::shape::text;

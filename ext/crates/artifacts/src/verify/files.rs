@@ -107,8 +107,7 @@ impl<'d> Session<'d> {
             .collect()
     }
 
-    /// Runs steps 3 to 7 of the verification: paths, types, hashes and completeness of the listed
-    /// files.
+    /// Checks paths, types and hashes of the listed files, and that every file is listed.
     pub(super) fn check_files(&mut self) {
         for row in self.rows() {
             let field = format!("manifest.files[{}].path", row.index);
@@ -298,7 +297,7 @@ impl<'d> Session<'d> {
         }
     }
 
-    /// Runs steps 8 and 9 of the verification: content digest and bundle id.
+    /// Checks content digest and bundle id.
     pub(super) fn check_identity(&mut self) {
         let Some(content) = self.manifest.get("contentDigest").cloned() else {
             return;

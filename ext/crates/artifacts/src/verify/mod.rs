@@ -52,7 +52,7 @@ pub struct Verification {
     /// The bundle's manifest, if it has all required members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Value>,
-    /// Whether the bundle has a valid signature, and whether its key is trusted.
+    /// Status, signer and coverage of the bundle's signature.
     pub signature: SignatureReport,
     /// SHA-256 of the manifest file; `None` if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified 
     }
 }
 
-/// SHA-256 of the manifest if it could be read, and the rule that it violates.
+/// SHA-256 of the manifest if it could be read, and the violation that prevents its use.
 type ManifestFailure = Box<(Option<Sha256Hex>, Violation)>;
 
 fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {

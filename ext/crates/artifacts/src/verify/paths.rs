@@ -32,12 +32,13 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 pub(super) enum UrlFault {
     /// The text cannot be parsed as a URL.
     Malformed,
-    /// The scheme is neither http nor https, or the host is this computer (e.g. `localhost`).
+    /// The scheme is neither http nor https, or the host is `localhost`, a `.local` name or a
+    /// loopback address.
     NotPublic,
 }
 
-/// Returns why a URL may not be shown to a reviewer; `None` if it may: scheme http or https, and
-/// neither a name nor an address of the local host.
+/// Returns why a URL may not be shown to a reviewer; `None` if it may: its scheme is http or https,
+/// and its host is neither local by name nor a loopback address.
 pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
     let Some((scheme, rest)) = scheme(url.trim()) else {
         return Some(UrlFault::Malformed);

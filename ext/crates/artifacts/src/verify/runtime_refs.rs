@@ -1,4 +1,4 @@
-//! Steps 13 and 14 of a verification: runtime reference manifests and replay reference indexes.
+//! Checks runtime reference manifests and replay reference indexes.
 
 use super::files::Session;
 use super::shape::{digest, file_row, optional_text, text};
@@ -7,7 +7,7 @@ use crate::digest::{reference_manifest_digest, replay_index_digest};
 use crate::json::Json;
 use wp_codebox_contracts::{Sha256Hex, ViolationCode, schema_id};
 
-/// What differs between the rules for these two kinds of documents.
+/// The rules that differ between runtime reference manifests and replay reference indexes.
 struct Kind {
     kind: &'static str,
     id_prefix: &'static str,

@@ -1,4 +1,4 @@
-//! Step 15 of a verification: typed artifact indexes and tool call transcripts.
+//! Checks typed artifact indexes and tool call transcripts.
 //!
 //! A payload with its own JSON Schema cannot be validated, because this crate has no schema
 //! engine. The verifier reports a violation in this case instead of accepting the payload

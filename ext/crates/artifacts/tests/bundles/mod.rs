@@ -287,7 +287,7 @@ impl Tampered {
             }
         });
     }
-    /// Recomputes the content digest v1 and the bundle id in manifest and review.
+    /// Recomputes the content digest v1 and the bundle id in the manifest.
     pub fn identify(&self) {
         let read = |member: &str| fs::read(self.0.join(member)).unwrap();
         let bytes: Vec<Vec<u8>> = CONTENT_INPUTS.iter().map(|m| read(m)).collect();

@@ -1,4 +1,4 @@
-//! Re-executes a test that mounts file systems inside new user and mount namespaces.
+//! Runs a test again inside new user and mount namespaces, in which it can mount file systems.
 #![allow(dead_code)]
 
 use std::path::Path;

@@ -175,8 +175,9 @@ fn mode(random: &mut Random) -> FileMode {
     }
 }
 
-/// Generates a link target that stays inside: at most some levels up, then a name greater than
-/// the link's own name, so that no loop arises (git fails on links in a loop).
+/// Generates a link target inside the tree: at most as many `..` as the link has parents, then a
+/// name that sorts after the link's own name, so that no loop arises (git fails on links in a
+/// loop).
 fn link(random: &mut Random, path: &[u8]) -> Vec<u8> {
     let levels = path.iter().filter(|b| **b == b'/').count();
     let own = path.rsplit(|b| *b == b'/').next().unwrap();
@@ -215,8 +216,8 @@ pub fn is_below(path: &[u8], above: &[u8]) -> bool {
     path.len() > above.len() && path.starts_with(above) && path[above.len()] == b'/'
 }
 
-/// Puts a node at a path. Removes files that are parents of the path, and empty directories that
-/// the path implies.
+/// Puts a node at a path. Removes the previous entry there, all entries below the path, and entries
+/// at its parents.
 pub fn put(tree: &mut Tree, path: Vec<u8>, node: Node) {
     tree.retain(|p, _| *p != path && !is_below(p, &path) && !is_below(&path, p));
     tree.insert(path, node);

@@ -21,7 +21,8 @@ pub struct RunCgroup {
     name: String,
     groups: Vec<Hierarchy>,
     /// Open `cgroup.procs` files, one per hierarchy. Writing a pid to each moves that process into
-    /// the cgroup. The creator of the cgroup opened them, and the kernel checks its credentials.
+    /// the cgroup. The creator of the cgroup opens them, because the kernel checks the move with
+    /// the credentials of the process that opened the file.
     members: Vec<OwnedFd>,
     limit: u64,
     /// Limit of TCP buffers in bytes, a part of `limit`; cgroup v1 counts TCP buffers separately.
@@ -31,8 +32,8 @@ pub struct RunCgroup {
     pids: Option<u64>,
 }
 
-/// Minimum and maximum of the TCP buffer limit in bytes; in between, the limit is an eighth of the
-/// memory limit of processes.
+/// Minimum and maximum of the TCP buffer limit in bytes. Between them the limit is an eighth of
+/// `memory_bytes`.
 const TCP: (u64, u64) = (4 << 20, 64 << 20);
 
 impl RunCgroup {
@@ -46,8 +47,8 @@ impl RunCgroup {
             .collect()
     }
 
-    /// Creates the cgroup and sets its limits. Fails when the memory limit cannot be set; the limit
-    /// on processes and CPU accounting are optional.
+    /// Creates the cgroup and sets its limits. Fails when the memory limit cannot be set. Succeeds
+    /// even if the number of processes cannot be limited or CPU time cannot be counted.
     pub fn make(
         place: &CgroupParents,
         run_id: &RunId,
@@ -86,12 +87,13 @@ impl RunCgroup {
             let path = path.clone();
             move |source: io::Error| CgroupError::Io { what, path, source }
         };
-        fs::create_dir(&path).map_err(io("making"))?;
+        fs::create_dir(&path).map_err(io("creation"))?;
         let (limit, count) = (self.limit.to_string(), pids.to_string());
         let set = |file: &str, value: &str| fs::write(path.join(file), value);
         let limited = match parent {
             Hierarchy::Unified(_) => {
-                // The file is missing without swap and on old kernels; ignore the error.
+                // Both limits are optional: `memory.swap.max` is missing without swap,
+                // `memory.oom.group` before Linux 4.19.
                 let _ = set("memory.swap.max", "0");
                 let _ = set("memory.oom.group", "1");
                 if set("pids.max", &count).is_ok() {
@@ -100,8 +102,8 @@ impl RunCgroup {
                 set("memory.max", &limit).map(|()| Hierarchy::Unified(path.clone()))
             }
             Hierarchy::Memory(_) => {
-                // Cgroup v1 counts TCP buffers only when this limit is set, and outside the memory
-                // limit. The file is missing when the kernel lacks socket accounting
+                // Cgroup v1 counts TCP buffers only when this limit is set, and does not add them
+                // to the memory limit. The file is missing when the kernel lacks socket accounting
                 // (CONFIG_MEMCG_V1).
                 if set("memory.kmem.tcp.limit_in_bytes", &tcp.to_string()).is_ok() {
                     self.tcp = Some(tcp);
@@ -125,7 +127,7 @@ impl RunCgroup {
         };
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let ready = limited
-            .map_err(io("limiting"))
+            .map_err(io("setting a limit"))
             .and_then(|group| match shown_limit(&group, self.tcp) {
                 Some(shown) if shown != self.limit => {
                     Err(CgroupError::Ignored { path: path.clone() })
@@ -134,7 +136,7 @@ impl RunCgroup {
             })
             .and_then(|group| {
                 let members = rustix::fs::open(path.join("cgroup.procs"), flags, Mode::empty())
-                    .map_err(|e| io("opening the members")(e.into()))?;
+                    .map_err(|e| io("opening cgroup.procs")(e.into()))?;
                 Ok((group, members))
             });
         match ready {
@@ -178,8 +180,8 @@ impl RunCgroup {
         })
     }
 
-    /// Returns the memory limit as read back from the kernel, as a sentence for the isolation
-    /// report, and the limit on processes if one was set. `None` when the limit cannot be read.
+    /// Returns a clause for the isolation report with the memory limit that the kernel reports, and
+    /// the limit on processes if one was set. Returns `None` when the memory limit cannot be read.
     pub(crate) fn evidence(&self) -> Option<(String, Option<u64>)> {
         let group = self.groups.first()?;
         let shown = shown_limit(group, self.tcp)?;
@@ -205,7 +207,7 @@ impl RunCgroup {
         }
     }
 
-    /// Returns a meter of this cgroup whose counters start at zero now.
+    /// Returns a meter of this cgroup that counts OOM kills and CPU time from now on.
     pub(crate) fn meter(&self) -> Meter {
         Meter::new(self.groups.clone(), self.reclaim.clone())
     }
@@ -216,9 +218,9 @@ impl RunCgroup {
         self.groups.iter().any(|group| group.directory().exists())
     }
 
-    /// Removes the cgroup directories. Kills processes that are still members; none are left when
-    /// the run has killed its guests. Cgroup v1 has no `cgroup.kill`; there the guest ends with its
-    /// launcher.
+    /// Removes the cgroup directories. On cgroup v2, first kills processes that are still members,
+    /// in case the run has not killed its guests. Cgroup v1 has no `cgroup.kill`; there the guest
+    /// ends when its launcher ends.
     pub fn remove(&self) {
         for group in &self.groups {
             if let Hierarchy::Unified(path) = group {

@@ -2,8 +2,9 @@
 //! written before the cgroups are created.
 //!
 //! The creator holds a lock on the file as long as it lives, so a file that another process can
-//! lock belongs to a dead run. The file lies in a directory of the state's owner, whom root does
-//! not trust: a path in it is removed only when it is an empty cgroup with the name of a run.
+//! lock belongs to a dead run. The owner of the state directory can write the file, and root does
+//! not trust that owner: a path in the file is removed only if it is an empty cgroup with the name
+//! of a run.
 
 use super::parents::is_cgroup;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +21,7 @@ use wp_codebox_runtime::StateDir;
 pub(super) const PREFIX: &str = "wp-codebox-";
 
 const DIRECTORY: &str = "cgroups";
-/// Deadline for a cgroup to become empty after its guest was killed.
+/// Maximum wait for cgroups to become empty after their guest was killed.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Size limit in bytes of a record file.
 const LARGEST: u64 = 64 * 1024;
@@ -43,8 +44,8 @@ impl Intent {
         let lock = loop {
             let fd =
                 rustix::fs::openat(&directory, run_id.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
-            // A concurrent reaper may hold the lock briefly, because it mistakes the new file for
-            // the record of a dead run.
+            // A concurrent reaper may lock the new file first and delete it, because it mistakes
+            // the file for the record of a dead run. Then create the file again.
             rustix::fs::flock(&fd, FlockOperation::LockExclusive)?;
             if fstat(&fd)?.st_nlink > 0 {
                 break fd;
@@ -153,8 +154,8 @@ pub fn reap_cgroups(state: &StateDir) -> io::Result<ReapedCgroups> {
     Ok(found)
 }
 
-/// Removes the cgroups at `paths`, each as soon as it has no processes. Ignores a path that is not
-/// a run's cgroup on a cgroup file system.
+/// Removes the cgroups at `paths`; waits up to `EMPTY_TIMEOUT` in total until they have no
+/// processes. Ignores a path that is not a run's cgroup on a cgroup file system.
 pub fn remove_cgroups(paths: &[PathBuf]) {
     let until = Instant::now() + EMPTY_TIMEOUT;
     for path in paths.iter().filter(|path| is_group(path)) {

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads counters of a cgroup relative to the time when the meter was created.
+/// Reads counters of a cgroup. OOM kills and CPU time count from the creation of the meter; memory
+/// values are absolute.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     groups: Vec<Hierarchy>,
@@ -64,9 +65,9 @@ impl Meter {
         })
     }
 
-    /// Makes the kernel free its caches, so that [`Meter::kernel`] then counts only memory in use.
-    /// Takes milliseconds. Returns false on cgroup v2, where the caches are not counted, and when
-    /// the write to `memory.force_empty` fails.
+    /// Makes the kernel free the caches that are charged to the cgroup, so that [`Meter::kernel`]
+    /// then counts only memory in use. Takes milliseconds. Returns false on cgroup v2, where the
+    /// caches are not counted, and when the write to `memory.force_empty` fails.
     pub(crate) fn reclaim(&self) -> bool {
         self.reclaim
             .as_ref()

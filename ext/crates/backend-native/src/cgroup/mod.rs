@@ -1,16 +1,16 @@
 //! The cgroup of a run: kernel limits and counters for all processes of a guest together.
 //!
 //! Each run has one cgroup; its guests use it one after the other, never at the same time. The
-//! launcher joins before it reads its plan, so all its descendants are members. The kernel's memory
-//! limit is `memory_bytes + disk_bytes`, because files on the guest's scratch tmpfs are charged to
-//! the cgroup as well. The memory of processes and of the kernel on their behalf is polled, and the
-//! guest is killed when the sum exceeds `memory_bytes`. Without a cgroup only the memory of
-//! processes is polled.
+//! launcher joins the cgroup before it reads its plan, so all its descendants are members. The
+//! kernel's memory limit is `memory_bytes + disk_bytes`, because files on the guest's scratch tmpfs
+//! are charged to the cgroup as well. The runner polls the memory of the guest's processes plus the
+//! kernel memory charged to them, and kills the guest when the sum exceeds `memory_bytes`. Without
+//! a cgroup it polls only the memory of the processes.
 //!
-//! The creator writes a record of the path first ([`Intent`]), so a later call can find and remove
-//! cgroups that a crash leaves behind. The member files are opened when the cgroup is created,
-//! because the kernel checks a move with the credentials of the process that opened the file: a
-//! runner started by root has dropped root before a guest starts.
+//! Before a process creates a cgroup, it writes the paths to a record ([`Intent`]), so a later call
+//! can find and remove cgroups that a crash leaves behind. The `cgroup.procs` files are opened when
+//! the cgroup is created, because the kernel checks a move with the credentials of the process that
+//! opened the file: a runner started by root has dropped root before a guest starts.
 
 mod group;
 mod intent;

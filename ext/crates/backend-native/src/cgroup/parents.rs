@@ -2,8 +2,8 @@
 //! configured, otherwise this process's own cgroup of the unified hierarchy (v2), otherwise its own
 //! cgroups of the v1 hierarchies.
 //!
-//! A cgroup is created only below its creator's cgroup or in the operator's directory, so limits on
-//! the creator also apply to its guests.
+//! A cgroup is created only below its creator's own cgroup or in the operator's directory, so a
+//! limit that the operator sets on either also applies to the guests.
 
 use rustix::fs::statfs;
 use std::fs;
@@ -147,8 +147,8 @@ fn parents(memberships: &str, mounts: &str, has_memory: impl Fn(&Path) -> bool) 
     all
 }
 
-/// Returns the path of a process's cgroup for a v1 controller, or of its unified cgroup for the
-/// empty name, from the text of `/proc/<pid>/cgroup`.
+/// Returns the path of a process's cgroup for the v1 controller `controller`, or of its unified
+/// cgroup (v2) if `controller` is empty, from the text of `/proc/<pid>/cgroup`.
 pub(super) fn membership<'t>(text: &'t str, controller: &str) -> Option<&'t str> {
     text.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -171,8 +171,8 @@ fn outside_subgroup(own: PathBuf) -> PathBuf {
     }
 }
 
-/// Returns the directory of this process's cgroup for a v1 controller, or of its unified cgroup for
-/// the empty name.
+/// Returns the directory of this process's cgroup for the v1 controller `controller`, or of its
+/// unified cgroup (v2) if `controller` is empty.
 fn own_directory(memberships: &str, mounts: &str, controller: &str) -> Option<PathBuf> {
     let path = membership(memberships, controller)?;
     mounts.lines().find_map(|line| {
@@ -186,8 +186,8 @@ fn own_directory(memberships: &str, mounts: &str, controller: &str) -> Option<Pa
             kind == "cgroup" && options.split(',').any(|name| name == controller)
         };
         let (root, point) = (unescaped(front.get(3)?), unescaped(front.get(4)?));
-        // The cgroup lies outside the mounted part of the hierarchy or outside this cgroup
-        // namespace, so this process cannot use it.
+        // If `path` is not below `root` or contains `..`, the cgroup lies outside the mounted part
+        // of the hierarchy or outside this cgroup namespace, and this process cannot use it.
         let below = Path::new(path).strip_prefix(&root).ok()?;
         let climbs = path.split('/').any(|part| part == "..");
         (fits && !climbs).then(|| Path::new(&point).join(below))

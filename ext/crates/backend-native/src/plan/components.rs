@@ -2,8 +2,8 @@
 //! captured.
 //!
 //! Each component is mounted below `/run/codebox/components` and bind-mounted from there to its
-//! WordPress path. A guest without mounts (level `reduced`) thus has it outside every writable
-//! directory.
+//! WordPress path. At level `reduced`, which has no mounts, the component thus lies outside every
+//! writable directory.
 
 use super::builder::{Builder, path};
 use super::error::PlanError;

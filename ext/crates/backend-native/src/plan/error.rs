@@ -15,7 +15,7 @@ pub enum PlanError {
     },
     /// The request mounts a directory at a guest path where mounts are not allowed.
     #[error(
-        "mount target {target} cannot be mounted; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
+        "{target} is not allowed as a mount target; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
     )]
     Target {
         /// Guest path at which the directory was to be mounted.
@@ -38,7 +38,7 @@ pub enum PlanError {
         target: GuestPath,
     },
     /// A directory of agent programs may not lie at this guest path.
-    #[error("programs of agents are shown one level below {AGENTS}, not at {target}")]
+    #[error("agent programs must be mounted one level below {AGENTS}, not at {target}")]
     Programs {
         /// Guest path of the program directory.
         target: GuestPath,

@@ -12,7 +12,7 @@ use wp_codebox_contracts::HostSource;
 /// Path in the guest of the git repositories, one subdirectory per mount.
 const REPOSITORIES: &str = "/run/codebox/git";
 /// Path in the guest of read-only views of the mounts as they were at the start. The first commit
-/// of a repository is made from its view, because the agent may have changed the mount by then.
+/// of a repository is made from this view, because the agent may have changed the mount by then.
 const BASES: &str = "/run/codebox/git-base";
 /// Path in the guest of the git objects of host repositories, read-only.
 const OBJECTS: &str = "/run/codebox/git-objects";

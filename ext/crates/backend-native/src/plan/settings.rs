@@ -9,8 +9,8 @@ pub(super) const PROGRAMS: &str = "/run/codebox/bin";
 pub const AGENTS: &str = "/opt/agents";
 /// Path in the guest of the host's share directory (WP-CLI and the guest programs).
 pub(crate) const SHARE: &str = "/opt/codebox";
-/// System-wide git configuration in the guest. [`environment`] also passes this path, for a git
-/// built with another default.
+/// System-wide git configuration in the guest. [`environment`] also passes this path, because git
+/// may be built with a different default path.
 pub(super) const GIT_SETTINGS: &str = "/etc/gitconfig";
 /// Home directory of the user in the guest.
 pub(super) const HOME: &str = "/home/agent";
@@ -20,7 +20,8 @@ pub(super) const EGRESS_SOCKET: &str = "/run/codebox/egress.sock";
 pub(super) const EGRESS_PORT: u16 = 3128;
 /// Port for mail in the guest: the default of every mail library.
 pub(super) const MAIL_PORT: u16 = 25;
-/// Path in the guest of the CA certificate with which the egress bridge signs host certificates.
+/// Path in the guest of the CA certificate. With its key the egress bridge signs certificates for
+/// the hosts that the guest contacts.
 pub(super) const EGRESS_AUTHORITY: &str = "/run/codebox/egress-ca.pem";
 /// Directory of PHP's opcode file cache in the guest.
 pub(crate) const OPCACHE: &str = "/var/cache/codebox/opcache";
@@ -61,8 +62,8 @@ pub enum GuestEgress {
     /// The egress bridge passes TLS through unread. It terminates TLS only for clients that use the
     /// bridge's address as base URL.
     Tunnel,
-    /// The egress bridge decrypts TLS and presents host certificates that this run's authority
-    /// signed.
+    /// The egress bridge decrypts TLS. It presents a certificate for each host, signed by this
+    /// run's authority.
     Terminate {
         /// Certificate of the authority in PEM format.
         authority_pem: String,

@@ -310,7 +310,7 @@ fn readonly_mount_is_a_read_only_bind_mount_and_not_listed_as_writable() {
 }
 
 #[test]
-fn readonly_mount_with_a_layer_is_merged_and_not_writable() {
+fn readonly_mount_with_two_lower_directories_is_merged_read_only() {
     let mut readonly = mount(0, "/workspace/mine");
     readonly.access = MountAccess::Readonly;
     readonly.view = MountView::Bind;
@@ -460,7 +460,7 @@ fn staged_file_outside_the_staged_and_workspace_directories_is_refused() {
 }
 
 #[test]
-fn only_its_own_directory_is_mounted_for_php_installed_below_opt() {
+fn php_installed_below_opt_gets_only_its_own_directory_mounted() {
     assert_eq!(
         php("/opt/php83/bin/php").extra_root().as_deref(),
         Some("/opt/php83")

@@ -2,8 +2,8 @@
 //! a host path.
 //!
 //! A wrapper builds its record from the same list as its command, in guest paths. Arguments are not
-//! parsed for paths. As a last safeguard, an argument is replaced when it begins with a host path
-//! of the launch plan or with the launcher's directory.
+//! parsed for paths. As a last safeguard, an argument is replaced if it contains a host path of the
+//! launch plan or the launcher's directory.
 
 use super::views::views;
 use super::wrapper::LauncherCommand;
@@ -13,7 +13,7 @@ use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
 const ARGUMENT: usize = 256;
 /// Maximum number of arguments in an audit record.
 const ARGUMENTS: usize = 256;
-/// Placeholder for a host path that the guest does not see.
+/// Placeholder for an argument that contains a host path.
 const HIDDEN: &str = "[host]";
 
 /// Returns the audit record of a wrapper of this kind that was started as `program` with `args`.
@@ -42,7 +42,9 @@ pub(super) fn audit(
     }
 }
 
-/// Returns the argument with a leading host path of the plan replaced by its guest path.
+/// Returns the argument without host paths: the launcher's path becomes its file name, a host path
+/// of the plan becomes its guest path, and an argument that contains a host path becomes
+/// [`HIDDEN`].
 fn in_guest_terms(argument: &str, command: &LauncherCommand<'_>) -> String {
     if argument == command.program {
         return base_name(argument).to_owned();

@@ -17,7 +17,8 @@ const LAUNCHER: &str = "/run/wp-codebox-launch";
 const FIXED: [&str; 14] = [
     "--unshare-user",
     "--unshare-pid",
-    // bubblewrap then waits for the launcher itself, which accounts the launcher's CPU time.
+    // bubblewrap then waits for the launcher itself, so bubblewrap's resource usage includes the
+    // launcher's CPU time.
     "--as-pid-1",
     "--unshare-ipc",
     "--unshare-net",

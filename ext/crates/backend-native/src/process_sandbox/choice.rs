@@ -35,14 +35,14 @@ pub enum WrapperError {
         /// Name or path of the program that was searched.
         program: String,
     },
-    /// The program is not an absolute path.
+    /// The configured path of the wrapper program is not absolute.
     #[error("the outer sandbox's program {program:?} is not an absolute path")]
     Relative {
         /// Program as configured.
         program: String,
     },
     /// The settings name a program but no kind of wrapper.
-    #[error("a program for the outer sandbox is given without its kind")]
+    #[error("a program for the outer sandbox is set, but not the kind of outer sandbox")]
     Pointless,
 }
 
@@ -62,10 +62,10 @@ impl WrapperError {
         match self {
             Self::Missing { kind, .. } => body
                 .hint(format!(
-                    "install it (Debian: {}), or name its program",
+                    "install it (Debian package {}), or set the path of its program",
                     package(kind)
                 ))
-                .hint("to run without it, make it optional or set it to none"),
+                .hint("to run without an outer sandbox, make it optional or set its kind to none"),
             Self::Relative { .. } => body.hint("use an absolute path, such as /usr/bin/bwrap"),
             Self::Pointless => body.hint("set the kind as well, or leave the program out"),
         }
@@ -118,7 +118,9 @@ pub fn choose(wanted: &OuterSandbox, directory: &Path) -> Result<Choice, Wrapper
         }),
         (None, OuterSandboxNeed::Preferred) => {
             let reason = format!("the outer sandbox {kind} is not installed here");
-            let notice = format!("{reason}; the run went on without it, as asked");
+            let notice = format!(
+                "{reason}; the run continues without it, because the request does not require it"
+            );
             Ok(Choice {
                 sandbox: Arc::new(Unwrapped { reason }),
                 notices: vec![notice],

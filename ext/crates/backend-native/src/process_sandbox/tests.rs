@@ -1,4 +1,5 @@
-//! Tests that start no process: a launch plan in, a command line and its audit record out.
+//! Tests of the command line and the audit record that wrappers compute from a launch plan. No
+//! process is started.
 
 use super::audit::kind_name;
 use super::*;
@@ -80,7 +81,7 @@ fn all() -> Vec<Box<dyn ProcessSandbox>> {
     ]
 }
 
-/// The expected command is the launcher without arguments.
+/// Tries the launcher without arguments, and with an argument that the audit record must shorten.
 #[test]
 fn no_wrapper_leaves_the_launcher_command_unchanged() {
     let plan = plan();

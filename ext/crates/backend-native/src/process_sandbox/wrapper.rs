@@ -13,7 +13,7 @@ pub struct LauncherCommand<'p> {
     pub plan: &'p LaunchPlan,
 }
 
-/// Command that is started in place of the launcher's own.
+/// Command that is started in place of the [`LauncherCommand`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedCommand {
     /// Absolute path of the program.
@@ -29,7 +29,7 @@ pub trait ProcessSandbox: std::fmt::Debug + Send + Sync {
     /// Returns which wrapper this is.
     fn kind(&self) -> OuterSandboxKind;
     /// Returns the command that starts the launcher inside the wrapper. The result depends on
-    /// `command` only. The wrapper must pass the launcher's three descriptors on under the same
-    /// numbers.
+    /// `self` and `command` only. The wrapper must pass the launcher's three descriptors on under
+    /// the same numbers.
     fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand;
 }

@@ -18,8 +18,9 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of directory levels counted; deeper trees count as over the limit.
 const DEPTH: usize = 128;
-/// Minimum and maximum of the limit on files and directories. The scratch tmpfs of a guest at level
-/// `full` has the same limits.
+/// Minimum and maximum of the limit on files and directories. Between them the limit is one for
+/// each 4096 bytes of the disk limit. The scratch tmpfs of a guest at level `full` has the same
+/// limits.
 const ENTRIES: (u64, u64) = (16_384, 200_000);
 
 /// Size of the guest's writable directories at one poll.
@@ -115,7 +116,7 @@ fn add(directory: OwnedFd, depth: usize, most: u64, found: &mut DiskUse) {
         if found.entries > most {
             break;
         }
-        // The entry was removed after it was listed.
+        // On failure, the entry was removed after it was listed.
         let Ok(stat) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };

@@ -23,14 +23,15 @@ pub struct GuestRoot {
 }
 
 impl GuestRoot {
-    /// Creates the translation for the absolute host path of that directory.
+    /// Creates the translation for a guest whose directories are below the absolute host path
+    /// `path`.
     pub fn new(path: &str) -> Result<Self, InvalidGuestPath> {
         Ok(Self {
             root: GuestPath::new(path)?,
         })
     }
 
-    /// Returns the absolute host path of the directory.
+    /// Returns the absolute host path that stands for the guest's `/`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.root.as_str()

@@ -17,8 +17,8 @@ pub(super) enum TreeStep {
     File { path: String, contents: String },
     /// Creates a symbolic link.
     Link { path: String, to: String },
-    /// Copies the last source, a tree or a file. The other sources are overlay layers, which are
-    /// then applied to the copy from the last to the first.
+    /// Copies the first source, a tree or a file. The other sources are overlay layers, which are
+    /// then applied to the copy in this order.
     Copy {
         sources: Vec<HostSource>,
         path: String,
@@ -53,11 +53,13 @@ pub(super) enum Capture {
 pub(super) enum StepError {
     /// A path below a system directory must be hidden, which only a mount can do.
     #[error(
-        "{path} must stay hidden, but lies below a system directory that every guest reads, and level reduced cannot cover it; move it out, or make level full possible"
+        "{path} must stay hidden, but lies below a system directory that every guest reads, and level reduced cannot cover it; move it out of that directory, or make level full possible"
     )]
     Exposed { path: GuestPath },
     /// A host path is to be shown at another guest path, which only a mount can do.
-    #[error("{path} cannot be shown at another path without mounts")]
+    #[error(
+        "guest path {path} cannot show a different host path, because level reduced has no mounts"
+    )]
     Elsewhere { path: GuestPath },
 }
 

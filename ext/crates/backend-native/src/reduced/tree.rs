@@ -2,8 +2,8 @@
 //!
 //! Sources are opened as the launcher opens them: only the inode that was checked is accepted.
 //! Everything is copied by file descriptor. A directory whose changes will be captured is opened
-//! before the guest exists. After the guest is dead, its path is compared with that descriptor,
-//! which detects a guest that moved the directory away.
+//! before the guest exists. After the guest is dead, the directory at the same path is compared
+//! with that descriptor. This detects a guest that moved the directory away.
 
 use super::root::GuestRoot;
 use super::steps::{Access, Capture, StepError, TreeStep, steps};

@@ -1,5 +1,5 @@
 //! Channel to a spawner (the process that starts launchers under a uid of their own): sends
-//! requests and assigns its replies.
+//! requests and assigns the replies to them.
 
 use super::error::{SpawnerError, broken, host};
 use super::request::{SpawnerRequestSpec, ViewState};
@@ -43,13 +43,15 @@ impl SpawnerChannel {
             if let Some(end) = self.ends.remove(&pid) {
                 return Ok(end);
             }
-            // Only exits can arrive here, because every other request waits for its own reply.
+            // Only exits can arrive here: the sender of every other request keeps this value locked
+            // until the reply has arrived.
             self.next(until)?;
         }
     }
 
     /// Reads replies until the spawner is ready; a spawner started by root has dropped root by
-    /// then.
+    /// then. Returns the guest id, the result for each view in the order of `spec.views`, and the
+    /// store's mount if the spawner has one.
     pub(super) fn ready(
         &mut self,
         spec: &SpawnerRequestSpec<'_>,
@@ -57,7 +59,7 @@ impl SpawnerChannel {
     ) -> Result<(u32, Vec<ViewState>, Option<OwnedFd>), SpawnerError> {
         let mut states = Vec::new();
         loop {
-            let (reply, mut fds) = self.receive(until).map_err(host("its first answer"))?;
+            let (reply, mut fds) = self.receive(until).map_err(host("reading a reply"))?;
             match reply {
                 SpawnerReply::View { index, errno } if index == states.len() => {
                     states.push(match (errno, fds.pop()) {
@@ -93,7 +95,7 @@ impl SpawnerChannel {
                 | SpawnerReply::Ended { .. }
                 | SpawnerReply::Shown { .. }
                 | SpawnerReply::Exposed { .. } => {
-                    return Err(host("its first answer")(io::ErrorKind::InvalidData.into()));
+                    return Err(host("reading a reply")(io::ErrorKind::InvalidData.into()));
                 }
             }
         }

@@ -7,7 +7,9 @@ use std::io;
 #[non_exhaustive]
 pub enum SpawnerError {
     /// Every guest id of the configured range is in use.
-    #[error("all {count} guest ids from {first} are in use: no sandbox can have one of its own")]
+    #[error(
+        "all {count} guest ids from {first} on are in use; wait until a sandbox ends, or configure more ids"
+    )]
     Exhausted {
         /// First id of the configured range.
         first: u32,
@@ -25,7 +27,7 @@ pub enum SpawnerError {
         errno: i32,
     },
     /// A system call of the runner failed, or the spawner ended early.
-    #[error("the process that starts guests failed at {what}: {source}")]
+    #[error("the process that starts guests could not be started: {what} failed: {source}")]
     Host {
         /// Failed operation, for the error message.
         what: &'static str,

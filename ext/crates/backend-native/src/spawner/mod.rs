@@ -2,8 +2,8 @@
 //!
 //! The launcher's module `spawner` describes the process. A runner started as root starts the
 //! spawner before it drops root; later requests need no right that the guest's uid lacks. A runner
-//! that is not root starts a spawner with subordinate ids of its user. Directories that need other
-//! owners are then copied, see [`GuestStore`].
+//! that is not root starts a spawner with subordinate ids of its user. Directories that must belong
+//! to the guest's user are then copied, see [`GuestStore`].
 
 mod channel;
 mod error;
@@ -38,13 +38,15 @@ const ROOT_LOCK_FILE: &str = "/run/wp-codebox/ids";
 /// Lock file of the guest ids that a user's spawners use, in that user's runtime directory
 /// (XDG_RUNTIME_DIR).
 const USER_LOCK_FILE: &str = "wp-codebox-ids";
-/// Name of that lock file in the state directory, for a user without a runtime directory.
+/// Name of the lock file of guest ids in the state directory, for a user without a runtime
+/// directory.
 const STATE_LOCK_FILE: &str = "guest-ids";
 /// Directory below which the spawner mounts host directories for launchers, visible in its own
 /// mount namespace only.
 const VIEW_DIRECTORY: &str = "/run/wp-codebox/views";
-/// Candidates for that directory when the spawner has no root rights and cannot create one. The
-/// first candidate below which no guest needs a host path is used.
+/// Candidates for the view directory of a spawner without root rights, which cannot create one. The
+/// first existing candidate that contains neither state directory, share directory nor launcher is
+/// used.
 const USER_VIEW_DIRECTORIES: [&str; 4] = ["/media", "/mnt", "/srv", "/run"];
 /// Maximum wait for the spawner to kill its guests and exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -117,11 +119,11 @@ impl Spawner {
             place: place.to_owned(),
             views: spec.views.iter().map(planned).collect(),
         };
-        let bytes = serde_json::to_vec(&plan).map_err(|e| host("its plan")(e.into()))?;
-        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| host("a pipe")(e.into()));
+        let bytes = serde_json::to_vec(&plan).map_err(|e| host("sending its plan")(e.into()))?;
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| host("creating a pipe")(e.into()));
         let (plan_read, plan_write) = pipe()?;
         let (lifetime_read, lifetime) = pipe()?;
-        let (channel, theirs) = Channel::pair().map_err(|e| host("a socket")(e.into()))?;
+        let (channel, theirs) = Channel::pair().map_err(|e| host("creating a socket")(e.into()))?;
         let program = spec.launcher.to_string_lossy().into_owned();
         let command = WrappedCommand {
             program,
@@ -134,14 +136,14 @@ impl Spawner {
             theirs.as_fd(),
             lifetime_read.as_fd(),
         )
-        .map_err(host("its start"))?;
+        .map_err(host("executing the launcher"))?;
         drop((plan_read, theirs, lifetime_read));
         let until = Instant::now() + REPLY_TIMEOUT;
-        spawn::send_plan(plan_write, &bytes, until).map_err(host("its plan"))?;
+        spawn::send_plan(plan_write, &bytes, until).map_err(host("sending its plan"))?;
         for (index, view) in spec.views.iter().enumerate() {
             channel
                 .send(&SpawnerRequest::Source { index }, &[view.directory])
-                .map_err(|_| host("a source")(broken()))?;
+                .map_err(|_| host("sending a directory")(broken()))?;
         }
         let mut channel = SpawnerChannel::new(channel);
         let (id, states, store) = channel.ready(&spec, until)?;
@@ -243,8 +245,9 @@ impl Spawner {
     }
 
     /// Starts a launcher with its three descriptors and returns its pid and pidfd. A spawner
-    /// without root joins the cgroups with the launcher; root's launcher is moved afterwards
-    /// through member files that root opened.
+    /// without root moves the launcher into the cgroups through the `cgroup.procs` files sent here.
+    /// With a spawner started by root, the runner moves the launcher later, through files that root
+    /// opened.
     pub(crate) fn launch(
         &self,
         command: &WrappedCommand,
@@ -318,7 +321,8 @@ impl Drop for Spawner {
             .process
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        // The spawner has another uid, so this process cannot kill it if it does not end by itself.
+        // The spawner has a different uid, so this process cannot kill it if it does not end by
+        // itself.
         if poll_in(process.pidfd(), EXIT_TIMEOUT) {
             let _ = process.wait();
         }

@@ -48,7 +48,7 @@ pub enum ViewState {
     /// Launchers see the directory; the owner of the state directory reads it at its original path.
     Shown,
     /// Launchers see the directory. Through this second mount the owner of the state directory sees
-    /// its files as files of its own.
+    /// the directory's files as its own.
     ShownWith(OwnedFd),
     /// The file system does not support idmapped mounts (the number is the errno), so the runner
     /// must copy the directory.

@@ -24,7 +24,7 @@ pub struct GuestStore {
     made: Mutex<FinishedCopies>,
 }
 
-/// Copies that are complete, by the directory that was copied.
+/// Paths of complete copies and mounts, by their source.
 #[derive(Debug, Default)]
 struct FinishedCopies {
     count: usize,
@@ -72,8 +72,9 @@ impl GuestStore {
         format!("{}/{STORE}/{name}", self.place)
     }
 
-    /// Replaces the lower directories of a writable overlay, topmost first, with copies. Through an
-    /// overlay a guest cannot change a file whose owner has no id in its user namespace.
+    /// Replaces the lower directories of a writable overlay with copies; `lowers` begins with the
+    /// topmost. The copies are needed because through an overlay a guest cannot change a file whose
+    /// owner has no id in its user namespace.
     pub(crate) fn lowers(&self, lowers: &mut [HostSource]) -> io::Result<()> {
         let bottom = lowers.len().saturating_sub(1);
         for (position, lower) in lowers.iter_mut().enumerate() {
@@ -86,8 +87,8 @@ impl GuestStore {
         Ok(())
     }
 
-    /// Replaces the lower directories of a read-only overlay, topmost first, with ones that the
-    /// guest can read. The lowest is treated like any other read-only source; the others are
+    /// Replaces the lower directories of a read-only overlay with ones that the guest can read;
+    /// `lowers` begins with the topmost. The lowest goes through [`Self::readable`]; the others are
     /// copied.
     pub(crate) fn merged(
         &self,
@@ -143,7 +144,8 @@ impl GuestStore {
             .map(HostSource::of)
     }
 
-    /// Copies a source to the store unless that copy exists already.
+    /// Calls `make`, which copies or mounts the source, unless it has done so for this source
+    /// before. Returns the path under which launchers find the result.
     fn copy_once(
         &self,
         source: &HostSource,

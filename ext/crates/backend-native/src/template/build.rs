@@ -24,7 +24,7 @@ use wp_codebox_contracts::{
 
 /// Placeholder in guest/wp-config.php that is replaced by a random secret.
 const SALT_MARK: &str = "@salt@";
-/// Deadline of each program that the build runs in the guest.
+/// Maximum run time of each program that the build runs in the guest.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(120);
 /// Bytes of a failed program's output that the error contains.
 const TAIL: usize = 2000;
@@ -188,7 +188,7 @@ fn install(
             launcher: request.launcher,
             sandbox: request.sandbox,
             ready_timeout: Duration::from_secs(20),
-            cgroup: &Cgroup::none("a template is built by our own programs"),
+            cgroup: &Cgroup::none("a template build runs no program of the caller"),
             identity: request.identity,
         },
     )?;
@@ -197,8 +197,8 @@ fn install(
     let install = format!("{SHARE}/guest/install.php");
     let warm = format!("{SHARE}/guest/warm.php");
     let wp = format!("{SHARE}/bin/wp");
-    // Also fill the cache for WP-CLI. Run each program twice: the first run may compile a late
-    // class before the cache directory exists.
+    // Run the warm-up twice: its first run may compile a late class before the cache directory
+    // exists. The last step fills the cache for WP-CLI.
     let steps: [(&'static str, Vec<&str>); 4] = [
         ("install", vec![php, &install]),
         ("warm-up", vec![php, &warm]),

@@ -29,17 +29,17 @@ pub enum TemplateError {
         missing: &'static str,
     },
     /// A path is not UTF-8, so the launch plan, which is JSON, cannot contain it.
-    #[error("path {path:?} is not UTF-8; move the directory to one that is")]
+    #[error("path {path:?} is not UTF-8; move the directory to a path that is")]
     PathNotText {
         /// The path that is not UTF-8.
         path: PathBuf,
     },
-    /// A file of the site's WordPress core could not be read.
+    /// A file or directory from which the template is built could not be read.
     #[error(
-        "{path:?} cannot be read: {source}; the user that owns the state directory needs read access to WordPress core"
+        "{path:?} cannot be read: {source}; the user that owns the state directory needs read access to it"
     )]
     Unreadable {
-        /// Path of the core file.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Error of reading it.
         source: std::io::Error,
@@ -78,7 +78,9 @@ pub enum TemplateError {
         output: String,
     },
     /// The installer left a journal file beside the database, so the database is not closed.
-    #[error("the installed database was left with {file}; the template would not be consistent")]
+    #[error(
+        "the WordPress installation left the journal file {file} beside the database, so the database is not closed and the template is not used"
+    )]
     Database {
         /// Name of the journal file.
         file: String,

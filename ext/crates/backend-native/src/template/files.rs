@@ -1,4 +1,4 @@
-//! Copies and removes file trees of templates.
+//! Creates and copies files and directories of templates.
 //!
 //! Copies regular files and directories only: a symbolic link in a core directory could lead to any
 //! host file. Copies get standard modes and a modification time in the past, because the opcode
@@ -11,11 +11,12 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Minimum age of a copy's modification time.
+/// Files of a template get a modification time at least this far in the past, so that the opcode
+/// cache accepts them at once.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Creates a directory unless it exists; its parents must exist. A new directory gets exactly this
-/// mode, independent of the umask.
+/// Creates a directory and its missing parents unless it exists. The directory itself gets exactly
+/// this mode, independent of the umask.
 pub(super) fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     if path.exists() {
         return Ok(());

@@ -171,8 +171,7 @@ impl Lines {
                         line.extend_from_slice(rest.as_bytes());
                         self.lines.push(line);
                     }
-                    // Type unknown: the file system does not report file types in directory
-                    // entries.
+                    // Reached if the file system reports no file types in directory entries.
                     FileType::Directory => {
                         queue.push((path.join(std::ffi::OsStr::from_bytes(name)), line));
                     }
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_default_theme_is_selected() {
+    fn newest_default_theme_that_has_a_stylesheet_is_selected() {
         let temp = tempfile::tempdir().unwrap();
         for name in [
             "twentytwentyfour",

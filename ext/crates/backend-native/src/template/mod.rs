@@ -7,7 +7,7 @@
 //! template, and an unchanged one is found without reading file contents.
 //!
 //! A template is built in a temporary directory under a lock and then renamed. WordPress is
-//! installed inside a guest; even the parent site's core never runs outside.
+//! installed inside a guest; even the parent site's core never runs outside a guest.
 
 mod build;
 mod error;
@@ -28,8 +28,8 @@ use wp_codebox_artifacts::remove_tree;
 /// Templates unused for this time are removed when another one is built.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Upper bound of a run's duration. A run sets its template's time of use at its start, so no run
-/// uses a template whose time is older than this.
+/// Upper bound of a run's duration. A run sets its template's time of use at its start, so no
+/// active run uses a template whose time of use is longer ago.
 const LONGEST_RUN: Duration = Duration::from_secs(25 * 3600);
 
 /// Returns the cached template or builds it. Finding a cached one takes a few milliseconds of
@@ -153,8 +153,8 @@ pub struct Swept {
 }
 
 /// Removes unfinished templates of crashed builders, and templates that no run has used for
-/// `unused`, which is raised to the longest duration of a run. Removes nothing while a builder
-/// holds the lock.
+/// `unused`. A value below the longest duration of a run counts as that duration. Removes nothing
+/// while a builder holds the lock.
 #[must_use]
 pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Swept {
     let root = state_dir.join("templates");
@@ -168,7 +168,7 @@ pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Swept
     }
 }
 
-/// Removes old templates while the caller holds the build lock. A template that cannot be removed
+/// Removes old templates; the caller must hold the build lock. A template that cannot be removed
 /// stays until the next sweep.
 fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Swept {
     let mut swept = Swept::default();

@@ -29,8 +29,8 @@ pub struct TemplateRequest<'a> {
     pub php: &'a PhpLayout,
     /// System directories of the host.
     pub host: &'a HostLayout,
-    /// Level of the guest that installs WordPress. Each level has its own template, since the
-    /// opcode cache is keyed by paths.
+    /// Level of the guest that installs WordPress. Each level has its own template, because the
+    /// opcode cache is keyed by file paths, which differ between levels.
     pub level: IsolationLevel,
     /// Kernel uid and gid of that guest.
     pub identity: &'a GuestIdentity,

@@ -1,7 +1,8 @@
-//! Attacks on the host's git: settings of a source's own repository must not take effect in the
-//! guest.
+//! Attacks on the host's git: settings of the repository in a mount source must not take effect in
+//! the guest.
 //!
-//! The runner hides the repository, so the attack runs against a complete `wp-codebox` run.
+//! Not the launcher but the runner hides that repository, so the attack runs against a complete
+//! `wp-codebox` run.
 
 use crate::fixture::{fixture, tree};
 use crate::scenarios::Observations;

@@ -16,7 +16,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Text that every file of the host contains that guests must not read.
+/// Text in every host file that guests must not read.
 pub const MARKER: &str = "marker-of-the-host";
 
 /// Names of placeholders in the attack table, and their values.
@@ -64,7 +64,8 @@ impl Queues {
         let mq = CString::new(format!("attack-{}", std::process::id())).unwrap();
         let shared_file = PathBuf::from(format!("/dev/shm/attack-{}", std::process::id()));
         fs::write(&shared_file, MARKER).unwrap();
-        // SAFETY: plain calls with numbers and one NUL-terminated name that outlives them.
+        // SAFETY: the calls get numbers, one NUL-terminated name and one message of the given size;
+        // name and message outlive the calls.
         unsafe {
             let slash = CString::new(format!("/{}", mq.to_str().unwrap())).unwrap();
             let queue = libc::mq_open(
@@ -173,7 +174,8 @@ impl Host {
             ("SHMFILE", text(queues.shared_file.clone())),
         ]);
         let servers = servers(&secrets, &mut names);
-        // A shared lock, so that concurrent suites do not block each other.
+        // The vector `host-lock` tries to notice this lock of the host. The lock is shared, so that
+        // concurrent suites do not block each other.
         let lock = fs::File::open(&names["TOOL"]).unwrap();
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockShared).unwrap();
         let (target, pid, address) = target();

@@ -39,8 +39,8 @@ pub fn serve_root() {
     }
 }
 
-/// Returns the observation for a program that has ended: its last output line, otherwise its exit
-/// code or signal.
+/// Returns the observation for a program that has ended: the signal that ended it, otherwise its
+/// last output line, otherwise its exit code.
 pub fn observation(out: &str, status: ExitStatus) -> String {
     if let Some(signal) = status.signal() {
         return signal_name(signal);
@@ -103,8 +103,8 @@ impl Outside {
         Self { root, recorded }
     }
 
-    /// Returns the directory of files that only root can create. The helper creates it now, or an
-    /// earlier run as root has created it.
+    /// Returns the directory with files that only root can create. The helper creates these files
+    /// now, or an earlier run of the suite as root has created them.
     pub fn privileged_files(&mut self) -> PathBuf {
         let place = std::env::var_os(SHARED).map_or_else(|| fixture().root.clone(), PathBuf::from);
         let probe = fixture().probe.display().to_string();
@@ -179,8 +179,8 @@ impl Outside {
         }
     }
 
-    /// Removes the files that root created, and stores root's observations for the run as an
-    /// unprivileged user.
+    /// Removes `scratch`, in which root may have created files, and stores root's observations for
+    /// the run as an unprivileged user.
     pub fn finish(&mut self, scratch: &str) {
         if self.root.is_some() {
             self.as_root(["rm", "-rf", scratch].map(str::to_owned).to_vec());

@@ -32,7 +32,8 @@ pub struct Vector {
     pub reduced_best_effort: Option<String>,
     /// Positive control: the same attempt made where it must succeed.
     pub control: Control,
-    /// Limits of a separate guest for this attack; without them it uses the common guest.
+    /// Limits of a separate guest for this attack; `None`: the attack uses the guest that other
+    /// attacks use too.
     pub guest: Option<GuestLimits>,
 }
 

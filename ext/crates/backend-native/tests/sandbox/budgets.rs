@@ -39,7 +39,7 @@ sys.stdin.read()
 /// Number of descriptors in flight that exceeds 4096, the limit of guests in earlier versions.
 const MANY: u64 = 5000;
 
-/// Limit on open files of a runner that is too low while [`MANY`] descriptors are in flight.
+/// Limit on open files with which a runner cannot send descriptors while [`MANY`] are in flight.
 const FEW: u64 = 3000;
 
 struct Hoarder(Child);
@@ -184,7 +184,7 @@ fn exhausted_descriptors_in_flight_give_an_error_and_do_not_end_the_guest() {
 }
 
 #[test]
-fn guest_limits_on_descriptors_watches_and_timers_are_low_but_sufficient() {
+fn guest_cannot_exceed_the_fixed_limits_on_open_files_inotify_instances_and_timers() {
     let mut guest = guest();
     let files = FIXED_LIMITS.open_files;
     let limits = sh(&mut guest, "ulimit -Sn; ulimit -Hn").ok();
@@ -309,8 +309,8 @@ fn program_stopped_before_execve_does_not_block_other_requests() {
             break;
         }
     }
-    // Pid 1 kills the stopped program at its deadline. The program may also have run between two
-    // signals.
+    // Pid 1 kills a program that does not reach `execve` before the deadline. The program may also
+    // have run between two signals.
     match end {
         Some(LaunchEnd::NotStarted(ExecError::NotStarted { step, errno, .. })) => {
             assert_eq!((step.as_str(), errno), ("start", libc::ETIMEDOUT));

@@ -177,7 +177,7 @@ fn launched_programs_run_concurrently_with_an_awaited_one() {
         (one.line().as_str(), two.line().as_str()),
         ("hello 1", "got hello 2")
     );
-    // The program ends while another one is awaited; its exit must not be lost.
+    // Program `two` ends while `sh` is awaited; its exit must not be lost.
     assert_eq!(sh(&mut guest, "sleep 0.2; echo done").ok(), "done\n");
     assert_eq!(end(&mut guest), (two.id.clone(), ExecEnd::Exited(4)));
     no_end(&mut guest);
@@ -201,7 +201,8 @@ fn launched_program_gets_three_descriptors_and_leaks_none() {
     end(&mut guest);
     let gone = rustix::io::read(&console.master, &mut [0; 64]);
     assert!(
-        // Retry: a child forked by another test holds a copy of the other end until its `execve`.
+        // EAGAIN is possible: a child that another test forked holds a copy of the slave until it
+        // calls `execve`.
         matches!(
             gone,
             Err(rustix::io::Errno::IO | rustix::io::Errno::AGAIN) | Ok(_)
@@ -242,7 +243,7 @@ fn stop_kills_a_program_with_its_children_and_signals_reach_its_group() {
         (victim.line().as_str(), other.line().as_str()),
         ("up", "up")
     );
-    // The child prints `up` before the background part of its shell has executed `sleep`.
+    // The shell may print `up` before its background process has executed `sleep`.
     sleepers(&mut guest, 2);
     guest.stop_program(&victim.id).unwrap();
     assert_eq!(
@@ -280,7 +281,7 @@ fn program_being_stopped_cannot_choose_its_exit_status() {
 }
 
 #[test]
-fn failed_launch_is_reported_and_execution_ids_are_unique() {
+fn missing_program_running_id_and_program_above_the_maximum_are_refused() {
     let mut guest = guest();
     let missing = launch_piped(&mut guest, &["no-such-program"]);
     let (wake, _held) = quiet();
@@ -397,7 +398,7 @@ fn keys_and_signals_reach_the_foreground_job_and_not_the_shell() {
     console.type_in("\x03");
     console.type_in("echo status-$?-\n");
     console.until("status-130-");
-    // A SIGINT that the runner sends interrupts it too.
+    // A SIGTERM that the runner sends ends the foreground program too.
     console.type_in("echo begin-$((3+3)); sleep 61\n");
     console.until("begin-6");
     console.in_front("sleep");
@@ -530,7 +531,7 @@ fn connect_reaches_a_guest_server_and_a_closed_port_is_refused() {
 }
 
 #[test]
-fn connect_to_a_full_accept_queue_times_out_without_blocking_others() {
+fn connect_to_a_full_accept_queue_times_out_and_programs_still_start() {
     let mut guest = guest();
     // A server that never accepts, with an accept queue for one connection.
     let server = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',8125)); s.listen(0); print('up',flush=True); time.sleep(60)";

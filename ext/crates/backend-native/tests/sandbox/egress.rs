@@ -66,7 +66,7 @@ fn egress_sockets_in_the_guest_are_answered_by_the_runner() {
 }
 
 #[test]
-fn denied_network_has_no_egress_socket() {
+fn guest_without_network_access_has_no_egress_socket() {
     let mut guest = guest();
     assert!(guest.take_egress().is_none());
     assert!(
@@ -82,7 +82,7 @@ fn denied_network_has_no_egress_socket() {
 }
 
 #[test]
-fn mail_reaches_the_runner_and_is_refused_after_its_socket_closes() {
+fn mail_reaches_the_runner_and_is_refused_after_the_runner_closes_the_socket() {
     let mut guest = guest();
     let socket = guest.take_mail().unwrap();
     assert!(guest.take_mail().is_none(), "handed over once");

@@ -214,7 +214,7 @@ fn background_process_does_not_delay_the_execution_and_keeps_running() {
 }
 
 #[test]
-fn common_command_line_tools_work_in_the_guest() {
+fn bash_php_git_curl_python_and_node_run_in_the_guest() {
     let mut guest = guest();
     assert_eq!(
         run(&mut guest, &["bash", "-c", "a=(1 2); cat <(echo ${#a[@]})"]).ok(),

@@ -205,7 +205,8 @@ fn become_user(root: &Path) {
         .status()
         .unwrap();
     assert!(status.success());
-    // SAFETY: plain identity changes; the C library applies them to every thread.
+    // SAFETY: the calls get numbers and one null pointer with length 0; the C library changes the
+    // ids of every thread.
     unsafe {
         assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
         assert_eq!(libc::setresgid(USER, USER, USER), 0);
@@ -294,7 +295,7 @@ pub fn configured_wrapper() -> &'static dyn ProcessSandbox {
 /// Returns the identity of guests that run under the test's own kernel uid.
 pub fn shared_identity() -> &'static GuestIdentity {
     static SHARED: LazyLock<GuestIdentity> =
-        LazyLock::new(|| GuestIdentity::shared("this test asks for none"));
+        LazyLock::new(|| GuestIdentity::shared("this test requests no uid of its own"));
     &SHARED
 }
 
@@ -302,7 +303,7 @@ pub fn launch(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
     launch_in(plan, configured_wrapper())
 }
 
-/// Launches a guest inside another process wrapper.
+/// Launches a guest inside the given process wrapper instead of the configured one.
 pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Guest, LaunchError> {
     Guest::launch(
         plan,
@@ -310,7 +311,7 @@ pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Gues
             launcher: &fixture().launcher,
             sandbox,
             ready_timeout: Duration::from_secs(20),
-            cgroup: &Cgroup::none("this test makes none"),
+            cgroup: &Cgroup::none("this test creates no cgroup"),
             identity: shared_identity(),
         },
     )
@@ -504,14 +505,15 @@ impl BusyClock {
     }
 }
 
-/// Waits until `check` is true; returns the elapsed time. Panics after a limit. A process that is
-/// wrongly alive would live more than twice as long as that limit.
+/// Waits until `check` is true; returns the elapsed time. Panics after 20 seconds of [`BusyClock`].
+/// The processes that tests start live more than twice as long, so they do not end by themselves
+/// within that time.
 #[track_caller]
 pub fn in_time(check: impl FnMut() -> bool) -> Duration {
     let mut clock = BusyClock::start();
     assert!(
         clock.until(Duration::from_secs(20), check),
-        "not within 20 seconds ({:?} by the clock on the wall)",
+        "not within 20 seconds (wall-clock time {:?})",
         clock.elapsed()
     );
     clock.elapsed()

@@ -353,7 +353,8 @@ fn inotify_on_device_nodes_sees_host_opens() {
     assert_eq!(bench.inside.ask("watch", "/dev/null"), "ok");
     assert_eq!(bench.one.ask("read", "/dev/null"), "empty");
     assert_eq!(bench.inside.ask("watched", ""), "ok");
-    // Control: of a regular file that the guest shares, it does not see the host's access.
+    // Control: on a regular file that guest and host share, inotify does not report the host's
+    // access.
     let (outside, within) = bench.places[0].file();
     assert_eq!(bench.inside.ask("watch", &within), "ok");
     assert_eq!(bench.one.ask("read", &outside), "ok");
@@ -388,7 +389,7 @@ fn sync_in_the_guest_does_not_write_dirty_host_pages() {
 }
 
 #[test]
-fn fadvise_dontneed_in_the_guest_leaves_the_host_page_cache() {
+fn fadvise_dontneed_in_the_guest_does_not_evict_the_host_page_cache() {
     let mut bench = bench("cache");
     for place in &bench.places {
         let (outside, within) = place.file();

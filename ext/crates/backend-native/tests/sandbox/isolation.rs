@@ -1,4 +1,5 @@
-//! Operations that a guest cannot do; each test also makes the attempt where it works.
+//! Operations that a guest cannot do. As control, each test also makes the attempt where it
+//! succeeds.
 
 use crate::fixture::*;
 use std::fs;
@@ -291,7 +292,7 @@ fn dev_contains_only_the_basic_devices() {
 }
 
 #[test]
-fn full_isolation_report_contains_observed_facts() {
+fn full_isolation_report_enforces_all_axes_but_three_and_names_no_host_path() {
     let guest = guest();
     let report = guest.report();
     assert_eq!(report.axes.len(), IsolationAxis::ALL.len());
@@ -346,7 +347,7 @@ fn launcher_refuses_root_even_in_a_user_namespace() {
                 launcher: &fixture().launcher,
                 sandbox,
                 ready_timeout: std::time::Duration::from_secs(20),
-                cgroup: &wp_codebox_backend_native::Cgroup::none("this test makes none"),
+                cgroup: &wp_codebox_backend_native::Cgroup::none("this test creates no cgroup"),
                 identity: shared_identity(),
             },
         )
@@ -360,7 +361,7 @@ fn launcher_refuses_root_even_in_a_user_namespace() {
     assert!(!error.body().hints.is_empty());
 }
 
-/// Checks that the plan steps for hiding work. Which paths are hidden is tested with the plan.
+/// Checks the plan steps that hide paths. The tests of `plan.rs` check which paths a plan hides.
 #[test]
 fn directory_and_file_below_a_mounted_directory_can_be_hidden() {
     let system = directory("system");

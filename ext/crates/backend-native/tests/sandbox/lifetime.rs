@@ -1,4 +1,4 @@
-//! No process of a guest survives when the runner, launcher or another process of it is killed.
+//! No process of a guest survives when the runner, the launcher or the guest's pid 1 is killed.
 
 use crate::fixture::*;
 use std::collections::BTreeSet;

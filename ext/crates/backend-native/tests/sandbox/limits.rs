@@ -116,7 +116,7 @@ fn scratch_is_full_at_the_disk_limit_and_file_size_is_limited() {
 }
 
 #[test]
-fn number_of_scratch_inodes_is_limited() {
+fn creating_files_fails_at_the_scratch_inode_limit() {
     let mut guest = limited(|l| l.disk_bytes = 16 * MIB);
     let fill = "cd /tmp; for d in $(seq 1 40); do mkdir d$d && (cd d$d && touch $(seq 1 1000)) || exit 9; done";
     let result = sh(&mut guest, fill);

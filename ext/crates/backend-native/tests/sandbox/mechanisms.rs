@@ -37,7 +37,7 @@ impl ProcessSandbox for Without<'_> {
     }
 }
 
-/// The same wrapper, but it reports itself as bubblewrap.
+/// Wrapper like [`Without`] that reports itself as bubblewrap.
 #[derive(Debug)]
 struct Relabelled<'a>(&'a Without<'a>);
 
@@ -53,7 +53,7 @@ impl ProcessSandbox for Relabelled<'_> {
 
 fn no_group() -> &'static Cgroup {
     static NONE: OnceLock<Cgroup> = OnceLock::new();
-    NONE.get_or_init(|| Cgroup::none("this test makes none"))
+    NONE.get_or_init(|| Cgroup::none("this test creates no cgroup"))
 }
 
 fn withhold() -> &'static str {
@@ -361,7 +361,7 @@ fn read_only_cgroups_make_isolation_axis_memory_best_effort_at_level_full() {
 }
 
 #[test]
-fn container_seccomp_profile_lists_every_call_that_the_launcher_needs() {
+fn container_seccomp_additions_are_all_needed_and_none_is_denied_by_the_docker_profile() {
     let read = |path: &str| -> serde_json::Value {
         let text = std::fs::read(repository().join(path)).unwrap();
         serde_json::from_slice(&text).unwrap()

@@ -1,4 +1,5 @@
-//! Copy-on-write views of host directories, and the layers that capture changes of them.
+//! Copy-on-write views of host directories, and the layers (overlay upper directories) that contain
+//! their changes.
 
 use crate::fixture::*;
 use rustix::fs::{Dir, FileType, Mode, OFlags};

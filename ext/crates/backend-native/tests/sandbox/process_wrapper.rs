@@ -1,5 +1,5 @@
-//! Process wrappers (sandboxes around the launcher): the guest inside is the same as without, and
-//! ends with the wrapper.
+//! Process wrappers (sandboxes around the launcher): a guest inside one has the same isolation as a
+//! guest without one, and ends with the wrapper.
 //!
 //! With `CODEBOX_OUTER_SANDBOX=bubblewrap` every other test of this program also runs inside
 //! bubblewrap.

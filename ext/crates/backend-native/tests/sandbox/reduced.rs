@@ -204,7 +204,7 @@ fn guest_at_level_reduced_cannot_reach_files_or_processes_of_its_own_user() {
 }
 
 #[test]
-fn reduced_isolation_report_contains_observed_facts() {
+fn reduced_isolation_report_enforces_four_axes_and_marks_five_best_effort() {
     let sandbox = sandbox();
     let report = sandbox.guest.report();
     assert_eq!(report.level, IsolationLevel::Reduced);
@@ -621,7 +621,7 @@ fn backend(template: &Template) -> NativeBackend {
         share_dir: fixture.share.clone(),
         cancellation: std::sync::Arc::new(Cancellation::default()),
         cgroup: std::sync::Arc::new(wp_codebox_backend_native::Cgroup::none(
-            "this test makes none",
+            "this test creates no cgroup",
         )),
     }
 }
@@ -739,7 +739,7 @@ fn guest_at_level_reduced_runs_concurrent_and_terminal_programs_without_sockets(
     let mut sandbox = sandbox();
     let id = sandbox
         .launch_in_terminal("trap 'stty size; exit 5' INT; echo up; while :; do sleep 0.05; done");
-    // The program exits while the runner waits for another program.
+    // A second program runs while the program in the terminal runs.
     assert_eq!(sandbox.sh("sleep 0.2; echo beside").ok(), "beside\n");
     sandbox.guest.signal_program(&id, libc::SIGINT).unwrap();
     assert_eq!(

@@ -2,8 +2,8 @@
 //!
 //! After a failed write nothing more is sent, because the sandbox would read it as part of the
 //! incomplete line. Standard input is sent only within the credit, the number of bytes that the
-//! sandbox has agreed to receive. So it always reads the socket, and a signal never waits behind
-//! input that the program does not read.
+//! sandbox has agreed to receive. So the sandbox can always read the socket, and a signal never
+//! waits behind input that the program does not read.
 
 use base64::Engine;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -85,7 +85,8 @@ impl Input {
         })
     }
 
-    /// Copies standard input to the program until it ends or the program closes its own.
+    /// Copies standard input to the program, until end of file or until the program closes its
+    /// standard input.
     fn copy(&self, tty: bool) -> Result<(), Errno> {
         let mut buffer = vec![0; PIECE];
         while let Some(room) = self.next_len() {

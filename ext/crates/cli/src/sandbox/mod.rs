@@ -1,9 +1,9 @@
 //! `wp-codebox sandbox`: sandboxes that outlive their commands.
 //!
 //! A sandbox is a run that is kept open (held) after its setup and continues without its caller
-//! (detached). Apart from its identity, no other state is stored. Its supervisor enforces the
+//! (detached). The provenance of the run marks it as a sandbox. Its supervisor enforces the
 //! lifetime, and its journal records all changes with their actors. A seed file in the site's
-//! directory stores the parameters of creation for `recreate`.
+//! directory stores the parameters of creation for `recreate`; there is no further state.
 
 mod args;
 mod create;

@@ -74,8 +74,8 @@ fn judge(sides: &Sides, path: &str) -> Option<Verdict> {
         (None, _, None) => None,
         (None, Some(_), Some(_)) => Some(Verdict::Pull),
         (None, None, Some(_)) => None,
-        // Changed in the sandbox; the local file is either the initial content or a change of its
-        // own.
+        // Changed in the sandbox; the local file either still has the initial content or was
+        // changed, too.
         (Some(local), _, Some(began)) => Some(match began {
             Some(began) if *began == local.sha256 => Verdict::Pull,
             Some(_) | None => Verdict::Conflict,

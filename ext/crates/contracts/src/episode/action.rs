@@ -45,7 +45,7 @@ pub struct ActionRequest {
     /// URL of an `http` or `browser` action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Path in the guest of a `filesystem` action.
+    /// Guest path of the file or directory that a `filesystem` action is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Operation on the path, page or URL, e.g. `write` or `click`.

@@ -100,7 +100,7 @@ pub struct EpisodeObservation {
     /// Type of the observation.
     #[serde(rename = "type")]
     pub kind: ObservationType,
-    /// Observed data. Only this member and metadata may have arbitrary keys.
+    /// Observed data; the only member of an observation that may have arbitrary keys.
     pub data: Value,
     /// RFC 3339 timestamp of the observation.
     pub observed_at: String,
@@ -139,7 +139,7 @@ pub struct EpisodeSnapshot {
     /// What a reader of the trace can do with the snapshot.
     #[serde(default)]
     pub semantics: SnapshotSemantics,
-    /// Description of the snapshot.
+    /// Free-form data that describes the snapshot.
     #[serde(default)]
     pub metadata: Map<String, Value>,
     /// Bundle files that hold the snapshot.

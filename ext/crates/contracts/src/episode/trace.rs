@@ -24,7 +24,7 @@ pub struct EpisodeExecution {
     pub stdout: String,
     /// Standard error, redacted.
     pub stderr: String,
-    /// `wp-codebox/runtime-command-result/v1`.
+    /// Result document of the command, `wp-codebox/runtime-command-result/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// Diagnostic data about the execution from the backend.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Keeps the working guest alive after the request's commands have run. The guest ends with its
+/// Keeps the work guest alive after the request's commands have run. The guest ends with its
 /// supervisor process, whatever ends that process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {

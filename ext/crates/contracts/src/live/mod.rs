@@ -24,6 +24,6 @@ pub use snapshot::{SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotTempla
 pub const CONTROL_SOCKET: &str = "control.sock";
 /// Version of the live protocol.
 pub const LIVE_PROTOCOL: u32 = 1;
-/// Maximum length of a line in bytes, newline included: 1 MiB of data as base64, plus the JSON
-/// around it.
+/// Maximum length of a line in bytes, newline included. The largest line carries a file of 1,408
+/// KiB as base64, with JSON around it.
 pub const MAX_LIVE_LINE: usize = 2 * 1024 * 1024;

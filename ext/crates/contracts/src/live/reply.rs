@@ -43,9 +43,10 @@ pub enum LiveReply {
     },
     /// The program ended. Final reply to `exec`.
     Exited(LiveEnd),
-    /// Final reply to every request except `exec` and `events`.
+    /// Final reply to every successful request except `exec`.
     Answer {
-        /// Result document, by request: `sandbox/v1`, an observation, …
+        /// Result document, by request: `sandbox/v1`, an observation, … For `events`: `cursor`, the
+        /// sequence number of the last sent event.
         answer: Value,
     },
     /// The request was refused or failed. Final reply.
@@ -73,8 +74,8 @@ pub struct LiveEnd {
     /// Run time of the program in milliseconds.
     pub duration_ms: u64,
     /// Whether the end of the output was dropped because a background process of the program
-    /// kept printing. In results of `Sandbox::ask()` also: the output was longer than the
-    /// result can hold.
+    /// kept printing. In results of `Sandbox::ask()` it is also true if the output was longer
+    /// than the result can hold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub output_truncated: bool,
 }

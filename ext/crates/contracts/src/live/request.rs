@@ -33,7 +33,7 @@ pub fn unknown_member(error: &serde_json::Error) -> Option<String> {
 /// `{}` because serde accepts any members for unit variants.
 #[allow(
     clippy::large_enum_variant,
-    reason = "one per conversation, never kept in numbers"
+    reason = "one value per connection, never stored in a list"
 )]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
@@ -66,13 +66,13 @@ pub enum LiveRequest {
     Trace {},
     /// Writes a file into a writable mount.
     SyncIn(SyncIn),
-    /// Reads the current files of a writable mount.
+    /// Lists changed or all files of writable mounts, or reads one file.
     SyncOut(SyncOut),
     /// Creates a snapshot of the sandbox's files and database.
     Snapshot(SnapshotRequest),
     /// Replaces the guest by one with the files and database of a snapshot.
     Restore {
-        /// Id of the snapshot.
+        /// Name of a snapshot of this sandbox, or id of any snapshot of the site.
         id: String,
     },
     /// Replaces the guest by a fresh one and runs the setup of the sandbox's profile again.
@@ -197,7 +197,8 @@ pub enum Follow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Disconnect {
-    /// The program ends: its terminal hangs up (SIGHUP), or it is killed.
+    /// The program ends: with a terminal it gets SIGHUP and is killed later, without one it is
+    /// killed at once.
     #[default]
     End,
     /// The program continues; only the journal receives its output.
@@ -247,8 +248,8 @@ pub struct SyncIn {
     /// Whether the file is executable.
     #[serde(default)]
     pub executable: bool,
-    /// Expected SHA-256 of the existing file (empty: no file may exist); otherwise the request
-    /// fails with a conflict. Absent: any existing file is replaced.
+    /// Expected SHA-256 of the existing file; empty: no file may exist. If the file differs from
+    /// this, the request fails with a conflict. Absent: any existing file is replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_sha256: Option<String>,
 }
@@ -260,7 +261,8 @@ pub struct SyncOut {
     /// A writable mount or a path below it; absent: all writable mounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<GuestPath>,
-    /// Whether the reply includes file contents, or only names and digests.
+    /// Whether the reply includes the file's content; then `path` must name one file. Otherwise
+    /// it has only names and digests.
     #[serde(default)]
     pub content: bool,
     /// Whether to list every regular file instead of only those that differ from the mount's

@@ -55,7 +55,7 @@ pub enum BusProjection {
     Nothing(&'static str),
 }
 
-/// Converts a journal event to a bus event; the only table of the mapping.
+/// Converts a journal event to a bus event. No other code defines this mapping.
 #[must_use]
 pub fn project_to_bus(event: &LifecycleEvent) -> BusProjection {
     let data = &event.data;
@@ -81,7 +81,7 @@ pub fn project_to_bus(event: &LifecycleEvent) -> BusProjection {
         ),
         EventType::Observed => {
             return BusProjection::Nothing(
-                "only the guest's own observation means that it is ready",
+                "only an observation of type runtime-info shows that the guest is ready",
             );
         }
         EventType::Mounted => {
@@ -94,32 +94,32 @@ pub fn project_to_bus(event: &LifecycleEvent) -> BusProjection {
             (BusEventType::SystemFileSync, payload)
         }
         EventType::Created => {
-            return BusProjection::Nothing("the runtime is asked for, nothing can run in it yet");
+            return BusProjection::Nothing("the guest was requested, but runs no program yet");
         }
         EventType::FilesSynced if data.get("direction").is_some_and(|d| d == "in") => (
             BusEventType::SystemFileSync,
             pick(data, &["path", "sha256"]),
         ),
         EventType::FilesSynced => {
-            return BusProjection::Nothing("nothing became visible in the guest");
+            return BusProjection::Nothing("the files were copied out of the guest, not into it");
         }
         EventType::SnapshotCreated
         | EventType::SnapshotRestored
         | EventType::CheckpointCreated
         | EventType::CheckpointRestored => {
-            return BusProjection::Nothing("the bus has no name for a snapshot");
+            return BusProjection::Nothing("the bus has no event type for snapshots");
         }
         EventType::BrowserProgress => {
-            return BusProjection::Nothing("the bus has no name for a browser");
+            return BusProjection::Nothing("the bus has no event type for browser progress");
         }
         EventType::StateChanged => {
-            return BusProjection::Nothing("the bus hears of executions, not of lifecycles");
+            return BusProjection::Nothing("the bus reports executions, not sandbox states");
         }
         EventType::ArtifactsCollected => {
-            return BusProjection::Nothing("the bus has no name for a bundle");
+            return BusProjection::Nothing("the bus has no event type for bundles");
         }
         EventType::Destroyed => {
-            return BusProjection::Nothing("the bus hears of executions that end, not of runtimes");
+            return BusProjection::Nothing("the bus reports ends of executions, not of guests");
         }
     };
     BusProjection::Event(BusEvent {

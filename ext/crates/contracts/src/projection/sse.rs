@@ -24,7 +24,7 @@ impl SseError {
 pub struct SseFrame(String);
 
 impl SseFrame {
-    /// Formats a journal event under its own name.
+    /// Formats a journal event; the name of the frame's event is the type of the journal event.
     #[must_use]
     pub fn of_event(event: &LifecycleEvent) -> Self {
         Self::frame(event.seq, event.kind.as_str(), &json(event))

@@ -55,8 +55,8 @@ pub struct RunObservations {
     pub scratch: ScratchState,
     /// Whether a cancellation is recorded.
     pub cancellation: RecordedCancellation,
-    /// RFC 3339 timestamp of the observation. A live supervisor holds the run's locks, so for a
-    /// running run this time is its heartbeat.
+    /// RFC 3339 timestamp of the observation. A run counts as running only while its supervisor
+    /// holds the run's lock, so a running run was alive at this time.
     pub at: String,
 }
 
@@ -79,7 +79,7 @@ pub enum LifecycleCleanupStatus {
 pub struct LifecycleCleanup {
     /// Progress of the removal.
     pub status: LifecycleCleanupStatus,
-    /// Number of recorded attempts to remove the directory.
+    /// 1 if the removal was attempted or is in progress, otherwise 0. Retries are not counted.
     pub attempts: u32,
 }
 
@@ -97,14 +97,14 @@ pub struct RunLifecycle {
     pub terminal: bool,
     /// Whether a cancellation would have an effect.
     pub cancellable: bool,
-    /// Whether a cancellation is recorded.
+    /// Whether a cancellation is recorded or the run ended as cancelled.
     pub cancel_requested: bool,
     /// Time, reason and actor of the recorded cancellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<CancellationNote>,
     /// Whether the run succeeded.
     pub successful: bool,
-    /// Whether the run failed, or ended without an outcome.
+    /// Whether the run failed, reached its deadline or ended without an outcome.
     pub failed: bool,
     /// Whether the run ended because of a cancellation.
     pub cancelled: bool,
@@ -259,8 +259,8 @@ impl RunRegistryEntry {
     }
 }
 
-/// Creates a reference to a bundle. Its digest comes from the bundle id; an id of another form has
-/// none.
+/// Creates a reference to a bundle, with the digest that the bundle id contains. The reference to
+/// a malformed id has no digest.
 fn bundle_ref(id: &str) -> TraceRef {
     let digest = BundleId::new(id)
         .ok()
@@ -290,9 +290,9 @@ pub struct RunCancellationRequest {
     pub status: RunState,
     /// Whether this request reached the supervisor.
     pub cancellation_requested: bool,
-    /// Whether an earlier cancellation is recorded.
+    /// Whether a cancellation was recorded before this request.
     pub already_requested: bool,
-    /// Whether the run had already ended and could not be cancelled.
+    /// Whether the run has ended, as last observed.
     pub terminal: bool,
     /// Registry entry of the run.
     pub record: RunRegistryEntry,

@@ -33,8 +33,8 @@ impl RunProgress {
             | EventType::CheckpointRestored
             | EventType::FilesSynced
             | EventType::BrowserProgress => RunProgress::Running,
-            // Changes of a held sandbox's state do not tell the progress of the run; other events
-            // do.
+            // A held sandbox changes its state at any progress of the run. The lowest value leaves
+            // the progress unchanged.
             EventType::StateChanged => RunProgress::Booting,
             EventType::Destroyed | EventType::ArtifactsCollected => RunProgress::Collecting,
         };
@@ -47,7 +47,7 @@ impl RunProgress {
         events.into_iter().fold(Self::default(), Self::after)
     }
 
-    /// Returns the state of a run in progress with this progress.
+    /// Returns the state of a run that has not ended and has come this far.
     #[must_use]
     pub const fn state(self) -> RunState {
         match self {

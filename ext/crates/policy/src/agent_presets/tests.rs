@@ -146,7 +146,7 @@ fn invalid_presets_are_refused() {
 }
 
 #[test]
-fn agent_preset_refuses_a_model_with_an_unsupported_api() {
+fn agent_preset_refuses_an_unsupported_model_api_and_a_goal_too_long_for_an_argument() {
     let error = resolved("x", &model("anthropic-messages", "m")).unwrap_err();
     assert_eq!(error.body().code, ErrorCode::ModelInvalid);
     let long = "x".repeat(MAX_ARGUMENT + 1);

@@ -172,7 +172,7 @@ fn check_arguments(found: &CommandDescriptor, call: &CommandCall) -> Result<(), 
         let Some(arg) = found.accepted_args.iter().find(|a| a.name == name) else {
             let names: Vec<_> = found.accepted_args.iter().map(|a| a.name).collect();
             return Err(if names.is_empty() {
-                format!("there is no argument {name:?}; it takes none")
+                format!("there is no argument {name:?}; the command takes none")
             } else {
                 format!(
                     "there is no argument {name:?}; accepted are: {}",

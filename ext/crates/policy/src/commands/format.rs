@@ -45,7 +45,7 @@ pub enum Format {
     ListOf(&'static [&'static str]),
     /// An absolute path in the guest.
     GuestPath,
-    /// A name of letters, digits, `.`, `_` and `-`, at most 64 characters, which needs no
+    /// A name of letters, digits, `.`, `_` and `-`, at most 64 characters, so that it never needs
     /// escaping.
     Label,
 }
@@ -117,10 +117,13 @@ impl Format {
             Format::Viewport => "must be WIDTHxHEIGHT in pixels, like 1280x720".to_owned(),
             Format::OneOf(words) => format!("must be one of {}", words.join(", ")),
             Format::ListOf(words) => {
-                format!("must be words of {}, separated by commas", words.join(", "))
+                format!(
+                    "must be one or more of {}, separated by commas",
+                    words.join(", ")
+                )
             }
             Format::GuestPath => {
-                "must be an absolute path of the guest without . and ..".to_owned()
+                "must be an absolute path in the guest without . and .. segments".to_owned()
             }
             Format::Label => {
                 "must be letters, digits, dots, dashes and underscores, at most 64".to_owned()

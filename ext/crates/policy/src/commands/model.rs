@@ -101,20 +101,20 @@ pub enum MailOperation {
 /// Which program executes a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
-    /// A program in the working guest, in which the agent runs.
+    /// A program in the work guest, in which the agent runs.
     Program(GuestProgram),
-    /// A browser in a separate guest, which opens the site of the working guest.
+    /// A browser in a separate guest, which opens the site of the work guest.
     Browser,
-    /// The runner, which saves and restores the state of the working guest.
+    /// The runner, which saves and restores the state of the work guest.
     Checkpoint,
     /// The runner, which captured the mails of the run's guests.
     Mail(MailOperation),
-    /// None: a policy lists the id to permit something, and the id cannot be called.
+    /// No program: the id is a permission that a policy can list, and it cannot be called.
     Right {
         /// Id of the command that needs the permission.
         of: &'static str,
     },
-    /// None: the registry lists the command, but this backend does not support it.
+    /// No program: the registry lists the command, but this backend does not support it.
     Unsupported {
         /// Why the command is not supported, one sentence.
         reason: &'static str,
@@ -148,7 +148,9 @@ impl CommandDescriptor {
     pub fn refusal(&self) -> Option<&'static str> {
         match self.handler {
             Handler::Program(_) | Handler::Browser | Handler::Checkpoint | Handler::Mail(_) => None,
-            Handler::Right { .. } => Some("it is a right in a policy's list, not a command"),
+            Handler::Right { .. } => {
+                Some("it is a right that a policy can list, not a command that can be called")
+            }
             Handler::Unsupported { reason } => Some(reason),
         }
     }

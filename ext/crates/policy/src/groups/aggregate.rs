@@ -191,8 +191,9 @@ fn failures(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> V
     skipped.collect()
 }
 
-/// Finds files that more than one completed worker changed. Returns the conflicts, the ids of the
-/// workers in them, and the number of conflicts beyond the listed ones.
+/// Finds files that more than one completed worker changed. Returns a conflict for each of the
+/// first [`LISTED`] files, the ids of all workers that changed such a file, and the number of
+/// further files.
 fn duplicates(
     plan: &FanoutPlan,
     ends: &BTreeMap<String, WorkerResult>,

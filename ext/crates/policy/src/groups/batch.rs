@@ -19,7 +19,7 @@ pub struct Batch {
     totals: Totals,
 }
 
-/// Whether a task that does not complete stops the batch.
+/// Whether a task that does not complete stops the batch, or has stopped it already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StopRule {
     Never,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_without_tasks_is_refused() {
+    fn batch_with_missing_or_malformed_tasks_or_stop_rule_is_refused() {
         for (input, code) in [
             (json!({}), ErrorCode::TasksMissing),
             (json!({"tasks": []}), ErrorCode::TasksMissing),

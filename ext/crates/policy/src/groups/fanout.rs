@@ -1,7 +1,7 @@
 //! State of a fan-out: its plan, the results of its workers, and the aggregation.
 //!
-//! The caller of this module asks which workers may start and records each result. It adds the
-//! rows, times and the host's WordPress version to the final document.
+//! The caller of this module asks which workers may start and records each result. The caller also
+//! adds the rows, times and the host's WordPress version to the final document.
 
 use super::aggregate::{TouchedFiles, WorkerResult, aggregate_fanout};
 use super::merge::{GROUP, merge_task};
@@ -124,8 +124,9 @@ impl Fanout {
         .collect()
     }
 
-    /// Records that a worker has ended, with its result row. Adds the namespace of its bundle to
-    /// the row. `touched` (the files that it changed) counts only if the worker completed.
+    /// Records that a worker has ended with this result row, and sets `artifacts.namespace` in the
+    /// row to the worker's id. `touched` (the files that the worker changed) counts only if the
+    /// worker completed.
     pub fn settle(&mut self, at: usize, row: &mut Map<String, Value>, touched: TouchedFiles) {
         let Some(worker) = self.plan.workers.get(at) else {
             return;

@@ -4,8 +4,8 @@ use super::plan::object;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Sets of fields that a task overrides as a whole: a task with its own mounts does not inherit
-/// the shared plugin.
+/// Sets of fields that a task overrides as a whole: a task that has one field of a set inherits no
+/// field of that set. A task with its own mounts, for example, does not inherit the shared plugin.
 const TOGETHER: &[&[&str]] = &[
     &["plugin", "theme", "mounts"],
     &["agent", "agent_command", "runtime_task"],

@@ -60,7 +60,7 @@ pub struct FanoutWorker {
     pub goal: String,
     /// Ids of the workers that must complete before this one starts.
     pub depends_on: Vec<String>,
-    /// Whether the fan-out fails if this worker does not complete.
+    /// Severity of the conflict if this worker does not complete: `error` if true, else `warning`.
     pub required: bool,
     /// Wall clock limit of the worker's run in seconds; with 0, the limits of the worker's task
     /// apply.
@@ -96,8 +96,8 @@ pub(super) fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'
     fields.get(name).filter(|value| !value.is_null())
 }
 
-/// Returns a JSON object; an empty list counts as one, because PHP encodes an empty object as
-/// `[]`.
+/// Returns the members of a JSON object, `None` for any other value. An empty list counts as an
+/// empty object, because PHP encodes an empty object as `[]`.
 pub(super) fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(fields) => Some(fields.clone()),
@@ -108,7 +108,8 @@ pub(super) fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Returns the rows of a group; an absent list is empty. Fails if there are too many.
+/// Returns the list `name` of a batch or fan-out (its tasks or workers); an absent list counts as
+/// empty. `of` describes the entries in the error text. Fails if there are too many entries.
 pub(super) fn rows<'a>(
     input: &'a Map<String, Value>,
     name: &str,
@@ -123,7 +124,7 @@ pub(super) fn rows<'a>(
         }
     };
     if rows.len() > MAX_GROUP_SIZE {
-        let message = format!("{name} holds more than {MAX_GROUP_SIZE}; make several calls.");
+        let message = format!("{name} has more than {MAX_GROUP_SIZE} entries; make several calls.");
         return Err(refuse(ErrorCode::InputInvalid, message));
     }
     Ok(rows)
@@ -250,7 +251,7 @@ impl FanoutPlan {
         }
         let ids: Vec<&str> = left.iter().map(|w| w.id.as_str()).collect();
         Err(invalid(format!(
-            "These workers wait for each other: {}.",
+            "A cycle of dependencies keeps these workers from starting: {}.",
             ids.join(", ")
         )))
     }
@@ -264,7 +265,7 @@ fn policy(input: &Map<String, Value>) -> Result<FanoutPolicy, ErrorBody> {
     let Some(fields) = known else {
         return Err(refuse(
             ErrorCode::InputInvalid,
-            "aggregator must be an object with policy and nothing else.",
+            "aggregator must be an object whose only member is policy.",
         ));
     };
     let Some(policy) = given(&fields, "policy") else {
@@ -321,7 +322,9 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
     let (Some(required), Some(timeout_seconds)) = (required, seconds) else {
         return Err(refuse(
             ErrorCode::FanoutWorkerInvalid,
-            format!("Worker \"{id}\": required is true or false, timeout_seconds a whole number."),
+            format!(
+                "Worker \"{id}\": required must be true or false, timeout_seconds a whole number."
+            ),
         ));
     };
     let task = row
@@ -385,7 +388,7 @@ mod tests {
 
     /// Each row is a plan with one fault; the same plan without the fault is valid.
     #[test]
-    fn fanout_plan_with_any_invalid_worker_is_refused() {
+    fn fanout_plan_with_an_invalid_worker_concurrency_or_aggregator_is_refused() {
         use ErrorCode as E;
         let good = json!({"id": "a", "goal": "g"});
         assert_eq!(workers(json!([good])).unwrap().workers.len(), 1);
@@ -472,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn dependency_cycle_is_refused_with_the_ids_in_it() {
+    fn dependency_cycle_is_refused_with_the_ids_of_its_workers() {
         let row = |id: &str, after: &[&str]| json!({"id": id, "goal": "g", "dependsOn": after});
         let error = workers(json!([
             row("a", &[]),

@@ -10,7 +10,7 @@ string_enum! {
     pub enum GroupStatus {
         /// The run had a successful outcome.
         Completed = "completed",
-        /// The run had no successful outcome.
+        /// The run had no successful outcome, or the task was refused before a run started.
         Failed = "failed",
         /// The task did not start because another task did not complete.
         Skipped = "skipped",
@@ -94,8 +94,8 @@ impl Totals {
     }
 }
 
-/// Returns the exit status of a batch or fan-out: 0 success, 130 cancelled, 3 some tasks
-/// completed, 1 failure.
+/// Returns the exit status of a batch or fan-out: 0 if it succeeded (`good`), otherwise 130 if a
+/// task was cancelled, otherwise 3 if a task completed, otherwise 1.
 #[must_use]
 pub const fn group_exit_code(good: bool, totals: &Totals) -> u8 {
     if good {

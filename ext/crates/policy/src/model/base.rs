@@ -15,12 +15,12 @@ const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
 pub enum BaseUrlError {
     /// The URL is too long, or contains characters that programs interpret differently.
     #[error(
-        "must be an address of letters, digits and - . _ ~ / : only, at most {MAX_URL} characters"
+        "must be a URL of at most {MAX_URL} characters: letters, digits and - . _ ~ / : @ +, and [ ] around an IPv6 address"
     )]
     Character,
     /// The scheme is neither `https` nor `http`.
     #[error(
-        "must begin with https://, or with http:// where it is on this host or in its private network"
+        "must begin with https://, or with http:// if the model is on this host or in its private network"
     )]
     Scheme,
     /// The URL contains a user or password.
@@ -49,18 +49,18 @@ pub enum BaseUrlError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressRefusal {
-    /// No model can be served at such an address, e.g. a multicast address.
-    #[error("is {0}, where no model is served")]
+    /// The address is of a kind at which no model can be, e.g. a multicast address.
+    #[error("is {0}; no model can be at such an address")]
     Forbidden(Forbidden),
     /// The address is public and the connection would be plain HTTP.
     #[error("is public and must not be used without TLS")]
     Public,
     /// The address is not a loopback address, but the host is `localhost`.
-    #[error("is not this host")]
+    #[error("is not a loopback address, although the host is localhost")]
     NotHere,
     /// The address is loopback or private, and the operator did not allow the host.
     #[error(
-        "is on this host or in a private network: the operator allows the host in wp_codebox.private_models of php.ini"
+        "is on this host or in a private network: the operator must allow the host in wp_codebox.private_models of php.ini"
     )]
     Private,
 }
@@ -72,7 +72,8 @@ pub enum Reach {
     Loopback,
     /// Loopback and private addresses.
     Private,
-    /// Any unicast address, because TLS authenticates the server.
+    /// Loopback, private, carrier-grade NAT and public addresses, because TLS authenticates the
+    /// server.
     Anywhere,
     /// Public addresses only.
     Public,
@@ -92,7 +93,8 @@ pub struct ModelBase {
 }
 
 impl ModelBase {
-    /// Parses a base URL. Private and loopback addresses are valid here.
+    /// Parses a base URL. Private and loopback addresses are valid here; `public_only` refuses
+    /// them.
     pub fn parse(text: &str) -> Result<Self, BaseUrlError> {
         let (transport, rest) = match text.split_once("://") {
             Some(("https", rest)) => (Transport::Tls, rest),
@@ -251,8 +253,8 @@ impl ModelBase {
     }
 }
 
-/// Parses the host into its canonical form. Names without a dot and private addresses are valid
-/// here.
+/// Parses the host into its canonical form. Unlike in [`Host::parse`], names without a dot and
+/// private addresses are valid.
 fn host_of(text: &str) -> Result<(String, Option<IpAddr>), BaseUrlError> {
     match Host::parse(text) {
         Ok(host) => Ok((host.as_str().to_owned(), host.address())),
@@ -300,8 +302,9 @@ fn reach_of(
 }
 
 impl Host {
-    /// Returns the host of a run's model. It comes from the settings of this machine, never from a
-    /// guest: it may be private, a loopback address, or a name without a dot.
+    /// Returns the host of a run's model. The base URL comes from the settings of this machine,
+    /// never from a guest, so the host may be a private or loopback address or a name without a
+    /// dot.
     #[must_use]
     pub fn of_model(base: &ModelBase) -> Self {
         Self::of_settings(base.host(), base.address())

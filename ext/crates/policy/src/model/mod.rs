@@ -37,7 +37,9 @@ const MAX_PRICE: u64 = 100_000_000_000;
 #[non_exhaustive]
 pub enum ModelError {
     /// The run has the built-in agent loop but no model.
-    #[error("the built-in agent has no model: name one with its address, or give an agent program")]
+    #[error(
+        "the built-in agent has no model: name a model and its base URL, or give an agent program"
+    )]
     Missing,
     /// The model of the run is invalid.
     #[error("the model is not accepted: {}", join(.issues))]

@@ -7,7 +7,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is not public.
+/// Why an address is not public. Each text completes "the address is …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Forbidden {
@@ -40,13 +40,13 @@ pub enum Forbidden {
     #[error("unique-local")]
     UniqueLocal,
     /// An IPv4 address embedded in IPv6: mapped, compatible, 6to4, Teredo, ISATAP, local NAT64.
-    #[error("an embedded IPv4 address")]
+    #[error("an IPv4 address embedded in IPv6")]
     Embedded,
     /// Any other IPv6 address outside `2000::/3`.
-    #[error("not global")]
+    #[error("outside the global unicast range of IPv6")]
     NotGlobal,
     /// Address of a cloud provider's metadata service outside the private ranges.
-    #[error("a metadata service")]
+    #[error("that of a cloud metadata service")]
     Metadata,
 }
 

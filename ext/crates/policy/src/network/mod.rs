@@ -1,8 +1,8 @@
 //! Network rules: destinations that a guest may reach through the egress bridge.
 //!
-//! A rule has no wildcards: a request is allowed only if one rule names its host, port, method and
-//! path. The egress bridge, through which all network traffic of the guest passes, asks this
-//! module about every request and makes no decision itself.
+//! A rule has no wildcards: a request is allowed only if a single rule allows its host, port,
+//! method and path. The egress bridge, through which all network traffic of the guest passes, asks
+//! this module about every request and makes no decision itself.
 
 mod address;
 mod host;
@@ -327,7 +327,10 @@ fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option
         }
     };
     if rule.ports.contains(&0) {
-        issues.add(&format!("{field}.ports"), "a port is from 1 to 65535");
+        issues.add(
+            &format!("{field}.ports"),
+            "every port must be from 1 to 65535",
+        );
     }
     for method in &rule.methods {
         if !is_method(method) || matches!(method.as_str(), "CONNECT" | "TRACE") {
@@ -380,7 +383,9 @@ fn rule_path(text: &str) -> Result<String, String> {
     }
     match path.comparable() {
         Ok(form) => Ok(form.to_owned()),
-        Err(why) => Err(format!("a rule's path must not have {why}")),
+        Err(why) => Err(format!(
+            "{why}; servers interpret such a path differently, so a rule cannot name it"
+        )),
     }
 }
 
@@ -411,7 +416,8 @@ fn preset(name: &str) -> Result<Vec<Rule>, String> {
             compile_rule(&rule, format!("{name}[{index}]"), &mut issues)
         })
         .collect();
-    // A preset that does not compile is a defect; the policy is refused instead of widened.
+    // A preset that does not compile is a defect of this program. The policy is refused, because
+    // the rules that did compile are not what the preset promises.
     match issues.0.first() {
         Some(issue) => Err(format!("the preset is broken: {}", issue.message)),
         None => Ok(unfolded),

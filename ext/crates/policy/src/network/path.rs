@@ -23,22 +23,22 @@ pub enum PathError {
 #[non_exhaustive]
 pub enum Ambiguity {
     /// The path has a segment `.` or `..`, encoded or not.
-    #[error("a dot segment")]
+    #[error("the path has a segment . or ..")]
     DotSegment,
     /// The path contains `//`.
-    #[error("an empty segment")]
+    #[error("the path has an empty segment")]
     EmptySegment,
     /// The path contains `%2f` or `%5c`.
-    #[error("an encoded slash")]
+    #[error("the path has an encoded slash or backslash")]
     EncodedSlash,
     /// The path contains `;` or `%3b`.
-    #[error("a ; parameter")]
+    #[error("the path has a `;`, which begins a parameter")]
     Parameter,
     /// The path contains `%25`: a server may decode the following characters a second time.
-    #[error("an encoded percent sign")]
+    #[error("the path has an encoded percent sign")]
     DoubleEncoding,
     /// The path contains `%` without two hexadecimal digits, or an encoded control character.
-    #[error("a percent sequence that is malformed or encodes a control character")]
+    #[error("the path has a `%` sequence that is malformed or encodes a control character")]
     BadEncoding,
 }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
-/// Maximum length of a goal in bytes. A task is a document for an agent, not a data channel.
+/// Maximum length of a goal in bytes. Larger data for the agent belongs in staged files.
 const MAX_GOAL: usize = 64 * 1024;
 /// Maximum length of the host's instructions to the built-in loop in bytes.
 const MAX_INSTRUCTIONS: usize = 64 * 1024;
@@ -20,16 +20,16 @@ const ABSOLUTE: &str = "an absolute path without `.` and `..` segments";
 /// Process that checks a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedBy {
-    /// PHP, before it starts a process. A site always has a goal, and its paths must be
-    /// absolute because they are compared as text with its settings.
+    /// PHP, before it starts a process. A request of a site must have a goal, and its host paths
+    /// must be absolute, because they are compared as text with the site's settings.
     Site,
     /// The supervisor, which opens paths and checks the opened files. A request from the
     /// operator may consist of a command only.
     Supervisor,
 }
 
-/// Checks a request alone, without files and processes. The extension calls this before it starts
-/// a process, every supervisor before it opens a file. Issues name the fields of `TaskSpec`.
+/// Checks a request without access to files and processes. The extension calls this before it
+/// starts a process, every supervisor before it opens a file. Issues name the fields of `TaskSpec`.
 ///
 /// # Errors
 /// The first issue, with all of them as `issues` if there are several.

@@ -1,4 +1,5 @@
-//! Converts the JSON of a caller, and values from the caller's host, to a task.
+//! Reads a task from two JSON objects: the fields that the caller gave, and those that the host
+//! sets.
 
 use super::issues::Issues;
 use crate::{check_env_name, defaults, parse, parse_tool_policy};
@@ -12,8 +13,8 @@ const MAX_ROWS: usize = 256;
 /// Fields with program code. They are refused with an error code of their own.
 const RAW_CODE: [&str; 2] = ["code", "code_file"];
 
-/// Reads a task. Fields of `host` replace those of `caller`, even with `null`. Each may contain
-/// only fields that its authority may set.
+/// Reads a task. A field of `host` replaces that of `caller`, even if it is `null`. `caller` may
+/// contain only fields that callers may set, `host` also those that only a host may set.
 ///
 /// # Errors
 /// The first issue, with all of them as `issues` if there are several.
@@ -343,8 +344,8 @@ impl Reader {
     }
 }
 
-/// Returns a JSON object; an empty list counts as one, because PHP encodes an empty object as
-/// `[]`.
+/// Returns the members of a JSON object, `None` for any other value. An empty list counts as an
+/// empty object, because PHP encodes an empty object as `[]`.
 fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(members) => Some(members.clone()),
@@ -357,7 +358,7 @@ fn object(value: &Value) -> Option<Map<String, Value>> {
 fn rule(shape: Shape) -> String {
     match shape {
         Shape::Text => "a string".to_owned(),
-        Shape::Name => "given and not blank".to_owned(),
+        Shape::Name => "a string that is not blank".to_owned(),
         Shape::OneOf(words) => one_of(words),
         Shape::Git => one_of(&["baseline", "none"]),
         Shape::Flag => "true or false".to_owned(),

@@ -191,8 +191,8 @@ impl Found {
         self.reach(index, tool);
     }
 
-    /// Checks that location, environment and reach of a tool agree: all in the guest, or all in
-    /// the parent process.
+    /// Checks that a tool's `execution_location`, `runtime.environment` and
+    /// `runtime.capability_scope` agree: all name the guest, or all name the parent process.
     fn reach(&mut self, index: usize, tool: &Map<String, Value>) {
         let wanted = match tool.get("execution_location").and_then(Value::as_str) {
             Some("sandbox") => Some("runtime_local"),
@@ -209,7 +209,7 @@ impl Found {
                 (Some("runtime_local" | "control_plane"), None) => {}
                 (Some(value), Some(wanted)) if value == wanted => {}
                 (_, Some(wanted)) => {
-                    let message = format!("must be {wanted:?}, as execution_location says");
+                    let message = format!("must be {wanted:?} to match execution_location");
                     self.issue("invalid-tool", &field, &message);
                 }
                 (_, None) => self.issue(
@@ -256,7 +256,7 @@ impl Seen {
             found.issue(
                 "duplicate-tool",
                 &format!("tools[{index}]"),
-                &format!("{name:?} means tools[{first}] already"),
+                &format!("{name:?} already names tools[{first}]"),
             );
         };
         for &name in &names {

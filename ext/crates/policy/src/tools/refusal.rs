@@ -11,7 +11,7 @@ use wp_codebox_contracts::{
 string_enum! {
     /// Why an agent does not have a tool.
     pub enum RefusalReason {
-        /// No rule, list or table contains the tool.
+        /// The tool policy has no rule for the tool, or the run has no such tool.
         NotInPolicy = "not-in-policy",
         /// The tool runs in the parent process, which does not serve it in this run.
         ParentOnly = "parent-only",

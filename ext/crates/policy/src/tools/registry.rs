@@ -87,8 +87,8 @@ const PHP: ToolNeed = ToolNeed::Command("wordpress.run-php");
 const PROGRAM: ToolNeed = ToolNeed::Command("command-agent-run");
 
 /// Name of the tool that runs one program. It exists for agents whose host uses this name. An
-/// agent has it only if its tool policy or its list of allowed tools names it; `terminal.run` does
-/// more.
+/// agent has it only if its tool policy or its list of allowed tools names it, because
+/// `terminal.run` does the same and more.
 pub const RUN_TERMINAL_COMMAND: &str = "run_terminal_command";
 
 /// Returns the definition of [`RUN_TERMINAL_COMMAND`] that the host of an agent passes to a model:
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn run_terminal_command_definition_is_stable() {
+    fn run_terminal_command_takes_a_command_and_a_list_of_arguments() {
         let definition = run_terminal_command();
         assert_eq!(definition["name"], "run_terminal_command");
         assert_eq!(runtime_tool_id(RUN_TERMINAL_COMMAND), RUN_TERMINAL_COMMAND);

@@ -121,7 +121,7 @@ impl ToolSet {
             let unnamed = on_request(row) && policy.is_none() && !named(row, allowed);
             match refusal_of_builtin(row, policy.is_some(), rule, runtime) {
                 None if unnamed => {
-                    let why = "only an agent whose tool list contains it gets it";
+                    let why = "an agent has it only if the tool policy or the list of allowed tools names it";
                     let refusal = ToolRefusal::new(row.id, RefusalReason::NotAllowed, why);
                     set.refused.insert(row.id.to_owned(), refusal);
                 }
@@ -292,7 +292,7 @@ fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
     for (index, tool) in tools.iter().enumerate() {
         let name = runtime_tool_id(&tool.id);
         if name.is_empty() || name.len() > 64 || tool.id.len() > 200 {
-            let message = "the id must give a name of 1 to 64 letters, digits and _".to_owned();
+            let message = "the id must have at most 200 bytes and give a tool name of 1 to 64 letters, digits and _".to_owned();
             issue("invalid-tool", index, message);
             continue;
         }
@@ -305,7 +305,7 @@ fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
             issue("invalid-tool", index, message);
         }
         if let Some(first) = seen.insert(name, index) {
-            let message = format!("{:?} means parent_tools.tools[{first}] already", tool.id);
+            let message = format!("{:?} already names parent_tools.tools[{first}]", tool.id);
             issue("duplicate-tool", index, message);
         }
     }

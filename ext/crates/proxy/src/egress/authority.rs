@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use time::{Duration, OffsetDateTime};
 use wp_codebox_policy::Host;
 
-/// How far before now a certificate becomes valid, so that rounding does not make it invalid at
-/// first. Guest and host share one clock.
+/// How far before its creation a certificate becomes valid. Certificate times are whole seconds, so
+/// a rounded start could lie in the future. Guest and host share one clock.
 const BEFORE: Duration = Duration::hours(1);
 /// How far after now a certificate expires; longer than any run.
 const AFTER: Duration = Duration::days(2);

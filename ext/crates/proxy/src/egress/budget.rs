@@ -1,5 +1,5 @@
-//! What a bridge may still use of its limits: connections, requests per minute and bytes of the
-//! run.
+//! What a bridge may still use of its limits: requests per minute, bytes of each request and bytes
+//! in total.
 
 use super::config::BridgeLimits;
 use super::denial::Reason;
@@ -51,8 +51,8 @@ impl Budget {
     }
 
     /// Counts bytes sent by the guest. `sum` is the number of bytes of this request so far, of
-    /// which `new` are not counted in the run's total yet. Fails above the limit of the request or
-    /// of the run.
+    /// which `new` are not counted in the bridge's total yet. Fails above the limit of the request
+    /// or of the bridge.
     pub(super) fn sent(&self, sum: u64, new: u64) -> Result<(), Reason> {
         if sum > self.limits.request_bytes {
             return Err(Reason::RequestTooLarge);
@@ -64,8 +64,8 @@ impl Budget {
     }
 
     /// Counts bytes received from hosts. `sum` is the number of bytes of this response so far, of
-    /// which `new` are not counted in the run's total yet. Fails above the limit of the response or
-    /// of the run.
+    /// which `new` are not counted in the bridge's total yet. Fails above the limit of the response
+    /// or of the bridge.
     pub(super) fn received(&self, sum: u64, new: u64) -> Result<(), Reason> {
         if sum > self.limits.response_bytes {
             return Err(Reason::ResponseTooLarge);

@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 pub struct BridgeConfig {
     /// Rules of the network policy, and whether the bridge terminates TLS of proxy clients.
     pub rules: EgressRules,
-    /// Endpoint of the run's language model, where guest programs may send requests to it.
+    /// Endpoint of the run's language model; `None` if programs in the guest may not call it.
     pub model: Option<ModelRoute>,
-    /// Web site in the run's main guest, which a browser in another guest may visit through this
-    /// bridge.
+    /// Web site in the run's work guest, if this bridge serves a guest with a browser that may
+    /// visit it.
     pub site: Option<Site>,
     /// Secrets of the run: placeholders that the guest has, and the values that replace them.
     pub secrets: Vec<SecretSwap>,
@@ -107,9 +107,10 @@ pub struct BridgeLimits {
     pub request_bytes: u64,
     /// Maximum size of one response body, or of the data received through one tunnel, in bytes.
     pub response_bytes: u64,
-    /// Maximum number of bytes that all requests and tunnels of the run send together.
+    /// Maximum number of bytes that all requests and tunnels of the bridge send together. A run
+    /// has one bridge for each guest.
     pub run_request_bytes: u64,
-    /// Maximum number of bytes that all requests and tunnels of the run receive together.
+    /// Maximum number of bytes that all requests and tunnels of the bridge receive together.
     pub run_response_bytes: u64,
     /// Maximum time from accepting the guest's connection to its complete request head or
     /// ClientHello.

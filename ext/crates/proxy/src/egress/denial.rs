@@ -84,12 +84,12 @@ reasons! {
     RateLimited = "rate-limited", Denied, 429, "too many requests per minute; retry later";
     /// The request body exceeds the limit of one request.
     RequestTooLarge = "request-too-large", Denied, 413, "the request body is larger than the limit of one request";
-    /// The guests of the run have sent as many bytes as the run may send.
-    RunRequestLimit = "run-request-limit", Denied, 403, "the run has reached its limit of sent bytes";
+    /// The guest has sent as many bytes as it may send in all requests together.
+    RunRequestLimit = "run-request-limit", Denied, 403, "this sandbox has sent as many bytes as it may send in all requests together";
     /// The response exceeds the limit of one response.
     ResponseTooLarge = "response-too-large", Denied, 502, "the response is larger than the limit of one response";
-    /// The guests of the run have received as many bytes as the run may receive.
-    RunResponseLimit = "run-response-limit", Denied, 403, "the run has reached its limit of received bytes";
+    /// The guest has received as many bytes as it may receive in all responses together.
+    RunResponseLimit = "run-response-limit", Denied, 403, "this sandbox has received as many bytes as it may receive in all responses together";
     /// The secret value contains bytes that are not allowed at the position of its placeholder.
     SecretUnusable = "secret-unusable", Denied, 403, "the value of a secret cannot be inserted at the position of its placeholder";
     /// The response is compressed, so the bridge cannot search it for secret values.
@@ -218,7 +218,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn denial_reasons_have_distinct_codes_and_matching_statuses() {
+    fn denial_reasons_have_distinct_codes_and_http_error_statuses() {
         let words: BTreeSet<_> = Reason::ALL.iter().map(|r| r.as_str()).collect();
         assert_eq!(words.len(), Reason::ALL.len());
         for reason in Reason::ALL {

@@ -92,7 +92,8 @@ pub(super) async fn read_head(
         .unwrap_or(Err(Reason::HeadTimeout))
 }
 
-/// Search for the end of a request head that continues as bytes arrive; it reads each byte once.
+/// Incremental search for the end of a request head: it continues as bytes arrive and reads each
+/// byte once.
 #[derive(Default)]
 struct Scan {
     at: usize,

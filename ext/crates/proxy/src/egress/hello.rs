@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn client_hellos_of_real_clients_are_parsed() {
+    fn server_name_is_found_in_the_client_hello_of_rustls() {
         let mut roots = rustls::RootCertStore::empty();
         roots.extend(std::iter::empty::<rustls::pki_types::TrustAnchor<'static>>());
         let config = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(

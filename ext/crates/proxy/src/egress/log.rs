@@ -64,7 +64,8 @@ pub struct EgressRow {
     /// Position in the policy of the rule that allowed the request, e.g. `rules[2]`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// Address to which the bridge connected; empty when it did not connect, or to the model.
+    /// Address to which the bridge connected; empty when it did not connect, or when it connected
+    /// to the model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// HTTP status the guest received; 0 when it received none.

@@ -1,8 +1,8 @@
 //! The egress bridge: a guest's only connection to the network.
 //!
-//! A guest has no route. Two sockets listen inside its network namespace; the bridge, a thread of
-//! a host process, accepts on them and speaks HTTP/1.1. The guest can address the bridge in four
-//! ways:
+//! A guest has no network route. Two sockets listen inside its network namespace; the bridge, a
+//! thread of a host process, accepts on them and speaks HTTP/1.1. The guest can address the bridge
+//! in four ways:
 //!
 //! - **proxy**: `CONNECT host:port` and `GET http://host/…`. Inside a tunnel the bridge can check
 //!   only host, port and the ClientHello's server name. It therefore refuses tunnels to hosts
@@ -12,19 +12,19 @@
 //! - **base URL**: `GET /https/<host>[:port]/<path>` (or `/http/…`) sent to the bridge in clear
 //!   text; the bridge speaks TLS to the host. Method rules, path rules and secrets apply.
 //! - **model**: `POST /model/<path>` in clear text, to the run's own model.
-//! - **site**: `GET http://localhost/…` of a browser, to the site of the run's working guest.
+//! - **site**: `GET http://localhost/…` of a browser, to the site of the run's work guest.
 //!
 //! Invariants:
 //!
 //! - One request per connection, so that no second request can be smuggled behind a checked one.
-//! - The bridge resolves a name once, requires every address to be public, and connects to an
-//!   address it checked.
+//! - The bridge resolves a name once, requires every address to be public (for the model: permitted
+//!   by the host's settings), and connects to an address it checked.
 //! - The guest receives redirects and must request the new location, which the policy checks
 //!   again.
 //! - The bridge sends a secret's value only to the secret's own hosts and removes it from every
-//!   response.
+//!   response of a host that it can read, so not inside tunnels.
 //! - Size limits bound the memory of each connection.
-//! - Every request has a row in the log.
+//! - Every request has a row in the log; beyond the row limit, requests are only counted.
 
 mod authority;
 mod body;

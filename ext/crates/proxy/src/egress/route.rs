@@ -84,8 +84,9 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
     }))
 }
 
-/// Returns the model path of a request, or `None` for another destination. The `Host` header does
-/// not matter: a client that treats the bridge as its server puts the bridge's name there.
+/// Returns the model path of a request, or `None` for another destination. Ignores `Host`: a client
+/// that treats the bridge as its server puts the bridge's name there. The caller excludes requests
+/// whose `Host` is a full host name.
 fn model_path(head: &Head) -> Option<String> {
     origin_form(head.target.strip_prefix("/model")?)
 }
@@ -151,8 +152,8 @@ fn authority(text: &str) -> Result<Authority, Reason> {
 
 fn request_path(text: &str) -> Result<RequestPath, Reason> {
     let path = RequestPath::parse(text).map_err(|_| Reason::MalformedRequest)?;
-    // Refuse a target that the HTTP library cannot represent here, where the bridge can still send
-    // a response and log it.
+    // A target that the HTTP library cannot represent is refused already here, while the bridge can
+    // still send a response and log it.
     match text.parse::<PathAndQuery>() {
         Ok(_) => Ok(path),
         Err(_) => Err(Reason::MalformedRequest),
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn model_path_is_routed_for_the_bridges_own_host_name() {
+    fn model_path_is_routed_to_the_model_if_host_is_not_a_full_host_name() {
         for (target, expected) in [
             ("/model/chat/completions?x=1", "/chat/completions"),
             ("/model", "/"),

@@ -5,7 +5,8 @@
 //! placeholders in header values and queries when the request goes to a host of that secret.
 //! Requests to any other host keep the placeholder, which is worthless there. The bridge does not
 //! change request bodies. It searches the responses of every host for every value of the run in
-//! all [`SecretEncodings`], because a value stored at its own host could be readable from another one.
+//! all [`SecretEncodings`], because a host that stored a value could make it readable from another
+//! host.
 //!
 //! Two leaks remain: a host may return the value in an encoding of its own, and a host may echo a
 //! request byte by byte, so that the guest can observe which bytes the bridge holds back. Bind
@@ -47,8 +48,8 @@ pub(super) struct Swapped {
 }
 
 impl Secrets {
-    /// Creates the set. `key` is the model's key: the bridge removes it from responses, but never
-    /// inserts it here.
+    /// Creates the set. `key` is the model's key: it is removed from responses, but
+    /// [`Self::apply`] never inserts it.
     pub(super) fn new(mut swaps: Vec<SecretSwap>, key: Option<&SecretSwap>) -> Self {
         swaps.retain(|swap| !swap.placeholder.is_empty() && !swap.value.is_empty());
         let all = || swaps.iter().chain(key);
@@ -213,7 +214,7 @@ impl Scrubber {
         clean.freeze()
     }
 
-    /// Returns the bytes held back, scrubbed, at the end of the body.
+    /// Returns the bytes that are still held back, scrubbed. To be called at the end of the body.
     pub(super) fn finish(&mut self) -> Bytes {
         let held = self.held.split();
         self.known.clean(&held, false).0.freeze()

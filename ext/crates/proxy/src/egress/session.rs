@@ -24,8 +24,8 @@ use wp_codebox_policy::{Authority as HostPort, EgressRequest, Host, RequestPath,
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// Extra time after the total timeout of a request. The timer of the response fires first and sends
-/// an error response. This second timeout aborts connections that can no longer get a response.
+/// Extra time after the idle timeout of a request. [`Exchange`] applies the idle timeout itself and
+/// sends an error response. The later timeout aborts connections that can no longer get a response.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Headers that override the method on some servers.

@@ -1,7 +1,7 @@
-//! Requests of a browser to the site in the run's main guest: `http://localhost/…`, no other port.
+//! Requests of a browser to the site in the run's work guest: `http://localhost/…`, no other port.
 //!
-//! Only the bridge of a browser's guest has a site. The code that owns the main guest opens the
-//! connection. The bridge only asks for one and cannot name a port, so no other port of the main
+//! Only the bridge of a browser's guest has a site. The code that owns the work guest opens the
+//! connection. The bridge only asks for one and cannot name a port, so no other port of the work
 //! guest or of the host is reachable.
 
 use super::denial::Reason;
@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use wp_codebox_contracts::SITE_ORIGIN;
 use wp_codebox_policy::{Host, RequestPath, Transport};
 
-/// Opens connections to the web server in the run's main guest.
+/// Opens connections to the web server in the run's work guest.
 pub trait SiteConnector: Send + Sync {
     /// Opens a new connection to the web server.
     fn connect(&self) -> Pending<'_, io::Result<TcpStream>>;

@@ -63,7 +63,7 @@ async fn carry(
     }
 }
 
-/// Counts bytes that the guest sent before the tunnel to the host was open.
+/// Counts the bytes of the ClientHello, which are sent to the host before [`pump`] starts.
 pub(super) fn count_sent(bytes: usize, trace: &Trace, budget: &Budget) -> Result<(), Reason> {
     count(Flow::Out, bytes as u64, trace, budget)
 }

@@ -63,8 +63,8 @@ enum DataPosition {
 
 enum State {
     Command,
-    /// The client is sending its answer to an AUTH challenge, and this number of answers follows.
-    /// Credentials are not stored.
+    /// The client is sending its answer to an AUTH challenge; this number of further answers
+    /// follows. Credentials are not stored.
     Credentials(u8),
     Data(DataPosition),
 }

@@ -91,7 +91,8 @@ impl Mailbox {
         });
     }
 
-    /// Adds to the number of bytes received from guests; returns whether the guests may send more.
+    /// Counts `bytes` received from a guest. Returns false once the guests have sent more than the
+    /// run may send.
     pub(super) fn may_go_on(&self, bytes: usize) -> bool {
         let mut inner = self.inner();
         inner.counts.bytes += bytes as u64;

@@ -41,7 +41,8 @@ pub fn readable(content: &[u8]) -> String {
         }
         "quoted-printable" => {
             let joined = body.replace("=\r\n", "").replace("=\n", "");
-            // The Q encoding of RFC 2047 writes a blank as `_`.
+            // `quoted` decodes the Q encoding of RFC 2047, in which `_` is a blank. In a body `_`
+            // is an ordinary character, so it is escaped first.
             quoted(&joined.replace('_', "=5F"))
         }
         _ => None,

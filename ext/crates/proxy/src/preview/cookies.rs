@@ -93,8 +93,8 @@ impl Cookies {
         HeaderValue::from_str(&forwarded.join("; ")).ok()
     }
 
-    /// Returns a `Set-Cookie` header of the guest, restricted to this host; `None` if its name is
-    /// that of a token cookie.
+    /// Returns a `Set-Cookie` header of the guest, restricted to this host; `None` if the cookie is
+    /// malformed, too long or named like a token cookie.
     pub(super) fn for_visitor(&self, given: &HeaderValue) -> Option<HeaderValue> {
         let mut parts = given.to_str().ok()?.split(';');
         let pair = parts.next()?.trim();

@@ -12,7 +12,7 @@ pub struct Counts {
     pub refused: u64,
     /// Number of requests to which the guest sent no valid response.
     pub failed: u64,
-    /// Connections closed because of the connection limit.
+    /// Number of connections closed because of the connection limit.
     pub turned_away: u64,
 }
 

@@ -91,8 +91,7 @@ impl Refusal {
         }
     }
 
-    /// Returns whether the guest caused the failure, so that it counts as failed instead of
-    /// refused.
+    /// Returns true if the guest is the cause: the request counts as failed, otherwise as refused.
     const fn is_the_guests(self) -> bool {
         match self {
             Self::Unreachable | Self::Busy | Self::Slow => true,
@@ -240,7 +239,8 @@ impl Shared {
             .map_err(|_| Refusal::Unreachable)?;
         let (parts, body) = response.into_parts();
         let lengths = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
-        // The guest's response is refused when its length could be read in two ways.
+        // Refused: a switch of protocols (101), and a response whose length could be read in two
+        // ways.
         if parts.status.is_informational() || lengths.iter().all(|l| parts.headers.contains_key(l))
         {
             return Err(Refusal::Unreachable);
@@ -328,7 +328,7 @@ fn is(pair: &str, name: &str) -> bool {
     pair.split('=').next() == Some(name)
 }
 
-/// Returns the value of the query parameter `name` (access token or login key) as a token.
+/// Returns the value of the first query parameter `name`, which is an access token or a login key.
 fn parameter(uri: &Uri, name: &str) -> Option<String> {
     let pair = uri.query()?.split('&').find(|pair| is(pair, name))?;
     Some(

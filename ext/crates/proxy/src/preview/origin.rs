@@ -57,7 +57,7 @@ impl Origin {
         };
         let authority = uri.authority().ok_or_else(|| invalid("has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(invalid("must not hold a user name"));
+            return Err(invalid("must not contain a user name"));
         }
         if uri.path() != "/" || uri.query().is_some() || given.contains('#') {
             return Err(invalid("must be an origin, without a path"));

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::hex;
 
-/// Maximum size in bytes up to which the evidence contains an execution's JSON result. Of a larger
-/// one it contains only the size and the digest.
+/// Maximum size in bytes of a JSON result that the evidence contains whole. Of a larger result the
+/// evidence contains only the size and the digest.
 pub(super) const PREVIEW_BYTES: usize = 4096;
 
 /// How one execution of a continued step ended, and what it printed.

@@ -63,7 +63,7 @@ pub struct Mapping {
     pub to: Target,
 }
 
-/// Position in a step's argument whose value is JSON.
+/// Position inside the JSON value of a step's argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -86,7 +86,7 @@ pub enum Failure {
         /// Exit code of the command.
         exit_code: i32,
     },
-    /// The condition refers to a value that the result does not have.
+    /// The result is not JSON, or has no value at the pointer of the condition.
     #[error("the result is not JSON, or has no value at {pointer:?}")]
     PredicateValueMissing {
         /// JSON pointer in the condition.
@@ -138,7 +138,7 @@ pub enum Failure {
         /// JSON pointer to the position that the argument lacks.
         pointer: String,
     },
-    /// The step ran as often as allowed, and its condition is still true.
+    /// The step ran `maxIterations` times, and its condition is still true.
     #[error("the step ran {most} times and its predicate still holds")]
     MaxIterationsExhausted {
         /// Maximum number of executions in the recipe.
@@ -205,7 +205,7 @@ impl<'a> Loop<'a> {
     }
 
     /// Records an execution with these arguments and returns what to do next. Once the step has
-    /// completed or failed, every later call returns that again.
+    /// completed or failed, every later call returns the same end again.
     pub fn after(&mut self, args: &[String], executed: Executed<'_>) -> Next {
         match &self.state {
             State::Running => {}

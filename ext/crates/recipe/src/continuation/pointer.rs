@@ -19,13 +19,15 @@ pub struct Pointer(String);
 #[non_exhaustive]
 pub enum PointerError {
     /// The text is longer than a pointer may be.
-    #[error("a JSON pointer has at most {MAX_BYTES} bytes")]
+    #[error("a JSON pointer must have at most {MAX_BYTES} bytes")]
     Long,
     /// The text is not empty and does not begin with `/`, or a `~` is not followed by 0 or 1.
-    #[error("a JSON pointer is empty or begins with `/`, and `~` is followed by 0 or 1")]
+    #[error(
+        "a JSON pointer must be empty or begin with `/`, and each `~` must be followed by 0 or 1"
+    )]
     Form,
     /// The pointer contains a property name that is special in JavaScript.
-    #[error("a JSON pointer must not have `__proto__`, `constructor` or `prototype`")]
+    #[error("a JSON pointer must not contain the name `__proto__`, `constructor` or `prototype`")]
     Token,
 }
 

@@ -4,11 +4,12 @@ use super::{Field, Items, List, Need, Shape};
 use crate::issue::{Issue, IssueCode, member};
 use serde_json::Value;
 
-/// Maximum number of issues reported for one recipe, so that a hostile recipe cannot cause a huge
-/// response.
+/// Maximum number of deviations from the grammar reported for one recipe, so that a hostile recipe
+/// cannot cause a huge response.
 const MAX_ISSUES: usize = 500;
 
-/// Returns all positions at which `value` differs from what `shape` permits.
+/// Returns one issue for each deviation of `value` from what `shape` permits, at most
+/// [`MAX_ISSUES`].
 pub(crate) fn check(shape: &Shape, value: &Value) -> Vec<Issue> {
     let mut issues = Vec::new();
     walk(shape, value, "$", &mut issues);
@@ -175,7 +176,7 @@ fn record(fields: &[Field], value: &Value, path: &str, issues: &mut Vec<Issue>) 
 /// If the value fits none of the shapes, reports the deviations from the one it is closest to.
 fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mut Vec<Issue>) {
     let mut nearest: Option<Vec<Issue>> = None;
-    // A shape for another `kind` of value is chosen last.
+    // A shape that requires another value of the member `kind` is chosen last.
     let kind_path = member(path, "kind");
     let rank = |found: &[Issue]| (found.iter().any(|i| i.path == kind_path), found.len());
     for shape in shapes {

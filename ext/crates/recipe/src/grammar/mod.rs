@@ -73,7 +73,7 @@ pub(crate) enum Items {
 pub(crate) enum Need {
     Must,
     May,
-    /// At least one of the members marked so is required.
+    /// The object must have at least one of its members with this mark.
     OneOf,
 }
 
@@ -110,7 +110,8 @@ pub(crate) const fn one_of(name: &'static str, shape: Shape) -> Field {
 const fn text(pattern: Pattern) -> Shape {
     Shape::Text(pattern, 0, usize::MAX)
 }
-/// Default maximum length of a list, so that checks which compare rows stay cheap.
+/// Default maximum number of items of a list; it bounds the cost of checks that compare all items
+/// with each other.
 const DEFAULT_MAX_ITEMS: usize = 1000;
 /// Permits any text.
 const TEXT: Shape = text(Pattern::Any);

@@ -14,8 +14,8 @@ use wp_codebox_contracts::{
     MountRequest, StagedFile,
 };
 
-/// Source path of a mount or file that has no source on the host. The run validates every source
-/// path, but never reads this one.
+/// Placeholder for the source path of a mount or file without a source on the host. The run
+/// validates every source path, but never reads this one.
 const NOTHING: &str = "/dev/null";
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {

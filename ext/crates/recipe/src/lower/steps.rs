@@ -121,8 +121,9 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
     }
 }
 
-/// Adds two steps before the step of the seed itself. They create a multisite network, and the
-/// second one already runs in it.
+/// Adds two steps that run the same program before the step of the seed itself: the first creates
+/// the multisite network, and the second creates the further sites, because only a new process runs
+/// in the network.
 fn add_network(seed: &SiteSeed, workflow: &mut Workflow) {
     let wanted = seed.bootstrap.as_ref().and_then(|b| b.multisite.as_ref());
     let Some(wanted) = wanted.filter(|m| m.get("enabled") == Some(&json!(true))) else {

@@ -6,7 +6,8 @@ use crate::model::{PluginRuntime, Recipe};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{CommandCall, RuntimePolicy};
 
-/// Returns a command's arguments as an object. If several have the same name, it has the first one.
+/// Returns a command's arguments as an object. Of several arguments with the same name, the first
+/// one counts.
 fn parsed(args: &[String]) -> Value {
     let mut map = Map::new();
     for (name, value) in args.iter().filter_map(|arg| arg.split_once('=')) {

@@ -33,7 +33,7 @@ pub enum WorkspaceMode {
 pub struct Workspace {
     /// Where the files of the workspace come from.
     pub mode: WorkspaceMode,
-    /// Whether the sandbox may write to the workspace; `None`: it does not see the workspace.
+    /// Whether the sandbox may write to the workspace; `None` if it does not see the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<MountAccess>,
     /// Host directory; `None` when the caller names it on creation of the sandbox.
@@ -118,7 +118,7 @@ pub struct Profile {
     pub network: NetworkPolicy,
     /// The directory of a sandbox in which a task is done.
     pub workspace: Workspace,
-    /// Who may use a sandbox if the caller does not say so, e.g. one agent or all users.
+    /// Scope of a sandbox if the caller requests none: for one session, one agent, or shared.
     pub scope_default: SandboxScope,
     /// How long a sandbox exists.
     pub ttl: Ttl,

@@ -10,7 +10,7 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::EgressRules;
 
 const HOUR: u64 = 3_600_000;
-/// Maximum lifetime of a sandbox, in milliseconds, which is that of a run.
+/// Maximum lifetime of a sandbox, in milliseconds; equals the maximum duration of a run.
 const LONGEST: u64 = 24 * HOUR;
 /// Maximum length of one text in a profile, in bytes.
 const TEXT: usize = 32 * 1024;
@@ -72,7 +72,7 @@ impl Reader {
         }
         let id = self.required(&top, "id");
         if !id.is_empty() && !is_id(&id) {
-            self.issue("$.id", "must be 1 to 64 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit");
+            self.issue("$.id", "must be 1 to 64 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, without '..'");
         }
         let version = self.required(&top, "version");
         if !version.is_empty() && !is_version(&version) {
@@ -170,7 +170,7 @@ impl Reader {
         text.unwrap_or_default()
     }
 
-    /// Reads a text that must be one of `words`, and returns the value that belongs to it.
+    /// Reads a text that must be one of `words`, and returns the value paired with that word.
     fn word<T: Copy>(&mut self, from: &Section, name: &str, words: &[(&str, T)], default: T) -> T {
         let Some(text) = self.optional(from, name) else {
             return default;

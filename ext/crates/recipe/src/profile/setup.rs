@@ -45,7 +45,7 @@ impl Reader {
             if secret.hosts.is_empty() {
                 self.issue(
                     &at,
-                    "has no permitted host: set its hosts, or hosts in network.egress",
+                    "has no host that may receive it: set its hosts, or hosts in network.egress",
                 );
             }
             if setup

@@ -164,7 +164,7 @@ fn yaml_aliases_and_ambiguous_keys_are_refused() {
 }
 
 #[test]
-fn profile_durations_versions_and_ids_are_validated() {
+fn invalid_profile_durations_versions_and_ids_are_refused() {
     let longest = |time: &str| {
         let text = format!("id: a\nversion: 1.0.0\nextension: native\nttl: {{max: {time:?}}}\n");
         parse_profile(text.as_bytes()).map(|profile| profile.ttl.max_ms)

@@ -1,7 +1,7 @@
 //! Checks the syntax of profile ids and versions.
 
-/// Returns whether a text is `[a-z0-9]` followed by letters, digits, `.`, `_` and `-`; such an id
-/// is also a valid file name.
+/// Returns whether a text has 1 to 64 of the characters `[a-z0-9._-]`, begins with `[a-z0-9]` and
+/// does not contain `..`; such an id is also a valid file name.
 pub(super) fn is_id(text: &str) -> bool {
     let rest =
         |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-');

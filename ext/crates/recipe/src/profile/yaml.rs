@@ -42,7 +42,8 @@ pub(super) fn read(text: &str) -> Result<Value, Vec<ProfileIssue>> {
 
 enum Open {
     List(Vec<Value>),
-    /// An object that is being parsed. The second value is the last key if its value comes next.
+    /// An object that is being parsed. The second field is the key whose value comes next; `None`
+    /// if a key comes next.
     Object(Map<String, Value>, Option<String>),
 }
 

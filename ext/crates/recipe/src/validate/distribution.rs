@@ -112,7 +112,7 @@ fn check_parts(validator: &mut Validator<'_>, distribution: &Distribution) {
             validator.report(
                 IssueCode::UnsupportedServiceFake,
                 format!("{path}.sideEffectsArtifact"),
-                "a fake can write its file anywhere; list that file in artifacts.paths",
+                "this backend has no extra artifact for a fake's side effects; list the file that the fake writes in artifacts.paths",
             );
         }
         match fake.load.unwrap_or(FakeLoad::MuPlugin) {

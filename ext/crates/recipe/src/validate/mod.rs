@@ -29,7 +29,7 @@ pub const RECIPE_VALIDATION: &str = "wp-codebox/recipe-validation/v1";
 pub struct Context<'a> {
     /// Facts about the host, its files and the caller's secrets.
     pub sources: &'a dyn Sources,
-    /// The caller's policy, or the request to derive one from the recipe.
+    /// The caller's policy, or the choice to derive one from the recipe.
     pub policy: PolicyChoice<'a>,
 }
 

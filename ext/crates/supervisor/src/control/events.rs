@@ -25,7 +25,8 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// Reconnection delay for clients of server-sent events, in milliseconds.
 const RETRY: u32 = 1000;
 
-/// Sends the events as replies, then a final reply with the sequence number of the last sent event.
+/// Sends the events as replies, then a final reply with the sequence number of the last event that
+/// was read from the journal.
 pub(super) async fn lines(wanted: &EventsRequest, replies: &mut Replies, handles: &ControlHandles) {
     let cursor = stream(wanted, replies, handles).await;
     let answer = json!({"cursor": cursor});
@@ -43,7 +44,7 @@ pub(super) async fn server_sent(
     client.state
 }
 
-/// A client that receives journal events, in either format.
+/// A client that receives journal events, as JSON lines or as server-sent events.
 pub(super) trait EventSink {
     async fn event(&mut self, event: &LifecycleEvent, projection: EventProjection);
     /// Sends a keep-alive message if the format has one.

@@ -33,8 +33,9 @@ const QUEUE: usize = 512 * 1024;
 const FLUSH_DELAY: Duration = Duration::from_millis(20);
 /// Interval of checks for a disconnected client while nothing is read from its socket.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Maximum number of bytes read from one stream after the program has ended: the capacity of a
-/// pipe. Any further output comes from a background process and is dropped.
+/// Maximum number of bytes read from one stream after the program has ended: the largest pipe
+/// capacity that Linux allows by default (`fs.pipe-max-size`). Any further output comes from a
+/// background process and is dropped.
 const DRAIN_LIMIT: usize = 1024 * 1024;
 /// Time between SIGHUP and SIGKILL for a program on a terminal.
 const GRACE: Duration = Duration::from_secs(2);
@@ -69,7 +70,7 @@ pub(super) async fn converse(
             .map_err(|error| {
                 let _ = handles.queue.put(QueuedRequest::Stop { id: id.clone() });
                 let _ = handles.queue.put(QueuedRequest::Drained { id });
-                let message = format!("the program's streams cannot be watched: {error}");
+                let message = format!("the supervisor cannot watch the program's streams: {error}");
                 kernel_error(ErrorCode::RunFailed, message, &error)
             })
     });
@@ -452,8 +453,8 @@ impl Conversation<'_> {
     }
 }
 
-/// Returns whether a line that failed to parse is a message of an unknown type other than `stdin…`.
-/// Such a line can be ignored: it carries no standard input.
+/// Returns whether a line that could not be parsed has a message type that does not begin with
+/// `stdin`. Such a line is ignored, because it carries no standard input.
 fn is_other_message(line: &[u8]) -> bool {
     let message = serde_json::from_slice::<serde_json::Value>(line).unwrap_or_default();
     message["type"]
@@ -499,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn line_is_treated_as_stdin_unless_it_is_a_message_of_another_type() {
+    fn invalid_line_is_ignored_only_if_its_message_type_does_not_begin_with_stdin() {
         for line in [
             "",
             "x",

@@ -25,8 +25,8 @@ pub(crate) struct ControlHandles {
     pub run_dir: PathBuf,
 }
 
-/// Maximum number of characters of a cancel request's reason, and of its actor (who requested it),
-/// that are recorded.
+/// Maximum number of characters that are recorded of a cancel request's reason, and of its actor
+/// (the name of the requester).
 const WISH: usize = 500;
 
 impl ControlHandles {
@@ -46,7 +46,7 @@ impl ControlHandles {
     }
 }
 
-/// Returns the actor (who requested it) to record for a cancel request that names none.
+/// Returns the actor (the name of the requester) to record for a cancel request without one.
 const fn default_actor(reason: CancelReason) -> &'static str {
     match reason {
         CancelReason::Asked | CancelReason::CallerGone => "caller",

@@ -32,8 +32,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
 /// Accepted values of the `Host` header.
 const HOSTS: [&str; 2] = ["sandbox", "localhost"];
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Passed to hyper in place of a head that exceeds these limits: no method begins with NUL, so
-/// hyper answers 400.
+/// Passed to hyper in place of a request head that is too long or arrives too late: no HTTP method
+/// begins with NUL, so hyper answers 400.
 const BEYOND_BOUNDS: &[u8] = b"\0\r\n\r\n";
 
 /// Response that refuses a request: HTTP status and text of the body.
@@ -53,7 +53,7 @@ const HOST: Refusal = Refusal(
 
 type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
-/// Returns whether a first line is an HTTP request line and not a JSON document.
+/// Returns whether the first line of a connection is an HTTP request line and not a JSON document.
 pub(super) fn is_request(line: &[u8]) -> bool {
     line.first().is_some_and(u8::is_ascii_uppercase)
 }

@@ -43,7 +43,7 @@ impl Lines {
                     "a line is longer than 2 MiB",
                 ));
             }
-            // A MiB of base64 needs only a few reads with this buffer size.
+            // `read_buf` doubles a full buffer, so even a line of 1 MiB needs only few reads.
             if self.half.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);
             }
@@ -100,7 +100,7 @@ impl Replies {
     }
 
     /// Converts the writer to the reply queue of a program, which waits for the client without a
-    /// time limit. Every line sent so far must be complete.
+    /// time limit. If an earlier line was sent only in part, the queue sends nothing.
     pub(super) fn into_queue(self) -> ReplyQueue {
         ReplyQueue {
             gone: self.state != ReaderState::Reading,
@@ -109,7 +109,7 @@ impl Replies {
         }
     }
 
-    /// Returns the socket, for the HTTP library, which writes to it itself.
+    /// Returns the write half of the socket, for hyper, which writes the response itself.
     pub(super) fn into_half(self) -> OwnedWriteHalf {
         self.half
     }
@@ -253,8 +253,8 @@ mod tests {
 
     #[tokio::test]
     async fn slow_client_gets_all_replies_and_disconnected_client_gets_none() {
-        // A current-thread runtime alternates reader and writer: the time limit for a line is far
-        // away.
+        // The time limit per line is generous: reader and writer share the one thread of this
+        // runtime.
         let (mut client, mut replies) = conversation(100 * SHORT);
         let reading = tokio::spawn(async move {
             let (mut heard, mut piece) = (0, vec![0; 256 * 1024]);

@@ -10,7 +10,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, unknown_member,
 };
 
-/// Maximum number of characters of the actor, the name by which a client says who sends the
+/// Maximum number of characters of the actor, the name of the user or program that sends the
 /// request.
 const ACTOR: usize = 200;
 
@@ -38,7 +38,9 @@ pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
 }
 
 fn other_version(live: u64) -> String {
-    format!("the client speaks version {live} of this protocol, the sandbox {LIVE_PROTOCOL}")
+    format!(
+        "the client uses version {live} of the live protocol, the sandbox version {LIVE_PROTOCOL}: use a client of the sandbox's release"
+    )
 }
 
 /// Returns why the first line of a connection is not a request. A value in the line may be a
@@ -56,7 +58,7 @@ fn refusal(line: &[u8], error: &serde_json::Error) -> String {
     match unknown_member(error) {
         Some(said) => format!("the call has an {said}"),
         None => format!(
-            "the first line is not a known call (column {})",
+            "the first line is not a valid live call (error at column {})",
             error.column()
         ),
     }

@@ -1,6 +1,5 @@
 //! Server of `control.sock` in the run directory. Each connection carries one cancel frame, one
 //! request to the sandbox, or one HTTP request for the events.
-//! call or HTTP request for the events.
 //!
 //! The socket is bound through the descriptor of its directory, because the path of a state
 //! directory may be longer than `sun_path`. Only the owner has access to directory and socket; the
@@ -78,7 +77,9 @@ pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHand
             let first = tokio::time::timeout(FIRST_LINE_TIMEOUT, lines.next()).await;
             let heard = match first {
                 Ok(Ok(Some(line))) => handle_first_line(&line, &handles),
-                Ok(Ok(None) | Err(_)) => FirstLine::Nonsense("expected a line of at most 2 MiB"),
+                Ok(Ok(None) | Err(_)) => {
+                    FirstLine::Nonsense("the first line is missing or longer than 2 MiB")
+                }
                 // A client that sends no line in time must not occupy a permit.
                 Err(_) => return,
             };
@@ -157,13 +158,17 @@ fn handle_first_line(first: &[u8], handles: &ControlHandles) -> FirstLine {
                 status: RunStatus::Running,
             });
         }
-        Ok(_) => return FirstLine::Nonsense("only a cancel frame is accepted here"),
+        Ok(_) => {
+            return FirstLine::Nonsense(
+                "the only frame that the control socket accepts is a cancel frame",
+            );
+        }
         Err(_) => {}
     }
     let says_live = serde_json::from_slice(first)
         .is_ok_and(|value: serde_json::Value| value.get("live").is_some());
     if !says_live {
-        return FirstLine::Nonsense("only a cancel frame or a live call is accepted here");
+        return FirstLine::Nonsense("the first line is neither a cancel frame nor a live call");
     }
     match live::parse(first) {
         Ok(call) => FirstLine::Live(Box::new(call)),

@@ -1,5 +1,5 @@
-//! Buffer and flow control for a program's standard input: the bytes that the client has sent and
-//! the program has not read yet.
+//! Buffer and flow control for a program's standard input. The buffer holds bytes that the client
+//! has sent and that are not yet written to the program.
 
 use base64::Engine;
 use bytes::{Buf, BytesMut};
@@ -8,7 +8,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use wp_codebox_contracts::{LiveReply, StdinFlow};
 
-/// Buffer size in bytes. A client that uses flow control may send at most this many unread bytes.
+/// Buffer size in bytes. A client that uses flow control may have at most this many bytes in the
+/// buffer.
 const INPUT: usize = 1024 * 1024;
 /// Number of bytes by which the client's credit is extended at once. Extending it for each small
 /// write would double the number of lines.
@@ -23,8 +24,8 @@ pub(super) struct InvalidInput;
 #[derive(Debug)]
 struct Window {
     open: usize,
-    /// Number of bytes that the program has read and that are not given back to the client as
-    /// credit yet.
+    /// Number of bytes that were written to the program and not yet given back to the client as
+    /// credit.
     owed: usize,
 }
 
@@ -43,9 +44,9 @@ impl Window {
         Ok(())
     }
 
-    /// Counts bytes that the program has read, and returns the credit to give back to the client
-    /// now, a multiple of [`GRANT`]. A client without credit has [`INPUT`] bytes in the buffer, so
-    /// the program reaches the next multiple without further input.
+    /// Counts bytes that were written to the program. Returns the credit to give back to the client
+    /// now, at least [`GRANT`] bytes; `None` while less is owed. A client without credit never
+    /// waits forever: the bytes in the buffer suffice to reach [`GRANT`].
     fn taken(&mut self, bytes: usize) -> Option<usize> {
         self.owed += bytes;
         (self.owed >= GRANT).then(|| {

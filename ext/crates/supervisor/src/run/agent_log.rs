@@ -46,7 +46,7 @@ struct CallRow {
     call_id: String,
     tool: String,
     status: &'static str,
-    /// Row of the document about tool calls.
+    /// Row for this call in `tool-call-transcript.json`.
     row: Value,
 }
 

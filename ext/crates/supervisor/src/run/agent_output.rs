@@ -57,7 +57,8 @@ impl<'a> AgentOutputStream<'a> {
         }
     }
 
-    /// Records text that is still held back, at the end of a turn.
+    /// At the end of a turn, records the text that the redactor still holds back, and ends the last
+    /// line.
     pub(super) fn pause(&mut self, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
         if let Some(clean) = self.stream.finish() {
             self.show(recorder, &clean);

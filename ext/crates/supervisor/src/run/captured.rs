@@ -47,7 +47,9 @@ pub(super) fn capture_all(
             let limits = CaptureLimits::default();
             match left {
                 CapturedMounts::Layers(all) => {
-                    let upper = found(all).ok_or_else(|| missing("the guest left no layer"))?;
+                    let upper = found(all).ok_or_else(|| {
+                        missing("the overlay layer with the guest's changes is missing")
+                    })?;
                     capture(baseline, upper.as_fd(), &rules, &limits)
                 }
                 CapturedMounts::Trees(all) => {

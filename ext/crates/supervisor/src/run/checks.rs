@@ -29,8 +29,7 @@ pub(super) struct Checked {
     pub usage: Usage,
 }
 
-/// Runs the checks in a fresh guest, because code in the agent's guest could have prepared their
-/// results.
+/// Runs the checks in a fresh guest, because code in the agent's guest could falsify their results.
 pub(super) fn check(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,

@@ -18,7 +18,7 @@ use wp_codebox_policy as policy;
 
 /// Guest directory in which the files of agent bundles (agent definitions) are visible.
 const BUNDLES: &str = "/run/codebox/staged/agent-bundles";
-/// Maximum number of files in which a plugin header is searched.
+/// Maximum number of directory entries that are read to find the file with the plugin header.
 const MAX_NAMES: usize = 500;
 /// Number of bytes at the beginning of a file in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;

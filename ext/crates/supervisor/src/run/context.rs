@@ -20,7 +20,8 @@ use wp_codebox_runtime::{Call, Cancellation, GuestMount, RunDir};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub asked: Instant,
-    /// Deadline. It counts from the end of preparation, so that a slow caller does not shorten it.
+    /// End of the run's time limit, which starts only after the request is prepared, so that a slow
+    /// caller does not shorten it.
     pub deadline: Instant,
 }
 

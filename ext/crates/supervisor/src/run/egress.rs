@@ -93,7 +93,7 @@ fn unavailable(why: &str) -> ErrorBody {
 }
 
 impl Ready {
-    /// Returns what the guest must know about its bridge when it is built.
+    /// Returns the settings of the bridge with which the guest is built.
     pub(super) fn guest(&self) -> GuestEgress {
         match &self.bridge {
             None => GuestEgress::Denied,

@@ -8,7 +8,7 @@ use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 pub(super) enum AgentEnd {
     /// The run has no agent.
     None,
-    /// The agent's program ended with an exit code that means success.
+    /// The agent succeeded; an agent program does so by an exit code that means success.
     Success,
     /// The agent failed or never ran.
     Failure,

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn result_of_a_failed_run_is_never_high_confidence_or_to_be_promoted() {
+    fn result_of_a_failed_run_has_neither_confidence_high_nor_next_action_promote() {
         let error = ErrorBody::new(ErrorCode::RunFailed, "the agent exited with 1");
         for outcome in Outcome::ALL.iter().filter(|o| !o.is_success()) {
             with(*outcome, ONE, Some(&error), |facts| {

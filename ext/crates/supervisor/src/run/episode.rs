@@ -2,10 +2,10 @@
 //! commands), written while the sandbox runs.
 //!
 //! Every held sandbox has one episode. Each command that a client requests over the control socket
-//! Every held sandbox has one episode. Each command that a client requests over the control socket
-//! is a step, including a plain command; a command that could not be executed is not a step.
-//! Replacing the guest starts a new trace. A part that would make the trace invalid is not added,
-//! and the client gets an error.
+//! is a step, whether the client sends a `step` or a `command` request; a command that could not be
+//! executed is not a step. Replacing the guest starts a new trace. A part that would make the trace
+//! invalid is not added: the client gets an error, or, if its command has already run, the bundle a
+//! notice.
 
 use super::observe;
 use super::recorder::Recorder;
@@ -27,7 +27,8 @@ fn refused(error: EpisodeError) -> ErrorBody {
     ErrorBody::new(error.code(), error.to_string())
 }
 
-/// Starts the trace, or starts it anew with the guest that has replaced another.
+/// Starts the trace of a guest. If the guest replaced another one, the new trace replaces the old
+/// one.
 pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
     let now = now_rfc3339();
     let seen = |kind, data| ObservationInput {
@@ -54,7 +55,8 @@ pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
         created_at: now,
         reset,
     };
-    // If these facts or the first part cannot be stored, no bundle can be built after a crash.
+    // If the facts or the first part cannot be stored, the run continues, but no bundle can be
+    // built if this process dies.
     let kept = store_facts(session).and_then(|()| store_part(session, &part));
     record_store_error(session.recorder, kept);
     Ok(())

@@ -146,7 +146,7 @@ fn not_written(context: &RunContext<'_>, end: &RunEnd, error: &ErrorBody) -> Fai
     )
 }
 
-/// Returns the failure of a run that has no bundle; its message says where the work is.
+/// Returns the failure of a run that has no bundle; the error's hint says where the work is.
 pub(super) fn kept(run_dir: &RunDir, work: &Work, error: ErrorBody) -> Failure {
     let run = run_dir.path();
     let saved = work

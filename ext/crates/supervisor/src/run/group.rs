@@ -62,7 +62,7 @@ fn attempt(
     let place = place(named).map_err(|e| e.to_string())?;
     let directories = RunCgroup::directories(&place, run_id);
     let intent = Intent::announce(state, run_id, &directories)
-        .map_err(|e| format!("its name cannot be stored in the state directory: {e}"))?;
+        .map_err(|e| format!("the cgroup's name cannot be stored in the state directory: {e}"))?;
     let group = match RunCgroup::make(&place, run_id, limits) {
         Ok(group) => group,
         Err(error) => {
@@ -77,7 +77,7 @@ fn attempt(
                 group.remove();
                 intent.done();
                 return Err(format!(
-                    "the process that would remove it cannot start: {error}"
+                    "the process that would remove the cgroup cannot start: {error}"
                 ));
             }
         }

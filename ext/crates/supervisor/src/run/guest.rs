@@ -18,7 +18,7 @@ pub(super) struct GuestContext<'a, 'r> {
 }
 
 impl GuestContext<'_, '_> {
-    /// Adds the environment variables to a call that programs in this guest get.
+    /// Adds to a call the environment variables that all programs in this guest get.
     pub(super) fn equipped(&self, call: Call) -> Call {
         match self.phase {
             GuestPhase::Work => self.run.work_call(call),
@@ -84,8 +84,8 @@ pub(super) fn spec(
     })
 }
 
-/// Starts a guest and compares the isolation that its probe programs report with the policy. An
-/// earlier self-test does not replace this check.
+/// Starts a guest and compares the isolation that its probe programs report with the policy. The
+/// check is made for every guest, even after a successful self-test.
 pub(super) fn guest(
     context: &RunContext<'_>,
     spec: &NativeSpec,

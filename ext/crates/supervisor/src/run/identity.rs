@@ -2,8 +2,9 @@
 //!
 //! As root, the supervisor creates id-mapped views of the state directory, the share directory and
 //! the mount sources, in which their owner appears as the guest's user. A source on a file system
-//! without id-mapped mounts is copied into the state directory, which always supports them. A user
-//! with subordinate ids has no such views: sources are copied into the guests' store.
+//! without id-mapped mounts is copied into the state directory. If the state directory has none
+//! either, the guests get no ids of their own. A user with subordinate ids has no such views:
+//! sources are copied into the guests' store.
 
 use super::sources::{OpenMount, Shown};
 use super::subordinate_ids;
@@ -32,7 +33,8 @@ pub struct Wanted<'a> {
     pub choice: IdentityChoice,
     /// Range from which guests get their ids.
     pub ids: GuestIds,
-    /// Launcher program, which starts the process that in turn starts the guests.
+    /// Path of `wp-codebox-launch`, which runs as the spawner and, started by it, as the launcher
+    /// of each guest.
     pub launcher: &'a Path,
     /// Directory of programs and files that guests read.
     pub share_dir: &'a Path,
@@ -92,7 +94,7 @@ fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
 enum NotOwn {
     /// Other runs use all of the ids; a later attempt can succeed.
     Exhausted(Box<ErrorBody>),
-    /// A permanent reason, as a part of a sentence.
+    /// A permanent reason. The text continues the sentence "root did not start the runner, and …".
     Because(String),
 }
 
@@ -155,7 +157,7 @@ fn small_enough(mounts: &[&mut OpenMount]) -> Result<(), NotOwn> {
             }
             Err(TreeError::Limit { .. }) => {
                 return Err(NotOwn::Because(format!(
-                    "the mounts have more than {} files or {} MiB, which are copied for such a guest only when --identity own asks for it",
+                    "the mounts have more than {} files or {} MiB; a guest with its own uid needs a copy of them, which only --identity own permits at this size",
                     COPIED.entries,
                     COPIED.total_bytes >> 20
                 )));

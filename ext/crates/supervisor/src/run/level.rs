@@ -105,7 +105,7 @@ fn reason(report: &IsolationReport) -> String {
         .iter()
         .find(|row| row.enforced < row.requested)
         .map_or_else(
-            || "nothing was seen".to_owned(),
+            || "the self-test reported no axis that is weaker than requested".to_owned(),
             |row| {
                 let (axis, seen) = (row.axis.as_str(), row.enforced.as_str());
                 format!("{axis} is {seen}, {}", row.evidence)
@@ -331,7 +331,7 @@ mod tests {
         );
         let data = error.data.unwrap();
         assert_eq!(data["missed"][0]["axis"], "memory");
-        // The same floor holds on a host with a cgroup.
+        // A guest with a cgroup meets the same floor.
         let limited = report(IsolationLevel::Full, Enforcement::Enforced);
         assert_eq!(check(&rules, &limited), Ok(()));
 

@@ -36,8 +36,8 @@ pub(super) fn write(
     if mask.hidden.is_empty() && git_file.is_none() {
         return Ok(Vec::new());
     }
-    // Without whiteouts, hiding entries fails and leaves a directory in the scratch directory. The
-    // mount is then copied, and the layer of the copy needs a name of its own.
+    // On a file system without whiteouts, writing a `mask` layer fails and its directory stays. The
+    // mount is then copied, and the layer above the copy needs another name.
     let kind = match mask.hidden {
         [] => "git-file",
         _ => "mask",

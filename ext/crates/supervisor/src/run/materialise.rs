@@ -43,8 +43,8 @@ fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> Error
     body.with("target", mount.target.as_str())
 }
 
-/// Reads the directory tree of a mount's source and decides whether the guest gets the source
-/// itself or a copy.
+/// Reads the directory tree of a mount's source, decides whether the guest gets the source itself
+/// or a copy, and makes the copy.
 pub(super) fn materialise(
     index: usize,
     mut mount: OpenMount,

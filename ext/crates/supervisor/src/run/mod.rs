@@ -164,7 +164,8 @@ impl StartedRun {
 }
 
 /// Writes the final record of a run that has an error and no outcome. If the record cannot be
-/// written, the given error is returned all the same, and a later call writes the record.
+/// written, the given error is returned all the same, and the next process that reads the run
+/// writes the record.
 fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
     let ending = Ending {
         outcome: Outcome::Failed,

@@ -27,7 +27,10 @@ pub(super) fn open_mount(
         (GitView::None | GitView::Baseline, _) => None,
         (GitView::History, None) => Some(git::history(mount, source.as_fd())?),
         (GitView::History, Some(_)) => {
-            return Err(git::unavailable(mount, "its directory is made for the run"));
+            return Err(git::unavailable(
+                mount,
+                "its directory is generated for the run and has no git history",
+            ));
         }
     };
     Ok(OpenMount {

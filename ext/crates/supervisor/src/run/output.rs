@@ -90,7 +90,7 @@ impl<'a> PromptRedactor<'a> {
         self.let_go(wanted)
     }
 
-    /// Returns whether bytes are held back.
+    /// Returns whether [`pause`](Self::pause) may show bytes that are held back.
     pub(crate) fn waits(&self) -> bool {
         self.held.len() > self.shown && (self.shown < GLIMPSE || self.shown == 0)
     }

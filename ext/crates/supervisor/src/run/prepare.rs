@@ -63,7 +63,7 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     let Owner { uid, gid } = state.owner();
     if !caller.has_rights_of(KernelIds { uid, gid }) {
         let message = format!(
-            "the state directory belongs to uid {uid} and gid {gid}, whose rights the caller does not have: give it to the caller's own group"
+            "the state directory belongs to uid {uid} and gid {gid}, but the caller is not that user or not in that group: use a state directory of the caller's own user and group"
         );
         return Err(ErrorBody::new(ErrorCode::Forbidden, message));
     }
@@ -296,7 +296,8 @@ pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
         });
         commands.extend(held.map(|c| c.id.to_owned()));
     }
-    // Commands behind the tools of the built-in loop; the tool policy selects the tools.
+    // Commands that the tools of the built-in agent loop run. The tool policy decides which tools
+    // the model gets.
     if let Some(Agent::Model(_)) = request.agent {
         commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
     }
@@ -360,7 +361,7 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         }
     }
     if let Some(Agent::Ability(_)) = &request.agent {
-        // The guest's PHP runs this code, so the policy must allow `php` as a program.
+        // The guest's PHP runs the ability, so the policy must allow `php` as a program.
         assert_agent(policy, "php")?;
     }
     if let Some(Agent::Model(_)) = request.agent {

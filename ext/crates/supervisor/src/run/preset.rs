@@ -30,7 +30,8 @@ use wp_codebox_policy::{
 const DIRECTORY: &str = "agents";
 /// Guest directory in which the files of the preset are visible.
 const FILES: &str = "/run/codebox/staged/.agent";
-/// Key for agents that require one, when the model needs none.
+/// Key that agent programs get if the model needs none, because some programs do not start without
+/// a key.
 const NO_KEY: &str = "codebox-no-key-needed";
 
 /// What a preset adds to a run, besides the command line of the agent program.
@@ -133,7 +134,7 @@ pub fn check_network(preset: &AgentPreset, policy: &RuntimePolicy) -> Result<(),
 pub fn no_model(preset: &AgentPreset) -> ErrorBody {
     let name = preset.name.clone();
     PresetError::NoModel { name }.body().hint(
-        "at the shell --model NAME --model-url URL; in a task provider and model, or the site's settings",
+        "name the model: --model NAME --model-url URL on the command line, provider and model in a task, or the site's settings",
     )
 }
 
@@ -220,9 +221,9 @@ fn locate(
     target: GuestPath,
 ) -> Result<ProgramDirectory, ErrorBody> {
     let Some(agents_dir) = agents_dir else {
-        let message = "this host has no directory for programs of agents";
+        let message = "no directory for agent programs is configured on this host";
         return Err(ErrorBody::new(ErrorCode::AgentProgramMissing, message)
-            .hint("name one: wp_codebox.agents_dir in php.ini, or --agents-dir"));
+            .hint("set it: wp_codebox.agents_dir in php.ini, or --agents-dir"));
     };
     let directory = Path::new(agents_dir).join(&preset.name);
     let missing = |what: &str| {
@@ -238,7 +239,7 @@ fn locate(
         .map_err(|_| missing("does not exist or cannot be read"))?;
     // The kernel returns the path of the open directory.
     let path = std::fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))
-        .map_err(|_| missing("cannot be named"))?;
+        .map_err(|_| missing("has a path that cannot be determined"))?;
     let program = std::fs::metadata(path.join(&preset.program))
         .map_err(|_| missing(&format!("has no {}", preset.program)))?;
     if !program.is_file() || program.permissions().mode() & 0o111 == 0 {

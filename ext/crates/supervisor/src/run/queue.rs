@@ -89,7 +89,7 @@ pub(crate) enum Streams {
 #[derive(Debug)]
 struct Inner {
     requests: VecDeque<QueuedRequest>,
-    /// Error for those who add an item; set when the queue is closed.
+    /// Error with which [`RequestQueue::put`] fails; set when the queue is closed.
     over: Option<ErrorBody>,
     status: Value,
 }
@@ -154,7 +154,8 @@ impl RequestQueue {
         if let Some(over) = &inner.over {
             return Err(over.clone());
         }
-        // Permits limit the output, and each program ends only once, so only requests are counted.
+        // Permits limit the output, and each program ends only once, so only requests and signals
+        // are counted.
         let waiting = match queued {
             QueuedRequest::Call { .. } | QueuedRequest::Launch { .. } => inner.requests.len(),
             QueuedRequest::Signal { .. } => inner.signals(),

@@ -18,7 +18,7 @@ use wp_codebox_contracts::{ErrorBody, GuestPath, IsolationLevel};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, working_directory};
 
-/// Objects that the run shares with the code that executes it.
+/// Objects of the supervisor that the run uses.
 #[derive(Clone, Copy)]
 pub(super) struct Outside<'a> {
     pub cancellation: &'a Arc<Cancellation>,
@@ -130,9 +130,9 @@ fn backend(
             GuestIdentity::shared("at level reduced there are no mounts to show files through")
         }
     };
-    // A guest that runs only the product's own programs builds the template in the state directory.
-    // A spawner that root started can mount that directory into this guest; one that an
-    // unprivileged user started cannot, so this guest then gets no uid of its own.
+    // The template is built in the state directory by a guest that runs only the product's own
+    // programs. A spawner that root started can mount the state directory into that guest. A
+    // spawner that an unprivileged user started cannot, so that guest then gets no uid of its own.
     let own = match identity.store() {
         Some(_) => GuestIdentity::shared("a template is built by our own programs"),
         None => identity.clone(),

@@ -80,8 +80,8 @@ pub(super) struct Recorder<'a> {
     beside: Beside,
     /// Queue through which the output of the clients' programs arrives.
     pub aside: Option<Arc<RequestQueue>>,
-    /// Actor (who sent it) of the client request that is carried out; `None` for actions of the run
-    /// itself.
+    /// Actor of the client request that is carried out, i.e. the name that the client gave for the
+    /// requester; `None` for actions of the run itself.
     pub actor: Option<String>,
     /// Converts the next program's standard output to readable steps.
     pub steps: Option<AgentSteps>,
@@ -182,7 +182,7 @@ impl<'a> Recorder<'a> {
         self.redactor.redact_value(document)
     }
 
-    /// Runs a program in the guest until it ends.
+    /// Runs a program in the guest until it ends or the deadline passes.
     pub(super) fn run(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -395,14 +395,15 @@ impl<'a> Recorder<'a> {
         self.worked = true;
     }
 
-    /// Records that a program ran in the guest. This must come before other recording: after an
-    /// error there, the work is then captured all the same.
+    /// Notes that a program ran in the guest. To be called as soon as the program has ended, before
+    /// further records are written: if writing one fails, the work in the guest is captured all the
+    /// same.
     fn ran(&mut self, call: &Call, end: &ExecutionEnd) {
         let began = !matches!(end, ExecutionEnd::NotStarted { .. });
         self.worked |= began && call.phase != COMPONENTS;
     }
 
-    /// Adds the result document of the last program to the record of its execution.
+    /// Adds the result document of the last program to the program's transcript entry.
     pub(super) fn answered(&mut self, answer: Value) {
         let answer = self.redactor.redact_value(answer);
         if let Some(entry) = self.evidence.transcript.last_mut() {

@@ -179,7 +179,8 @@ impl Stream {
 /// Returns the last UTF-8 character boundary at or before `at`.
 pub(super) fn border(bytes: &[u8], at: usize) -> usize {
     let inside = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    // A UTF-8 character has at most three continuation bytes; more are not text.
+    // A UTF-8 character has at most three continuation bytes; bytes with more are not text and are
+    // cut at `at`.
     (at.saturating_sub(3)..=at)
         .rev()
         .find(|at| !inside(*at))

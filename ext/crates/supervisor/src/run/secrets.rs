@@ -1,10 +1,10 @@
 //! Secrets of a run and the placeholders that the guest gets instead of them.
 //!
 //! A secret's value is only in this process's memory: here, in the redactor and in the egress
-//! bridge. No file, argument list or plan contains one. The guest gets a random placeholder per
-//! secret and run, which only this run's bridge accepts. The value itself enters the guest's
-//! environment only if the policy exposes it by name. A placeholder for the model's key exists only
-//! if guest programs may call the model, and then only in the working guest.
+//! bridge. No file, argument list or plan of a guest contains a value. The guest gets a random
+//! placeholder per secret and run, which only this run's bridge accepts. The value itself enters
+//! the guest's environment only if the policy exposes it by name. A placeholder for the model's key
+//! exists only if guest programs may call the model, and then only in the working guest.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ pub(super) const PHP_SETTINGS: &str = "/run/codebox/staged/recipe/php.d";
 /// Maximum size of a staged file (a host file that the guest may read), in bytes.
 const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A mount whose source on the host has been opened. The guest may see the source.
+/// A mount whose source on the host is open and has passed the checks that allow a guest to see it.
 #[derive(Debug)]
 pub struct OpenMount {
     pub request: MountRequest,
@@ -90,7 +90,7 @@ pub(super) fn open_source(
         std::fs::read_link(format!("/proc/self/fd/{}", source.as_raw_fd())).map_err(|e| {
             fail(
                 ErrorCode::MountSourceInvalid,
-                &format!("cannot be named: {e}"),
+                &format!("has a path that cannot be determined: {e}"),
             )
         })?;
     let canonical = path.to_str().ok_or_else(|| {
@@ -153,7 +153,7 @@ pub(super) fn open_file(
         return Err(fail("is not a regular file"));
     }
     let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
-        .map_err(|e| fail(&format!("cannot be named: {e}")))?;
+        .map_err(|e| fail(&format!("has a path that cannot be determined: {e}")))?;
     let canonical = path
         .to_str()
         .ok_or_else(|| fail("has a path that is not UTF-8"))?;

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn file_named_in_a_check_command_is_recognised() {
+    fn file_is_found_only_if_a_check_command_names_its_path() {
         for word in [
             "bin/check.php",
             "./bin/check.php",

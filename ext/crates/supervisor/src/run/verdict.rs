@@ -110,7 +110,7 @@ fn outcome(
     match work.agent {
         AgentEnd::Success if counts.total() == 0 => (Outcome::NoOp, None),
         AgentEnd::Success | AgentEnd::None => (Outcome::Succeeded, None),
-        // A run without its own error fails as well if the agent failed.
+        // A failed agent fails the run even if no error stopped the run.
         AgentEnd::Failure => {
             let error = ErrorBody::new(ErrorCode::RunFailed, "the agent did not succeed");
             (Outcome::Failed, Some(error))

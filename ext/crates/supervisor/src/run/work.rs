@@ -112,7 +112,7 @@ pub(super) fn run(
     })
 }
 
-/// Returns how the agent ended when the work stopped before it could run.
+/// Returns the agent's end for a run whose work stopped before the agent could run.
 fn unfinished(request: &RunRequest) -> AgentEnd {
     match request.agent {
         Some(_) => AgentEnd::Failure,

@@ -122,7 +122,7 @@ pub(super) fn facts(root: &Path) -> Result<Facts, String> {
     read_status(&status, &mut facts);
     for row in records(&ask(root, &["ls-files", "-s", "-z"])?) {
         if let (true, Some((_, path))) = (row.starts_with("160000 "), row.split_once('\t')) {
-            let message = "the path is another repository's commit";
+            let message = "the path is a submodule, i.e. a commit of another repository";
             facts
                 .violations
                 .push(Violation::new(Code::Gitlink, path, message));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn git_status_records_are_parsed() {
+    fn renamed_ignored_and_unmerged_paths_are_read_from_git_status() {
         let mut facts = Facts::default();
         read_status(
             b"R  new.php\0old.php\0!! build/\0UU both.php\0?? added.php\0",

@@ -11,7 +11,8 @@ const MAX_ENTRIES: usize = 200_000;
 /// Maximum directory depth of a workspace.
 const MAX_DEPTH: usize = 200;
 
-/// Returns all violations in the workspace at `root`. Fails when its directory tree cannot be read.
+/// Returns all violations in the workspace at `root`. Fails when the directory tree cannot be read
+/// or is too large, or git cannot be queried.
 pub fn check(root: &Path, rules: &Rules, backing: GitBacking) -> Result<Vec<Violation>, String> {
     let mut walk = Walk {
         rules,

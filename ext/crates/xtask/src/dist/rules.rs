@@ -53,56 +53,56 @@ const TAGS: usize = 5;
 
 /// Text that must not occur in the plugin's code: file types, text and reason.
 const FORBIDDEN: &[(&[&str], &str, &str)] = &[
+    (&["php"], "proc_open", "only the runner may start programs"),
+    (&["php"], "popen(", "only the runner may start programs"),
+    (&["php"], "shell_exec", "only the runner may start programs"),
+    (&["php"], "passthru", "only the runner may start programs"),
+    (&["php"], "pcntl_fork", "only the runner may start programs"),
+    (&["php"], "pcntl_exec", "only the runner may start programs"),
+    (&["php"], "eval(", "the plugin must not run text as code"),
     (
         &["php"],
-        "proc_open",
-        "starting programs is the runner's work",
+        "create_function",
+        "the plugin must not run text as code",
     ),
-    (&["php"], "popen(", "starting programs is the runner's work"),
-    (
-        &["php"],
-        "shell_exec",
-        "starting programs is the runner's work",
-    ),
-    (
-        &["php"],
-        "passthru",
-        "starting programs is the runner's work",
-    ),
-    (
-        &["php"],
-        "pcntl_fork",
-        "starting programs is the runner's work",
-    ),
-    (
-        &["php"],
-        "pcntl_exec",
-        "starting programs is the runner's work",
-    ),
-    (&["php"], "eval(", "code is never made from text"),
-    (&["php"], "create_function", "code is never made from text"),
     (
         &["php"],
         "base64_decode( '",
-        "nothing in the code is obfuscated",
+        "the code must not contain encoded text",
     ),
     (&["php"], "<<<", "reviewers refuse heredocs"),
-    (&["php"], "error_reporting(", "error handling is the site's"),
-    (&["php"], "ini_set(", "PHP's settings are the site's"),
-    (&["php"], "display_errors", "error handling is the site's"),
+    (
+        &["php"],
+        "error_reporting(",
+        "the site decides how errors are handled",
+    ),
+    (&["php"], "ini_set(", "the site decides PHP's settings"),
+    (
+        &["php"],
+        "display_errors",
+        "the site decides how errors are handled",
+    ),
     (
         &["php"],
         "wp_remote_",
-        "only the provider bridge speaks to a server",
+        "only the provider bridge may contact a server",
     ),
-    (&["php"], "curl_", "the plugin speaks to no server"),
-    (&["php"], "fsockopen", "the plugin speaks to no server"),
+    (
+        &["php"],
+        "curl_",
+        "only the provider bridge may contact a server",
+    ),
+    (
+        &["php"],
+        "fsockopen",
+        "only the provider bridge may contact a server",
+    ),
     (
         &["php"],
         "ALLOW_UNFILTERED_UPLOADS",
-        "the site's own rules hold",
+        "the site decides which uploads are allowed",
     ),
-    (&["php"], "update_plugins", "updates are WordPress's work"),
+    (&["php"], "update_plugins", "only WordPress updates plugins"),
     (
         &["php"],
         "load_plugin_textdomain",
@@ -111,26 +111,34 @@ const FORBIDDEN: &[(&[&str], &str, &str)] = &[
     (
         &["php", "js", "css"],
         "://localhost",
-        "an address of a developer's machine",
+        "it is an address of a developer's machine",
     ),
     (
         &["php", "js", "css"],
         "127.0.0.1",
-        "an address of a developer's machine",
+        "it is an address of a developer's machine",
     ),
     (
         &["js", "css"],
         "https://",
-        "scripts and styles load nothing from elsewhere",
+        "scripts and styles must not load from other hosts",
     ),
     (
         &["js", "css"],
         "http://",
-        "scripts and styles load nothing from elsewhere",
+        "scripts and styles must not load from other hosts",
     ),
-    (&["js"], "eval(", "code is never made from text"),
-    (&["js"], "new Function", "code is never made from text"),
-    (&["js"], "innerHTML", "markup is never made from text"),
+    (&["js"], "eval(", "the plugin must not run text as code"),
+    (
+        &["js"],
+        "new Function",
+        "the plugin must not run text as code",
+    ),
+    (
+        &["js"],
+        "innerHTML",
+        "scripts must not turn text into markup",
+    ),
 ];
 /// Exceptions to [`FORBIDDEN`]: files that need a forbidden text for their purpose.
 const EXCEPTED: &[(&str, &str)] = &[("includes/Connector/ProviderBridge.php", "wp_remote_")];
@@ -168,7 +176,9 @@ pub fn judge(directory: &Path) -> Result<Vec<String>, TaskError> {
     for path in tree::files(directory)? {
         let shown = tree::shown(directory, &path);
         if !seen.insert(shown.to_lowercase()) {
-            findings.push(format!("{shown}: another name differs in case only"));
+            findings.push(format!(
+                "{shown}: the name of another file differs only in case"
+            ));
         }
         findings.extend(file(&shown, &path)?);
     }

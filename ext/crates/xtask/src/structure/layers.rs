@@ -27,7 +27,7 @@ pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
         let (low, high) = (layer(user)?, layer(used)?);
         let [low_name, high_name] = [low, high].map(|layer| layers[layer].0);
         (low < high).then(|| {
-            format!("{CRATE}: {user} (layer {low_name}) uses {used} (layer {high_name}); move what both use down")
+            format!("{CRATE}: {user} (layer {low_name}) uses {used} (layer {high_name}); move the code that both need to layer {low_name} or below")
         })
     });
     unknown.chain(up).collect()

@@ -99,7 +99,7 @@ fn compare(listed: &str, found: &BTreeSet<String>) -> Vec<String> {
         .iter()
         .filter(|circle| !lines.contains(&circle.as_str()))
         .map(|circle| {
-            format!("new circle: {circle}; move what both sides use into the file that owns it")
+            format!("new circle: {circle}; move what these files share into a file that uses none of them")
         });
     let gone = lines
         .iter()

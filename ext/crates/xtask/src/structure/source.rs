@@ -14,7 +14,7 @@ pub(super) type Path = Vec<String>;
 #[derive(Debug)]
 pub(super) struct Import {
     pub(super) path: Path,
-    /// Whether the import is `pub use`, with any restriction.
+    /// Whether the import is `pub use` or a restricted form such as `pub(crate) use`.
     pub(super) reexported: bool,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Source {
     pub(super) inline: BTreeMap<String, Source>,
     /// Names of the items that the module defines.
     pub(super) defined: BTreeSet<String>,
-    /// Imports by the name that they introduce; those as `_` have a number appended.
+    /// Imports; the key is the name that they introduce, or `_` and a number for `as _`.
     pub(super) imports: BTreeMap<String, Import>,
     /// Modules imported with `*`.
     pub(super) globs: Vec<Path>,

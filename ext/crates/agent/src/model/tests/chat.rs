@@ -273,7 +273,7 @@ fn provider_specific_values_of_a_tool_call_are_sent_back_to_the_provider() {
 }
 
 #[test]
-fn finish_reasons_of_the_chat_completions_api_are_mapped() {
+fn each_finish_reason_of_the_chat_completions_api_maps_to_a_stop_reason() {
     for (finish, stop) in [
         ("length", StopReason::Length),
         ("content_filter", StopReason::Filtered),
@@ -347,8 +347,7 @@ fn model_stream_split_at_any_byte_yields_the_same_response() {
     for cut in 0..=bytes.len() {
         assert_eq!(read(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
     }
-    // Each prefix of the stream must yield an early end, the whole response, or a complete
-    // response without its end marker.
+    // A stream in many pieces of random size must yield the same response too.
     let mut seed = 7_u64;
     for _ in 0..500 {
         let mut pieces = Vec::new();

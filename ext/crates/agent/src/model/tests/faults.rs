@@ -351,7 +351,7 @@ fn redirect_from_the_model_server_is_not_followed() {
 }
 
 #[test]
-fn unreachable_model_server_is_reported() {
+fn unreachable_model_server_fails_the_turn_after_all_attempts() {
     // Binds a port without listening on it: no other process can take the port, and connecting
     // fails.
     use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
@@ -441,7 +441,7 @@ fn deadline_and_cancellation_end_a_model_request_at_once() {
         assert!(took >= Duration::from_millis(300), "{name}: {took:?}");
         assert!(took < AT_ONCE, "{name}: {took:?}");
     }
-    // A pause that would end after the deadline does not start.
+    // The client does not start a pause that would end after the deadline.
     let (error, took) = ended(error(429, "retry-after: 30\r\n"), patient, |talk| {
         talk.deadline = Duration::from_secs(25);
     });
@@ -449,7 +449,7 @@ fn deadline_and_cancellation_end_a_model_request_at_once() {
     assert!(why.contains("no time for a retry"), "{why}");
     assert_eq!(attempts, 1);
     assert!(took < AT_ONCE, "{took:?}");
-    // The deadline has passed before the start: the client sends nothing.
+    // If the deadline has passed before the turn starts, the client sends nothing.
     let mut late = talk(vec![hello()]);
     late.deadline = Duration::ZERO;
     assert_eq!(late.ask(), Err(ModelError::Deadline));

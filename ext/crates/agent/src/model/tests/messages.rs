@@ -230,7 +230,7 @@ fn unstreamed_model_response_is_accepted() {
 }
 
 #[test]
-fn stop_reasons_of_the_messages_api_are_mapped() {
+fn each_stop_reason_of_the_messages_api_maps_to_a_stop_reason() {
     for (reason, stop) in [
         ("end_turn", StopReason::End),
         ("max_tokens", StopReason::Length),

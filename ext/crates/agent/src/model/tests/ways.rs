@@ -55,7 +55,7 @@ fn authority() -> (String, Arc<ServerConfig>) {
 }
 
 #[test]
-fn tls_certificate_of_the_model_must_be_trusted_and_match_the_host_name() {
+fn model_with_an_untrusted_or_mismatched_tls_certificate_gets_no_request() {
     let (pem, config) = authority();
     let server = Server::play_tls(vec![hello()], config);
     let port = server.address.port();
@@ -71,7 +71,7 @@ fn tls_certificate_of_the_model_must_be_trusted_and_match_the_host_name() {
         let Err(ModelError::Unavailable { why, attempts }) = ask(url, trust) else {
             panic!("it was trusted")
         };
-        assert_eq!(why, "its certificate is not trusted");
+        assert_eq!(why, "the provider's certificate is not trusted");
         assert_eq!(attempts, 1, "a certificate does not get better");
     }
     assert_eq!(server.asked().len(), 1, "no key without trust");
@@ -137,14 +137,14 @@ fn proxy_environment_variables_are_ignored_for_model_requests() {
 }
 
 #[test]
-#[ignore = "a child of the test above"]
+#[ignore = "run as a child process by the test of the proxy variables"]
 fn child_process_that_sends_a_model_request() {
     let url = std::env::var(VARIABLE).unwrap();
     assert_eq!(ask(&url, &Trust::System).unwrap().text, "Hello.");
 }
 
 #[test]
-#[ignore = "a child of the test above"]
+#[ignore = "run as a child process by the test of the proxy variables"]
 fn child_process_that_sends_a_request_with_an_ordinary_http_client() {
     let url = std::env::var(VARIABLE).unwrap();
     let client = reqwest::Client::builder()

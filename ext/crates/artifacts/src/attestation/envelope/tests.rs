@@ -75,7 +75,7 @@ fn signer_is_trusted_only_if_its_key_is_listed() {
 }
 
 #[test]
-fn change_of_any_signed_part_of_an_attestation_is_detected() {
+fn change_of_any_signed_part_of_a_bundle_is_detected() {
     let base = sample();
     for (pointer, value) in [
         ("/id", json!("other")),
@@ -129,8 +129,8 @@ fn change_of_any_signed_part_of_an_attestation_is_detected() {
     }
 }
 
-/// Modifies the statement in the envelope of a sample bundle and signs the result with the same
-/// key.
+/// Modifies the statement in the envelope of a sample bundle and signs the result with a new key,
+/// which the sample then trusts as this host's key.
 fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
     let (mut s, key) = (sample(), key());
     let text = s.envelope["payload"].as_str().unwrap();
@@ -208,8 +208,8 @@ fn malformed_and_forged_envelopes_are_rejected() {
             "{pointer}: {error}"
         );
     }
-    // The signature is made with another key, but the envelope still has the key id of this host's
-    // key.
+    // The envelope contains the public key and key id of another host, but the signature was made
+    // with this host's key.
     let mut s = sample_like(&base);
     s.envelope["signatures"][0]["publicKey"] = json!(other.to_base64());
     s.envelope["signatures"][0]["keyid"] = json!(other.key_id());

@@ -60,8 +60,8 @@ fn whiteout(path: &Path) {
     rfs::mknodat(rfs::CWD, path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
 }
 
-/// Formats each change as `+path` (added), `~path` (modified) or `-path` (deleted) with its
-/// content.
+/// Formats each change as `path:before>after`. Each side is `f` (file), `l` (link), `d` (directory)
+/// or empty (no entry).
 fn brief(changes: &MountChanges) -> Vec<String> {
     let kind = |node: Option<&Node>| match node {
         None => "",
@@ -108,7 +108,7 @@ fn capture_reports_added_modified_and_deleted_files_only() {
 }
 
 #[test]
-fn capture_reports_directory_changes() {
+fn capture_reports_emptied_deleted_and_replaced_directories() {
     let pair = Pair::new();
     fs::write(pair.lower("d/keep"), "k").unwrap();
     fs::write(pair.lower("d/sub/x"), "x").unwrap();
@@ -257,7 +257,7 @@ fn excluded_names_are_listed_as_omitted() {
 }
 
 #[test]
-fn capture_limits_count_the_logical_file_size() {
+fn capture_beyond_any_limit_fails_and_sparse_files_count_in_full() {
     let pair = Pair::new();
     let sparse = fs::File::create(pair.upper("sparse")).unwrap();
     sparse.set_len(10_000_000).unwrap();
@@ -304,7 +304,7 @@ fn hard_links_are_read_and_non_utf8_names_are_preserved() {
 }
 
 #[test]
-fn unsupported_overlay_attributes_are_refused() {
+fn capture_of_a_file_with_overlay_metacopy_attribute_is_refused() {
     let pair = Pair::new();
     fs::write(pair.upper("f"), "x").unwrap();
     rfs::setxattr(

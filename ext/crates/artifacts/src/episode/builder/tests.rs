@@ -274,7 +274,7 @@ fn rejected_step_leaves_the_episode_unchanged() {
 }
 
 #[test]
-fn rejected_episode_reset_leaves_the_current_runtime() {
+fn rejected_episode_reset_does_not_change_the_current_trace() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     episode.reset(start("r")).unwrap();

@@ -132,7 +132,7 @@ impl AnchorFile {
     /// Replaces the anchor file.
     pub(super) fn write(&self, anchor: &AuditAnchor) -> Result<(), Errno> {
         let (name, temporary) = (self.name(), format!(".{}", self.name()));
-        // Left by a writer that died; the lock on the log excludes a concurrent writer.
+        // A writer that died may have left this file. The lock on the log excludes other writers.
         match fs::unlinkat(&self.directory, temporary.as_str(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error),

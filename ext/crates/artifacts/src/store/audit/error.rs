@@ -26,11 +26,11 @@ pub enum AuditError {
         "the last line of audit.jsonl is damaged; keep audit.jsonl and the site's file in anchors/ for inspection and move both away to start a new chain"
     )]
     Damaged,
-    /// The record would be longer than one record in the log may be.
+    /// The record exceeds the maximum length of a record in the log.
     #[error("an audit record may have {MAX_LINE} bytes at most")]
     TooLarge,
     /// The record exceeds the limits of canonical JSON, so it has no hash.
-    #[error("the audit record has no canonical form")]
+    #[error("the audit record exceeds the limits of canonical JSON")]
     Canonical(#[from] CanonicalError),
     /// The host key that signs the anchor cannot be used.
     #[error(transparent)]

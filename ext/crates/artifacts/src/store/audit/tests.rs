@@ -172,7 +172,7 @@ fn concurrent_appends_form_one_valid_chain() {
 }
 
 #[test]
-fn audit_log_refuses_symbolic_links() {
+fn audit_log_that_is_a_symbolic_link_is_neither_read_nor_written() {
     let log = Log::with(1);
     let elsewhere = log.dir.path().join("elsewhere");
     std::fs::rename(log.path(), &elsewhere).unwrap();
@@ -353,7 +353,7 @@ fn crash_between_writing_record_and_anchor_leaves_a_valid_audit_log() {
             1
         );
     }
-    // Two records that another host appended to a copy of the log.
+    // Two records without an anchor: the anchor from before both is restored.
     let log = Log::with(3);
     let old = std::fs::read(log.anchor()).unwrap();
     log.append(&json!({"n": 9}));

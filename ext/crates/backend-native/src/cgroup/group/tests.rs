@@ -12,8 +12,9 @@ fn run(n: u32) -> RunId {
     .unwrap()
 }
 
-/// Returns the parent cgroups below which this user may create cgroups; `None` skips the test.
-/// Fails instead if `CODEBOX_EXPECT` contains `cgroup`.
+/// Returns the parent cgroups below which this user may create cgroups; a test skips itself on
+/// `None`. Panics if cgroups below them cannot be created although `CODEBOX_EXPECT` contains
+/// `cgroup`.
 fn place() -> Option<CgroupParents> {
     // Tests run concurrently, so each call uses a run id of its own.
     static PROBES: AtomicU32 = AtomicU32::new(100);
@@ -119,9 +120,8 @@ fn v2_cgroup_without_delegable_memory_controller_is_an_error() {
     assert!(matches!(error, CgroupError::NotDelegated { .. }), "{error}");
 }
 
-/// Checks the writes to a v2 cgroup without a kernel: the unified hierarchy of the test machine has
-/// no memory controller. `make` creates a plain directory, so the test can read back only what was
-/// written.
+/// Uses a plain directory in place of the cgroup file system, because the unified hierarchy of the
+/// test machine has no memory controller. The files in it contain exactly what `make_in` wrote.
 #[test]
 fn v2_cgroup_gets_every_limit_written() {
     let temp = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn v2_cgroup_gets_every_limit_written() {
 }
 
 #[test]
-fn v2_cgroup_counters_are_parsed() {
+fn v2_meter_reads_current_memory_and_counts_oom_kills_and_cpu_from_its_creation() {
     let temp = tempfile::tempdir().unwrap();
     let set = |name: &str, text: &str| fs::write(temp.path().join(name), text).unwrap();
     set(
@@ -192,7 +192,7 @@ fn v2_cgroup_counters_are_parsed() {
 }
 
 #[test]
-fn cgroup_is_removed_if_its_creator_is_dead_and_left_if_it_is_alive() {
+fn reaper_removes_the_cgroup_of_a_dead_creator_and_keeps_that_of_a_living_one() {
     let Some(place) = place() else { return };
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("state");
@@ -215,13 +215,14 @@ fn cgroup_is_removed_if_its_creator_is_dead_and_left_if_it_is_alive() {
     let (alive, kept, kept_paths) = make(10);
     let (dead, _, dead_paths) = make(11);
     drop(dead);
-    // A directory outside any cgroup file system. The record of a dead run could contain such a
-    // path, so it must not be removed.
+    // The record of a dead run can contain any path. The reaper must not remove a directory outside
+    // the cgroup file system.
     let foreign = temp.path().join(format!("{PREFIX}{}", run(12)));
     fs::create_dir(&foreign).unwrap();
     let named = [foreign.clone(), "/sys/fs/cgroup".into()];
     drop(Intent::announce(&state, &run(12), &named).unwrap());
-    // A child forked by another test inherits the lock until it calls `execve`.
+    // A child that another test forks inherits the lock and holds it until it calls `execve`, so
+    // the first attempts may find the dead run locked.
     let (mut removed, begun) = (0, std::time::Instant::now());
     while removed < dead_paths.len() && begun.elapsed().as_secs() < 20 {
         removed += super::super::reap_cgroups(&state).unwrap().removed;

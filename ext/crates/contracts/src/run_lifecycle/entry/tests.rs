@@ -123,7 +123,7 @@ fn ended_run_without_outcome_has_state_failed() {
 }
 
 #[test]
-fn cleanup_status_follows_the_scratch_directory() {
+fn cleanup_status_of_an_ended_run_depends_on_outcome_and_scratch_directory() {
     use LifecycleCleanupStatus as C;
     let status = |view: &RunView, scratch| {
         let mut seen = seen(RunProgress::Collecting);
@@ -141,7 +141,7 @@ fn cleanup_status_follows_the_scratch_directory() {
 }
 
 #[test]
-fn repeated_and_late_cancellations_are_reported_as_such() {
+fn cancellation_reply_tells_first_repeated_and_late_cancellation_apart() {
     let answer = |answer, status| RunCancellation {
         schema: schema_id::RUN_CANCELLATION.to_owned(),
         run_id: RunId::new(format!("run_{:032x}", 9)).unwrap(),

@@ -27,7 +27,8 @@ pub struct StepIssue {
     pub index: Option<usize>,
     /// What is wrong, as a sentence.
     pub message: String,
-    /// Whether the kind or member is known but not supported by this backend.
+    /// True if other backends support the step's kind or member and this one does not; false if the
+    /// step is invalid.
     pub unsupported: bool,
 }
 
@@ -80,7 +81,9 @@ pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
 #[must_use]
 pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     let Some(members) = document.as_object() else {
-        return vec![StepIssue::invalid("it is not a JSON object".to_owned())];
+        return vec![StepIssue::invalid(
+            "the scenario is not a JSON object".to_owned(),
+        )];
     };
     let mut issues = Vec::new();
     for (name, value) in members {
@@ -91,14 +94,16 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
                 issues.push(StepIssue::invalid(format!("{name} must be text")));
             }
             other => issues.push(StepIssue::invalid(format!(
-                "it has no member {}; it takes name, description and steps",
+                "a scenario has no member {}; it takes name, description and steps",
                 quoted(other)
             ))),
         }
     }
     match members.get("steps").and_then(Value::as_array) {
         Some(steps) => issues.extend(check_browser_steps(steps)),
-        None => issues.push(StepIssue::invalid("it has no list of steps".to_owned())),
+        None => issues.push(StepIssue::invalid(
+            "the scenario has no list of steps".to_owned(),
+        )),
     }
     issues
 }
@@ -214,8 +219,8 @@ fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssu
     issues
 }
 
-/// Returns the fault of a step with a member that is only valid together with another one, which
-/// is missing.
+/// Returns a fault if the step has a member that is valid only together with a second member, and
+/// the second is missing.
 fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     let when = step.get("waitFor").and_then(Value::as_str);
     let time = is_there(step, "duration") || is_there(step, "durationMs");

@@ -1,4 +1,4 @@
-//! Commands that open the working guest's site in a browser, which runs in a separate guest.
+//! Commands that open the work guest's site in a browser, which runs in a separate guest.
 
 use super::super::format::Format;
 use super::super::model::{
@@ -17,7 +17,7 @@ const fn missing(id: &'static str, description: &'static str, reason: &'static s
     Row::new(id, Browser, Handler::Unsupported { reason }, description)
 }
 
-const NO_EDITOR: &str = "open the block editor with wordpress.browser-actions like any page of wp-admin; only the assertions are checked";
+const NO_EDITOR: &str = "open the block editor with wordpress.browser-actions like any page of wp-admin; the assertions of its steps are the only checks";
 
 const fn number(
     name: &'static str,

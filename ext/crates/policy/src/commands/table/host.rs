@@ -15,7 +15,8 @@ const fn mail(id: &'static str, operation: MailOperation, description: &'static 
     Row::new(id, Host, Handler::Mail(operation), description)
 }
 
-/// Argument that names the mail service. A run has exactly one, which a recipe need not declare.
+/// Argument that names the mail service. Every run has exactly one mail service; a recipe need not
+/// declare it.
 const SERVICE: AcceptedArg = one_of("service", &["mail"], "Id of the service.").required();
 
 pub(super) const ROWS: &[Row] = &[

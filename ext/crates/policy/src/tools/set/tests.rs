@@ -186,7 +186,7 @@ fn allowed_tools_list_removes_tools_and_never_adds_any() {
 }
 
 #[test]
-fn tools_need_commands_and_mounts_of_the_runtime_policy() {
+fn tool_is_refused_without_its_command_or_writable_mounts_in_the_runtime_policy() {
     let bound = |commands: &[&str]| defaults(list(commands));
     let set = ToolSet::resolve(None, &[], None, &bound(&[])).unwrap();
     for name in [
@@ -250,7 +250,7 @@ fn parent_tool_is_offered_only_if_the_caller_lists_it_and_a_policy_rule_allows_i
 }
 
 #[test]
-fn parent_tool_with_the_name_of_another_tool_is_refused() {
+fn parent_tool_with_an_invalid_id_or_the_name_of_another_tool_is_refused() {
     for ids in [
         &["workspace.read"][..],
         &["shell"],

@@ -69,7 +69,7 @@ fn scene(tls: &str) -> Scene {
 }
 
 #[test]
-fn curl_works_in_every_bridge_mode() {
+fn curl_gets_allowed_responses_and_refusals_in_every_bridge_mode() {
     for (tls, mode) in [
         ("tunnel", EgressMode::Tunnel),
         ("terminate", EgressMode::Terminate),
@@ -136,7 +136,7 @@ fn curl_works_in_every_bridge_mode() {
 }
 
 #[test]
-fn php_streams_and_php_curl_work_through_the_bridge() {
+fn php_streams_and_php_curl_get_allowed_responses_and_refusals_through_the_bridge() {
     for tls in ["tunnel", "terminate"] {
         let mut scene = scene(tls);
         let program = r#"
@@ -189,7 +189,7 @@ fn php_streams_and_php_curl_work_through_the_bridge() {
 }
 
 #[test]
-fn connect_only_client_works_through_the_bridge() {
+fn connect_only_client_reaches_its_host_and_is_refused_for_another_server_name() {
     let mut scene = scene("tunnel");
     let output = run(
         "sh",

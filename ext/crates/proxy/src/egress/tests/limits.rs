@@ -144,8 +144,8 @@ fn guest_that_does_not_read_applies_back_pressure_to_the_upstream_host() {
     );
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
     write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    // The bridge does not read on, so the buffers between it and the host fill up, and the host's
-    // write blocks.
+    // This client reads nothing, so the bridge stops reading from the host. The buffers between
+    // bridge and host fill up, and the host's write blocks.
     let mut last = usize::MAX;
     let still = (0..20).any(|_| {
         std::thread::sleep(Duration::from_millis(500));
@@ -301,7 +301,7 @@ fn requests_running_at_stop_are_logged_as_stopped() {
     );
     assert!(
         TcpStream::connect(rig.tcp).is_err(),
-        "nobody listens any more"
+        "the bridge does not listen any more"
     );
 }
 
@@ -356,7 +356,9 @@ fn egress_bridge_stops_at_its_deadline() {
     });
     rig.host("plain.example", 80, echo());
     assert!(rig.ask("GET", TARGET).starts_with("HTTP/1.1 200"));
-    until("nobody listens", || TcpStream::connect(rig.tcp).is_err());
+    until("the bridge stops listening", || {
+        TcpStream::connect(rig.tcp).is_err()
+    });
 }
 
 #[test]

@@ -197,8 +197,8 @@ impl Rig {
         self.raw(format!("{method} {target} HTTP/1.1\r\nHost: bridge\r\n\r\n").as_bytes())
     }
 
-    /// Waits until `requests` requests have ended in total: a tunnel ends later than its last byte
-    /// arrives.
+    /// Waits until `requests` requests have ended in total. A tunnel ends some time after its last
+    /// byte has arrived at the client.
     pub(super) fn ended(&self, requests: u64) {
         until("the requests end", || {
             let counts = self.bridge.as_ref().unwrap().counts();
@@ -365,8 +365,8 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // The name differs from the issuer's: a certificate whose issuer equals its subject looks
-        // self-signed.
+        // The server certificates have rcgen's default name as subject. The authority needs another
+        // name, because a certificate whose issuer equals its subject looks self-signed.
         params
             .distinguished_name
             .push(rcgen::DnType::CommonName, "test authority");

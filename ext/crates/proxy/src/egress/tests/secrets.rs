@@ -31,8 +31,8 @@ impl Seen {
     }
 }
 
-/// Returns a bridge, and a record of the requests that its TLS host received. The host responds
-/// with the request.
+/// Returns a bridge, and a record of the requests that its two TLS hosts received. Each host
+/// responds with the request and repeats its `X-Key` header.
 fn secret_rig(hosts: &[&str], tls: &str) -> (Rig, Seen) {
     let rig = rig(Options {
         rules: json!({"allowHosts": ["api.example", "other.example"], "tls": tls}),
@@ -207,7 +207,8 @@ fn secret_is_sent_over_plain_http_only_when_scope_allows() {
     assert_eq!(rig.row().secrets, ["API_KEY"]);
 }
 
-/// Returns a bridge with two hosts. Both respond with the last request that the first one received.
+/// Returns a bridge with two hosts. `api.example` stores the `X-Key` header of its last request;
+/// `other.example` returns the stored value in its response headers and body.
 fn storing_rig(secrets: Vec<SecretSwap>) -> Rig {
     let rig = rig(Options {
         rules: json!({"allowHosts": ["api.example:8080", "other.example:8080"]}),

@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Timeout for responses that a test never sends.
+/// Response timeout in a test whose guest never responds.
 const MOMENT: Duration = Duration::from_millis(300);
 
 fn soon(what: &str, mut holds: impl FnMut() -> bool) {
@@ -40,7 +40,9 @@ fn preview_visitor_that_does_not_read_is_disconnected() {
     let mut slow = TcpStream::connect(preview.address()).unwrap();
     let requests = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", preview.address());
     slow.write_all(requests.as_bytes()).unwrap();
-    soon("the guest is requests", || taken.load(Ordering::SeqCst));
+    soon("the guest received no request", || {
+        taken.load(Ordering::SeqCst)
+    });
     // Control: a visitor that reads is served throughout, also after the other one was
     // disconnected.
     let (reading, _) = endless("HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 65536]);
@@ -49,10 +51,13 @@ fn preview_visitor_that_does_not_read_is_disconnected() {
     let requests = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", beside.address());
     quick.write_all(requests.as_bytes()).unwrap();
     let mut piece = [0_u8; 65536];
-    soon("the guest still serves one who reads nothing", || {
-        assert!(quick.read(&mut piece).unwrap() > 0);
-        !taken.load(Ordering::SeqCst)
-    });
+    soon(
+        "the guest still sends to the visitor that reads nothing",
+        || {
+            assert!(quick.read(&mut piece).unwrap() > 0);
+            !taken.load(Ordering::SeqCst)
+        },
+    );
     assert!(quick.read(&mut piece).unwrap() > 0);
 }
 
@@ -177,7 +182,9 @@ fn malformed_guest_response_cannot_affect_the_next_response() {
     let preview = open(guest, None, limits);
     let answer = get(&preview, "/", "");
     assert!(answer.len() < 160 * 1024 && !answer.ends_with("0\r\n\r\n"));
-    soon("the guest is not let go", || !taken.load(Ordering::SeqCst));
+    soon("the connection to the guest stays open", || {
+        !taken.load(Ordering::SeqCst)
+    });
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl GuestConnector for Guest {
     }
 }
 
-/// Fake guest that accepts no connection.
+/// Connector that drops every request for a connection, as if the guest were unreachable.
 struct Closed;
 
 impl GuestConnector for Closed {
@@ -309,7 +309,7 @@ fn preview_request_without_token_never_reaches_the_guest() {
 }
 
 #[test]
-fn unresponsive_guest_yields_an_error_response() {
+fn unreachable_guest_or_invalid_guest_response_yields_502() {
     let brief = ForwarderLimits {
         connect_timeout: Duration::from_millis(300),
         ..ForwarderLimits::default()

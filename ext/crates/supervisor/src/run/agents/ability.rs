@@ -1,8 +1,9 @@
-//! Lets an ability do the work of the agent: a function that a component, e.g. a plugin, registers
-//! in the guest's WordPress.
+//! Runs an ability as the agent. An ability is a function that a component, e.g. a plugin,
+//! registers in the guest's WordPress.
 //!
 //! The ability runs as the guest's administrator with the input of the request; the guest also has
-//! the task in `/run/codebox/task.json`. Its result is recorded separately from its printed output.
+//! the task in `/run/codebox/task.json`. The ability's result is recorded separately from its
+//! printed output.
 
 use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
 use super::super::guest::GuestContext;

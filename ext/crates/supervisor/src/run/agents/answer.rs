@@ -1,5 +1,5 @@
-//! Result file that one of the product's own programs writes in the guest, separate from the
-//! program's printed output.
+//! Result file that a guest program of this product writes, separate from the program's printed
+//! output.
 //!
 //! WordPress and its plugins may print anything, so the program writes its result to a file in the
 //! guest's `/tmp`, which the supervisor reads after the program has ended. The file is as untrusted
@@ -48,7 +48,7 @@ impl Answered {
     pub(super) fn missing_answer_reason(&self) -> String {
         let code = self.step.exit_code();
         let how = code.map_or("PHP did not exit by itself".to_owned(), |code| {
-            format!("PHP ended with {code}")
+            format!("PHP ended with exit code {code}")
         });
         let said = [&self.step.stderr, &self.step.stdout];
         let last = said

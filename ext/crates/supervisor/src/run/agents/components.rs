@@ -125,7 +125,7 @@ fn probe<'a>(components: &[ReadyComponent], ability: Option<&str>) -> Program<'a
     }
 }
 
-/// Returns the error for a guest whose WordPress does not load any more.
+/// Returns the error for a guest whose WordPress cannot load the components.
 fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
     let slugs: Vec<&str> = components
         .iter()

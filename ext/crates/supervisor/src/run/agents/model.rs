@@ -22,7 +22,8 @@ use wp_codebox_runtime::{Cancellation, Stop};
 
 /// Size of the model's context window in tokens, unless the request sets another.
 const CONTEXT_TOKENS: u64 = 128_000;
-/// Maximum number of output tokens of one response, unless the request sets another.
+/// Maximum number of output tokens of one response, unless the request sets another; at most a
+/// quarter of the context window.
 const OUTPUT_TOKENS: u64 = 8_192;
 
 pub(super) fn run(
@@ -224,8 +225,8 @@ impl LoopObserver for Workbench<'_, '_> {
             },
         };
         let recorder = &mut *self.tools.executor().guest.recorder;
-        // Output of guest programs is recorded elsewhere; the reason of a failed call is recorded
-        // here.
+        // The output of a call's guest programs is recorded when they run. A line is added only for
+        // a call without guest programs and for the reason of a failed call.
         let why = failure(&call);
         if call.executions.is_empty() || why.is_some() {
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();

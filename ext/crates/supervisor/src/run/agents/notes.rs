@@ -1,5 +1,5 @@
-//! Reads a project's instructions for agents, the file `AGENTS.md`. Their author is unknown, so
-//! they are treated as untrusted data.
+//! Reads a project's instructions for agents, the file `AGENTS.md`. The author of the file is
+//! unknown, so its content is treated as untrusted data.
 
 use super::super::ending::stop_of;
 use super::super::guest::GuestContext;
@@ -10,11 +10,12 @@ use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Stop};
 
 /// Maximum number of bytes that are read from `AGENTS.md`.
 const NOTES: &str = "16384";
-/// Tool that the run must allow, so that `AGENTS.md` is read.
+/// `AGENTS.md` is read only if the run allows this tool.
 const READ: &str = "workspace.read";
 
 /// Reads `AGENTS.md` of the agent's working directory with a program inside the guest, so that a
-/// symbolic link in it resolves inside the guest.
+/// symbolic link in the path resolves inside the guest. Returns `None` if there is no such file, no
+/// writable mount, or [`READ`] is not allowed. The inner error is the reason to stop the run.
 pub(super) fn project_notes(
     guest: &mut GuestContext<'_, '_>,
     set: &ToolSet,

@@ -565,7 +565,7 @@ fn agent_tools_denied_by_the_tool_policy_are_refused_in_a_real_run() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn agent_tools_work_at_isolation_level_reduced_as_at_full() {
+fn agent_tools_edit_files_and_reach_wordpress_at_isolation_level_reduced() {
     super::super::level::force_for_test(IsolationLevel::Reduced);
     let mut policy = policy(&["wordpress.run-php", "wordpress.wp-cli", "command-agent-run"]);
     policy["minimum_isolation"] = json!("reduced");

@@ -16,12 +16,12 @@ use wp_codebox_recipe::{
 
 /// Maximum size of an archive, in bytes. The archive is in memory while it is listed.
 const PACKED_BYTES: u64 = 64 * 1024 * 1024;
-/// Number of bytes in which WordPress searches for a plugin header.
+/// Number of bytes at the beginning of a file in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
 /// Mask of the file type bits (`S_IFMT`).
 const KIND: u32 = 0o170_000;
 
-/// Reason for not unpacking an archive.
+/// Why an archive is not unpacked. Each text continues the sentence "the archive of NAME …".
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error("cannot be read: {0}")]
@@ -126,7 +126,8 @@ fn declared(bytes: &[u8]) -> Option<usize> {
 }
 
 impl Listed {
-    /// Returns the name of the only top-level directory with a trailing slash, or an empty text.
+    /// Returns the top-level directory that contains all entries, with a trailing slash; an empty
+    /// text if there is none.
     pub fn top(&self) -> String {
         let first = self.entries.first().and_then(|e| e.name.split_once('/'));
         match first {
@@ -139,7 +140,7 @@ impl Listed {
         }
     }
 
-    /// Returns the beginnings of the PHP files directly below a prefix.
+    /// Returns the beginning of each PHP file directly below a prefix, by file name.
     pub fn heads(&mut self, prefix: &str) -> BTreeMap<String, String> {
         let mut heads = BTreeMap::new();
         for index in 0..self.archive.len() {
@@ -162,8 +163,8 @@ impl Listed {
     }
 }
 
-/// Finds the main file of a plugin: `<slug>.php`, `plugin.php`, or the only file with a plugin
-/// header.
+/// Finds the main file of a plugin, which must have a plugin header: `<slug>.php`, otherwise
+/// `plugin.php`, otherwise the only file with a header.
 pub fn plugin_header(heads: &BTreeMap<String, String>, slug: &str) -> Option<String> {
     let headed = |name: &String| heads.get(name).is_some_and(|t| t.contains("Plugin Name:"));
     let usual = [format!("{slug}.php"), "plugin.php".to_owned()];
@@ -203,7 +204,7 @@ fn unpack_within(
         Some(subdir) => {
             let below = format!("{subdir}/");
             let top = listed.top();
-            // The path may start at the archive's root or at its only top-level directory.
+            // `subdir` may be relative to the archive's root or to its only top-level directory.
             [below.clone(), format!("{top}{below}")]
                 .into_iter()
                 .find(|p| listed.entries.iter().any(|e| e.name.starts_with(p)))
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn archive_with_one_top_level_directory_is_unpacked_below_it() {
+    fn single_top_level_directory_of_an_archive_is_stripped_when_unpacking() {
         let (answer, into) = unpacked(&[
             ("shop/shop.php", b"<?php /* Plugin Name: Shop */", 0o644),
             ("shop/lib/a.php", b"<?php", 0o644),

@@ -63,9 +63,9 @@ fn open_archive(
             "is not an archive: it is not a regular file".to_owned(),
         ));
     }
-    // The kernel returns the path of the open file.
+    // The check below uses the kernel's path of the open file, so no second lookup can differ.
     let path = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
-        .map_err(|e| fail(format!("cannot be named: {e}")))?;
+        .map_err(|e| fail(format!("has a path that cannot be determined: {e}")))?;
     let canonical = path
         .to_str()
         .ok_or_else(|| fail("has a path that is not UTF-8".to_owned()))?;

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Writes a new file below a directory of the run, which contains no symbolic links.
+/// Writes a new file below a directory of the run. The caller ensures that the directory contains
+/// no symbolic links.
 pub(super) fn write(directory: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
     let outside = || {

@@ -60,14 +60,16 @@ pub(in crate::run) fn objects(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> 
     directory(source, ".git/objects")
 }
 
-/// Reads the files that the guest gets. The error text says why a guest cannot have this history,
-/// as a part of a sentence.
+/// Reads the files that the guest gets. The error says why a guest cannot have the history; it
+/// continues the sentence "mount TARGET cannot have the requested git repository: …".
 pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
-    let unreadable = |what: &str, e: Errno| format!("its {what} cannot be read: {e}");
+    let unreadable = |what: &str, e: Errno| {
+        format!("the git repository of its source cannot be read ({what}: {e})")
+    };
     let git = directory(source, ".git").map_err(|e| match e {
-        Errno::NOENT => "it is not the root of a work tree: mount the root".to_owned(),
+        Errno::NOENT => "its source is not the root of a git work tree: mount the root".to_owned(),
         Errno::NOTDIR | Errno::LOOP => {
-            "its .git is not a directory, so its history is stored elsewhere: mount the main work tree"
+            "the .git of its source is not a directory, so the history is stored elsewhere: mount the main work tree"
                 .to_owned()
         }
         e => unreadable(".git", e),
@@ -85,7 +87,7 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     ] {
         if take(elsewhere)?.is_some_and(|bytes| !bytes.is_empty()) {
             return Err(format!(
-                "{elsewhere} shows that parts of it are stored elsewhere"
+                "the file {elsewhere} shows that parts of the history are stored outside of the source"
             ));
         }
     }
@@ -98,7 +100,7 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
         }
     }
     if !files.iter().any(|(name, _)| name == "HEAD") {
-        return Err("it has no HEAD".to_owned());
+        return Err("the .git of its source has no HEAD".to_owned());
     }
     // Further parts of an index that git has split (`sharedindex.<digest>`).
     let beside = names(git.as_fd()).map_err(|e| unreadable(".git", e))?;
@@ -114,7 +116,7 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     let names = packs.and_then(|packs| names(packs.as_fd()));
     let promised = |(name, _): &(String, FileType)| name.ends_with(".promisor");
     if names.is_ok_and(|names| names.iter().any(promised)) {
-        return Err("it is a partial clone".to_owned());
+        return Err("its source is a partial clone, whose history is incomplete".to_owned());
     }
     references(git.as_fd(), "refs", 0, &mut take, &mut files)?;
     Ok(History { files })
@@ -129,9 +131,9 @@ fn references(
     take: &mut Take<'_>,
     files: &mut Vec<(String, Vec<u8>)>,
 ) -> Result<(), String> {
-    let failed = |e: Errno| format!("its references cannot be read: {e}");
+    let failed = |e: Errno| format!("the git references of its source cannot be read: {e}");
     if depth > DEPTH || files.len() > REFERENCES {
-        return Err("it has too many references".to_owned());
+        return Err("its source has too many git references".to_owned());
     }
     let open = directory(git, at).map_err(failed)?;
     for (name, kind) in names(open.as_fd()).map_err(failed)? {
@@ -143,8 +145,8 @@ fn references(
                     files.push((path, bytes));
                 }
             }
-            // git reads such a symbolic link as a symbolic reference; current versions of git do
-            // not create any.
+            // Other types are skipped. git would read a symbolic link as a symbolic reference, but
+            // current versions of git do not create such links.
             _ => {}
         }
     }
@@ -172,12 +174,16 @@ fn settings_of(real: &str) -> Result<String, String> {
                 .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         match name.as_str() {
             "extensions.objectformat" if value != "sha1" => {
-                return Err(format!("its objects have the format {value:?}"));
+                return Err(format!(
+                    "the git objects of its source have the format {value:?} instead of sha1"
+                ));
             }
             "extensions.refstorage" if value != "files" => {
-                return Err("its references are not files".to_owned());
+                return Err("the git references of its source are not stored as files".to_owned());
             }
-            "extensions.partialclone" => return Err("it is a partial clone".to_owned()),
+            "extensions.partialclone" => {
+                return Err("its source is a partial clone, whose history is incomplete".to_owned());
+            }
             name if TAKEN.contains(&name) && plain => {
                 let key = name.strip_prefix("core.").unwrap_or_default();
                 text.push_str(&format!("[core]\n\t{key} = {value}\n"));

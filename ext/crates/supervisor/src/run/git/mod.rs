@@ -59,20 +59,32 @@ pub(super) fn unavailable(mount: &MountRequest, why: &str) -> ErrorBody {
 /// caller.
 pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<History, ErrorBody> {
     history::read(source).map_err(|why| {
-        unavailable(mount, &why).hint("--git baseline gives it one commit of what is mounted")
+        unavailable(mount, &why).hint(
+            "--git baseline gives the mount a repository with one commit of the mounted files",
+        )
     })
 }
 
-/// Opens the `objects` directory of the source's repository for a guest to mount, or copies it if
-/// the guest's user does not own every file.
+/// Opens the `objects` directory of the source's repository for a guest to mount. Copies the
+/// directory if the mount is a copy or the guest's user does not own every file.
 fn objects(
     mount: &OpenMount,
     view: MountView,
     space: ScratchSpace<'_>,
     index: usize,
 ) -> Result<HostSource, ErrorBody> {
-    let failed = |e: std::io::Error| unavailable(&mount.request, &format!("its objects: {e}"));
-    let wrong = |e: TreeError| unavailable(&mount.request, &format!("its objects: {e}"));
+    let failed = |e: std::io::Error| {
+        unavailable(
+            &mount.request,
+            &format!("its git objects cannot be opened or copied: {e}"),
+        )
+    };
+    let wrong = |e: TreeError| {
+        unavailable(
+            &mount.request,
+            &format!("its git objects cannot be opened or copied: {e}"),
+        )
+    };
     let open = history::objects(mount.source.as_fd()).map_err(|e| failed(e.into()))?;
     let (rules, limits) = (ExcludeRules::default(), CaptureLimits::TREE);
     let scan = scan_tree(open.as_fd(), &rules, &limits).map_err(wrong)?;
@@ -102,7 +114,9 @@ pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitVi
                 mount.target
             );
             let error = ErrorBody::new(ErrorCode::IsolationUnavailable, message);
-            Err(error.hint("ask for --git none, or make level full possible"))
+            Err(error.hint(
+                "ask for --git none, or make level full possible (`wp-codebox doctor` says how)",
+            ))
         }
     }
 }
@@ -200,8 +214,8 @@ fn skeleton(path: &Path, exclude: &[String]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns an ignore pattern that matches exactly this name at every depth. A name with a newline
-/// cannot be written as a pattern and stays visible to git.
+/// Returns a gitignore pattern that matches exactly this name at every depth; an empty text for a
+/// name with a newline, which no pattern can match and git therefore lists.
 fn pattern(name: &str) -> String {
     if name.contains('\n') {
         return String::new();

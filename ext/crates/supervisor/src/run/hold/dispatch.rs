@@ -82,13 +82,12 @@ pub(super) fn dispatch(
         | LiveRequest::ExtendTtl { .. }
         | LiveRequest::Close { .. } => Err(ErrorBody::new(
             ErrorCode::Internal,
-            "this request is answered elsewhere",
+            "the control thread or the lifetime loop must answer this request",
         )),
     }
 }
 
-/// Returns the actor (the name by which a client says who sends the request) of the current
-/// request.
+/// Returns the actor of the current request: the name that the client gave for the requester.
 fn actor(session: &Session<'_, '_>) -> String {
     session.recorder.actor.clone().unwrap_or_default()
 }

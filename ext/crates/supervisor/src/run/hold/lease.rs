@@ -55,8 +55,8 @@ impl Lease {
         }
     }
 
-    /// Sets the end of the lifetime to `ttl_ms` from now. Fails if that is later than the maximum
-    /// lifetime allows.
+    /// Sets the end of the lifetime to `ttl_ms` from now. Fails if `ttl_ms` is 0 or that time is
+    /// after the end of the maximum lifetime.
     pub(super) fn extend(&mut self, now: Instant, ttl_ms: u64) -> Result<(), ErrorBody> {
         let wanted = later(now, ttl_ms);
         if ttl_ms == 0 || wanted > self.max {

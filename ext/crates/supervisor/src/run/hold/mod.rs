@@ -29,8 +29,8 @@ use wp_codebox_runtime::{ExecutionEnd, RuntimeState, Stop};
 /// Time limit for programs and their connections to finish when the sandbox ends.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(3);
 
-/// Serves requests until the sandbox ends. The run succeeds if a client closed the sandbox or its
-/// lifetime ended.
+/// Serves requests until the sandbox ends. The run succeeds if a client closed the sandbox, or its
+/// lifetime or idle time ended.
 pub(super) fn serve(
     session: &mut Session<'_, '_>,
     hold: &Hold,
@@ -53,7 +53,7 @@ pub(super) fn serve(
     Ok(unable.or_else(|| stop_of(end, death)))
 }
 
-/// The reason why the hold ended, and, if the guest ended first, how it ended.
+/// Why the sandbox is no longer held, and, if that is because the guest ended, how the guest ended.
 type End = (HoldEnd, Option<ExecutionEnd>);
 
 fn stop_of(end: HoldEnd, death: Option<ExecutionEnd>) -> Option<Stop> {
@@ -89,7 +89,7 @@ struct HeldSandbox<'d> {
     states: &'d mut States,
     lease: Lease,
     programs: Programs,
-    /// Who asked to close the sandbox, and the stated reason.
+    /// Actor that asked to close the sandbox, and the reason that the actor gave.
     closing: Option<(String, String)>,
 }
 
@@ -197,7 +197,7 @@ impl<'d> HeldSandbox<'d> {
                 self.lease.touch(Instant::now());
                 self.look(session);
             }
-            // The deadline may pass between two requests.
+            // Checked before each request, because the lifetime may end between two of them.
             while self.over(session).is_none() {
                 let Some(queued) = self.queue.take() else {
                     break;

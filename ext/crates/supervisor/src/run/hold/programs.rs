@@ -115,8 +115,8 @@ impl Programs {
             (_, end) => end,
         };
         row.end = Some(end.clone());
-        // Tells the client connection that the program ended. If no connection waits for the
-        // program, no further output of it will arrive.
+        // Tells the connection that copies the program's output that the program ended. Sending
+        // fails if that connection has ended.
         if let Some(notify) = row.notify.take() {
             let _ = notify.send(end);
         }

@@ -1,5 +1,5 @@
-//! States of a held sandbox, e.g. ready. Each transition is recorded as an event with its actor
-//! (who caused it) and its reason.
+//! States of a held sandbox, e.g. ready. Each transition is recorded as an event with its reason
+//! and its actor (the client or `supervisor`).
 
 use crate::run::queue::RequestQueue;
 use crate::run::recorder::Recorder;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, Hold, RunId, schema_id};
 use wp_codebox_runtime::{RuntimeState, now_rfc3339};
 
-/// Actor (who caused it) of state transitions that no client requested.
+/// Actor of state transitions that no client requested.
 pub(super) const SUPERVISOR: &str = "supervisor";
 
 /// State of a sandbox, and the status document for clients.

@@ -12,7 +12,7 @@ pub(crate) struct TranscriptEntry {
     pub args: Vec<String>,
     /// Exit code; 128 + signal number if killed; absent if the program never ran.
     pub exit_code: Option<i32>,
-    /// Part of the run: `agent`, `command` or `check`.
+    /// Part of the run, e.g. `agent`, `command` or `check`.
     pub phase: &'static str,
     /// Standard output; possibly truncated, see `cut`.
     pub stdout: String,

@@ -106,7 +106,7 @@ fn broken(call: &Call, step: &Step, timeout: Duration) -> Option<ErrorBody> {
     }
 }
 
-/// Returns the error of a program that exited with a status other than 0.
+/// Returns the error of a program that did not end with exit status 0.
 fn exited(call: &Call, step: &Step) -> Option<ErrorBody> {
     let body = |code, what: &str| ErrorBody::new(code, format!("{}: {what}", call.command));
     match stop_of(call, step, &[0]) {

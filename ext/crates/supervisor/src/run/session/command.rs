@@ -16,7 +16,7 @@ pub(crate) struct Commanded {
     pub call: Call,
     /// How the program ended, and its output.
     pub step: Step,
-    /// Result of the command, in the form that all who can ask for a command get.
+    /// Result of the command, in the same form for request, recipe, agent and client.
     pub result: CommandResult,
 }
 
@@ -43,7 +43,8 @@ impl Session<'_, '_> {
                 self.carried_out(call, started, &done.document, done.error)
             }
             Handler::Mail(operation) => self.mail_command(call, operation),
-            // A permission is no command; the policy check above has rejected it.
+            // A permission is not a command; normally the policy check above has rejected it
+            // already.
             Handler::Right { .. } => {
                 let message = format!("{} is not a command", call.command);
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))
@@ -54,7 +55,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Returns a call that represents a command without a program in the records.
+    /// Returns a call that represents, in the records, a command that runs no guest program.
     pub(super) fn standing(&self, call: &CommandCall) -> Call {
         Call {
             command: call.command.clone(),

@@ -1,8 +1,8 @@
 //! Session: the working guest and all operations in it, for commands of a request, steps of a
 //! recipe, an agent and clients of a held sandbox.
 //!
-//! A session has one guest at a time. A fresh guest or one with a snapshot may replace it; resource
-//! usage is summed over all guests.
+//! A session has one guest at a time. A fresh guest or one with a snapshot may replace it; the
+//! resource usage covers all of these guests.
 
 mod answer;
 mod browser;

@@ -52,7 +52,7 @@ pub(super) fn run(
         }
         let mut content = None;
         let why = match read(session, file)? {
-            Found::Missing => Some(("missing", "is not there".to_owned())),
+            Found::Missing => Some(("missing", "does not exist".to_owned())),
             Found::Unreadable => Some(("missing", "cannot be read".to_owned())),
             Found::TooLarge => Some((
                 "too-large",

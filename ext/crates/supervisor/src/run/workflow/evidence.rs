@@ -21,7 +21,7 @@ const RESULT_BYTES: usize = 64 * 1024;
 /// limit for all streams together.
 const MIN_BYTES: usize = 1024;
 
-/// Kind of a failed step's failure.
+/// How a step failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The step exceeded its own time limit.
@@ -35,7 +35,8 @@ pub(super) struct Ran<'a> {
     pub step: &'a WorkflowStep,
     pub args: &'a [String],
     pub commanded: &'a Commanded,
-    /// Programs that ran in the guest for it; empty if the supervisor executed the command itself.
+    /// Programs that ran in the guest for this execution; empty if the supervisor executed the
+    /// command itself.
     pub executions: &'a [ExecutionRecord],
 }
 
@@ -74,7 +75,7 @@ pub(super) struct Evidence {
     bytes: usize,
 }
 
-/// Returns the name of a phase that the document contains.
+/// Returns the name under which the document lists a phase of the recipe.
 fn phase_name(phase: &str) -> &'static str {
     match phase {
         "blueprint" => "run_blueprint_steps",

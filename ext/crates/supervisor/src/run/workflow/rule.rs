@@ -46,7 +46,7 @@ pub(in crate::run) fn check_changes(
     let count = found.len();
     found.truncate(LISTED);
     let first = found.first().map(|v| v.path.clone());
-    // The digest covers only the rules, one of which is the guest path of the workspace.
+    // The digest covers the rules and the guest paths of the workspaces, not the changes.
     let document = workspace::document(
         &rules.sha256(&rule.workspaces.join(","), GitBacking::None),
         found,

@@ -32,8 +32,8 @@ enum End {
     Over(Stop, String),
 }
 
-/// Runs a step, with its repetitions, to its end. An error means that an event of the run could not
-/// be recorded.
+/// Runs a step, with its repetitions, to its end. An error means that the run cannot continue, e.g.
+/// because an event could not be recorded.
 pub(super) fn run(
     session: &mut Session<'_, '_>,
     step: &WorkflowStep,
@@ -112,14 +112,15 @@ fn continuation(step: &WorkflowStep) -> Result<Option<Continuation>, ErrorBody> 
         })
 }
 
-/// Returns an execution in the form in which the code that decides about a repetition takes it.
+/// Converts an execution to the input of [`Loop::after`], which decides whether the command is
+/// repeated.
 fn executed(attempt: &Attempt) -> Executed<'_> {
     let Some(commanded) = &attempt.commanded else {
         return Executed::Error;
     };
     let exit_code = match (&attempt.end, commanded.step.exit_code()) {
         (End::Well, Some(code)) => code,
-        // The exit status is 0, but the step failed.
+        // The program exited with 0, but the step failed, so the loop sees a failure.
         (End::Failed(..), Some(0)) => 1,
         (End::Failed(..), Some(code)) => code,
         (End::Over(..), _) | (_, None) => return Executed::Error,
@@ -170,7 +171,10 @@ fn execute(
 
 fn timed_out(step: &WorkflowStep) -> End {
     let most = step.timeout_ms.unwrap_or_default();
-    End::Failed(Kind::Timeout, format!("took longer than its {most} ms"))
+    End::Failed(
+        Kind::Timeout,
+        format!("took longer than its limit of {most} ms"),
+    )
 }
 
 /// Returns whether a step's execution succeeded, from how its program ended.

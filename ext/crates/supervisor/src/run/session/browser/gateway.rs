@@ -57,15 +57,17 @@ impl SiteConnector for Door {
     }
 }
 
-/// Returns which hosts pages may reach: at most those that the run's policy allows, often fewer.
-/// TLS is tunnelled without interception, and the bridge adds no secret to a page's requests.
+/// Returns which hosts pages may reach: those that the run's policy allows, without those that the
+/// browser command excludes. TLS is tunnelled without interception, and the bridge adds no secret
+/// to a page's requests.
 fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
     let rules = match (&context.prepared.policy.network, task.external) {
         (NetworkPolicy::Posture(_), _) | (_, wp_codebox_browser::External::Deny) => {
             return Ok(EgressRules::nothing());
         }
         (NetworkPolicy::Rules(rules), wp_codebox_browser::External::Policy) => {
-            EgressRules::compile(rules).map_err(|_| unavailable("its rules do not compile"))?
+            EgressRules::compile(rules)
+                .map_err(|_| unavailable("the network rules do not compile"))?
         }
     };
     let keep = |host: &Host| {
@@ -120,8 +122,8 @@ impl Gateway {
     }
 
     /// Stops the bridge of a guest that has ended, and returns its requests to other hosts than the
-    /// site's, which are recorded as evidence. A browser contacts its vendor whatever its switches
-    /// say; requests that no page made are therefore reported separately, and count the same.
+    /// site's, which are recorded as evidence. A browser contacts its vendor in spite of its
+    /// switches. The result therefore contains only the number of requests that no page made.
     pub(super) fn close(
         self,
         id: &ExecutionId,

@@ -60,7 +60,7 @@ impl Session<'_, '_> {
                 let message =
                     format!("unknown preview action {other:?}: use open, status or close");
                 Err(ErrorBody::new(ErrorCode::InputInvalid, message)
-                    .hint("open, status and close are"))
+                    .hint("the actions are open, status and close"))
             }
         }
     }
@@ -174,7 +174,7 @@ impl Session<'_, '_> {
             } else {
                 Err(ErrorBody::new(
                     ErrorCode::PreviewUnavailable,
-                    "it is closed",
+                    "the preview is closed",
                 ))
             };
             // Sending fails if the visitor has disconnected.

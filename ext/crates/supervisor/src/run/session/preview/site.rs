@@ -9,7 +9,7 @@ impl Session<'_, '_> {
     /// Returns the port of the guest's running web server; starts the server if necessary.
     pub(in crate::run) fn site_server(&mut self) -> Result<u16, ErrorBody> {
         if self.guest.site.is_none() {
-            // Nothing could connect to a web server in a guest without a connector.
+            // Fails before a web server starts: without a connector nothing could connect to it.
             let way = self.guest.runtime.connector()?;
             self.guest.sites += 1;
             let secrets = self.context.prepared.secrets.environment(GuestPhase::Work);

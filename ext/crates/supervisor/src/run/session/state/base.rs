@@ -39,7 +39,8 @@ impl Base {
             let (path, fd) = open
                 .layer(&name)
                 .ok_or_else(|| invalid(format!("it has no layer {name}")))?;
-            let place = pinned(&path, fd).map_err(|e| invalid(format!("its layer {name}: {e}")))?;
+            let place = pinned(&path, fd)
+                .map_err(|e| invalid(format!("its layer {name} cannot be read: {e}")))?;
             places.insert(index, place);
         }
         Ok(Self { open, places })

@@ -22,8 +22,8 @@ pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>
     Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
 }
 
-/// Fails if the components could not be loaded, because the guest is of no use then. `stop` is the
-/// reason.
+/// Fails if `stop`, the result of loading the components into a new guest, is a reason to stop:
+/// that guest cannot be used.
 pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
     match stop {
         None => Ok(()),

@@ -16,7 +16,7 @@ use wp_codebox_runtime::{SnapshotError, SnapshotScope, SnapshotStore};
 /// Maximum number of checkpoints of a run. Each checkpoint is a copy of all files that the guest
 /// has written.
 const MOST: usize = 16;
-/// Actor (who created it) that the documents of checkpoints name.
+/// Name of the creator in the documents of checkpoints.
 const ACTOR: &str = "run";
 
 /// Result of a checkpoint command.

@@ -25,8 +25,8 @@ use wp_codebox_runtime::{
 /// Upper overlay directories of a guest, which contain what it has written, by layer index.
 pub(in crate::run) type Uppers = BTreeMap<u32, OwnedFd>;
 
-/// Returns the upper overlay directories of a guest that was just started. They stay the same while
-/// it lives.
+/// Returns the upper overlay directories of a guest that was just started. The directories stay the
+/// same while the guest lives.
 pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody> {
     match runtime.look()? {
         CapturedMounts::Layers(layers) => Ok(layers),
@@ -115,7 +115,8 @@ impl Runtime for Continued {
     fn destroy(self: Box<Self>) -> Destroyed {
         let Destroyed { left, usage } = self.inner.destroy();
         let left = match left {
-            // A missing layer is reported as one that cannot be captured.
+            // If merging fails, no layer is returned, and the capture fails because the layers are
+            // missing.
             CapturedMounts::Layers(layers) => CapturedMounts::Layers(
                 merged(&self.scratch, &self.base, &layers).unwrap_or_default(),
             ),
@@ -130,9 +131,13 @@ impl Runtime for Continued {
 fn merged(scratch: &Path, base: &Base, layers: &Uppers) -> Result<Uppers, ErrorBody> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let failed = |what: String| ErrorBody::new(ErrorCode::RunFailed, what);
-    let unable = |e: std::io::Error| failed(format!("layers cannot be merged: {e}"));
+    let unable = |e: std::io::Error| {
+        failed(format!(
+            "the layers of the snapshot and of the guest cannot be merged: {e}"
+        ))
+    };
     for old in std::fs::read_dir(scratch).map_err(unable)?.flatten() {
-        // A reader of the old directory has it open, so that removing its name does not matter.
+        // Each merged directory is read before the next merge, so the old ones are no longer used.
         let _ = remove_tree(&old.path());
     }
     let place = scratch.join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());

@@ -10,7 +10,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::SnapshotFacts;
 
-/// Returns whether snapshots contain the changes of a mount, which must be writable.
+/// Returns true if the mount is writable: snapshots contain only changes of writable mounts.
 pub(super) fn is_kept(mount: &Materialised) -> bool {
     match mount.mount.request.mode {
         MountAccess::Readwrite => true,
@@ -100,7 +100,7 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
     let (kept, now) = (&snapshot.template, here.template);
     if kept != now {
         return Some(format!(
-            "it was made on another WordPress or PHP (WordPress {}, PHP {}; here WordPress {}, PHP {}), or on one that was built differently",
+            "it was made on another WordPress or PHP (WordPress {}, PHP {}; here WordPress {}, PHP {}), or with a template that was built differently",
             kept.wordpress_version, kept.php_version, now.wordpress_version, now.php_version
         ));
     }
@@ -128,8 +128,9 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
                     "the source of mount {target} is another directory now"
                 ));
             }
-            (kept.baseline_sha256 != now.baseline_sha256)
-                .then(|| format!("the source of mount {target} changed since it was made"))
+            (kept.baseline_sha256 != now.baseline_sha256).then(|| {
+                format!("the source of mount {target} changed since the snapshot was made")
+            })
         })
 }
 

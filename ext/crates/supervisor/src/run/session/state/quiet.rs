@@ -1,7 +1,7 @@
 //! Makes the database file in the guest complete, so that a copy of it is a valid database.
 //!
 //! A guest program writes the write-ahead log into the database file and checks the database. The
-//! program's report is untrusted: it can only prevent a snapshot.
+//! program's report is untrusted: a false report can only prevent a snapshot or make it useless.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,9 +36,9 @@ pub(super) fn settle(runtime: &mut dyn Runtime, deadline: Instant) -> Result<(),
     match done.end {
         ExecutionEnd::Exited { code: 0 } => settled(&output),
         ExecutionEnd::NotStarted { error } | ExecutionEnd::LimitReached { error } => Err(error),
-        ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
-            Err(damaged("the program that checkpoints it did not finish"))
-        }
+        ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => Err(damaged(
+            "the program that writes the write-ahead log into the database file failed",
+        )),
         ExecutionEnd::GuestDied { death } => Err(death.attach_to(ErrorBody::new(
             ErrorCode::RunFailed,
             format!("the sandbox was lost before its snapshot was complete: {death}"),
@@ -58,8 +58,10 @@ fn settled(output: &[u8]) -> Result<(), ErrorBody> {
             ErrorCode::SandboxInUse,
             "the database of the sandbox is in use: wait until its programs have ended, or stop them",
         )),
-        Some("damaged") => Err(damaged("its own check failed")),
-        Some(_) | None => Err(damaged("its state is unknown")),
+        Some("damaged") => Err(damaged("SQLite's quick_check found damage")),
+        Some(_) | None => Err(damaged(
+            "the program that checks the database gave no valid report",
+        )),
     }
 }
 

@@ -52,7 +52,7 @@ impl Session<'_, '_> {
             }
             _ => Err(ErrorBody::new(
                 ErrorCode::Internal,
-                "this request is not about the state",
+                "this request is not a snapshot request",
             )),
         }
     }
@@ -79,8 +79,8 @@ impl Session<'_, '_> {
         Ok(self.shelf()?.list(SnapshotScope::Run(run_id)))
     }
 
-    /// Replaces the guest by one with the state of a snapshot. The snapshot is one of this sandbox,
-    /// given by name, or any of the site, given by id.
+    /// Replaces the guest by one with the state of a snapshot. `reference` is the name or id of a
+    /// snapshot of this sandbox, or the id of any snapshot of the site.
     pub(in crate::run) fn restore(
         &mut self,
         reference: &str,
@@ -129,7 +129,7 @@ impl Session<'_, '_> {
                 let command = &call.command;
                 return Err(ErrorBody::new(
                     ErrorCode::CommandFailed,
-                    format!("the guest is fresh, but {command} of its setup failed{why}"),
+                    format!("the guest was reset, but the setup command {command} failed{why}"),
                 ));
             }
         }
@@ -195,7 +195,8 @@ fn check_room(made: &[SandboxSnapshot], name: &str) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Fails if a program of a client runs in the guest, because the guest must not change now.
+/// Fails if a program of a client runs in the guest: it could change the guest during a snapshot,
+/// and would be lost with a replaced guest.
 fn free(running: &[String]) -> Result<(), ErrorBody> {
     if running.is_empty() {
         return Ok(());

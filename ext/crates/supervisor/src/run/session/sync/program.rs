@@ -107,19 +107,19 @@ impl SyncProgram {
                 break end;
             }
             if self.heard.len() > LINE {
-                return Err("the answer is too long");
+                return Err("the transfer program's reply has no line end within 8 MiB");
             }
             self.hear(until)?;
         };
         let rest = self.heard.split_off(end + 1);
         let line = std::mem::replace(&mut self.heard, rest);
         let Ok(Value::Object(members)) = serde_json::from_slice(&line) else {
-            return Err("the answer is not a JSON object");
+            return Err("the transfer program's reply is not a JSON object");
         };
         let length = members.get("length").and_then(Value::as_u64).unwrap_or(0);
         let most = question["most"].as_u64().unwrap_or(0);
         if length > most {
-            return Err("the answer has too many bytes");
+            return Err("the transfer program announces more bytes than were requested");
         }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         while self.heard.len() < length {
@@ -136,7 +136,7 @@ impl SyncProgram {
                 Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => wait(&self.input, PollFlags::OUT, until)?,
-                Err(_) => return Err("the program in the sandbox ended"),
+                Err(_) => return Err("the transfer program in the sandbox ended"),
             }
         }
         Ok(())
@@ -146,7 +146,7 @@ impl SyncProgram {
         let mut piece = [0_u8; 64 * 1024];
         loop {
             match rustix::io::read(&self.output, &mut piece) {
-                Ok(0) => return Err("the program in the sandbox ended"),
+                Ok(0) => return Err("the transfer program in the sandbox ended"),
                 Ok(count) => {
                     self.heard
                         .extend_from_slice(piece.get(..count).unwrap_or_default());
@@ -154,7 +154,7 @@ impl SyncProgram {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => wait(&self.output, PollFlags::IN, until)?,
-                Err(_) => return Err("the program in the sandbox ended"),
+                Err(_) => return Err("the transfer program in the sandbox ended"),
             }
         }
     }
@@ -167,9 +167,9 @@ fn wait(fd: &OwnedFd, events: PollFlags, until: Instant) -> Result<(), &'static 
         tv_nsec: i64::from(left.subsec_nanos()),
     };
     match poll(&mut [PollFd::new(fd, events)], Some(&left)) {
-        Ok(0) => Err("the program in the sandbox does not answer"),
+        Ok(0) => Err("the transfer program in the sandbox does not answer"),
         Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(_) => Err("the program in the sandbox cannot be waited for"),
+        Err(_) => Err("the transfer program in the sandbox cannot be waited for"),
     }
 }
 

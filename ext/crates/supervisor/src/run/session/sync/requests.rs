@@ -40,7 +40,7 @@ impl Session<'_, '_> {
             let digest = base.len() == 64 && base.bytes().all(|b| b.is_ascii_hexdigit());
             if !base.is_empty() && !digest {
                 return Err(invalid(
-                    "base_sha256 must be 64 hex digits, or empty for no file",
+                    "base_sha256 must be 64 hex digits, or empty if the file must not exist",
                 ));
             }
         }
@@ -124,7 +124,7 @@ impl Session<'_, '_> {
         }
         if serde_json::to_string(&answer).map_or(0, |text| text.len()) > ANSWER_BYTES {
             return Err(invalid(
-                "there are too many files for one answer: name a directory below",
+                "there are too many files for one answer: set the path to a subdirectory",
             ));
         }
         Ok(answer)
@@ -156,10 +156,10 @@ impl Session<'_, '_> {
         }
         let places: Vec<&str> = self.places().iter().map(|path| path.as_str()).collect();
         Err(invalid(&format!("{path} is not below a writable mount"))
-            .hint(format!("there are: {}", places.join(", "))))
+            .hint(format!("writable mounts: {}", places.join(", "))))
     }
 
-    /// Returns one file with its content; `None` when it does not exist.
+    /// Returns one file with its content; `None` when there is no regular file at this path.
     fn one_file(
         &mut self,
         path: &GuestPath,
