@@ -30,7 +30,7 @@ final class ArtifactDecisions extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--approved-files=<paths>]
-	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts show` lists
+	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts get` lists
 	 * them, or relative to the plugin or theme.
 	 *
 	 * [--all]
@@ -100,7 +100,7 @@ final class ArtifactDecisions extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--approved-files=<paths>]
-	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts show` lists
+	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts get` lists
 	 * them, or relative to the plugin or theme.
 	 *
 	 * [--all]

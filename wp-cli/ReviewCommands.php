@@ -34,7 +34,7 @@ final class ReviewCommands extends Command {
 	 * : Decision: approve, reject or request-changes.
 	 *
 	 * [--approved-files=<paths>]
-	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts show` lists
+	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts get` lists
 	 * them, or relative to the plugin or theme.
 	 *
 	 * [--all]
@@ -118,7 +118,7 @@ final class ReviewCommands extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--approved-files=<paths>]
-	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts show` lists
+	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts get` lists
 	 * them, or relative to the plugin or theme.
 	 *
 	 * [--all]

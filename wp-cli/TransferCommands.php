@@ -100,7 +100,7 @@ final class TransferCommands extends Command {
 	 * : Expected artifact id; a bundle with a different id is refused.
 	 *
 	 * [--expected-content-digest=<sha256>]
-	 * : Expected sha256 of the patch; a bundle with a different patch is refused.
+	 * : Expected contentDigest.value of the manifest; a bundle with a different digest is refused.
 	 *
 	 * [--replace]
 	 * : Replace a stored copy that differs or is damaged.

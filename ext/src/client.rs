@@ -33,7 +33,7 @@ const HIGHEST: RawFd = 256;
 enum Client {
     /// The connection was not searched for yet in this request.
     Unknown,
-    /// The connection was not found, or needs no further check.
+    /// No further check: the connection was not found, was closed, or its end was handled.
     None,
     /// The connection: `fd` is valid only while it still refers to the socket with this inode.
     Connected { fd: RawFd, inode: u64 },
@@ -64,7 +64,8 @@ pub(crate) fn end_if_disconnected() {
     if fstat(connection).map_or(true, |stat| stat.st_ino != inode) {
         CLIENT.set(Client::None);
     } else if !ignored() && hung_up(connection) {
-        // Act only once, so that shutdown functions that wait for a run are not ended as well.
+        // The connection is not checked again: a shutdown function that waits for a run must not be
+        // ended, too.
         CLIENT.set(Client::None);
         // SAFETY: this is the PHP thread during a request; the call jumps out as the engine does
         // when a write to the client fails.

@@ -19,7 +19,7 @@ use wp_codebox_control::wait_for;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Reason why a call of the runner gave no usable JSON document.
+/// Reason why a subcommand of the runner returned no usable JSON document.
 #[derive(Debug, thiserror::Error)]
 enum DoctorError {
     #[error("a pipe for the runner could not be created: {errno}")]
@@ -37,7 +37,7 @@ enum DoctorError {
     )]
     NoAnswer { command: String, ended: Ended },
     #[error(
-        "the runner's self-test gave no answer that this extension knows; install the same version of the extension and of `wp-codebox`"
+        "the runner's self-test returned a document that this extension does not know; install the same version of the extension and of `wp-codebox`"
     )]
     Foreign,
 }
@@ -116,7 +116,7 @@ pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value
         ErrorBody::new(
             ErrorCode::RunnerUnavailable,
             format!(
-                "the runner's `{command}` gave no answer that this extension knows; install the same version of the extension and of `wp-codebox`"
+                "the runner's `{command}` returned a document that this extension does not know; install the same version of the extension and of `wp-codebox`"
             ),
         )
     });

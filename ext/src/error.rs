@@ -107,7 +107,8 @@ pub(crate) fn register() -> ext_php_rs::error::Result<()> {
     Ok(())
 }
 
-/// Searches the class table, because a registration function cannot capture its index.
+/// Finds a registered class by its name. The callback of `registration` is a plain function without
+/// captures, so it cannot store the class in [`KIND_CLASSES`] under the right index.
 fn find_registered(name: &str) -> Option<*mut ClassEntry> {
     // SAFETY: MINIT runs with the compiler globals set up; the lookup only reads the table.
     unsafe {

@@ -1,6 +1,6 @@
-//! Every PHP-callable method runs its body here. Its outcome reaches PHP as a value, as an
-//! exception with a stable code, as the exception that PHP code threw meanwhile, or, for a panic,
-//! as an `InternalException`.
+//! Every PHP-callable method runs its body in [`guard`]. PHP gets the body's value or an exception:
+//! for an error of the extension an exception with a stable code, for a panic an
+//! `InternalException`, and the exception that PHP code threw if the body called that code.
 
 use crate::error;
 use ext_php_rs::exception::{PhpException, PhpResult};

@@ -71,7 +71,7 @@ const fn setting(name: &'static CStr, default: &'static CStr) -> IniEntryDef {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// The value is not UTF-8 text.
-    #[error("{name} is not valid UTF-8; set it in php.ini to a path")]
+    #[error("{name} is not valid UTF-8; set it to UTF-8 text in php.ini")]
     NotUtf8 { name: String },
     /// The value is not an absolute path.
     #[error("{name} must be an absolute path without `.` and `..` segments; set it in php.ini")]
@@ -134,8 +134,8 @@ pub(crate) struct Settings {
     /// Kernel uid of guests: `own` (a separate uid for each), `shared` (that of the owner of the
     /// state directory) or `auto` (own if possible).
     pub(crate) identity: String,
-    /// Range of uids and gids for guests, `FIRST:COUNT`; if empty, the range of the service that
-    /// starts the runner, or else the default.
+    /// Range of uids and gids for guests, `FIRST:COUNT`. If empty: the range that the service which
+    /// starts the runner sets, otherwise the default range.
     pub(crate) guest_ids: String,
     /// Host directories whose content abilities and admin screens may mount into a sandbox.
     pub(crate) mount_roots: Vec<String>,

@@ -46,7 +46,9 @@ pub(crate) extern "C" fn startup(_kind: c_int, module_number: c_int) -> c_int {
     });
     let problem = match outcome {
         Ok(Ok(())) => return SUCCESS,
-        Ok(Err(error)) => format!("wp_codebox: the exception classes were refused: {error}"),
+        Ok(Err(error)) => {
+            format!("wp_codebox: PHP did not register the exception classes: {error}")
+        }
         Err(_) => "wp_codebox: startup failed".to_owned(),
     };
     let _ = catch_unwind(AssertUnwindSafe(|| {

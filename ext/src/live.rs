@@ -113,14 +113,14 @@ pub(crate) fn ask(
     }
 }
 
-/// Standard input of a program that was not sent yet, in lines of the control socket's protocol.
+/// The rest of a program's standard input, which is sent in lines of the live protocol.
 #[derive(Default)]
 struct Input<'a> {
     /// Line being sent.
     line: Vec<u8>,
     /// Number of bytes of `line` that were sent.
     at: usize,
-    /// Input not yet put into a line; `None` once end of file was queued.
+    /// Input that no line contains yet; `None` once `line` is the end-of-file message.
     rest: Option<&'a [u8]>,
     credit: StdinCredit,
 }
@@ -130,8 +130,8 @@ impl Input<'_> {
         &self.line[self.at..]
     }
 
-    /// Prepares the next line when the previous one was sent and the sandbox has granted credit,
-    /// the number of bytes that it accepts at present.
+    /// Puts the next piece of input into `line`, if the previous line was sent completely and the
+    /// sandbox accepts more input (`credit`).
     fn prepare(&mut self) {
         let (true, Some(rest)) = (self.pending().is_empty(), self.rest) else {
             return;
@@ -147,7 +147,7 @@ impl Input<'_> {
                 self.rest = None;
                 LiveInput::StdinEnd
             }
-            // No credit: the sandbox grants more when the program has read some input.
+            // The credit is used up: the sandbox grants more when the program has read some input.
             ([], _) => return,
             (piece, rest) => {
                 self.rest = Some(rest);

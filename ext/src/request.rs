@@ -10,12 +10,12 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, T
 use wp_codebox_control::new_run_id;
 use wp_codebox_policy::{CheckedBy, check_request, read_task};
 
-/// Why a request is validated, which decides whether mounts and agent are required.
+/// Why a request is validated, which decides whether it must contain something to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// A run is about to start: mounts and agent are required.
+    /// A run is about to start: an agent, a command or `hold` is required.
     Start,
-    /// Preview of an incomplete request: mounts and agent may be missing.
+    /// Preview of an incomplete request: agent, commands and `hold` may be missing.
     Preview,
 }
 

@@ -2,8 +2,8 @@
 //! host set `wp_codebox.runner_socket`.
 //!
 //! The service exists for hosts whose service manager, when it stops php-fpm, also ends every
-//! process that php-fpm started. If the configured way fails, the other way is not tried: the way
-//! decides which user, limits and cgroup a run gets, so only the host may choose it.
+//! process that php-fpm started. If the configured way fails, the extension does not try the other
+//! one: the way decides which user, limits and cgroup a run gets, so only the host may choose it.
 
 use crate::guard::Failure;
 use crate::ini::Settings;

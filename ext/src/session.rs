@@ -55,7 +55,7 @@ pub(crate) enum WaitLimit {
     Endless,
     /// Until this time; the next wait returns the frames that arrive later.
     Until(Instant),
-    /// No waiting: only frames that the session has [gathered](Session::gather).
+    /// Not at all: only frames that [`Session::gather`] has already read are returned.
     None,
 }
 
@@ -77,12 +77,12 @@ impl WaitLimit {
     }
 }
 
-/// How far the handshake with the runner has come.
+/// Whether the runner has accepted the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Before the runner's acceptance: the run is not registered yet.
+    /// The runner has not accepted the request: the run may have no directory yet.
     Handshake,
-    /// The runner accepted: the run is registered and can be looked up.
+    /// The runner has accepted the request: the run has a directory, and other processes find it.
     Accepted,
 }
 
@@ -126,7 +126,7 @@ impl Session {
             channel: channel.into_inner(),
             end: RefCell::new(None),
         });
-        // Released even when a signal handler or the time limit bails out.
+        // The guard closes the session even when a signal handler or the time limit bails out.
         let guarded = BailoutGuard::new(CloseOnDrop::new(&session));
         let frame = Frame::Start {
             protocol: PROTOCOL_VERSION,

@@ -50,12 +50,12 @@ pub(crate) enum SocketError {
     /// The listener's queue of connections stayed full until the deadline.
     #[error("{path} did not accept the connection within {} seconds; check the service behind it", CONNECT_TIMEOUT.as_secs())]
     Slow { path: String },
-    /// An untrusted user owns the socket.
+    /// The socket, or the process that listens on it, belongs to an untrusted user.
     #[error(
         "{path} belongs to user {owner}, who is neither root, nor the owner of the state directory, nor this process's user; remove that socket and start the right service"
     )]
     Foreign { path: String, owner: u32 },
-    /// Another error occurred.
+    /// The connection failed for a reason that no other variant describes.
     #[error("the connection to {path} failed: {errno}; check the service behind it")]
     Failed { path: String, errno: Errno },
 }

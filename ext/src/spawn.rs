@@ -1,9 +1,9 @@
 //! Starts the runner with `posix_spawn`.
 //!
-//! The child gets an empty environment, `/` as working directory, its own session, default signal
-//! handling, the descriptor of its [`Wiring`], `/dev/null` on the rest of 0, 1 and 2, and no other
-//! descriptor: a child of a web server would otherwise inherit the server's listening socket and
-//! the client's connection. No Rust code runs between fork and exec.
+//! The child gets an empty environment, `/` as working directory, its own session and default
+//! signal handling. It gets the descriptor of its [`Wiring`], `/dev/null` as standard streams
+//! without wiring, and no other descriptor: a child of a web server would otherwise inherit the
+//! server's listening socket and the client's connection. No Rust code runs between fork and exec.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -16,8 +16,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// The one descriptor that a child gets in addition to `/dev/null` on 0, 1 and 2, or instead of one
-/// of these.
+/// The descriptor through which a child talks to this process; its standard streams are `/dev/null`
+/// otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wiring<'fd> {
     /// A frame socket as descriptor 3.
@@ -202,13 +202,13 @@ impl Actions {
             (1, libc::O_WRONLY),
             (2, libc::O_WRONLY),
         ] {
-            // SAFETY: initialised above; the path is static.
+            // SAFETY: `raw` was initialised above, and the path is static.
             checked(unsafe {
                 libc::posix_spawn_file_actions_addopen(raw, fd, NULL.as_ptr(), flags, 0)
             })?;
         }
-        // SAFETY: initialised above. The duplicate has no close-on-exec; all descriptors above are
-        // closed.
+        // SAFETY: `raw` was initialised above, and the path is static. In the child, dup2 creates
+        // `target` without close-on-exec; every descriptor above 2 and above `target` is closed.
         unsafe {
             checked(libc::posix_spawn_file_actions_adddup2(raw, given, target))?;
             checked(libc::posix_spawn_file_actions_addclosefrom_np(
@@ -226,7 +226,7 @@ impl Actions {
 
 impl Drop for Actions {
     fn drop(&mut self) {
-        // SAFETY: initialised in `new`.
+        // SAFETY: `new` initialised the value.
         unsafe { libc::posix_spawn_file_actions_destroy(self.0.as_mut_ptr()) };
     }
 }
@@ -260,7 +260,7 @@ impl Attributes {
 
 impl Drop for Attributes {
     fn drop(&mut self) {
-        // SAFETY: initialised in `new`.
+        // SAFETY: `new` initialised the value.
         unsafe { libc::posix_spawnattr_destroy(self.0.as_mut_ptr()) };
     }
 }

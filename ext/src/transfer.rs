@@ -1,4 +1,5 @@
-//! Export of a bundle to an archive, import of one, and the patch of a bundle file by file.
+//! Export of a bundle to an archive, import of a bundle, and the changed files of a bundle, each
+//! with its part of the patch.
 //!
 //! Files to read are opened with the caller's rights; stored files belong to the owner of the state
 //! directory.
@@ -87,7 +88,8 @@ fn options(settings: &Settings) -> Result<VerifyOptions, Failure> {
 /// Options of an import, as the PHP caller gave them.
 #[derive(Debug)]
 pub(crate) struct ImportOptions {
-    /// What the bundle must match, and whether it may replace a stored one.
+    /// Id and digest that the bundle must have, and whether it may replace a stored bundle of the
+    /// same run.
     pub(crate) rules: ImportRules,
     /// Directories at or below which the source must lie; `None` for the operator, who may import
     /// from any directory.

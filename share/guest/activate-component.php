@@ -24,7 +24,7 @@ try {
 	if ( is_wp_error( $codebox_result ) && 'unexpected_output' !== $codebox_result->get_error_code() ) {
 		$codebox_message = $codebox_result->get_error_message();
 	} else {
-		$codebox_message = is_plugin_active( $codebox_question['plugin'] ) ? '' : 'WordPress did not activate it';
+		$codebox_message = is_plugin_active( $codebox_question['plugin'] ) ? '' : 'WordPress did not activate the plugin';
 	}
 } catch ( Throwable $codebox_thrown ) {
 	$codebox_message = WPCodebox\Guest\thrown_sentence( $codebox_thrown );

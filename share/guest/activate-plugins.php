@@ -84,7 +84,7 @@ foreach ( by_dependency( array_map( __NAMESPACE__ . '\plugin_main_file', $codebo
 	if ( '' === $codebox_problem && is_plugin_active( $codebox_now ) ) {
 		$codebox_answer['activated'][] = $codebox_now;
 	} else {
-		$codebox_problem                          = '' === $codebox_problem ? 'WordPress did not activate it' : wp_strip_all_tags( $codebox_problem );
+		$codebox_problem                          = '' === $codebox_problem ? 'WordPress did not activate the plugin' : wp_strip_all_tags( $codebox_problem );
 		$codebox_answer['failed'][ $codebox_now ] = $codebox_problem;
 		fwrite( STDERR, "{$codebox_now}: {$codebox_problem}\n" );
 	}

@@ -13,7 +13,8 @@ declare( strict_types=1 );
 namespace WPCodebox\Guest;
 
 $codebox_doing = '';
-// Registered before any site code runs, so PHP calls this function first; its exit() skips the later ones.
+// Registered before any site code runs, so PHP calls this shutdown function first. Its exit() keeps PHP from
+// calling the shutdown functions that site code registers.
 register_shutdown_function(
 	static function () use ( &$codebox_doing ): void {
 		if ( '' !== $codebox_doing ) {

@@ -25,7 +25,7 @@ wp_set_current_user( 1 );
 function codebox_probe( string $slug, ?array $probe ): string {
 	$failures = (array) ( $GLOBALS['wp_codebox_component_failures'] ?? array() );
 	if ( isset( $failures[ $slug ] ) ) {
-		return 'it threw while it was loaded: ' . $failures[ $slug ];
+		return 'the component threw an exception while WordPress loaded it: ' . $failures[ $slug ];
 	}
 	if ( null === $probe ) {
 		return '';
@@ -34,10 +34,10 @@ function codebox_probe( string $slug, ?array $probe ): string {
 		if ( ! function_exists( 'wp_get_abilities' ) ) {
 			return 'this WordPress has no abilities';
 		}
-		return isset( wp_get_abilities()[ $probe['name'] ] ) ? '' : sprintf( 'its ability %s is not registered', $probe['name'] );
+		return isset( wp_get_abilities()[ $probe['name'] ] ) ? '' : sprintf( 'the ability %s, which the component must register, is not registered', $probe['name'] );
 	}
 	$answer = apply_filters( $probe['name'], null );
-	return true === $answer ? '' : sprintf( 'its filter %s did not answer true but %s', $probe['name'], get_debug_type( $answer ) );
+	return true === $answer ? '' : sprintf( 'the filter %s must return true when the component is ready; it returned %s', $probe['name'], get_debug_type( $answer ) );
 }
 
 $codebox_answer = array( 'components' => array() );
@@ -45,7 +45,7 @@ foreach ( $codebox_question['components'] as $codebox_row ) {
 	try {
 		$codebox_message = codebox_probe( $codebox_row['slug'], $codebox_row['probe'] );
 	} catch ( Throwable $codebox_thrown ) {
-		$codebox_message = 'its probe threw: ' . WPCodebox\Guest\thrown_sentence( $codebox_thrown );
+		$codebox_message = 'the readiness probe of the component threw an exception: ' . WPCodebox\Guest\thrown_sentence( $codebox_thrown );
 	}
 	$codebox_answer['components'][ $codebox_row['slug'] ] = array(
 		'ready'   => '' === $codebox_message,

@@ -13,8 +13,8 @@
  *                                                      entries that cannot be synced with reasons
  *
  * `sha256` is the expected digest of the current file: '' means that no file may exist, null skips the check.
- * A file is replaced by one rename. Paths are resolved in the guest, whose user can write nowhere else: a
- * directory that is replaced by a symlink meanwhile can only lead to the guest's own files.
+ * A file is replaced by one rename. Paths are resolved inside the guest, so a directory that is replaced by a
+ * symlink in the meantime can only lead to files that the guest may write anyway.
  *
  * @package WPCodebox
  */

@@ -44,8 +44,8 @@ define( 'FS_METHOD', 'direct' );
 define( 'AUTOMATIC_UPDATER_DISABLED', true );
 define( 'DISABLE_WP_CRON', true );
 
-// The egress bridge's socket is the only network access; without it, every request would run into its
-// timeout.
+// The socket of the egress bridge is the only network access. Without the socket, every external request
+// would wait until its timeout.
 defined( 'WP_HTTP_BLOCK_EXTERNAL' )
 	|| define( 'WP_HTTP_BLOCK_EXTERNAL', ! file_exists( '/run/codebox/egress.sock' ) );
 defined( 'WP_ACCESSIBLE_HOSTS' ) || define( 'WP_ACCESSIBLE_HOSTS', 'localhost,127.0.0.1' );

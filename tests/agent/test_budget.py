@@ -8,7 +8,7 @@ WRITE = call("workspace.write", path="added.txt", content="x\n")
 
 
 def steps(number, usage=None, start=0):
-    """Returns `number` model turns, each with another command, so that the loop detects no repetition."""
+    """Returns `number` model turns, each with a different command, so that the loop detects no repetition."""
     return [{**call("terminal.run", command=f"echo {n} >> counted.txt"), **({"usage": usage} if usage else {})} for n in range(start, start + number)]
 
 

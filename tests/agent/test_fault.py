@@ -41,7 +41,7 @@ def test_slow_stream_and_single_json_response_are_both_accepted(bench):
 
 
 def run_with_temporary_fault(bench, faults, api, tries):
-    """Checks that after temporary provider faults the loop repeats only the model request, and the tool call before runs once."""
+    """Checks that after temporary provider faults the loop repeats only the model request; the preceding tool call is executed once."""
     append = call("terminal.run", command="echo once >> lib/a.txt")
     answer = bench.play([append, *faults, finish()], api=api)
     bundle = bench.good(answer)

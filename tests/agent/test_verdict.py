@@ -83,7 +83,7 @@ def test_forged_result_files_do_not_pass_a_check(bench):
 def test_caches_and_configuration_written_by_the_agent_do_not_affect_checks(bench):
     flags = staged(bench)
     poison = r"""
-    # A cached compilation of the source that says otherwise, programs of the same names, settings of PHP and the shell.
+    # Plants compiled code of a repaired plugin.php in opcache directories, programs named php, and settings of PHP and the shell.
     cp plugin.php /tmp/real; sed -i 's/return 1/return 2/' plugin.php
     php -d opcache.enable_cli=1 -d opcache.file_cache=/tmp -d opcache.file_cache_only=1 plugin.php
     for cache in /tmp /var/cache /opt/codebox/opcache /run/codebox $(php -r 'echo ini_get( "opcache.file_cache" );'); do

@@ -18,7 +18,7 @@ def bench(environment):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Keeps the cases that read the one recipe run in one process, so that it runs once."""
+    """Assigns all cases that read the result of the shared recipe run to one process, so that the recipe runs only once."""
     for item in items:
         if "recipe_run" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("recipe"))

@@ -268,7 +268,7 @@ def test_assertion_on_an_evaluated_script_decides_the_browser_action_result(reci
     must(rows[1]["assertion"] == {"expected": {"a": 1.0, "b": [1, 2]}, "actual": {"a": 1, "b": [1, 2]}, "passed": True}, str(rows[1]))
     rows = recipe_run.step("differs", 1)["steps"]
     must([row["status"] for row in rows] == ["failed"] and rows[0]["assertion"] == {"expected": 2, "actual": 1, "passed": False}, str(rows))
-    must("answered 1, but assert is 2" in rows[0]["error"], str(rows))
+    must("returned 1, but assert is 2" in rows[0]["error"], str(rows))
     for name, word in (("long", "70002 bytes"), ("no number", "NaN")):
         rows = recipe_run.step(name, 1)["steps"]
         must(rows[0]["assertion"]["passed"] is False and word in rows[0]["error"], str(rows))
@@ -412,7 +412,7 @@ def test_browser_result_is_recorded_as_an_episode_observation(bench):
         must(http_request(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
         time.sleep(0.2)
-    # Blocked visitors would be answered once or twice during the probe's twenty seconds.
+    # If the probe blocked visitors, they would get one or two answers in its twenty seconds.
     must(ends == ["error"] and len(visits) > 4, f"visitors waited for the browser: {visits}")
     closed = episode("close").expect(0).json
     directory = closed["bundle"]["directory"]
@@ -436,7 +436,7 @@ def test_missing_browser_names_the_package_to_install(bench):
     must(row["status"] == "warning" and "--browser" in row["fix"], str(row))
 
 
-def test_no_mount_or_browser_process_is_left(recipe_run):
+def test_no_mount_or_browser_process_remains_after_the_run(recipe_run):
     must(leftovers() == recipe_run.before, "a mount is left")
     mine = [pid for pid, _ in browsers() if descends_from(pid, os.getpid())]
     must(not mine, f"browsers are left: {mine}")

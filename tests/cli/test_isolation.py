@@ -1,4 +1,4 @@
-"""Isolation levels and floors: a missing mechanism refuses the run by name, and the bundle attests each guest.
+"""Isolation levels and floors: a run is refused with the name of the missing mechanism, and the bundle attests each guest.
 
 tests/sandbox/withhold.c hides a mechanism from `wp-codebox` and its children and leaves the host
 unchanged. The control makes the same call with nothing hidden.

@@ -314,7 +314,7 @@ def test_tampered_bundle_fails_verification_and_preflight(bench):
     codes = [row["code"] for row in answer.json["violations"]]
     must(answer.exit == 1 and codes == ["attestation-invalid"], str(answer))
     must(bench.call(*preflight).exit == 1, "a manifest with another key passed the preflight")
-    # Control: a bundle signed before signatures covered such keys reports coverage `files`.
+    # Control: a bundle of an earlier version, whose signature does not cover keys outside the file list, has coverage `files`.
     before = os.path.join(VECTORS, "signed-before", "bundle")
     answer = bench.call("artifacts", "verify", "--bundle", before, "--json").expect(0)
     must(answer.json["signature"]["coverage"] == "files", str(answer))

@@ -57,7 +57,7 @@ def test_component_main_file_is_detected_or_the_component_refused(bench):
     single = component(bench, "single", files={"a.php": "<?php", "other.php": HEADER + READY}, readiness_probe=PROBE)
     run(bench, shell("true"), [single]).expect("no_op")
     two = component(bench, "two", files={"a.php": HEADER, "b.php": HEADER})
-    run(bench, shell("true"), [two]).refused("wp_codebox_component_unavailable", "two", "name its entry")
+    run(bench, shell("true"), [two]).refused("wp_codebox_component_unavailable", "two", "set `entry`")
     outside = component(bench, "outside", files={}, entry="../named/a.php")
     run(bench, shell("true"), [outside]).refused("wp_codebox_input_invalid", "outside")
     link = component(bench, "link", files={})

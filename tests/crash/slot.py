@@ -25,8 +25,8 @@ CHECK = "echo checking; test -f f.txt || exit 1; sleep 0.02; echo still; sleep {
 
 # Points after which a killed worker need not cancel its attached run: the runner may notice its death too late.
 LATE = ORDER[ORDER.index("check ended"):]
-# Seconds that the check sleeps. LONG, when the worker is killed before LATE: a busy machine may inform the runner late,
-# and it must still cancel. LONG also when the launcher of the check is killed.
+# Seconds that the check sleeps. LONG if the worker is killed before LATE, so that the runner can notice the death and
+# cancel before the check ends, even on a busy machine. LONG also if the launcher of the check is killed.
 LONG, SHORT = 30, 0.01
 
 

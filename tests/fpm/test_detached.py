@@ -91,7 +91,7 @@ def test_event_pages_by_cursor_are_complete_and_in_order(world):
     # The shell prints "Killed" when the test kills its sleep.
     must([word for word in output.split() if word != "Killed"] == [f"line-{number}" for number in range(60)], output[-200:])
     must(live and pages > 8, f"the output was not read while it ran: {pages} pages")
-    # The last page again: the same, and nothing new.
+    # After the last event, a request returns no event and an unchanged cursor.
     again = world.ability("list-run-events", {"run_id": run, "after": cursor}, method="GET").expect(200).json
     must(again["events"] == [] and again["cursor"] == cursor, again)
 

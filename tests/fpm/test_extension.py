@@ -112,7 +112,7 @@ def test_run_continues_after_fastcgi_finish_request(world, fpm):
 
 def test_terminate_timeout_ends_an_attached_run(world):
     fpm = world.fpm(pool={"request_terminate_timeout": "8s"})
-    # Starts only after the template exists, so that building one does not count against the 8 s.
+    # The 8 s include the start of the run, and the building of the template if no earlier case of this process built it.
     page = Page(fpm, "wait")
     page.await_agent()
     must(page.request.answer() is None, "the page answered")
@@ -242,7 +242,7 @@ def test_stopping_php_fpm_ends_an_attached_run(world):
     must(page.request.answer() is None, "the page answered after a stop")
 
 
-def test_reloading_php_fpm_leaves_no_attached_run(world):
+def test_php_fpm_reload_ends_an_attached_run_and_graceful_reload_waits_for_it(world):
     # A reload kills the workers at once unless process_control_timeout is set.
     fpm = world.fpm()
     page = Page(fpm, "wait")

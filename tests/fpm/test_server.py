@@ -33,7 +33,7 @@ def test_ports_are_free_after_php_fpm_stops_during_a_run(world):
     check_settled(world, run)
 
 
-def test_killed_php_fpm_master_leaves_no_run(world):
+def test_no_run_continues_after_php_fpm_master_and_workers_are_killed(world):
     thread, _worker, answers, run = begin(world, "master")
     workers = children(world.fpm.pid)
     world.fpm.send(signal.SIGKILL)
@@ -51,7 +51,7 @@ def test_killed_php_fpm_master_leaves_no_run(world):
     check_settled(world, run)
 
 
-def test_graceful_reload_leaves_no_attached_run(world):
+def test_no_attached_run_continues_after_a_graceful_reload(world):
     thread, worker, answers, run = begin(world, "reload", f"echo x >x.txt; {SLEEP} & sleep 3")
     world.fpm.send(signal.SIGUSR2)
     thread.join()

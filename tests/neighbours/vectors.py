@@ -14,8 +14,8 @@ TIMES = {WEB: 5, SYNC: 5}
 # follower that gets no inotify instance polls the journal.
 ALLOWANCE = {WEB: 0.02, EXEC: 0.15, RUN: 0.4, FOLLOW: 2.5, HOST: 0.05, SYNC: 0.5, END: 8.0}
 
-# Attacks, by class. `takes`: exhausted resource; `beside`: additional neighbours; `seconds`: maximum duration; `outside`: output
-# of the attack outside a sandbox, where it works; `then`: error that another process of its user then gets.
+# Attacks, by class. `takes`: exhausted resource; `beside`: additional neighbours; `seconds`: maximum duration; `outside`: what
+# the attack prints when it runs outside a sandbox and succeeds; `then`: error that other processes of the same user get after that.
 CLASSES = {row["id"].removeprefix("neighbours-"): row for row in (
     {"id": "neighbours-epoll", "takes": "epoll watches, until ENOSPC", "beside": (), "seconds": 14,
      "outside": "full ENOSPC", "then": "ENOSPC"},
@@ -58,8 +58,8 @@ IDENTITY_OF_ITS_OWN = ("own", "socket", "subuid")
 # Modes in which the runs have a memory cgroup: only root can create one here.
 GROUPED = ("own", "socket", "shared", "reduced")
 
-# With the kernel uid of the state's owner, these attacks may stop these neighbours of the same uid. All other
-# neighbours must continue in each mode.
+# If guests share the kernel uid of the state directory's owner, an attack may stop the neighbours listed for it here, which
+# have the same uid. All other neighbours must continue in each mode.
 PIPES = "pipe pages are counted per kernel uid and have no limit per namespace or process"
 UNPROTECTED = {
     ("epoll", "alone"): ((WEB, EXEC, RUN), "watches are counted per kernel uid, without a memory group nothing sees what they cost, "

@@ -231,7 +231,7 @@ class Mode:
                                 stderr=subprocess.STDOUT, env=PATH, cwd=self.base, preexec_fn=self.prepare)
 
     def prepare(self):
-        """Runs in the child: sets the default soft limit of a login or service, independent of this suite's own."""
+        """Runs in the child: sets the soft limit on open files that logins and services have, whatever this suite's own limit is."""
         resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         if self.name == "reduced":
             forbid_user_namespaces()

@@ -115,7 +115,7 @@ from the plan to the answer
 int
 [["a","b"],["b"],[]]
 {"worker_id":"a","index":0,"goal":"Do a","required":true,"depends_on":[],"success":true,"status":"completed","artifacts":{"path":"/b/a","namespace":"a"}}
-{"d":{"success":false,"status":"skipped","exit_code":1,"error":{"code":"dependency-skipped","message":"It depends on c, which was not completed."},"dependencies":["c"]}}
+{"d":{"success":false,"status":"skipped","exit_code":1,"error":{"code":"dependency-skipped","message":"The worker depends on c, which was not completed."},"dependencies":["c"]}}
 {"success":false,"exit_code":3,"total":4,"completed":2,"skipped":1,"timed_out":1,"orchestrator":{"id":"o"}}
 failed-worker warning c 
 failed-worker-dependency warning d 

@@ -84,5 +84,5 @@ def test_preview_and_browser_are_refused_at_level_reduced(bench):
         must(refused.exit != 0 and code in refused.stdout and why in refused.stdout, str(refused))
         # Refused before the run starts a web server in the guest.
         must("reduced" in refused.stdout and "web server of the sandbox" not in refused.stdout, str(refused))
-        # The control: the same where user namespaces are allowed.
+        # Control: the same command succeeds where user namespaces are allowed.
         bench.run(*mount, *asked, *allowed).expect(0)

@@ -88,7 +88,7 @@ def test_preview_visitor_can_log_in(bench):
 
 
 def test_rest_method_override_header_deletes_a_post(bench):
-    """The block editor sends DELETE as POST with X-HTTP-Method-Override. Without the header it is an update."""
+    """The block editor sends DELETE as POST with X-HTTP-Method-Override. Without the header the request updates the post."""
     port = shared(bench).port
     cookies, _ = _logged_in(bench, port)
     nonce = http_request(port, "/wp-admin/admin-ajax.php?action=rest-nonce", headers={"Cookie": cookies}).body.decode()

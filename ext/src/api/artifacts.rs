@@ -158,7 +158,8 @@ impl Artifacts {
         })
     }
 
-    /// Appends one record to the audit log of a site.
+    /// Appends one record to the audit log of a site. `anchors` are signed lengths and last hashes
+    /// of the log that earlier calls returned; the log is checked against them.
     #[php(defaults(anchors = Array::default_list(&[])))]
     pub(crate) fn audit(
         site: Text<'_>,
@@ -181,8 +182,9 @@ impl Artifacts {
         })
     }
 
-    /// Returns records of a site's audit log, and whether the hash chain of the whole log is
-    /// intact.
+    /// Returns records of a site's audit log, and whether the hash chain of the whole log is intact
+    /// and agrees with `anchors`: signed lengths and last hashes that earlier calls of `audit`
+    /// returned.
     #[php(defaults(after = 0, limit = 100, anchors = Array::default_list(&[])))]
     pub(crate) fn audit_records(
         site: Text<'_>,
@@ -332,8 +334,8 @@ impl Site {
         Ok(self.store.resolve(reference).map_err(|e| e.body())?)
     }
 
-    /// Stores an imported bundle with the rights of the owner of the state directory. The caller's
-    /// rights applied earlier, when the files of the bundle were read.
+    /// Stores an imported bundle with the rights of the owner of the state directory. `members` was
+    /// read before, with the rights of the caller.
     fn import(&self, members: &MemberSet, options: &ImportOptions) -> Result<Answer, Failure> {
         let imported = {
             let state = State::open(&self.settings)?;
@@ -434,7 +436,12 @@ fn verification_answer(verification: &Verification, directory: &str) -> Value {
 
 /// Returns the current time in UTC as RFC 3339 with milliseconds.
 fn now() -> Result<String, Failure> {
-    let clock = || ErrorBody::new(ErrorCode::Internal, "the clock is set before 1970; set it");
+    let clock = || {
+        ErrorBody::new(
+            ErrorCode::Internal,
+            "the system clock is set before 1970; set it to the current time",
+        )
+    };
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_err(|_| clock())?;

@@ -122,7 +122,7 @@ impl Fanout {
         guard(|| {
             let input = input.object("input")?;
             let session = session_of(&input, &session)?;
-            // Values below 1 count as 1.
+            // A negative value becomes 0, which `rules::Fanout::read` treats as 1.
             let most = u64::try_from(most).unwrap_or_default();
             let state = State {
                 fanout: rules::Fanout::read(&input, most, &session)?,
@@ -229,7 +229,11 @@ impl Fanout {
         let id = id.utf8("id")?;
         self.with(|state| match state.fanout.position(id) {
             Some(at) => act(state, at),
-            None => Err(invalid("there is no worker with this id in the plan".to_owned()).into()),
+            None => Err(invalid(
+                "the plan of the fan-out has no worker with this id; Fanout::ids() lists them"
+                    .to_owned(),
+            )
+            .into()),
         })
     }
 }
@@ -284,6 +288,6 @@ fn invalid(message: String) -> ErrorBody {
 
 fn not_created(class: &str) -> ErrorBody {
     invalid(format!(
-        "this object was not created by {class}::read(); call that"
+        "this object was not created by {class}::read(); create it with that method"
     ))
 }

@@ -133,13 +133,13 @@ impl Run {
         self.session.as_ref().ok_or_else(|| {
             ErrorBody::new(
                 ErrorCode::InputInvalid,
-                "this object was not created by Run::start(); call that",
+                "this object was not created by Run::start(); create it with that method",
             )
         })
     }
 }
 
-/// Guard of an active `wait`, during which a nested `wait` on the same object is refused. Drop
+/// Exists while a `wait` is active; a nested `wait` on the same object is then refused. Its drop
 /// permits the next `wait`.
 struct Reset<'a>(&'a Cell<bool>);
 

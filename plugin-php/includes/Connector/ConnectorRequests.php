@@ -21,9 +21,9 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * This class resolves the connector, passes its credentials to the site plugin that handles such requests,
- * and redacts them from that plugin's response. After the request was parsed, every failure becomes a
- * response with the status `failed-closed`.
+ * This class resolves the connector, passes its credentials to the site plugin that handles connector
+ * requests, and redacts them from that plugin's response. After the request was parsed, every failure becomes
+ * a response with the status `failed-closed`.
  */
 final class ConnectorRequests {
 

@@ -37,7 +37,7 @@ final class PluginResponse {
 			throw self::refusal( $answer->get_error_code(), $answer->get_error_message(), $answer->get_error_data(), $values, $failed );
 		}
 		if ( ! is_array( $answer ) ) {
-			throw Failure::because( $invalid, __( 'The plugin that handles such requests returned neither an array nor a WP_Error.', 'codebox' ) );
+			throw Failure::because( $invalid, __( 'The plugin that handles the request returned neither an array nor a WP_Error.', 'codebox' ) );
 		}
 		if ( false === ( $answer['success'] ?? null ) ) {
 			$error = is_array( $answer['error'] ?? null ) ? $answer['error'] : [];
@@ -66,7 +66,7 @@ final class PluginResponse {
 		} catch ( Failure ) {
 			$detail = [ 'detail' => Redaction::REPLACED ];
 		}
-		return new Failure( $known ? $code : $failed->value, '' === $line ? __( 'The plugin that handles such requests refused.', 'codebox' ) : $line, $status, $failed->exit_status(), [], $detail );
+		return new Failure( $known ? $code : $failed->value, '' === $line ? __( 'The plugin that handles the request refused it.', 'codebox' ) : $line, $status, $failed->exit_status(), [], $detail );
 	}
 
 	/**

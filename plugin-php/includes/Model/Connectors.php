@@ -51,7 +51,7 @@ final class Connectors {
 			return new Connector( $name, CredentialStatus::NotRequired, '', $provider );
 		}
 		$credential = $this->credential( $name, $auth );
-		$reason     = CredentialStatus::Available === $credential->status ? '' : __( 'Its key is set neither in the environment nor as a constant nor in the settings.', 'codebox' );
+		$reason     = CredentialStatus::Available === $credential->status ? '' : __( 'The key of the connector is set neither in the environment nor as a constant nor in the settings.', 'codebox' );
 		return new Connector( $name, $credential->status, $reason, $provider, '', [ $credential ] );
 	}
 

@@ -101,7 +101,7 @@ final class Inheritance {
 		return new Connector(
 			$known->name,
 			$status,
-			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The resolver of this site has no value for it.', 'codebox' ) ),
+			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The resolver of this site has no value for a secret of the connector.', 'codebox' ) ),
 			Label::clean( $spec['provider'] ?? $known->provider ),
 			Label::clean( $spec['model'] ?? '' ),
 			$credentials,
@@ -152,7 +152,7 @@ final class Inheritance {
 			}
 		}
 		foreach ( $connectors as $name => $connector ) {
-			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, __( 'This site does not let it be inherited.', 'codebox' ) );
+			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, __( 'This site does not let the connector be inherited.', 'codebox' ) );
 		}
 		return $connectors;
 	}

@@ -59,6 +59,6 @@ final class GroupRow {
 	 * @return array<string, mixed>
 	 */
 	public static function cancelled(): array {
-		return self::failed( Failure::because( ErrorCode::RunCancelled, __( 'It was cancelled before it started.', 'codebox' ) ) );
+		return self::failed( Failure::because( ErrorCode::RunCancelled, __( 'The task was cancelled before it started.', 'codebox' ) ) );
 	}
 }

@@ -81,8 +81,8 @@ final class RequestBuilder {
 			'allowed_tools' => $this->names( $tools['allowed_tools'], $parent ),
 			'commands'      => $commands,
 		];
-		// These fields are not resolved yet; empty values skip their validation in the caller's unresolved
-		// form.
+		// The host has not resolved these fields yet. Empty values keep the extension from validating what the
+		// caller gave for them.
 		$unresolved = [
 			'mounts'              => [],
 			'agent_bundles'       => [],

@@ -29,8 +29,8 @@ final class RunService {
 	public const WAIT_MS = 20000;
 
 	/**
-	 * Operator mounts that the audit log has recorded for a refused start: when a full host refuses a start, its retry
-	 * does not record them again.
+	 * Operator mounts that are already in the audit log: when a host at its run limit refuses a start, the
+	 * retry does not record the same mounts again.
 	 *
 	 * @var list<array{source: string, target: string}>
 	 */

@@ -163,8 +163,9 @@ final class Writing {
 	}
 
 	/**
-	 * Checks whether the temporary file has its mode, or does not need it: a guest without namespaces cannot
-	 * change modes, and an existing file keeps its mode when it is overwritten in place.
+	 * Checks whether the temporary file has the requested mode, sets that mode if needed, or accepts another
+	 * mode if the existing file already has the requested one: a guest without namespaces cannot change modes,
+	 * and an existing file keeps its mode when it is overwritten in place.
 	 *
 	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      Change to carry
 	 *   out.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Models in WP-CLI: flags, report, and what only the operator may.
+ * Models in WP-CLI: flags, report, and options that only the operator may use.
  */
 
 declare(strict_types=1);

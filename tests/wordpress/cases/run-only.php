@@ -16,7 +16,7 @@ return static function ( Harness $t ): void {
 	$roots = static fn(): array => array_filter( [ untrailingslashit( ABSPATH ), (string) realpath( ABSPATH ), WP_CONTENT_DIR, WP_PLUGIN_DIR, Extension::info()['state_dir'], Extension::info()['share_dir'] ?? '' ] );
 	// Gives the editor of the test site the run capability only.
 	$may   = static fn( array $caps, string $cap ): array => 'wp_codebox_run' === $cap ? [ 'edit_posts' ] : $caps;
-	// Returns the strings of an answer or error that name a directory of this host, by their path in it.
+	// Returns the strings of an answer or error that name a directory of this host; the keys are their paths in the answer.
 	$named = static function ( mixed $answer ) use ( $roots ): array {
 		if ( is_wp_error( $answer ) ) {
 			$answer = [ 'messages' => $answer->get_error_messages(), 'data' => $answer->get_all_error_data() ];

@@ -306,7 +306,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$store( Settings::AGENTS, [ 'evil' => [ 'command' => 'x "><script>alert(1)</script>"', 'success_codes' => [ 0 ] ] ] );
 			$store( Settings::INSTRUCTIONS, 'Be brief.</textarea><script>alert(2)</script>' );
-			// As another plugin may store it: WordPress does not validate what it did not receive from the form.
+			// Stores the value without this plugin's validation, as another plugin could.
 			$hook   = 'sanitize_option_' . Settings::COMPONENT_CONTRACTS;
 			$checks = $GLOBALS['wp_filter'][ $hook ] ?? null;
 			unset( $GLOBALS['wp_filter'][ $hook ] );

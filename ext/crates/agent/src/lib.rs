@@ -1,4 +1,5 @@
-//! The built-in agent: the model runs outside of the guest, every tool runs inside.
+//! The built-in agent: the model runs outside of the guest. Tools run inside the guest, except
+//! those that the parent process executes.
 //!
 //! Four modules, connected only by the types of `conversation`:
 //!

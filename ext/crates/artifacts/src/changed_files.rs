@@ -1,8 +1,8 @@
 //! `files/changed-files.json`: one entry per changed path.
 //!
 //! Invariants: `path` is the guest path of the mount followed by the path in the mount. A path that
-//! is not UTF-8 is quoted as a whole, as in git, and its entry states that. A directory has a mode
-//! and no hash.
+//! is not UTF-8 is quoted as a whole, as in git, and a member of the entry states that it is
+//! quoted. A directory has a mode and no hash.
 
 use crate::capture::{MountChanges, Node};
 use crate::digest::sha256;
@@ -127,7 +127,9 @@ pub enum ChangedFilesError {
     #[error(transparent)]
     Json(#[from] JsonError),
     /// The document has a missing or malformed member.
-    #[error("changed-files.json is not a wp-codebox/changed-files/v1 document ({field})")]
+    #[error(
+        "changed-files.json is not a wp-codebox/changed-files/v1 document: {field} is missing or malformed"
+    )]
     Shape {
         /// Name of the missing or malformed member.
         field: String,

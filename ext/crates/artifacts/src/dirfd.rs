@@ -88,7 +88,8 @@ impl Dir {
         })
     }
 
-    /// Works like [`Self::reopen`]. If permissions deny it, first gives the owner mode `rwx`.
+    /// Works like [`Self::reopen`]. If the permissions of the directory deny the opening, first
+    /// gives its owner mode `rwx`.
     pub(crate) fn reopen_owned(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         match Self::reopen(fd) {
             Err(Errno::ACCESS) => {
@@ -99,7 +100,7 @@ impl Dir {
         }
     }
 
-    /// Opens a subdirectory. If permissions deny it, first gives the owner mode `rwx`.
+    /// Opens a subdirectory. If its permissions deny the opening, first gives its owner mode `rwx`.
     pub(crate) fn dir_owned(&self, name: &[u8]) -> Result<Self, Errno> {
         match self.dir(name) {
             Err(Errno::ACCESS) => {
@@ -117,8 +118,8 @@ impl Dir {
         })
     }
 
-    /// Opens the parent directory (`..`). The caller must compare its identity with the expected
-    /// one, because `..` is not confined.
+    /// Opens the parent directory (`..`). The caller must check that device and inode are those of
+    /// the expected parent, because another process may have moved this directory elsewhere.
     pub(crate) fn parent_dir(&self) -> Result<Self, Errno> {
         Ok(Self {
             fd: fs::openat(&self.fd, c"..", dir_flags(), Mode::empty())?,
@@ -233,8 +234,8 @@ impl Dir {
         }
     }
 
-    /// Opens a regular file in this directory. If permissions deny it, first gives the owner read
-    /// permission.
+    /// Opens a regular file in this directory. If its permissions deny the opening, first gives its
+    /// owner read permission.
     pub(crate) fn open_file_owned(&self, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         match self.open_file(name) {
             Err(Errno::ACCESS) => {
@@ -313,8 +314,9 @@ pub(crate) fn overlay_attribute(fd: &OwnedFd, what: &str) -> OverlayAttribute {
             Ok((set, _)) if *set == *b"y" => return OverlayAttribute::Yes,
             // ERANGE: the value is longer than the buffer, hence not `y`.
             Ok(_) | Err(Errno::RANGE) => return OverlayAttribute::Other,
-            // The attribute is not set, not supported, or not readable by this user. In the last
-            // case this user also mounted the overlay, and the kernel ignored the attribute then.
+            // The attribute is not set, not supported, or not readable by this user. An unreadable
+            // attribute had no effect: the same user mounted the overlay, and the kernel ignored
+            // attributes that this user may not read.
             Err(_) => {}
         }
     }

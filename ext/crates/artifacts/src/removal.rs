@@ -123,8 +123,8 @@ struct Removal {
     first: Option<(Vec<u8>, Errno)>,
 }
 
-/// A directory being emptied. The outermost level is the parent, of which only one entry is
-/// removed.
+/// A directory being emptied. The outermost level is the directory that contains the tree; the
+/// removal removes only the tree from it.
 struct Level {
     name: Vec<u8>,
     id: (u64, u64),
@@ -184,7 +184,8 @@ impl Removal {
             };
             match kind {
                 _ if name == b"." || name == b".." => {}
-                // Further subdirectories are collected by the next visit.
+                // The batch is full. The directory is visited again, which collects the other
+                // subdirectories.
                 FileType::Directory | FileType::Unknown if here.pending.len() == BATCH => {}
                 FileType::Directory | FileType::Unknown => here.pending.push(name.to_vec()),
                 _ => match fs::unlinkat(dir, name, AtFlags::empty()) {
@@ -285,7 +286,8 @@ const fn id(stat: &Stat) -> (u64, u64) {
 fn path_of(above: &[Level], here: &Level, name: &[u8]) -> Vec<u8> {
     let mut path = Vec::new();
     for level in above.iter().chain([here]) {
-        // The parent has no name, and a path longer than the limit of messages is not extended.
+        // The outermost level has no name. A path longer than the limit of error messages is not
+        // extended further.
         if !level.name.is_empty() && path.len() <= SHOWN_BYTES {
             path = join(&path, &level.name);
         }

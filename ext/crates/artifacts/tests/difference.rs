@@ -64,7 +64,7 @@ fn difference_of_random_trees_applied_as_layer_gives_result_tree() {
 }
 
 #[test]
-fn limits_count_differences_only_and_excluded_names_are_listed() {
+fn capture_difference_counts_only_changes_towards_limits_and_lists_excluded_names() {
     let scratch = tempfile::tempdir().unwrap();
     let (left, right) = (scratch.path().join("left"), scratch.path().join("right"));
     for side in [&left, &right] {

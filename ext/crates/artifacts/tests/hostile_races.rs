@@ -1,6 +1,7 @@
 //! Tests with trees in which another thread exchanges entries during the walk, at least 100,000
-//! times per test: a directory or file and a link to one outside the tree. As a control, a reader
-//! that opens files by path does read files outside the tree in the same race.
+//! times per test: a directory with a link to a directory outside the tree, and a file with a link
+//! to a file outside. As a control, a reader that opens files by path does read files outside the
+//! tree in the same race.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;

@@ -51,7 +51,7 @@ fn special_files_are_listed_and_never_opened() {
 }
 
 #[test]
-fn hard_links_become_copies_and_are_never_written_through() {
+fn copy_and_capture_treat_hard_links_as_separate_files() {
     let ground = Ground::new();
     fs::hard_link(ground.at("outside/f"), ground.at("lower/linked")).unwrap();
     // Hard links created inside the layer, as a guest can create them.
@@ -289,7 +289,7 @@ const NAMES: &[&[u8]] = &[
 ];
 
 #[test]
-fn unusual_names_survive_git_apply() {
+fn git_apply_of_a_captured_patch_restores_unusual_file_names() {
     let ground = Ground::new();
     for (number, name) in NAMES.iter().enumerate() {
         fs::write(ground.at("upper").join(os(name)), format!("{number}\n")).unwrap();
@@ -506,7 +506,7 @@ fn setuid_bits_acls_and_xattrs_are_not_captured_or_copied() {
 }
 
 #[test]
-fn compressed_bombs_are_captured_as_plain_bytes() {
+fn decompression_bombs_are_captured_without_unpacking() {
     use std::io::Write;
     let ground = Ground::new();
     // 200 MiB of zeros compressed twice: some hundred bytes that would expand to the full size.

@@ -288,8 +288,8 @@ fn row(entry: &ChangedFile) -> String {
     format!("{:?} {:?} {detail}", entry.status, entry.entry_type)
 }
 
-/// Returns whether the blocks of an entry are plain unified diffs, which GNU patch must accept
-/// too.
+/// Returns whether the blocks of an entry are plain unified diffs, without git extensions, which
+/// GNU patch must accept too.
 fn is_plain(case: &Case, index: usize) -> bool {
     let plain = |node: Option<&Node>| match node {
         None => true,
@@ -330,8 +330,8 @@ fn gnu_patch_applies_the_parts_of_a_patch_that_are_plain_unified_diffs() {
         let entries = &case.changes.entries;
         let chosen: BTreeSet<usize> = (0..entries.len())
             .filter(|i| is_plain(&case, *i))
-            // Excludes paths that turn into a directory or the reverse, because GNU patch works
-            // in order.
+            // Excludes a file that takes the place of a directory or the reverse: GNU patch applies
+            // one block after the other and would find the old entry in the way.
             .filter(|i| {
                 entries.iter().all(|e| {
                     !is_below(&e.path, &entries[*i].path) && !is_below(&entries[*i].path, &e.path)

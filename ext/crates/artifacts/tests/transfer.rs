@@ -215,7 +215,7 @@ fn import_refuses_bundle_with_unexpected_id_or_digest() {
 }
 
 #[test]
-fn import_derives_a_run_id_from_the_manifest_for_a_bundle_without_one() {
+fn import_derives_the_run_id_from_the_manifest_hash_if_the_manifest_has_no_run_id() {
     let host = Host::new();
     let work = scratch();
     let mut inputs = random_inputs(work.path(), 5);

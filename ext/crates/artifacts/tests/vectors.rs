@@ -41,7 +41,8 @@ fn canonical_json_matches_the_recorded_vectors() {
             assert_eq!(hash(&made), text(row, &["sha256"]));
         }
     }
-    // Forms that only in-memory values can have; documents must not contain them.
+    // The other implementation prints `undefined` members and array holes in these forms, which are
+    // not JSON, so the parser must refuse them.
     for quirk in at(&vectors, &["undefinedQuirk"]).as_array().unwrap() {
         assert!(Json::parse(quirk.as_str().unwrap().as_bytes()).is_err());
     }
@@ -142,7 +143,7 @@ fn content_digest_v1_matches_the_recorded_vectors() {
 }
 
 #[test]
-fn bundle_of_public_system_verifies() {
+fn published_bundle_of_the_other_implementation_verifies() {
     let dir = Dir::open(&root().join("b1")).unwrap();
     let verification = verify_bundle(&dir, &VerifyOptions::default());
     assert!(verification.valid, "{:?}", verification.violations);

@@ -2,9 +2,9 @@
 //! threads that hold a [`Connector`].
 //!
 //! A request to pid 1 carries a ticket number. The reply arrives on the guest's channel with that
-//! number, and the thread that reads the channel passes it to the requester. A connector thus gets
-//! its connection while the owner of the guest waits for a program. A reply with an unknown ticket
-//! is dropped, and its descriptors are closed.
+//! number, and the thread that reads the channel passes it to the requester. Another thread thus
+//! gets its connection while the owner of the guest waits for a program. A reply with an unknown
+//! ticket is dropped, and its descriptors are closed.
 
 use crate::channel::{Received, SEND_TIMEOUT};
 use crate::guest::Guest;

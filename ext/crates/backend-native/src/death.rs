@@ -1,10 +1,10 @@
 //! Finds which process of a guest ended first, and with which exit code or signal, when the guest
 //! ended without being killed by the runner.
 //!
-//! The launcher reports the end of the guest's first process in a message. The exit status of the
-//! launcher comes from its parent, and so does that of the spawner (the process that may start
-//! launchers). Each process is killed when its parent ends. So the message decides first, then the
-//! spawner's status, then the launcher's.
+//! The launcher reports the end of the guest's first process in a message. A launcher that sends it
+//! has outlived that process, so the message decides first. Without a message, the exit status of
+//! the spawner (the process that may start launchers) decides before that of the launcher, because
+//! a launcher is killed when its spawner ends.
 
 use crate::channel::Received;
 use crate::channel::poll_in;

@@ -52,8 +52,8 @@ pub fn causes(test: &SelfTest) -> Vec<Cause> {
         return weaknesses(&test.facts, &trial.report);
     }
     let mut found = Vec::new();
-    // When the launcher did not report which step failed, for example because it is missing, the
-    // self-test says nothing about the host.
+    // When no step is known to have failed, for example because the launcher program is missing,
+    // the self-test says nothing about the host.
     if let Some(failed) = failed_step(trial) {
         guest(&test.facts, &failed, &mut found);
     }

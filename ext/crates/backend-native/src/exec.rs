@@ -129,8 +129,8 @@ impl Guest {
         })
     }
 
-    /// Returns the result of an execution that ended as `end` says. The output counters are 0; the
-    /// caller sets them.
+    /// Returns the result of an execution with the given end, without the output counters: they are
+    /// 0, and the caller sets them.
     fn ended(&self, end: ExecEnd, exit: Option<&ExecExit>, duration: Duration) -> Execution {
         let max_rss_bytes = exit.map_or(0, |exit| exit.max_rss_bytes);
         self.shared

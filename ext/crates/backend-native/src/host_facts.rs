@@ -1,7 +1,7 @@
 //! Host facts that decide whether guests can be isolated.
 //!
-//! The facts are read from `/proc` and `/sys` and compared as one value: when a fact changes, an
-//! earlier self-test is outdated. Facts explain the result of a self-test; they never replace it.
+//! The facts are read from `/proc` and `/sys`. When any of them changes, an earlier self-test is
+//! outdated. Facts explain the result of a self-test; they never replace it.
 
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,8 @@ pub struct HostFacts {
     pub seccomp: String,
     /// AppArmor label of the runner's process; empty when there is none.
     pub apparmor: String,
-    /// User namespace of the runner's process.
+    /// User namespace of the runner's process as the kernel names it, for example
+    /// `user:[4026531837]`.
     pub user_namespace: String,
     /// Paths below `/proc` over which something else is mounted; this can prevent mounting a new
     /// `/proc`.

@@ -24,7 +24,8 @@ pub enum LaunchError {
     /// A system call of the runner failed while it prepared the guest.
     #[error("the sandbox could not be prepared: {step} failed: {source}")]
     Host {
-        /// Failed system call.
+        /// What the runner did when the system call failed, in one word, for example `pipe` or
+        /// `cgroup`.
         step: &'static str,
         /// Error of the system call.
         source: std::io::Error,
@@ -143,8 +144,9 @@ impl LaunchError {
         }
     }
 
-    /// Converts the failure of a launcher that ran inside a wrapper of this kind: if the launcher
-    /// sent no message, the wrapper may have failed before starting it.
+    /// Converts the error of a launcher that ran inside a process wrapper. If the launcher sent no
+    /// message, the result is [`LaunchError::Wrapper`], because the wrapper may have failed before
+    /// it started the launcher. Any other error stays the same.
     #[must_use]
     pub(crate) fn wrapped_in(self, kind: OuterSandboxKind) -> Self {
         let why = match (&self, kind) {

@@ -194,8 +194,8 @@ impl Arrivals {
     }
 }
 
-/// Completes the identity row of the isolation report with the uid and gid of pid 1 that the host's
-/// `/proc` shows.
+/// Completes the identity row of the isolation report. For a guest with a kernel uid of its own,
+/// fails unless the host's `/proc` shows that pid 1 has that uid and gid.
 fn identified(
     identity: &GuestIdentity,
     pid: i32,

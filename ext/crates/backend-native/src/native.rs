@@ -131,7 +131,7 @@ impl Backend for NativeBackend {
             IsolationLevel::None => {
                 return Err(ErrorBody::new(
                     ErrorCode::IsolationUnavailable,
-                    "a guest without isolation is never started",
+                    "no guest is started at isolation level none; require level full or reduced",
                 ));
             }
         };
@@ -414,7 +414,7 @@ fn copies<'a>(
             let fd = fd.try_clone().map_err(|e| {
                 ErrorBody::new(
                     ErrorCode::RunFailed,
-                    format!("a mount cannot be inspected: {e}"),
+                    format!("the descriptor of a mount's changes cannot be duplicated: {e}"),
                 )
             })?;
             Ok((index, fd))

@@ -72,9 +72,9 @@ impl Guest {
             })
     }
 
-    /// Returns how a launched program ended: a stored end, or the first that arrives before `until`
-    /// and before `wake` becomes readable. Otherwise returns `None`, also when the guest dies while
-    /// no program runs: see [`Guest::death`].
+    /// Returns how a launched program ended: the oldest end that was not returned yet. If there is
+    /// none, waits for one until `until` or until `wake` is readable, then returns `None`. Also
+    /// returns `None` when the guest dies while no program runs: see [`Guest::death`].
     pub fn next_end(
         &mut self,
         wake: BorrowedFd<'_>,

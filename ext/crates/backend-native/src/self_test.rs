@@ -129,8 +129,8 @@ impl SelfTest {
     }
 }
 
-/// Returns the cached result if the host's facts are unchanged and it reached `full`; otherwise
-/// runs the self-test.
+/// Returns the cached result if it reached `full` and neither the host's facts nor the launcher nor
+/// the kind of process wrapper have changed since; otherwise runs the self-test.
 #[must_use]
 pub fn self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     let facts = HostFacts::read();
@@ -222,8 +222,8 @@ fn observe_reduced(
     seen
 }
 
-/// Returns a launch plan like that of a run, with small limits: system directories, scratch tmpfs,
-/// and an overlay over a directory of the state directory.
+/// Returns a launch plan like that of a run, with small limits: system directories, scratch tmpfs
+/// and, at level `full`, an overlay over the directory `lower`.
 fn plan(host: &HostLayout, level: IsolationLevel, lower: &Path) -> LaunchPlan {
     let mut plan = probe_plan(host);
     plan.purpose = LaunchPurpose::Probe;

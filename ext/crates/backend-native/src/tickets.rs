@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn pending_connects_fail_on_guest_death_and_above_the_limit() {
+    fn connects_fail_when_the_guest_dies_or_too_many_are_pending() {
         let (channel, theirs) = Channel::pair().unwrap();
         let tickets = Tickets::default();
         let waiting: Vec<_> = (0..MAX_PENDING)

@@ -9,7 +9,8 @@ use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
 /// Number of runs that must fit into each user limit: one run may use a quarter of it.
 const SHARE: u64 = 4;
-/// Kernel memory of one epoll watch in bytes: 206 on Linux 6.18.
+/// Kernel memory of one epoll watch in bytes. Linux 6.18 uses 206; the value is lower, so that the
+/// number of watches computed from it is not too small.
 const WATCH: u64 = 200;
 /// Number of memory pages of a pipe with the default size.
 const PIPE_PAGES: u64 = 16;

@@ -228,8 +228,8 @@ impl Shared {
 }
 
 /// Starts the polling thread. `layer` is any descriptor on the scratch file system. `spawner`
-/// becomes readable when the process that started the launcher ends. The guest is then killed,
-/// because without that process the runner could not read the files of the guest.
+/// becomes readable when the process that started the launcher ends. The guest is then killed:
+/// without that process the runner could not read the guest's files.
 pub(crate) fn start(
     shared: Arc<Shared>,
     limits: Limits,

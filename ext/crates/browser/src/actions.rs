@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum time to wait for a click to start a navigation; many clicks start none.
 const BEGIN: Duration = Duration::from_millis(150);
-/// Number of steps of one command that are reported as progress events; further steps are not.
+/// Maximum number of steps of one command that are reported as progress events; later steps are
+/// only in the result.
 const TOLD: usize = 50;
 
 /// Named keys: name, `code`, key code, and the text that the key types.
@@ -229,7 +230,7 @@ impl Page<'_> {
                     let why = if is("disabled") {
                         "is disabled"
                     } else {
-                        "is covered by something else"
+                        "is covered by another element at the point of the click"
                     };
                     return Err(Failure::step(format!("{selector} {why}")));
                 }
@@ -265,7 +266,7 @@ impl Page<'_> {
         if found.get("focused").and_then(Value::as_bool) == Some(true) {
             Ok(())
         } else {
-            Err(Failure::step(format!("{selector} takes no input")))
+            Err(Failure::step(format!("{selector} cannot be focused")))
         }
     }
 

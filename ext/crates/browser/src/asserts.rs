@@ -41,9 +41,9 @@ pub(super) enum Form {
     Status(u64),
     NoErrors,
     NoConsoleErrors,
-    /// Whether a form control is, for example, enabled or checked. Examines the first visible
-    /// element that matches the selector, or the first one if none is visible. Only in `expect`
-    /// steps.
+    /// A form control has a state, e.g. enabled or checked. The control is the first visible
+    /// element that matches the selector, or the first match if none is visible. Only steps can use
+    /// this form, not `assert=` arguments.
     State(String, ControlState),
 }
 
@@ -73,7 +73,7 @@ pub struct Assertion {
     pub(super) form: Form,
 }
 
-const FORMS: &str = "exists:, not-exists:, visible:, hidden:, count:, text:, attr:, url:, title:, status:, no-errors, no-console-errors; before it advisory:, frame:<selector> >> or frame-url:<part> >>";
+const FORMS: &str = "exists:, not-exists:, visible:, hidden:, count:, text:, attr:, url:, title:, status:, no-errors, no-console-errors; optionally after advisory:, frame:<selector> >> or frame-url:<part> >>";
 
 impl Assertion {
     /// Parses an assertion; the error text is one sentence.
@@ -163,7 +163,7 @@ impl Assertion {
         })
     }
 
-    /// Creates the assertion of an `expect` step that names a selector and the required state.
+    /// Creates the assertion of an `expect` or `waitFor` step that names a selector and a state.
     pub(super) fn of_state(selector: &str, state: &str) -> Result<Self, String> {
         let name = selector.to_owned();
         let (form_name, form) = match state {
@@ -185,7 +185,7 @@ impl Assertion {
         })
     }
 
-    /// Returns what the page script must look up in the document for this assertion.
+    /// Returns the query by which `page.js` looks up in the document what this assertion needs.
     pub(super) fn query(&self) -> Value {
         let (selector, attribute) = match &self.form {
             Form::Exists(s)
@@ -209,7 +209,8 @@ impl Assertion {
         )
     }
 
-    /// Checks the assertion against what the page script found; the error says how it differs.
+    /// Checks the assertion against `found`, the result of the query by `page.js`. The error says
+    /// what was found instead.
     pub(super) fn check(&self, found: &Value, observed: &Observed) -> Result<(), String> {
         if let Some(error) = found.get("error").and_then(Value::as_str) {
             return Err(cut(error, 300));
@@ -218,7 +219,7 @@ impl Assertion {
         let text = |name: &str| found.get(name).and_then(Value::as_str).unwrap_or_default();
         let (count, visible) = (number("count"), number("visible"));
         let (holds, why) = match &self.form {
-            Form::Exists(_) => (count > 0, "nothing matches".to_owned()),
+            Form::Exists(_) => (count > 0, "no element matches".to_owned()),
             Form::NotExists(_) => (count == 0, format!("{count} elements match")),
             Form::Visible(_) => (
                 visible > 0,
@@ -241,7 +242,7 @@ impl Assertion {
                 let value = found.get("attribute").and_then(Value::as_str);
                 (
                     value.is_some_and(|value| wanted.as_ref().is_none_or(|w| w == value)),
-                    format!("it is {:?}", value.map(|v| cut(v, 200))),
+                    format!("the attribute is {:?}", value.map(|v| cut(v, 200))),
                 )
             }
             Form::State(_, state) => {
@@ -255,22 +256,22 @@ impl Assertion {
                 (
                     has == Some(wanted),
                     has.map_or_else(
-                        || "nothing matches".to_owned(),
-                        |_| format!("it is {is_not}"),
+                        || "no element matches".to_owned(),
+                        |_| format!("the element is {is_not}"),
                     ),
                 )
             }
             Form::Url(part) => (
                 text("url").contains(part.as_str()),
-                format!("it is {:?}", cut(text("url"), 300)),
+                format!("the URL is {:?}", cut(text("url"), 300)),
             ),
             Form::Title(part) => (
                 text("title").contains(part.as_str()),
-                format!("it is {:?}", cut(text("title"), 200)),
+                format!("the title is {:?}", cut(text("title"), 200)),
             ),
             Form::Status(code) => (
                 observed.status == Some(*code),
-                format!("it is {:?}", observed.status),
+                format!("the status is {:?}", observed.status),
             ),
             Form::NoErrors => (
                 observed.errors.total == 0,
@@ -296,7 +297,7 @@ impl Assertion {
     }
 }
 
-/// Returns the JSON query for the page script, which looks up elements in a document.
+/// Returns a JSON query for `page.js`, which looks up elements in a document.
 pub(super) fn query(frame: &Frame, selector: Option<&str>, attribute: Option<&str>) -> Value {
     let (frame, frame_url) = match frame {
         Frame::Main => (None, None),

@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::ArtifactContent;
 
-/// Maximum time for all captures at the end of a command, even if the command's timeout has passed.
+/// Maximum time for all captures at the end of a command. They get this time even if the command's
+/// timeout has passed.
 const CAPTURING: Duration = Duration::from_secs(10);
 /// Maximum number of nodes of a page's accessibility tree that are stored.
 const NODES: usize = 5000;
-/// Maximum height of a full-page screenshot, in CSS pixels.
+/// Maximum width and height of a full-page screenshot, in CSS pixels.
 const HIGHEST: f64 = 8000.0;
 /// Maximum number of bytes stored of a page's HTML.
 const HTML: usize = 4 * 1024 * 1024;
@@ -55,8 +56,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Stores only the recorded console lines, errors and requests, because the browser no longer
-    /// responds.
+    /// Captures what the task requests from a browser that no longer responds: only console lines,
+    /// errors and requests, which this process has recorded.
     pub fn capture_observed(&mut self, task: &Task) {
         let mut observed = task.clone();
         observed

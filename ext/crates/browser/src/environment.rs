@@ -1,4 +1,4 @@
-//! What a page is made to believe about its environment: device, location, locale and network.
+//! Environment that the browser emulates for a page: device, location, locale and network speed.
 
 use super::devices::{DESKTOP, DEVICES, Device, PERMISSIONS, PROFILES, THROTTLES};
 use super::events::text;
@@ -75,13 +75,13 @@ impl Environment {
                 .split_once('x')
                 .and_then(|(w, h)| Some((read(w)?, read(h)?)));
             (found.device.width, found.device.height) =
-                size.ok_or("viewport is WIDTHxHEIGHT, each from 1 to 4096")?;
+                size.ok_or("viewport must be WIDTHxHEIGHT, each from 1 to 4096")?;
         }
         if let Some(scale) = value("device-scale-factor") {
             let scale: Option<f64> = scale.parse().ok();
             found.device.scale = scale
                 .filter(|scale| (0.1..=4.0).contains(scale))
-                .ok_or("device-scale-factor is a number from 0.1 to 4")?;
+                .ok_or("device-scale-factor must be a number from 0.1 to 4")?;
         }
         if let Some(mobile) = value("is-mobile") {
             found.device.mobile = truth("is-mobile", &mobile)?;
@@ -105,7 +105,9 @@ impl Environment {
             if fits {
                 Ok(text)
             } else {
-                Err(format!("{name} {text:?} is malformed"))
+                Err(format!(
+                    "{name} is {text:?}, but must have 1 to 64 letters, digits or -_/+"
+                ))
             }
         };
         if let Some(locale) = value("locale") {

@@ -62,7 +62,8 @@ pub(super) fn text<'v>(value: &'v Value, path: &str) -> &'v str {
     value.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
 
-/// Returns a URL without query, fragment and credentials.
+/// Returns a URL without fragment and with `[redacted]` instead of the query. Of a `data:` URL,
+/// returns only the media type.
 pub fn address(url: &str) -> String {
     if let Some(rest) = url.strip_prefix("data:") {
         let kind = rest.split([',', ';']).next().unwrap_or_default();
@@ -142,7 +143,8 @@ pub(super) fn request(params: &Value) -> Request {
     }
 }
 
-/// Truncates a text to `most` characters and removes control characters.
+/// Truncates a text to `most` characters and replaces control characters except line feeds by
+/// spaces.
 pub(super) fn cut(text: &str, most: usize) -> String {
     let clean: String = text
         .chars()

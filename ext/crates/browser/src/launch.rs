@@ -24,7 +24,7 @@ const PROXY: &str = "--proxy-server=http://127.0.0.1:3128";
 const SWITCHES: &[&str] = &[
     "--headless=new",
     // The guest is the browser's sandbox. Chromium's own sandbox cannot create user namespaces and
-    // seccomp filters inside it.
+    // seccomp filters in a guest.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",

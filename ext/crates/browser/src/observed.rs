@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of entries of each list of events.
 const ENTRIES: usize = 1000;
-/// Maximum number of document loads whose stages are remembered.
+/// Maximum number of document loads whose stages are remembered; beyond it, all earlier ones are
+/// forgotten.
 const LOADS: usize = 256;
 /// Maximum number of dialogs listed.
 const DIALOGS: usize = 20;
@@ -40,11 +41,13 @@ impl<T> Bounded<T> {
     }
 }
 
-/// Request that must be sent to the browser at once, because the page is blocked until then.
+/// Request that must be sent to the browser at once in reaction to an event: answers a dialog,
+/// which blocks the page, or closes a window.
 #[derive(Debug, PartialEq)]
 pub(super) struct Reaction {
     pub method: &'static str,
     pub params: Value,
+    /// Whether the request goes to the page instead of the browser itself.
     pub of_page: bool,
 }
 
@@ -55,11 +58,12 @@ pub struct Observed {
     pub errors: Bounded<PageError>,
     pub requests: Bounded<Request>,
     pub dialogs: Bounded<Value>,
-    /// Number of windows that the page opened; the driver closed each.
+    /// Number of windows that the page opened; this process closed each.
     pub windows: u64,
     /// Number of downloads that the page started; each was refused.
     pub downloads: u64,
-    /// Number of browser messages that were dropped because they were too long or not JSON.
+    /// Number of browser messages that were dropped because they were too long, had too many JSON
+    /// values or were not a JSON object.
     pub dropped: u64,
     pub crashed: bool,
     /// Whether the page is navigating.
@@ -69,7 +73,7 @@ pub struct Observed {
     /// The browser's frame id of the page's main frame.
     pub frame: String,
     /// Load stages that each document load of the main frame has reached, by loader id. The stages
-    /// are `init`, `DOMContentLoaded`, `load` and `networkIdle`.
+    /// are `DOMContentLoaded`, `load` and `networkIdle`.
     pub(super) loads: BTreeMap<String, BTreeSet<String>>,
     /// The browser's loader id of the document that the main frame shows.
     pub current: String,
@@ -80,7 +84,7 @@ pub struct Observed {
     pub(super) open: BTreeMap<String, Option<usize>>,
     /// Hosts that the page sent requests to, up to a maximum number.
     pub hosts: BTreeSet<String>,
-    /// HTTP status of the page itself.
+    /// HTTP status of the last document that the main frame loaded.
     pub status: Option<u64>,
 }
 
@@ -188,7 +192,7 @@ impl Observed {
 
     fn request(&mut self, params: &Value) {
         let id = text(params, "/requestId").to_owned();
-        // A redirect: the request continues under the same id with a new URL.
+        // A known id means a redirect: the request continues under the same id with a new URL.
         let place = self.open.get(&id).copied().flatten();
         if let (Some(answer), Some(entry)) = (
             params.get("redirectResponse"),

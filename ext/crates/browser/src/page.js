@@ -1,5 +1,5 @@
 // Queries a document from an isolated world, where the page's own scripts cannot change the result.
-// The driver replaces `QUERY` by JSON.
+// `query_document` in page.rs replaces `QUERY` by a JSON object.
 ((query) => {
 	try {
 		let root = document;
@@ -7,17 +7,17 @@
 		let frame = null;
 		if (query.frame) {
 			frame = document.querySelector(query.frame);
-			if (!frame) return { error: 'there is no such frame', count: 0, visible: 0 };
+			if (!frame) return { error: 'no element matches the frame selector', count: 0, visible: 0 };
 		}
 		if (query.frameUrl) {
 			frame = frames().find((one) => {
 				try { return String(one.contentWindow.location.href).includes(query.frameUrl); } catch (e) { return String(one.src).includes(query.frameUrl); }
 			});
-			if (!frame) return { error: 'no frame has such an address', count: 0, visible: 0 };
+			if (!frame) return { error: 'no frame has a URL that contains the text after frame-url:', count: 0, visible: 0 };
 		}
 		if (frame) {
 			root = frame.contentDocument;
-			if (!root) return { error: 'the frame is of another origin', count: 0, visible: 0 };
+			if (!root) return { error: 'the frame has another origin than the page, so it cannot be searched', count: 0, visible: 0 };
 		}
 		const found = {
 			url: String(root.location ? root.location.href : '').slice(0, 4000),
@@ -78,7 +78,7 @@
 		}
 		if (query.act === 'select') {
 			const wanted = [...(first.options || [])].find((option) => option.value === query.value || option.label === query.value);
-			if (!wanted) return { ...found, error: 'it has no such option' };
+			if (!wanted) return { ...found, error: 'it has no option with this value or label' };
 			first.value = wanted.value;
 			for (const kind of ['input', 'change']) first.dispatchEvent(new Event(kind, { bubbles: true }));
 		}

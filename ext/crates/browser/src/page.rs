@@ -70,12 +70,12 @@ impl Answer {
         match self {
             Self::Value(value) if super::steps::json_equal(value, wanted) => None,
             Self::Value(value) => Some(format!(
-                "the script answered {}, but assert is {}",
+                "the script returned {}, but assert is {}",
                 cut(&value.to_string(), 300),
                 cut(&wanted.to_string(), 300)
             )),
             Self::TooLong { bytes } => Some(format!(
-                "the script answered {bytes} bytes; at most {ANSWER} are compared with assert"
+                "the script returned {bytes} bytes; assert compares at most {ANSWER} bytes"
             )),
             Self::NoJson(name) => Some(format!(
                 "the script returned {name}, which is not a JSON value and equals no asserted value"
@@ -115,14 +115,15 @@ impl<'h> Page<'h> {
         self.until
     }
 
-    /// Returns the time after `time` from now, but at most the deadline of the browser command.
+    /// Returns the instant that is `time` from now, or the deadline of the browser command if that
+    /// is earlier.
     pub(super) fn within(&self, time: Duration) -> Instant {
         Instant::now()
             .checked_add(time)
             .map_or(self.until, |at| at.min(self.until))
     }
 
-    /// Navigates to a URL and waits until the page has loaded.
+    /// Navigates to a URL and waits until the page has reached the load stage of `wait_for`.
     pub fn navigate(
         &mut self,
         url: &str,
@@ -141,14 +142,16 @@ impl<'h> Page<'h> {
                 why: cut(error, 200),
             });
         }
-        // No loader id: the navigation stayed within the document, e.g. a fragment.
+        // Without a loader id, the navigation stayed within the document, e.g. a new fragment, and
+        // there is nothing to wait for.
         if let Some(loader) = answer
             .get("loaderId")
             .and_then(Value::as_str)
             .map(str::to_owned)
         {
             let stage = wait_for.stage();
-            // A page that redirects at once never reaches the stage itself.
+            // If the document of this navigation redirects at once, it never reaches the stage.
+            // Then the document that replaced it must reach the stage.
             let waited = self.wire.wait(until, |seen| {
                 seen.reached(&loader, stage)
                     || (seen.current != loader && seen.reached(&seen.current, stage))
@@ -277,20 +280,26 @@ impl<'h> Page<'h> {
                 Err(_) => {}
             }
             if Instant::now() >= until {
-                let what = if shown { "to show" } else { "to go" };
+                let what = if shown {
+                    "to become visible"
+                } else {
+                    "to disappear"
+                };
                 return Err(timeout(&format!("waiting for {selector} {what}"), began));
             }
             self.pause_until(until.min(Instant::now() + PAUSE))?;
         }
     }
 
-    /// Checks one assertion repeatedly until it is true, at the latest until `until`.
+    /// Checks one assertion repeatedly until it is true or `until` has passed, and returns the last
+    /// result.
     pub(super) fn check(
         &mut self,
         assertion: &Assertion,
         until: Instant,
     ) -> Result<Result<(), String>, Failure> {
-        // A query that starts before `until` may end later, because the machine may be busy.
+        // The deadline of a query is later than `until`: on a busy host, a query that starts before
+        // `until` may end after it.
         let last = self.within(LOOK);
         loop {
             let found = match self.query_document(&assertion.query(), last) {
@@ -333,7 +342,7 @@ impl<'h> Page<'h> {
         Ok(())
     }
 
-    /// Returns the current URL and title of the page, for the end of the result.
+    /// Returns the URL and title that the page has at the end of the command.
     pub fn place(&mut self) -> (String, String) {
         let until = Instant::now() + LOOK;
         match self.query_document(&asserts::query(&Frame::Main, None, None), until) {

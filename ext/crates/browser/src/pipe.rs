@@ -20,9 +20,9 @@ const VALUES: usize = 2_000_000;
 const WAITING: usize = 32;
 /// Maximum number of queued messages to the browser.
 const OUTGOING: usize = 64;
-/// Number of bytes stored of the end of the browser's standard error output.
+/// Maximum number of bytes kept of the browser's standard error output: the last ones.
 const STDERR_BYTES: usize = 16 * 1024;
-/// Beginning of every event's JSON, which no response has.
+/// First bytes of every event; no response begins with them.
 const EVENT_MARK: &[u8] = b"{\"method\"";
 
 /// Input of the thread that controls the browser.
@@ -37,7 +37,8 @@ pub enum Wake {
         Value,
         #[allow(dead_code, reason = "it is held, and dropped with the message")] SyncSender<()>,
     ),
-    /// The browser sent a message that was too long or not JSON.
+    /// The browser sent a message that was too long, had too many JSON values or was not a JSON
+    /// object.
     Dropped,
     /// The pipe has ended, or the reader closed it because a response exceeded the limits; the text
     /// says why.
@@ -53,7 +54,7 @@ pub(super) struct Pipe {
     pub stderr: Arc<StderrTail>,
 }
 
-/// End of the browser's standard error output, for error messages.
+/// The last bytes of the browser's standard error output, for error messages.
 #[derive(Debug, Default)]
 pub(super) struct StderrTail {
     state: Mutex<StderrState>,
@@ -135,7 +136,8 @@ impl Pipe {
     }
 }
 
-/// Reads until the stream ends or the receiver is dropped.
+/// Reads messages from the browser and sends them to `to`, until the stream ends or the receiver is
+/// dropped.
 pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
     let mut buffer: Vec<u8> = Vec::new();
     let mut chunk = vec![0_u8; 64 * 1024];
@@ -178,7 +180,7 @@ pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
             dropping = true;
             buffer = Vec::new();
         } else if buffer.len() > ANSWER {
-            let _ = to.send(Wake::Closed("the browser sent an answer without end"));
+            let _ = to.send(Wake::Closed("the browser sent a response above 32 MiB"));
             return;
         }
     }
@@ -268,7 +270,7 @@ mod tests {
     fn browser_response_above_the_size_limit_closes_the_pipe() {
         let mut bytes = b"{\"id\":3,\"x\":\"".to_vec();
         bytes.resize(ANSWER + 1024, b'a');
-        assert_eq!(read(&bytes), ["the browser sent an answer without end"]);
+        assert_eq!(read(&bytes), ["the browser sent a response above 32 MiB"]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ const CAPTURES: &[(&str, Capture)] = &[
 pub enum Work {
     /// Loads one page, checks assertions and captures.
     Probe,
-    /// A page of the site's front end or administration.
+    /// Loads a page of the site's front end or administration.
     PageLoad {
         /// Part of the site: `frontend` or `admin`.
         surface: String,
@@ -99,7 +99,8 @@ pub struct Task {
     pub capture: Vec<Capture>,
     /// Whether the first failed assertion ends the checks.
     pub fail_fast: bool,
-    /// Hosts that requests may reach, among those that the policy allows; empty for all of these.
+    /// Hosts to which requests are restricted, among those that the policy allows. If the list is
+    /// empty, requests may reach every host that the policy allows.
     pub only_hosts: Vec<Host>,
     /// Hosts that requests must not reach, even if the policy allows them.
     pub never_hosts: Vec<Host>,
@@ -116,8 +117,8 @@ pub enum External {
     Deny,
 }
 
-/// Arguments that the product's browser commands have, but this backend does not support; with the
-/// reason.
+/// Arguments that the command registry knows for browser commands but this backend does not
+/// support, with the alternative or reason that the error states.
 const REFUSED: &[(&str, &str)] = &[
     (
         "profiles",
@@ -133,7 +134,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "preview-mode",
-        "the browser always looks at the working guest itself",
+        "the browser always loads the site from the work guest directly",
     ),
     (
         "observe",
@@ -193,7 +194,7 @@ pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBo
             .any(|step| matches!(step.act, steps::StepAction::Evaluate { .. }));
         if evaluates && !policy.commands.iter().any(|id| id == EVALUATE) {
             let message = format!(
-                "{}: a step evaluates JavaScript, which the policy does not allow; it must list {EVALUATE}",
+                "{}: a step evaluates JavaScript, but the policy's commands do not contain {EVALUATE}",
                 call.command
             );
             return Err(ErrorBody::new(ErrorCode::CommandDisallowed, message)
@@ -241,7 +242,7 @@ pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBo
             .collect()
     };
     if let Some(text) = value("record-external") {
-        // The value is only validated: all requests are recorded whatever it says.
+        // A valid value has no effect, because all requests are recorded anyway.
         truth("record-external", &text).map_err(&invalid)?;
     }
     Ok(Task {
@@ -297,7 +298,8 @@ fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Wo
     }
 }
 
-/// Parses the steps: a scenario `{name?, steps: [...]}`, or a plain list of steps.
+/// Parses the steps of a browser scenario, given as `{name?, description?, steps: [...]}` in
+/// `scenario-json` or as a list in `steps-json`.
 fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
     let Some(text) = value("scenario-json") else {
         let steps = value("steps-json").map_or(Ok(Vec::new()), |json| steps::parse(&json))?;

@@ -1,4 +1,4 @@
-//! Parses the steps of `wordpress.browser-actions`.
+//! Parses the steps of `wordpress.browser-actions` and `wordpress.browser-scenario`.
 
 use super::asserts::Assertion;
 use serde_json::Value;
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_browser_step_member_is_an_error() {
+    fn unknown_or_unsupported_browser_step_member_is_refused() {
         let expression = |json: &str| match parse(json).map(|mut steps| steps.remove(0).act) {
             Ok(StepAction::Evaluate { assert, .. }) => Ok(assert),
             Ok(other) => panic!("{other:?}"),

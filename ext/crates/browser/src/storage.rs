@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wp_codebox_contracts::SITE_ORIGIN;
 
-/// Maximum number of cookies, and of origins.
+/// Maximum number of cookies, and of local storage entries of all origins together.
 const ENTRIES: usize = 200;
 
 /// Cookie of the site. Its value can log a browser in, so it is treated as a secret.
@@ -38,7 +38,8 @@ impl Cookie {
     }
 }
 
-/// Storage state: `{cookies: [...], origins: [{origin, localStorage: [{name, value}]}]}`.
+/// Cookies and local storage that a browser starts with, in the JSON form `{cookies: [...],
+/// origins: [{origin, localStorage: [{name, value}]}]}`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StorageState {
     #[serde(default)]
@@ -85,7 +86,7 @@ impl StorageState {
             .sum::<usize>();
         if state.cookies.len() > ENTRIES || entries > ENTRIES {
             return Err(format!(
-                "storage-state has more than {ENTRIES} cookies or entries"
+                "storage-state has more than {ENTRIES} cookies or local storage entries"
             ));
         }
         Ok(state)

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-/// Maximum time to wait without a check for cancellation.
+/// Maximum time between two calls of [`Host::pause`] while waiting for a browser message.
 const TICK: Duration = Duration::from_millis(100);
 /// Maximum time to wait for the last error output of a browser that has ended. An orphaned process
 /// of the browser may hold this pipe open.
@@ -17,11 +17,12 @@ const STDERR_WAIT: Duration = Duration::from_secs(5);
 /// Maximum number of characters of the browser's error output in an error message.
 const STDERR_CHARS: usize = 600;
 
-/// What the caller of this crate does for a browser command.
+/// Functions that the caller of this crate provides to a browser command.
 pub trait Host {
     /// Opens a connection to the site's web server in the guest that serves the site.
     fn connect(&mut self) -> io::Result<OwnedFd>;
-    /// Called between two browser messages, so that the caller can do other work.
+    /// Called before each wait for a browser message and repeatedly while waiting, so that the
+    /// caller can do other work.
     fn pause(&mut self);
     /// Reports the progress of the browser command.
     fn progress(&mut self, stage: &str, detail: Value);
@@ -31,7 +32,7 @@ pub trait Host {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The browser ended or violated the debugging protocol.
-    #[error("the browser was lost: {why}")]
+    #[error("the browser ended or violated its debugging protocol: {why}")]
     Lost {
         /// What happened, for the error message.
         why: String,
@@ -110,14 +111,15 @@ pub struct Wire<'h> {
     /// Events that the browser has sent.
     pub observed: Observed,
     pipe: Pipe,
-    /// Debugging session of the page; `None` until it is attached.
+    /// Id of the debugging session of the page; `None` until [`Self::attach`] sets it.
     session: Option<String>,
     next: u64,
     lost: Option<String>,
 }
 
 impl<'h> Wire<'h> {
-    /// Takes the parent's ends of the browser's standard input, output and error.
+    /// Creates the connection from this process's ends of the browser's standard input, output and
+    /// error.
     pub fn open(
         host: &'h mut dyn Host,
         wakes: (SyncSender<Wake>, Receiver<Wake>),
@@ -179,7 +181,7 @@ impl<'h> Wire<'h> {
                 let text = error.get("message").and_then(Value::as_str);
                 return Err(Failure::Refused {
                     method,
-                    message: cut(text.unwrap_or("without a reason"), STDERR_CHARS),
+                    message: cut(text.unwrap_or("the browser gave no reason"), STDERR_CHARS),
                 });
             }
             return Ok(message.get("result").cloned().unwrap_or(Value::Null));
@@ -203,7 +205,7 @@ impl<'h> Wire<'h> {
         }
     }
 
-    /// Same as [`Self::wait`], but fails when the condition does not hold before `until`.
+    /// Like [`Self::wait`], but fails if the condition does not hold before `until`.
     pub(super) fn wait_for(
         &mut self,
         what: &str,
@@ -276,10 +278,10 @@ impl<'h> Wire<'h> {
         match self.pipe.outgoing.try_send(bytes) {
             Ok(()) => Ok(self.next),
             Err(TrySendError::Full(_)) => Err(Failure::Lost {
-                why: "it no longer accepts requests".to_owned(),
+                why: "too many requests wait, because the browser does not read them".to_owned(),
             }),
             Err(TrySendError::Disconnected(_)) => Err(Failure::Lost {
-                why: self.explained("it does not accept requests"),
+                why: self.explained("the browser no longer reads its pipe"),
             }),
         }
     }

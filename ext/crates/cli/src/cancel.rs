@@ -7,10 +7,11 @@ use wp_codebox_contracts::{
 use wp_codebox_control::CancelRequest;
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
-/// Time limit for all attempts: longer than the supervisor's own time limit for other clients.
+/// Time limit for all attempts together: longer than the time that the supervisor may spend on
+/// clients that connected earlier and send nothing.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time limit of one attempt. It is also longer than the supervisor's time limit for other clients,
-/// because the supervisor may serve idle clients first.
+/// Time limit of one attempt: longer than the time after which the supervisor drops a client that
+/// sends nothing, because the supervisor may serve such clients first.
 const ATTEMPT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -48,7 +49,7 @@ pub(crate) fn cancel(
             }
             // The supervisor does not listen yet, or is exiting.
             Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
-            Ok(_) => return Err(silent(run, "another run answers")),
+            Ok(_) => return Err(silent(run, "the reply came from another run's supervisor")),
             Err(error) => return Err(silent(run, &error.to_string())),
         }
     }
@@ -56,7 +57,7 @@ pub(crate) fn cancel(
 
 fn silent(run: &FoundRun, why: &str) -> ErrorBody {
     let message = format!(
-        "the supervisor of {} is running but does not answer ({why})",
+        "the supervisor of {} is running but does not answer the cancel request: {why}",
         run.run_id
     );
     ErrorBody::new(ErrorCode::RunnerUnavailable, message)

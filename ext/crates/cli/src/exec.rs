@@ -246,7 +246,9 @@ fn show(
 
 fn status(output: &Output, end: &LiveEnd) -> u8 {
     if end.output_truncated {
-        output.note("the end of its output was dropped: a process it left behind goes on printing");
+        output.note(
+            "the end of the program's output was dropped: the program has ended, but a process that it started still prints",
+        );
     }
     match (end.code, end.signal) {
         (Some(code), _) => u8::try_from(code).unwrap_or(1),

@@ -1,5 +1,5 @@
 //! Compares schemas, help texts, manual pages and completions with recorded files.
-#![allow(clippy::unwrap_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::panic)] // A panic in a helper function fails the test.
 
 #[path = "../../../../tests/golden/compare.rs"]
 mod golden;

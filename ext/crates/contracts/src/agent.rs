@@ -30,8 +30,8 @@ impl Agent {
         }
     }
 
-    /// Returns whether the agent runs in the guest and may reach a model from there. The
-    /// built-in loop sends its model requests from outside the guest.
+    /// Returns true if the agent runs in the guest, so that its model requests come from there.
+    /// Returns false for the built-in loop, which sends its model requests from outside the guest.
     #[must_use]
     pub const fn uses_model_in_guest(&self) -> bool {
         match self {
@@ -60,7 +60,8 @@ pub struct AgentCommand {
     /// Additional environment variables; names match `[A-Z_][A-Z0-9_]*`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Name of the preset that this command was made from, for the bundle's records.
+    /// Name of the preset from which the runner made this command; only recorded in the bundle.
+    /// Absent: the caller gave the command itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
 }
@@ -135,7 +136,8 @@ pub enum ModelApi {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelEndpoint {
-    /// Id of the provider for the bundle's records, e.g. the id of its connector.
+    /// Id of the provider, e.g. the id of its connector. The bundle records it, and agent presets
+    /// can use it; `base_url` alone decides where requests go.
     pub provider: String,
     /// Model name as the provider's API expects it.
     pub model: String,
@@ -203,13 +205,13 @@ pub struct ToolRule {
     /// Alternative names of the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Side on which the tool runs: guest or parent process.
+    /// Whether the tool runs in the guest or in the parent process.
     pub execution_location: ToolLocation,
-    /// Sides, agent and parent process, to which the tool is visible.
+    /// Which of the agent and the parent process see the tool.
     pub transport_visibility: ToolVisibility,
     /// Whether calls of the tool are allowed.
     pub allowed: bool,
-    /// Environment of the tool and reach of its effects.
+    /// Where the tool runs, and which systems it may affect.
     pub runtime: ToolRuntime,
     /// Risk of the tool, in free text from the author of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,7 +224,7 @@ pub struct ToolRule {
     pub metadata: Map<String, Value>,
 }
 
-/// Side on which a tool runs.
+/// Whether a tool runs in the guest or in the parent process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolLocation {
@@ -233,7 +235,7 @@ pub enum ToolLocation {
     Parent,
 }
 
-/// Sides that see a tool.
+/// Which of the agent and the parent process see a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolVisibility {
@@ -247,7 +249,7 @@ pub enum ToolVisibility {
     Hidden,
 }
 
-/// Environment of a tool and reach of its effects.
+/// Where a tool runs, and which systems it may affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRuntime {
@@ -257,7 +259,7 @@ pub struct ToolRuntime {
     pub capability_scope: ToolScope,
 }
 
-/// Place where a tool runs, or where its effects may reach.
+/// Place where a tool runs, or to which its effects are limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolScope {
@@ -379,14 +381,15 @@ pub struct AgentBundle {
     /// What the import does when an agent of that name exists.
     #[serde(default)]
     pub on_conflict: BundleConflict,
-    /// User id in the guest's WordPress that owns the agent; default 1, the administrator.
+    /// Id of the user of the guest's WordPress who will own the imported agent; default 1, the
+    /// administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_id: Option<u64>,
-    /// Name of a secret of this run that the importer may use; the guest sees only its
-    /// placeholder.
+    /// Name of a secret of this run that the importing component may use. The guest gets a
+    /// placeholder instead of the secret's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
-    /// Principal under which the importer acts, in the importer's own format.
+    /// Identity in whose name the component imports the agent, in that component's own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_principal: Option<Map<String, Value>>,
 }

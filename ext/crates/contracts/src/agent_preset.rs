@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 ///
 /// Strings in `argv`, `env` and `files` are templates with these placeholders: `{goal}`
 /// (arguments only), `{model}`, `{provider}`, `{base_url}` (the egress bridge's route to the
-/// model), `{key}` (a placeholder of the API key, never the key), `{workspace}`, `{home}`,
-/// `{files}` and `{directory}` (the directory of the agent's program). `{{` and `}}` stand for
-/// literal braces. No shell reads these strings.
+/// model), `{key}` (a placeholder of the API key, never the key), `{workspace}` (the working
+/// directory), `{home}`, `{files}` (the directory with the preset's configuration files) and
+/// `{directory}` (the directory of the agent's program). `{{` and `}}` stand for literal braces.
+/// No shell reads these strings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentPreset {
@@ -27,12 +28,12 @@ pub struct AgentPreset {
     pub license: String,
     /// URL of the agent's documentation.
     pub homepage: String,
-    /// Command line that installs the program; `{directory}` is the directory in which the
-    /// runner looks for it.
+    /// Command line that installs the program into `{directory}`, where the runner looks for the
+    /// program.
     pub install: String,
     /// Model APIs that the agent supports; the run's model must use one of them.
     pub apis: Vec<ModelApi>,
-    /// Path of the program, relative to its directory.
+    /// Path of the program, relative to `{directory}`.
     pub program: String,
     /// Arguments of the program; each is a template.
     pub argv: Vec<String>,
@@ -41,7 +42,8 @@ pub struct AgentPreset {
     /// Environment variables of the program; their values are templates.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// JSON configuration files by name, visible read-only below `{files}`.
+    /// JSON configuration files of the agent, by name. The guest sees them read-only in the
+    /// directory `{files}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Value>,
     /// Names of network presets that the agent needs.
@@ -49,7 +51,7 @@ pub struct AgentPreset {
     /// Exit codes of the program that mean success.
     #[serde(default = "AgentPreset::default_success")]
     pub success_codes: Vec<i32>,
-    /// How the runner extracts the agent's final message from its output.
+    /// How the runner extracts the agent's final message from the output of the program.
     pub result: PresetResult,
     /// Display rules for JSON lines on standard output; the first rule that matches applies. A
     /// line without a matching rule is shown unchanged.
@@ -67,14 +69,16 @@ impl AgentPreset {
 ///
 /// A path consists of member names or list indexes, joined by `.`. In `line`, `{path}` inserts
 /// the member as one line, cut at 200 characters; `{path:text}` keeps line breaks and cuts at
-/// 4,000 characters. `{{` and `}}` stand for literal braces. A rule does not match when a
-/// member in it is missing or null.
+/// 4,000 characters. `{{` and `}}` stand for literal braces. A rule does not match a JSON line
+/// in which a member that the rule names is missing or null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PresetStep {
-    /// Paths and the values they must have: string, number, true or false.
+    /// Condition of the rule: paths, and the value that the JSON line must have at each path
+    /// (string, number, true or false).
     pub when: BTreeMap<String, Value>,
-    /// Path of a list: the rule is applied to each entry, available in paths as `each`.
+    /// Path of a list in the JSON line: the rule is applied once for each entry of the list. Paths
+    /// that begin with `each` lead into that entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub each: Option<String>,
     /// Template of the displayed line; empty: the JSON line is not displayed.
@@ -85,13 +89,13 @@ pub struct PresetStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GoalDelivery {
-    /// The program gets the goal as one argument or the end of one: the placeholder `{goal}`.
+    /// The program gets the goal in an argument: the one that is, or ends with, `{goal}`.
     Argument,
     /// The program reads the goal from standard input.
     Stdin,
 }
 
-/// How the runner extracts the agent's final message from its output.
+/// How the runner extracts the agent's final message from the output of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "format", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PresetResult {
@@ -100,7 +104,7 @@ pub enum PresetResult {
     /// Standard output consists of JSON lines: the final message is the member at `text` of the
     /// last line that matches `when`.
     JsonLines {
-        /// Paths of members, joined by `.`, and the values they must have.
+        /// Member paths, with names joined by `.`, and the value that a matching line has at each.
         when: BTreeMap<String, String>,
         /// Path of the message in a matching line.
         text: String,

@@ -3,7 +3,7 @@
 //! The runner writes it to `files/runtime-evidence/run-attestation.json` in the bundle, and the
 //! bundle's signature covers it. The probes inside the guests provide `guests`, `level`, `kernel`
 //! and `landlock_abi`. `minimum_isolation`, `isolation_floors` and `network` are copied from the
-//! policy; `limits` are those set for the run.
+//! policy; `limits` are the resource limits of the run.
 
 use crate::{
     Enforcement, IsolationAxis, IsolationLevel, IsolationReport, Limits, NetworkPolicy,
@@ -26,7 +26,7 @@ pub struct RunAttestation {
     pub boot_id: String,
     /// Landlock ABI version in force; 0 without Landlock.
     pub landlock_abi: u32,
-    /// Lowest isolation level of all guests.
+    /// Lowest isolation level that the probes observed in any guest.
     pub level: IsolationLevel,
     /// Minimum isolation level that the policy demanded.
     pub minimum_isolation: IsolationLevel,

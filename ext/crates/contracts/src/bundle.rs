@@ -58,7 +58,7 @@ pub struct RuntimeEnvironment {
     pub php_version: Option<String>,
 }
 
-/// Backend, software versions and state of the guest whose run produced the bundle.
+/// The guest of the run that produced the bundle: its backend, software versions and state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeInfo {
@@ -102,7 +102,7 @@ pub struct Manifest {
     pub content_digest: ContentDigest,
     /// RFC 3339 timestamp of the bundle's creation, UTC, with milliseconds.
     pub created_at: String,
-    /// Backend, software versions and state of the guest whose run produced the bundle.
+    /// The guest of the run that produced the bundle: its backend, software versions and state.
     pub runtime: RuntimeInfo,
     /// Files of the bundle. Their order matters because the manifest's own digest covers it.
     pub files: Vec<ManifestFile>,
@@ -124,23 +124,24 @@ pub enum ViolationCode {
     MissingFile,
     /// A file in the bundle is not in the manifest.
     OrphanedFile,
-    /// The content digest, or the digest of a reference document, does not match.
+    /// The content digest, or the digest in a document that lists bundle files, does not match.
     DigestMismatch,
     /// A manifest entry has no usable hash.
     MissingFileHash,
     /// A file's bytes do not match its hash.
     FileHashMismatch,
-    /// The bundle id does not match the content digest.
+    /// The id of the bundle, or of a document that lists bundle files, does not match its digest.
     BundleIdMismatch,
-    /// A reference is malformed or names a file that is not in the manifest.
+    /// A document of the bundle is malformed, or refers to a file that is not in the manifest.
     MalformedReference,
     /// review.json contradicts the files.
     ReviewEvidenceMismatch,
-    /// A path resolves to a file outside the bundle, or a URL is not public.
+    /// A file is reached through a symbolic link or on another file system, or a viewer URL in the
+    /// manifest is not public.
     UnsafeFile,
     /// A file has more than one hard link.
     Hardlink,
-    /// A typed artifact does not match its own schema.
+    /// A collected file brings a schema for its contents, which the verifier cannot check.
     PayloadSchemaViolation,
     /// The attestation's signature, subjects or predicate do not match the bundle.
     AttestationInvalid,
@@ -158,7 +159,7 @@ pub struct Violation {
     /// Path of the affected file, when `path` names a manifest field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Further facts about the violation, by kind.
+    /// Additional facts about the violation; the names of the members depend on its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Map<String, Value>>,
 }

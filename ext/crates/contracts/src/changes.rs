@@ -63,7 +63,7 @@ pub struct ChangedFile {
     pub deletions: Option<u64>,
     /// Index of the mount in the run request.
     pub mount_index: usize,
-    /// Declared target of the mount, its path in the guest.
+    /// Path of the mount in the guest, as the caller declared it.
     pub mount_target: GuestPath,
     /// Path of the file in `files/patch.diff`, without the `a/` or `b/` prefix.
     pub patch_name: String,

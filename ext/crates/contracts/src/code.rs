@@ -73,7 +73,7 @@ codes! {
     MountUnreadable = "wp_codebox_mount_unreadable", InvalidInput, 400, 1;
     /// A mount source has more entries or bytes than allowed.
     MountTooLarge = "wp_codebox_mount_too_large", InvalidInput, 413, 1;
-    /// The requested git repository cannot be created for a mount.
+    /// The guest cannot get the git repository that was requested for a mount.
     GitUnavailable = "wp_codebox_git_unavailable", InvalidInput, 400, 1;
     /// A mount target is not a normalised path below `/workspace` or `/wordpress/wp-content`.
     MountTargetInvalid = "wp_codebox_mount_target_invalid", InvalidInput, 400, 1;
@@ -135,8 +135,8 @@ codes! {
     /// The registry lists the command, but this backend does not support it; the message says
     /// why.
     CommandUnsupported = "wp_codebox_command_unsupported", Unavailable, 422, 1;
-    /// A command ran and failed; `data.reason` is the error code of its program, the message
-    /// its error text.
+    /// A command ran and failed; `data.reason` is the error code that its program reported, and the
+    /// message is the program's error text.
     CommandFailed = "wp_codebox_command_failed", Conflict, 409, 1;
     /// A recipe is malformed or asks for something impossible; `data.issues` lists every
     /// reason.
@@ -157,8 +157,8 @@ codes! {
     SandboxInUse = "wp_codebox_sandbox_in_use", Conflict, 409, 1;
     /// No snapshot has this id or name.
     SnapshotNotFound = "wp_codebox_snapshot_not_found", NotFound, 404, 1;
-    /// A snapshot's digests do not match, or it was made for another site, WordPress, PHP or mounts
-    /// than those of the sandbox.
+    /// A snapshot's digests do not match, or the snapshot was made with a site, WordPress, PHP or
+    /// mounts that differ from those of the sandbox.
     SnapshotInvalid = "wp_codebox_snapshot_invalid", Integrity, 400, 1;
     /// A file to replace does not have the digest that the client expects, so the file has changed
     /// since the client read it.
@@ -186,7 +186,7 @@ codes! {
     CaptureLimit = "wp_codebox_capture_limit", Limit, 507, 1;
     /// The run was cancelled.
     RunCancelled = "wp_codebox_run_cancelled", Conflict, 409, 130;
-    /// The run failed for a reason that has no code of its own; the message says which.
+    /// The run failed for a reason that has no code of its own; the message gives the reason.
     RunFailed = "wp_codebox_run_failed", Internal, 500, 1;
     /// No run has this id.
     RunNotFound = "wp_codebox_run_not_found", NotFound, 404, 1;
@@ -251,7 +251,8 @@ codes! {
     ArtifactNotFound = "wp_codebox_artifact_not_found", NotFound, 404, 1;
     /// More than one bundle matches this id or prefix.
     ArtifactAmbiguous = "wp_codebox_artifact_ambiguous", Conflict, 409, 1;
-    /// The bundle lies outside the artifacts root.
+    /// A stored bundle is not a directory of the artifacts directory, or a source to import lies
+    /// outside the directories that the site may read.
     ArtifactOutsideRoot = "wp_codebox_artifact_outside_root", Denied, 403, 1;
     /// The verification of the bundle found violations.
     ArtifactVerificationFailed = "wp_codebox_artifact_verification_failed", Integrity, 400, 1;
@@ -269,13 +270,14 @@ codes! {
     ArtifactImportIdMismatch = "wp_codebox_artifact_import_id_mismatch", Conflict, 409, 1;
     /// The content digest of the imported bundle is not the expected one.
     ArtifactImportDigestMismatch = "wp_codebox_artifact_import_digest_mismatch", Conflict, 409, 1;
-    /// Another bundle of the same run is already stored.
+    /// The run of the imported bundle already has a different stored bundle.
     ArtifactImportConflict = "wp_codebox_artifact_import_conflict", Conflict, 409, 1;
     /// The imported bundle could not be stored.
     ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
     /// The archive could not be written.
     ArtifactExportFailed = "wp_codebox_artifact_export_failed", Internal, 507, 1;
-    /// The bundle lacks data for a replay of its run, or this host lacks its mount sources.
+    /// The bundle lacks data for a replay of its run, or this host lacks the mount sources of that
+    /// run.
     ReplayUnavailable = "wp_codebox_replay_unavailable", Unavailable, 422, 1;
     /// No review action was given.
     ReviewActionMissing = "wp_codebox_review_action_missing", InvalidInput, 400, 1;

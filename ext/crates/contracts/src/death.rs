@@ -40,13 +40,13 @@ pub struct GuestDeath {
     pub host_oom_kills: u64,
 }
 
-/// The step that failed in the process that ended.
+/// The step at which the process failed before it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeathFailure {
     /// Name of the step, e.g. `channel`.
     pub step: String,
-    /// Object of the step, e.g. `poll`.
+    /// What failed in the step: a system call, path or mechanism, e.g. `poll`.
     pub subject: String,
     /// errno; 0 when none applies.
     pub errno: i32,

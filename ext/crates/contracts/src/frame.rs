@@ -11,7 +11,7 @@ use crate::{ErrorBody, LifecycleEvent, RunId, RunRequest, RunResult};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Version of the runner protocol; caller and runner must have the same.
+/// Version of the runner protocol; caller and runner must have the same version.
 pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Maximum length of a frame in bytes, newline included.

@@ -18,7 +18,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// Creates the id from a text; fails if the text does not have the form of such an id.
+            /// Creates the id from a text; fails if the text does not have the required form.
             pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
                 let text = text.into();
                 let check: fn(&str) -> bool = $check;

@@ -35,8 +35,8 @@ impl IsolationLevel {
         use IsolationAxis as Axis;
         match (self, axis) {
             (Self::None, _) => Enforcement::NotEnforced,
-            // Without a cgroup, sums over processes can only be polled. A guest's own kernel
-            // uid needs root or a subordinate id range.
+            // Without a cgroup, the runner can only poll the memory and CPU time of all processes
+            // together. A guest's own kernel uid needs root or a subordinate id range.
             (Self::Full | Self::Reduced, Axis::Memory | Axis::Cpu | Axis::Identity) => {
                 Enforcement::BestEffort
             }

@@ -184,9 +184,9 @@ pub struct MountReport {
 /// follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutReport {
-    /// Total number of such entries.
+    /// Number of entries that the guest could not see or follow.
     pub count: u64,
-    /// The first of these entries; the list has a limited length.
+    /// The entries that the guest could not see or follow; only the first ones, if there are many.
     pub entries: Vec<LeftOutEntry>,
 }
 

@@ -1,6 +1,6 @@
 //! Calls of tools that the parent process serves, and their results.
 //!
-//! The runner sends each such call to the parent process, which checks permission again.
+//! The runner sends each call to the parent process, which checks the permission for every call.
 //! The runner accepts a result only if its `status` is a known value.
 
 use serde::{Deserialize, Serialize};

@@ -53,7 +53,7 @@ pub struct InodeId {
     pub inode: u64,
 }
 
-/// What the launcher starts a guest for.
+/// Whether a guest serves executions or only tests the isolation of this host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaunchPurpose {
@@ -183,7 +183,7 @@ pub enum LaunchMount {
     Dev,
 }
 
-/// Version of the plan format; launcher and runner must have the same.
+/// Version of the plan format; launcher and runner must have the same version.
 pub const PLAN_VERSION: u32 = 7;
 
 /// Everything that the launcher needs to build a guest. Serialisation is deterministic: equal
@@ -197,7 +197,8 @@ pub struct LaunchPlan {
     pub purpose: LaunchPurpose,
     /// Isolation level `full` or `reduced`; the launcher never falls back to another level.
     pub level: IsolationLevel,
-    /// uid and gid inside the guest; mapped to the uid and gid of the launcher.
+    /// uid and gid of programs as seen inside the guest; on the host, these programs have the uid
+    /// and gid of the launcher.
     pub guest_id: u32,
     /// Whether the guest shares the runner's kernel uid or has one of its own.
     #[serde(default)]
@@ -304,11 +305,12 @@ pub struct ExecExit {
     pub code: Option<i32>,
     /// Signal, if a signal killed the program.
     pub signal: Option<i32>,
-    /// User CPU time of the process and its waited-for children, in microseconds.
+    /// User CPU time of the program and its waited-for children, in microseconds.
     pub user_us: u64,
-    /// System CPU time of the same processes, in microseconds.
+    /// System CPU time of the program and its waited-for children, in microseconds.
     pub system_us: u64,
-    /// Largest resident set of a single one of these processes, in bytes.
+    /// Largest resident set of any single process among the program and its waited-for children,
+    /// in bytes.
     pub max_rss_bytes: u64,
 }
 
@@ -375,7 +377,7 @@ pub enum GuestReply {
     Failed {
         /// Failing step, e.g. `unshare`, `uid_map`, `overlay`, `seccomp`, `probe`.
         step: String,
-        /// Object of the step: a guest path or a mechanism, never a host path.
+        /// What failed in the step: a guest path or a mechanism, never a host path.
         subject: String,
         /// errno; 0 when none applies.
         errno: i32,

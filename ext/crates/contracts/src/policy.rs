@@ -59,7 +59,7 @@ pub struct EgressRule {
 pub enum TlsMode {
     /// The bridge forwards TLS unread and can check only host and port. Rules with methods or
     /// paths therefore apply only to requests whose URL names the bridge itself (base-URL
-    /// requests), and the bridge refuses TLS tunnels to the hosts of such rules.
+    /// requests), and the bridge refuses TLS tunnels to the hosts in rules with methods or paths.
     #[default]
     Tunnel,
     /// The bridge terminates TLS with a certificate authority created for this run.
@@ -144,13 +144,13 @@ fn is_full(level: &IsolationLevel) -> bool {
     *level == IsolationLevel::Full
 }
 
-/// One violation found in a policy document.
+/// One violation found in a policy document, or in another document that the policy crate checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyIssue {
     /// Kind of violation: `invalid-network`, `invalid-filesystem`, `invalid-command`,
     /// `invalid-secrets`, `invalid-approvals`, `invalid-minimum-isolation`,
-    /// `invalid-isolation-floors`, `unknown-field` or `unenforceable`; other documents have
-    /// further kinds.
+    /// `invalid-isolation-floors`, `unknown-field` or `unenforceable`. Issues of other documents,
+    /// such as tool policies and model settings, have other kinds.
     pub code: String,
     /// Field of the policy, e.g. `network` or `commands[2]`.
     pub field: String,

@@ -21,7 +21,7 @@ pub const NEWUIDMAP: &str = "/usr/bin/newuidmap";
 pub const NEWGIDMAP: &str = "/usr/bin/newgidmap";
 
 /// Name of the directory, below [`SpawnerPlan::place`], where an unprivileged spawner mounts the
-/// file system with its copies.
+/// tmpfs to which directories for guests are copied.
 pub const STORE: &str = "store";
 
 /// Range of user and group ids that the operator reserved for guests.
@@ -138,7 +138,7 @@ pub struct SpawnerView {
     pub name: String,
     /// Owner of the files on disk, mapped to the guest's user.
     pub owner: KernelIds,
-    /// Whether guests may write through the view.
+    /// Whether guests may write to the directory through the view.
     pub access: ViewAccess,
     /// Names of direct subdirectories that an empty mount hides from guests.
     #[serde(default)]
@@ -241,7 +241,7 @@ pub enum SpawnerReply {
         signal: Option<i32>,
         /// User CPU time of the launcher and its waited-for children, in microseconds.
         user_us: u64,
-        /// System CPU time of the same processes, in microseconds.
+        /// System CPU time of the launcher and its waited-for children, in microseconds.
         system_us: u64,
     },
     /// Result of `Show`.
@@ -258,7 +258,7 @@ pub enum SpawnerReply {
     Failed {
         /// Failing step; `guest_ids` with EAGAIN if all ids are in use.
         step: String,
-        /// Object of the failing step, e.g. a path or a mechanism.
+        /// What failed in the step, e.g. a path or a mechanism.
         subject: String,
         /// errno of the failing step; 0 when none applies.
         errno: i32,

@@ -41,8 +41,8 @@ pub enum Shape {
     Object(&'static [Member]),
     /// A list of objects with these members.
     Rows(&'static [Member]),
-    /// An object whose member `kind` selects its other members; without `kind` the first row
-    /// applies.
+    /// An object whose member `kind` selects a row with its other members; without `kind` the
+    /// first row applies. The error code of a row is for a wrong value in such an object.
     Kinds(&'static [(&'static str, ErrorCode, &'static [Member])]),
     /// A runtime policy; the policy crate has a parser for it.
     Policy,

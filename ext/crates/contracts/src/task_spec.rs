@@ -417,8 +417,8 @@ impl RunRequest {
 }
 
 impl TaskSpec {
-    /// Converts the task to a request. Drops orchestrator ids, and fields whose resolved form is
-    /// in another field, e.g. `agent` in `resolved_agent`.
+    /// Converts the task to a request. Drops the orchestrator's ids, and each field that the host
+    /// has already converted into another field, e.g. `agent` into `resolved_agent`.
     #[must_use]
     pub fn into_request(self, run_id: RunId, site: SiteId, paths: RunPaths) -> RunRequest {
         let task = (!self.goal.is_empty()).then(|| TaskInput {

@@ -59,7 +59,8 @@ pub struct CollectedFile {
     pub required: bool,
     /// Whether the file must be JSON.
     pub parse_json: bool,
-    /// `type`, `contentType` and `payloadSchema` of a typed artifact.
+    /// Data about the file from the recipe, e.g. `type`, `contentType` and `payloadSchema` if the
+    /// recipe declares the type of the file.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub typed: Map<String, Value>,
 }
@@ -87,7 +88,7 @@ pub struct Workflow {
     /// Targets of writable mounts whose changes are not captured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncaptured: Vec<String>,
-    /// Which paths in which workspaces the recipe may change.
+    /// Which paths the recipe may change in its workspaces; absent: no such rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_rule: Option<WorkspaceRule>,
     /// PHP ini settings of the guest, one line `name=value` each.
@@ -140,10 +141,11 @@ pub enum GeneratedFrom {
     },
 }
 
-/// Which paths in which workspaces the recipe may change.
+/// Which paths a recipe may change in its workspaces, the mounts that it declares as work
+/// directories.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceRule {
-    /// Targets of the workspaces. A change in any other mount violates the rule.
+    /// Mount targets of the workspaces. A change in any other mount violates the rule.
     pub workspaces: Vec<String>,
     /// Paths below a workspace that may change; `.` is the whole workspace.
     pub writable_roots: Vec<String>,

@@ -14,8 +14,9 @@ use wp_codebox_contracts::{
 };
 
 /// Parses and serialises each line of a recorded file, which reveals renamed and lost members.
-/// If defaults change the serialised line, the file has it on the next line after `> `.
-/// `tagged` is the position of the member `type` in a line.
+/// If default values make the serialised line differ from the recorded one, the next line of the
+/// file is `> ` and the serialised line. `tagged` is the JSON pointer to the object in a line that
+/// has the member `type`.
 fn protocol<T: Serialize + DeserializeOwned>(name: &str, tagged: &str) {
     let path = golden::checkout().join("tests/golden").join(name);
     let recorded = std::fs::read_to_string(path).unwrap();

@@ -40,8 +40,8 @@ fn examples(name: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the first member of `given` that is missing in `kept` or differs; `kept` may have
-/// more members (defaults).
+/// Returns the path of the first member of `given` that is missing in `kept` or has another value
+/// there. `kept` may have additional members with default values.
 fn lost(given: &Value, kept: &Value, at: &str) -> Option<String> {
     match (given, kept) {
         (Value::Object(given), Value::Object(kept)) => given.iter().find_map(|(key, value)| {
@@ -117,8 +117,8 @@ fn task_input_examples_match_the_rust_type() {
     check::<TaskInput>("task-input");
 }
 
-// Documents of the abilities about runs; the command line's documents are the same without
-// `success`.
+// Documents that the abilities about runs return. The command line prints the same documents
+// without the member `success`.
 
 #[test]
 fn run_handle_examples_match_the_rust_type() {
@@ -140,7 +140,7 @@ fn run_cancellation_examples_match_the_rust_type() {
     check::<RunCancellation>("run-cancellation");
 }
 
-// Documents of the run registry.
+// Documents in the format of the run registry.
 
 #[test]
 fn run_lifecycle_examples_match_the_rust_type() {

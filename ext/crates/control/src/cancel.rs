@@ -13,8 +13,8 @@ const LONGEST_ANSWER: usize = 64 * 1024;
 /// Maximum length of `actor` and of `reason` in a cancel request, in characters.
 const TEXT: usize = 250;
 
-/// Request to cancel the run in one run directory. It can be sent several times, because a
-/// supervisor that was just started may not listen on its socket yet.
+/// Request to cancel a run. The caller can send it again after a failure, because a supervisor that
+/// was just started may not listen on its socket yet.
 #[derive(Debug)]
 pub struct CancelRequest {
     line: Vec<u8>,
@@ -48,7 +48,7 @@ impl CancelRequest {
     /// `longest`.
     ///
     /// # Errors
-    /// The same as those of [`crate::LiveClient`].
+    /// Fails as [`crate::LiveClient::connect`] and [`crate::LiveClient::next`] do.
     pub fn ask(&mut self, run_dir: &Path, longest: Duration) -> Result<RunCancellation, LiveError> {
         let socket = ControlSocket::of(run_dir)?.connect()?;
         let channel = Channel::new(socket, LONGEST_ANSWER);

@@ -1,8 +1,8 @@
 //! Caller's end of the frame socket, which connects the caller of a run to the run's supervisor.
 //! It carries JSON lines up to a maximum length. Every blocking call has a time limit.
 //!
-//! Only the process that opened a channel may close it: after `pcntl_fork()` the child holds a copy
-//! of the descriptor, and the child's exit must not cancel the parent's run.
+//! Only the process that opened a channel shuts the socket down: after `pcntl_fork()` the child
+//! process has a copy of the descriptor, and the child's exit must not cancel the parent's run.
 
 use crate::lines::LineBuffer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -158,7 +158,7 @@ impl Channel {
         }
     }
 
-    /// Fails in a process that inherited the channel through `fork`.
+    /// Returns an error if this process did not open the channel, but inherited it through `fork`.
     ///
     /// # Errors
     /// [`ChannelError::Foreign`].
@@ -261,7 +261,7 @@ impl Channel {
             false => match self.send_some(pending) {
                 Ok(sent) => sent,
                 Err(Errno::AGAIN | Errno::INTR) => 0,
-                // The peer's last frames may still be in the receive buffer, so this is not an error.
+                // Not an error: the peer's last frames may still be in the receive buffer.
                 Err(Errno::PIPE | Errno::CONNRESET) => pending.len(),
                 Err(errno) => return Err(ChannelError::Socket { errno }),
             },
@@ -331,7 +331,8 @@ impl Channel {
         }
     }
 
-    /// Shuts the socket down. The runner then reads end of file and treats its caller as gone.
+    /// Shuts the socket down in the process that opened it. The runner then reads end of file and
+    /// treats its caller as gone.
     pub fn close(&self) {
         let Ok(mut slot) = self.socket.try_borrow_mut() else {
             return;

@@ -31,9 +31,9 @@ pub enum LiveError {
         errno: Errno,
     },
     /// The serialized request exceeds the line length limit.
-    #[error("the request is larger than 2 MiB")]
+    #[error("the request is larger than the 2 MiB that a sandbox accepts; send less data in it")]
     RequestTooLarge,
-    /// The sandbox did not read the request, or sent no byte, within the time limit.
+    /// Within the time limit, the sandbox did not read the request, or sent no byte of a reply.
     #[error("the sandbox sent nothing for {} seconds", time.as_secs())]
     Silent {
         /// Time limit that has passed.
@@ -127,8 +127,8 @@ impl LiveClient {
             ChannelError::RequestTooLarge { .. } => LiveError::RequestTooLarge,
             other => other.into(),
         })?;
-        // If the sandbox closed the socket, its error reply is read next, or `next` returns an
-        // error.
+        // If the sandbox closed the socket before it received the whole request, the caller learns
+        // that from `next`: it returns the sandbox's error reply or `LiveError::Ended`.
         self.channel.send_line(&line, idle).map(|_: Sent| ())
     }
 

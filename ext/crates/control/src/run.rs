@@ -84,7 +84,8 @@ impl SupervisorFrame {
         let refused = |reason| FrameError::Channel(ChannelError::NotAFrame { reason });
         let mut value: Value =
             serde_json::from_slice(line).map_err(|_| refused("it is not JSON"))?;
-        // Checked before the other members, which another version may have changed.
+        // The protocol version is checked before all other members, because a supervisor with
+        // another version may send other members.
         if value["type"] == "accepted" && value["protocol"] != PROTOCOL_VERSION {
             let theirs = value["protocol"].take();
             return Err(FrameError::Stale { theirs });
@@ -211,7 +212,7 @@ mod tests {
         assert!(matches!(good, Ok(SupervisorFrame::Accepted)), "{good:?}");
         let other = read(&accepted(PROTOCOL_VERSION, "1"));
         assert!(matches!(other, Err(FrameError::Channel(_))), "{other:?}");
-        // Of a frame with another protocol version, only the version is checked.
+        // This frame has no `run_id`: the version is checked before the other members.
         let stale = read(&json!({"type": "accepted", "protocol": 99})).unwrap_err();
         let stale = ErrorBody::from(stale);
         assert_eq!(stale.code, ErrorCode::ExtensionStale);

@@ -1,5 +1,5 @@
-//! Pid 1's end of the SEQPACKET socket to the runner: JSON messages, with file descriptors attached
-//! (SCM_RIGHTS).
+//! This program's end of the SEQPACKET socket to the runner, in the launcher, pid 1 and the
+//! spawner: JSON messages, with file descriptors attached (SCM_RIGHTS).
 
 use crate::error::{At, Failure, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,9 +29,10 @@ const RETRY_PAUSE: Timespec = Timespec {
     tv_nsec: 20_000_000,
 };
 
-/// Returns whether sending file descriptors failed on a limit that other processes of this uid
-/// share. unix(7): ETOOMANYREFS when more descriptors are in flight (sent, not received yet) than
-/// RLIMIT_NOFILE of the sender allows.
+/// Returns whether an errno of `sendmsg` or `recvmsg` means a shortage that may end without any
+/// action of this process: no kernel memory, no free descriptor, or too many descriptors in flight.
+/// unix(7): ETOOMANYREFS when more descriptors are in flight (sent, not received yet) than
+/// RLIMIT_NOFILE of the sender allows; all processes of the uid count together.
 pub(crate) fn is_in_flight_limit(errno: i32) -> bool {
     matches!(
         errno,
@@ -39,8 +40,9 @@ pub(crate) fn is_in_flight_limit(errno: i32) -> bool {
     )
 }
 
-/// Calls `poll`; EINTR and ENOMEM count as a timeout, so no descriptor is reported ready. After
-/// ENOMEM sleeps briefly with a call that allocates nothing.
+/// Calls `poll`. EINTR and ENOMEM count as a timeout, so no descriptor is reported ready. After
+/// ENOMEM, it sleeps briefly before it returns, with a `poll` call for which the kernel allocates
+/// nothing.
 pub(crate) fn poll_retrying(
     fds: &mut [PollFd<'_>],
     timeout: Option<&Timespec>,
@@ -67,7 +69,7 @@ pub(crate) enum Incoming<T> {
     Closed,
 }
 
-/// One end of the socket between launcher or pid 1 and the runner.
+/// End of the socket to the runner, in the launcher, in pid 1 or in the spawner.
 pub(crate) struct Channel {
     socket: OwnedFd,
 }
@@ -89,8 +91,8 @@ impl Channel {
         }
     }
 
-    /// Waits for [`RETRY_PAUSE`], or until the runner's end is closed, and returns whether it is:
-    /// `poll` reports POLLHUP without being asked for it.
+    /// Waits for [`RETRY_PAUSE`], or until the runner's end is closed, and returns whether it is
+    /// closed. `poll` reports POLLHUP even with an empty set of events.
     fn is_closed_after_pause(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::empty())];
         matches!(poll(&mut fds, Some(&RETRY_PAUSE)), Ok(ready) if ready > 0)
@@ -117,12 +119,16 @@ impl Channel {
         descriptors: &[BorrowedFd<'_>],
         flags: SendFlags,
     ) -> Result<(), Failure> {
-        let bytes = serde_json::to_vec(reply)
-            .map_err(|_| Failure::rule(Step::Channel, "a message cannot be written as JSON"))?;
+        let bytes = serde_json::to_vec(reply).map_err(|_| {
+            Failure::rule(Step::Channel, "a message that cannot be written as JSON")
+        })?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(Failure::rule(Step::Channel, "too many descriptors"));
+            return Err(Failure::rule(
+                Step::Channel,
+                "a message with more than 8 descriptors",
+            ));
         }
         rustix::io::retry_on_intr(|| {
             let parts = [IoSlice::new(&bytes)];
@@ -155,7 +161,8 @@ impl Channel {
         }
     }
 
-    /// Receives one packet. Call it when `poll` has reported the socket readable.
+    /// Receives one packet. Blocks until one arrives, so a caller that must not block calls `poll`
+    /// first.
     pub(crate) fn receive<T: DeserializeOwned>(&self, buffer: &mut Vec<u8>) -> Incoming<T> {
         buffer.resize(PACKET + 1, 0);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -356,7 +363,7 @@ mod tests {
         assert_eq!(sent.map_err(|failure| failure.errno), Err(libc::EIO));
     }
 
-    /// Without the pause the caller would use the processor without end, because the socket stays
+    /// Without the pause the caller would poll and receive in a busy loop, because the socket stays
     /// readable.
     #[test]
     fn receive_pauses_after_enomem_and_then_returns_the_message() {
@@ -400,7 +407,7 @@ mod tests {
                 },
                 move |trap| {
                     answer(trap, Kernel::Fails(errno));
-                    // Lets the `poll` through with which the code under test sleeps after ENOMEM.
+                    // After ENOMEM the code under test sleeps with a second `poll`, which must run.
                     if goes_on {
                         answer(trap, Kernel::GoesOn);
                     }

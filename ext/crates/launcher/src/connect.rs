@@ -1,9 +1,9 @@
 //! Connections from the runner to a server in the guest, opened by pid 1.
 //!
 //! A socket belongs to the network namespace in which it was created. Pid 1 creates and connects a
-//! socket here and sends it to the runner, so the runner never enters the namespace. Connects are
-//! non-blocking: pid 1 polls pending ones together with its other descriptors and drops them after
-//! [`CONNECT_TIMEOUT`].
+//! socket in the guest and sends it to the runner, so the runner never enters the namespace.
+//! Connects are non-blocking: pid 1 polls pending ones together with its other descriptors and
+//! drops them after [`CONNECT_TIMEOUT`].
 
 use crate::channel::{Channel, is_in_flight_limit};
 use crate::error::Failure;
@@ -17,10 +17,11 @@ use wp_codebox_contracts::GuestReply;
 
 /// Maximum number of connects that are still in progress.
 const PENDING: usize = 32;
-/// Deadline of one connect. It is needed because a server with a full accept queue does not answer.
+/// Maximum duration of one connect. It is needed because a server with a full accept queue does not
+/// answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A connect that is still in progress.
+/// A connect that is still in progress. With `ticket` the runner assigns the result to its request.
 struct Pending {
     ticket: u64,
     socket: OwnedFd,
@@ -34,7 +35,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Starts a connect; the result is sent to the runner as soon as it is known.
+    /// Starts a connect to `port` on the guest's 127.0.0.1. The runner gets the result, with
+    /// `ticket`, as soon as it is known.
     pub(crate) fn begin(
         &mut self,
         channel: &Channel,

@@ -32,8 +32,8 @@ pub(crate) struct Listeners {
     pub(crate) tcp: OwnedFd,
 }
 
-/// Creates the sockets. Called while the guest's tree is still writable and the loopback interface
-/// is up.
+/// Creates both sockets. The guest's tree must still be writable, and the loopback interface must
+/// be up.
 pub(crate) fn listen(sockets: &EgressSockets, tree: &Tree) -> Result<Listeners, Failure> {
     Ok(Listeners {
         unix: unix(sockets, tree)?,
@@ -99,7 +99,7 @@ pub(crate) fn observe(plan: &LaunchPlan) -> Result<String, Failure> {
     planned.sort();
     tcp.sort();
     if tcp != planned || unix != usize::from(bridge.is_some()) {
-        return wrong("the listening sockets are not the planned ones");
+        return wrong("the listening sockets, which differ from the plan");
     }
     let mail = plan
         .mail
@@ -109,7 +109,7 @@ pub(crate) fn observe(plan: &LaunchPlan) -> Result<String, Failure> {
             let path = sockets.socket.as_str();
             let stat = rustix::fs::lstat(path).at(Step::Probe, path)?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-                return wrong("the egress socket is missing");
+                return wrong("the egress socket, which is missing");
             }
             Ok(format!(
                 "for the egress bridge only: {path}, 127.0.0.1:{}",

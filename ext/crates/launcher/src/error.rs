@@ -1,7 +1,8 @@
 //! Errors of the launcher: one [`Step`] per step of building a guest.
 //!
-//! A failure names its step, a subject (a guest path or a mechanism, never a host path) and the
-//! errno. Every failure ends the launcher; no step is retried with weaker isolation.
+//! A failure names its step, a subject (a guest path, mechanism or input, never a host path) and
+//! the errno. In the guest of a run, every failure ends the launcher; a self-test continues after
+//! some failures (see `shortfall`). No step is retried with weaker isolation.
 
 use rustix::io::Errno;
 use wp_codebox_contracts::GuestReply;
@@ -11,14 +12,14 @@ pub(crate) const NOT_STARTED: u8 = 125;
 
 macro_rules! steps {
     ($($(#[$doc:meta])* $variant:ident = $step:literal;)+) => {
-        /// The steps of building a guest, in the order in which they run.
+        /// The steps of building a guest, roughly in the order in which they run.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Step { $($(#[$doc])* $variant,)+ }
         impl Step {
             /// Returns the step's name in messages to the runner, which stays the same across
             /// releases.
             pub(crate) const fn name(self) -> &'static str { match self { $(Step::$variant => $step,)+ } }
-            /// Every step, in the same order.
+            /// Every step, in the order of the variants.
             #[cfg(test)]
             pub(crate) const ALL: &'static [Step] = &[$(Step::$variant,)+];
         }
@@ -26,7 +27,7 @@ macro_rules! steps {
 }
 
 steps! {
-    /// No guest id is free, or its lock file is unusable.
+    /// No guest id is free, or the lock file of the guest ids is unusable.
     GuestIds = "guest_ids";
     /// A host directory could not be mounted for guests that have their own kernel uid.
     View = "view";
@@ -34,7 +35,8 @@ steps! {
     GiveUpRoot = "give_up_root";
     /// The launcher was started as root; a guest is never mapped to host uid 0.
     Root = "root";
-    /// Inherited file descriptors other than the three expected ones could not be closed.
+    /// One of the three inherited file descriptors is missing, the others could not be closed, or
+    /// the spawner could not open its own program.
     Descriptors = "descriptors";
     /// The plan is unreadable or breaks a rule.
     Plan = "plan";
@@ -48,7 +50,8 @@ steps! {
     GidMap = "gid_map";
     /// Pid 1 could not be forked.
     Fork = "fork";
-    /// The parent-death signal could not be set, or the parent is already dead.
+    /// The parent-death signal, the session or the subreaper flag could not be set, or the parent
+    /// is already dead.
     ParentDeath = "parent_death";
     /// The hostname could not be set.
     Hostname = "hostname";
@@ -99,12 +102,16 @@ steps! {
 #[error("{} failed at {subject} (errno {errno})", step.name())]
 pub(crate) struct Failure {
     pub(crate) step: Step,
+    /// What the step failed at: a noun phrase that completes "step plan failed at …". If the step
+    /// has no errno, the phrase also says what is wrong.
     pub(crate) subject: String,
+    /// Errno of the failed system call; 0 if no system call failed.
     pub(crate) errno: i32,
 }
 
 impl Failure {
-    /// Creates a failure without errno: input or state breaks a rule.
+    /// Creates a failure without errno, for input or state that breaks a rule. `subject` is a noun
+    /// phrase that says what breaks which rule.
     pub(crate) fn rule(step: Step, subject: impl Into<String>) -> Self {
         Self {
             step,

@@ -1,10 +1,13 @@
-//! Host files in the guest: overlays and copies, never the host's own inode.
+//! Host files in the guest: shown through overlays and copies, so that the guest does not get the
+//! host's own inodes. Exceptions: [`View::Bind`], device nodes, and the directories that a template
+//! build writes.
 //!
-//! A bind mount would share the host's inode. `flock`, POSIX locks, leases and inotify act on the
-//! inode that the host's programs use. A socket or FIFO that the host creates there later connects
-//! to the host program behind it. `fsync` reaches the disk. An overlay has its own inodes, sockets
-//! and FIFOs and does not sync a lower layer. So each host directory is shown as the lower
-//! directory of a read-only overlay, and a single file is copied into the root tmpfs.
+//! A bind mount would share the host's inodes: `flock`, POSIX locks, leases and inotify in the
+//! guest would act on the inode that the host's programs use. A socket or FIFO that a host program
+//! creates below the mount later would connect the guest to that program. `fsync` would reach the
+//! disk. An overlay has its own inodes, sockets and FIFOs and does not sync a lower layer. So each
+//! host directory is shown as the lower directory of a read-only overlay, and a single file is
+//! copied into the root tmpfs.
 
 use crate::error::{At, Failure, Step};
 use crate::mounting::{READ_ONLY, clone_tree, link, new_mount, set_attributes};
@@ -71,7 +74,7 @@ pub(crate) fn copied(path: &OwnedFd) -> Result<Option<Copied>, Errno> {
 
 impl Copied {
     /// Copies the file into `target`. Copies no more bytes than the root tmpfs was sized for,
-    /// because the file may have grown since.
+    /// because the file may have grown since its size was read.
     pub(crate) fn write_to(self, mut target: File) -> io::Result<()> {
         io::copy(&mut self.file.take(self.size), &mut target)?;
         rustix::fs::fchmod(&target, Mode::from_raw_mode(self.mode))?;
@@ -84,7 +87,8 @@ impl Copied {
 pub(crate) enum View {
     /// As the lower directory of an overlay.
     Overlay,
-    /// By a plain bind mount, because no overlay over it is possible.
+    /// By a plain bind mount, because no overlay over the directory is possible; only for system
+    /// directories.
     Bind,
 }
 
@@ -124,7 +128,9 @@ pub(crate) fn directories(
 }
 
 /// Returns whether a mount step shows a system directory, which only root can change, at its own
-/// path. Directories of sites and the state directory are never bind-mounted.
+/// path: the runner records no inode for such a directory. Directories of sites and of the state
+/// directory have a recorded inode or are shown at a different path, so they are never
+/// bind-mounted.
 fn is_system(host: &HostSource, target: &str) -> bool {
     host.inode.is_none() && host.path == target
 }

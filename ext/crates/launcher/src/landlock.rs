@@ -13,10 +13,11 @@ use landlock::{
 use rustix::fd::{AsFd, OwnedFd};
 use wp_codebox_contracts::GuestPath;
 
-/// Newest Landlock ABI version; all its access rights are restricted.
+/// Newest Landlock ABI version that this program knows. The rules restrict all access rights of
+/// that version.
 const HANDLED: ABI = ABI::V7;
-/// Lowest accepted Landlock ABI version. Without the truncate right (version 3) a program could
-/// truncate a file that it may not write.
+/// Lowest accepted Landlock ABI version at level `full`. Without the truncate right (version 3) a
+/// program could truncate a file that it may not write.
 const NEEDED: i32 = 3;
 /// Flag that makes `landlock_create_ruleset` return the kernel's ABI version.
 const CREATE_RULESET_VERSION: libc::c_uint = 1;
@@ -81,9 +82,9 @@ pub(crate) enum AllowedAccess {
     Write,
 }
 
-/// Denies access to every file except these paths and the devices, to every TCP port, and to
-/// signals and abstract sockets outside this process and its children. Returns the Landlock ABI
-/// version in use.
+/// Enforces the rules of level `reduced` on this process and its children. They deny access to
+/// every TCP port and to every file except `places` and the devices, and confine signals and
+/// abstract unix sockets to these processes. Returns the Landlock ABI version in use.
 pub(crate) fn restrict_to(places: &[AllowedPath]) -> Result<u32, Failure> {
     let refused = |subject: &'static str| move |_| Failure::rule(Step::Landlock, subject);
     let mut rules = Ruleset::default()
@@ -113,7 +114,7 @@ pub(crate) fn restrict_to(places: &[AllowedPath]) -> Result<u32, Failure> {
         };
         rules = rules
             .add_rule(PathBeneath::new(place.fd.as_fd(), rights))
-            .map_err(refused("a place"))?;
+            .map_err(refused("an allowed path"))?;
     }
     let status = rules.restrict_self().map_err(refused("restrict_self"))?;
     in_force(&status, NEEDED_ALONE)
@@ -139,15 +140,20 @@ fn in_force(status: &RestrictionStatus, needed: i32) -> Result<u32, Failure> {
             effective_abi,
             kernel_abi,
         } => kernel_abi.unwrap_or(effective_abi as i32),
-        LandlockStatus::NotEnabled => return Err(Failure::rule(Step::Landlock, "not enabled")),
+        LandlockStatus::NotEnabled => {
+            return Err(Failure::rule(
+                Step::Landlock,
+                "a kernel with Landlock disabled",
+            ));
+        }
         LandlockStatus::NotImplemented => {
-            return Err(Failure::rule(Step::Landlock, "not implemented"));
+            return Err(Failure::rule(Step::Landlock, "a kernel without Landlock"));
         }
     };
     if status.ruleset == RulesetStatus::NotEnforced || abi < needed {
         return Err(Failure::rule(
             Step::Landlock,
-            format!("ABI {abi}, needed {needed}"),
+            format!("ABI version {abi}; at least {needed} must be enforced"),
         ));
     }
     Ok(u32::try_from(abi).unwrap_or(0))

@@ -211,8 +211,8 @@ impl Tree {
         Ok(here)
     }
 
-    /// Attaches a mount at a path of the guest's tree; creates a directory or file there as mount
-    /// point, whichever the mount's root is.
+    /// Attaches a mount at a path of the guest's tree; creates the mount point there: a directory
+    /// if the mount's root is a directory, otherwise a file.
     pub(crate) fn mount(
         &self,
         mount: BorrowedFd<'_>,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn different_inode_at_a_pinned_path_gives_estale() {
+    fn source_with_a_recorded_inode_is_refused_if_its_path_leads_to_another_inode() {
         let place = TestDirectory::new("stale");
         let host = pinned(&place.0.join("parent/plugin"));
         let wanted = host.inode.unwrap().inode;
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn symlink_on_a_pinned_path_is_refused_even_to_the_pinned_inode() {
+    fn source_with_a_recorded_inode_is_refused_behind_a_symlink_even_to_that_inode() {
         let place = TestDirectory::new("link");
         let host = pinned(&place.0.join("parent/plugin"));
         let parent = place.0.join("parent");

@@ -1,7 +1,7 @@
 //! User, mount, pid, net, ipc, uts and cgroup namespaces, and the loopback interface.
 //!
-//! The user namespace comes first: it gives this process the capabilities, valid inside only, that
-//! the other namespaces need. The only mapped id is the launcher's own, which is not root's.
+//! The user namespace is created first: in it this process has the capabilities that creating the
+//! other namespaces needs. The only mapped id is the launcher's own, which is not host uid 0.
 
 use crate::error::{At, Failure, Step};
 use crate::shortfall::Shortfalls;
@@ -21,11 +21,12 @@ pub(crate) fn enter_user(guest_id: u32) -> Result<(), Failure> {
     fs::write("/proc/self/gid_map", format!("{guest_id} {gid} 1")).at(Step::GidMap, "one id")
 }
 
-/// Enters the other namespaces. The new pid namespace applies to the caller's children, not to the
-/// caller.
+/// Enters new mount, pid, network, ipc, uts and cgroup namespaces. The new pid namespace applies to
+/// the caller's children, not to the caller.
 ///
-/// Failing to create the mount or pid namespace is always an error, also in a self-test. A failure
-/// to create another one is recorded as a shortfall (a missing mechanism).
+/// A failure to create the mount or pid namespace is always an error. A failure to create one of
+/// the other four is an error for the guest of a run; a self-test records it as a shortfall (a
+/// missing mechanism) and continues.
 pub(crate) fn enter_others(shortfalls: &mut Shortfalls) -> Result<(), Failure> {
     unshare(UnshareFlags::NEWNS, "mount namespace")?;
     unshare(UnshareFlags::NEWPID, "pid namespace")?;

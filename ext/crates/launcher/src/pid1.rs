@@ -65,8 +65,8 @@ fn build(
             index: layer.index,
             directory: layer.name,
         };
-        // In this case the runner finds the layer by its name, through its own mount of the scratch
-        // tmpfs.
+        // A runner that received a mount of the scratch tmpfs finds the overlay's upper directory
+        // there by its name. Any other runner needs a descriptor of it.
         match built.scratch {
             None => channel.send_building(&message, &[layer.upper.as_fd()], lifetime)?,
             Some(_) => channel.send(&message)?,
@@ -112,7 +112,10 @@ fn die_with_launcher(launcher: &OwnedFd, lifetime: &OwnedFd) -> Result<(), Failu
     };
     let gone = !matches!(poll(&mut fds, Some(&now)), Ok(0));
     if gone || init::runner_is_gone(lifetime) {
-        return Err(Failure::rule(Step::ParentDeath, "already gone"));
+        return Err(Failure::rule(
+            Step::ParentDeath,
+            "launcher or runner, which has ended",
+        ));
     }
     Ok(())
 }

@@ -35,9 +35,9 @@ pub(crate) fn read_json<T: serde::de::DeserializeOwned>(fd: OwnedFd) -> Result<T
         .read_to_end(&mut bytes)
         .at(Step::Plan, "read")?;
     if bytes.len() as u64 > SIZE {
-        return Err(rule("larger than 8 MiB"));
+        return Err(rule("a plan larger than 8 MiB"));
     }
-    serde_json::from_slice(&bytes).map_err(|_| rule("not a plan"))
+    serde_json::from_slice(&bytes).map_err(|_| rule("JSON that is not a plan"))
 }
 
 fn rule(what: &str) -> Failure {
@@ -46,7 +46,9 @@ fn rule(what: &str) -> Failure {
 
 fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     if plan.version != PLAN_VERSION {
-        return Err(rule("unknown version"));
+        return Err(rule(
+            "the plan's version: install runner and launcher from the same build",
+        ));
     }
     if let Some(sockets) = &plan.egress {
         egress(sockets, plan)?;
@@ -54,10 +56,10 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     if let Some(port) = plan.mail
         && (port == 0 || plan.egress.as_ref().is_some_and(|one| one.port == port))
     {
-        return Err(rule("mail port"));
+        return Err(rule("the mail port, which is 0 or the egress port"));
     }
     if plan.guest_id == 0 {
-        return Err(rule("guest_id 0"));
+        return Err(rule("guest_id, which must not be 0"));
     }
     let hostname_fits = (1..=64).contains(&plan.hostname.len())
         && plan
@@ -65,15 +67,15 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if !hostname_fits {
-        return Err(rule("hostname"));
+        return Err(rule("the hostname, whose length or characters are invalid"));
     }
     if plan.mounts.len() > STEPS {
-        return Err(rule("too many steps"));
+        return Err(rule("more than 1024 mount steps"));
     }
     match plan.level {
         IsolationLevel::Full => tree(plan),
         IsolationLevel::Reduced => places(plan),
-        IsolationLevel::None => Err(rule("level")),
+        IsolationLevel::None => Err(rule("level none, at which no guest is built")),
     }
 }
 
@@ -81,14 +83,16 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
 fn tree(plan: &LaunchPlan) -> Result<(), Failure> {
     for needed in [LaunchMount::Proc, LaunchMount::Dev] {
         if plan.mounts.iter().filter(|m| **m == needed).count() != 1 {
-            return Err(rule("exactly one proc and one dev step are needed"));
+            return Err(rule(
+                "the mount steps, which must have one proc and one dev step",
+            ));
         }
     }
     for mount in &plan.mounts {
         step(mount)?;
     }
     if plan.writable.iter().any(|path| path.as_str() == "/") {
-        return Err(rule("the root is never writable"));
+        return Err(rule("the writable paths, which must not contain /"));
     }
     Ok(())
 }
@@ -99,8 +103,8 @@ const TOO_BROAD: [&str; 16] = [
     "/srv", "/sys", "/tmp", "/var", "/var/lib",
 ];
 
-/// Checks the steps of a launch plan for level `reduced`, where each one allows a host path in
-/// place.
+/// Checks the steps of a launch plan for level `reduced`, where nothing is mounted and each step
+/// allows access to a host path.
 fn places(plan: &LaunchPlan) -> Result<(), Failure> {
     for mount in &plan.mounts {
         let LaunchMount::Bind {
@@ -110,7 +114,7 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
         } = mount
         else {
             return Err(rule(
-                "a step needs a mount, which level reduced does not have",
+                "a step that needs a mount, which level reduced does not have",
             ));
         };
         let fine = host_source(host)
@@ -119,24 +123,30 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
             // Writable paths must be the directories that the runner created, recorded by inode.
             && (!writable || host.inode.is_some());
         if !fine {
-            return Err(rule("a host path breaks a rule of level reduced"));
+            return Err(rule("a host path that level reduced does not allow"));
         }
     }
     if plan.calls != CallSet::Programs {
-        return Err(rule("the calls of a browser"));
+        return Err(rule(
+            "the system calls of a browser, which level reduced does not have",
+        ));
     }
     // Without mounts the runner could not read files that a guest with another uid leaves.
     if plan.identity != PlanIdentity::Shared {
-        return Err(rule("identity"));
+        return Err(rule(
+            "a guest uid of its own, which level reduced does not have",
+        ));
     }
     // The sockets for egress and mail would need a network namespace of the guest's own.
     if plan.egress.is_some() || plan.mail.is_some() {
-        return Err(rule("listening sockets"));
+        return Err(rule(
+            "sockets for egress or mail, which level reduced does not have",
+        ));
     }
     if plan.writable.is_empty() {
         Ok(())
     } else {
-        Err(rule("writable places are steps"))
+        Err(rule("the writable paths, which are steps at level reduced"))
     }
 }
 
@@ -163,7 +173,9 @@ fn egress(sockets: &EgressSockets, plan: &LaunchPlan) -> Result<(), Failure> {
         LaunchMount::Dev => sockets.socket.as_str().starts_with("/dev/"),
     });
     if covered || sockets.port == 0 || !sockets.socket.as_str().starts_with("/run/") {
-        return Err(rule("egress sockets"));
+        return Err(rule(
+            "the egress port, which is 0, or its socket, which is not free below /run",
+        ));
     }
     Ok(())
 }
@@ -200,7 +212,7 @@ fn step(mount: &LaunchMount) -> Result<(), Failure> {
     if fine {
         Ok(())
     } else {
-        Err(rule("a step breaks a rule"))
+        Err(rule("a mount step with an invalid path, mode or source"))
     }
 }
 
@@ -242,8 +254,8 @@ mod tests {
         check(&plan(vec![bind("/usr", "/usr")])).unwrap();
     }
 
-    /// A seed that an earlier check refuses would keep the fuzzer from reaching the check that it
-    /// is meant for.
+    /// Each seed must reach the check for which it was written: if an earlier check refused the
+    /// seed, the fuzzer would not reach the later one.
     #[test]
     fn launch_plans_in_fuzzer_seeds_give_the_result_that_their_name_states() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
@@ -253,7 +265,10 @@ mod tests {
             let name = seed.file_name().into_string().unwrap();
             let result = read(File::open(seed.path()).unwrap().into());
             match name.as_str() {
-                "climb" => assert_eq!(result, Err(rule("a step breaks a rule"))),
+                "climb" => assert_eq!(
+                    result,
+                    Err(rule("a mount step with an invalid path, mode or source"))
+                ),
                 _ => drop(result.unwrap_or_else(|error| panic!("{name}: {error:?}"))),
             }
             seen += 1;

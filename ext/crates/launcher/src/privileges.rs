@@ -2,7 +2,7 @@
 //!
 //! The order matters. Changing the securebits and the bounding set needs a capability, so they are
 //! changed before the capability sets are emptied. The kernel counts processes per user namespace,
-//! so the process limit is set inside it.
+//! so the process limit is set inside the guest's user namespace.
 
 use crate::error::{At, Failure, Step};
 use rustix::io::Errno;
@@ -36,8 +36,8 @@ const CORE: u64 = 1;
 const QUEUES: u64 = 0;
 
 /// A process may map this many times the memory limit. Programs map memory that they never touch
-/// (PHP up to twice what it uses), while the memory limit is about used memory. The runner polls
-/// the sum of all processes and enforces that limit.
+/// (PHP up to twice what it uses), while the memory limit counts used memory. The runner polls the
+/// memory used by all processes together and enforces the memory limit.
 const MAPPED: u64 = 2;
 
 /// Returns the value of RLIMIT_DATA for each process in bytes.

@@ -34,7 +34,10 @@ pub(crate) struct Control {
 /// Runs the positive controls of the probes: operations that must succeed now and fail later. Call
 /// it before the restrictions take effect.
 pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
-    test_kill_process(launcher).at(Step::Probe, "control: the launcher can be signalled")?;
+    test_kill_process(launcher).at(
+        Step::Probe,
+        "the positive control: signalling the launcher without restrictions",
+    )?;
     let opens = |flags: OFlags| move |path: &&str| open(path, flags).is_ok();
     let readable: Vec<_> = READABLE.into_iter().filter(opens(OFlags::RDONLY)).collect();
     let listable: Vec<_> = LISTABLE
@@ -43,10 +46,14 @@ pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
         .collect();
     let public = open(PUBLIC, OFlags::TMPFILE | OFlags::WRONLY);
     if readable.is_empty() || listable.is_empty() || public.is_err() {
-        return Err(wrong("control: nothing of the host could be opened before"));
+        return Err(wrong(
+            "the positive control: no host file can be opened even without restrictions",
+        ));
     }
     if socket(libc::AF_UNIX, libc::SOCK_STREAM) != 0 {
-        return Err(wrong("control: no socket could be made before"));
+        return Err(wrong(
+            "the positive control: no socket can be created even without restrictions",
+        ));
     }
     Ok(Control {
         launcher,
@@ -121,7 +128,7 @@ fn denied(path: &str, flags: OFlags) -> Result<(), Failure> {
     match open(path, flags) {
         Err(Errno::ACCESS) => Ok(()),
         Err(errno) => Err(errno).at(Step::Probe, path),
-        Ok(()) => Err(wrong(format!("{path} can be opened"))),
+        Ok(()) => Err(wrong(format!("{path}, which can still be opened"))),
     }
 }
 
@@ -151,7 +158,7 @@ fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
             // Some file systems lack O_TMPFILE. That counts as success here, because a named file
             // would have to be removed again.
             if !matches!(made, Ok(()) | Err(Errno::OPNOTSUPP)) {
-                return Err(wrong("a writable directory cannot be written"));
+                return Err(wrong("a writable directory, which cannot be written"));
             }
             // The parent directory belongs to the same user, but no Landlock rule allows it to the
             // guest.
@@ -169,7 +176,9 @@ fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
         }
     }
     if write == 0 || read == 0 {
-        return Err(wrong("control: no host path is readable and writable"));
+        return Err(wrong(
+            "the positive control, because the plan has no readable or no writable path",
+        ));
     }
     Ok(enforced(
         IsolationAxis::Files,
@@ -200,7 +209,7 @@ fn inside(plan: &LaunchPlan, path: &str) -> bool {
 
 fn processes(control: &Control) -> Result<AxisReport, Failure> {
     if test_kill_process(control.launcher) != Err(Errno::PERM) {
-        return Err(wrong("a process outside can be signalled"));
+        return Err(wrong("the launcher, which can still be signalled"));
     }
     Ok(best_effort(
         IsolationAxis::Processes,
@@ -259,17 +268,21 @@ fn network() -> Result<AxisReport, Failure> {
     ] {
         for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
             if socket(family, kind) != libc::EPERM {
-                return Err(wrong(format!("socket family {family}")));
+                return Err(wrong(format!(
+                    "socket, which does not refuse family {family}"
+                )));
             }
         }
     }
     if pair(libc::SOCK_STREAM) != 0 {
-        return Err(wrong("control: no connected pair"));
+        return Err(wrong(
+            "the positive control: socketpair refuses a stream pair, which is allowed",
+        ));
     }
     // One end of a datagram pair could be connected to any unix datagram socket of the host, so the
     // filter must refuse datagram pairs.
     if pair(libc::SOCK_DGRAM) != libc::EPERM {
-        return Err(wrong("a datagram pair"));
+        return Err(wrong("socketpair, which does not refuse a datagram pair"));
     }
     Ok(enforced(
         IsolationAxis::Network,
@@ -395,7 +408,9 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
     };
     for (name, wanted, got) in tried {
         if got != wanted {
-            return Err(wrong(format!("{name} gave errno {got}")));
+            return Err(wrong(format!(
+                "{name}, which gave errno {got} instead of {wanted}"
+            )));
         }
     }
     // SAFETY: both calls take numbers only.
@@ -406,10 +421,12 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
         )
     };
     if own != 0 {
-        return Err(wrong("control: its own limits cannot be asked for"));
+        return Err(wrong(
+            "the positive control: prlimit64 refuses this process's own limits",
+        ));
     }
     if mode != 2 {
-        return Err(wrong("no seccomp filter"));
+        return Err(wrong("the seccomp mode, which is not filter mode"));
     }
     Ok(enforced(
         IsolationAxis::Syscalls,
@@ -424,14 +441,14 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
 fn privileges() -> Result<AxisReport, Failure> {
     let held = rustix::thread::capabilities(None).at(Step::Probe, "capget")?;
     if !(held.effective | held.permitted | held.inheritable).is_empty() {
-        return Err(wrong("a capability is left"));
+        return Err(wrong("the capability sets, which are not empty"));
     }
     // SAFETY: takes numbers only.
     if unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } != 1 {
-        return Err(wrong("new privileges are possible"));
+        return Err(wrong("no_new_privs, which is not set"));
     }
     if rustix::process::getuid().is_root() || rustix::process::geteuid().is_root() {
-        return Err(wrong("root"));
+        return Err(wrong("the guest's user, which is root"));
     }
     Ok(enforced(
         IsolationAxis::Privileges,
@@ -446,7 +463,9 @@ fn limit_of(resource: Resource, name: &str) -> Result<u64, Failure> {
     let limit = getrlimit(resource);
     match (limit.current, limit.maximum) {
         (Some(soft), Some(hard)) if soft == hard => Ok(soft),
-        _ => Err(wrong(format!("limit on {name}"))),
+        _ => Err(wrong(format!(
+            "the limit on {name}, which is missing or not a hard limit"
+        ))),
     }
 }
 
@@ -455,7 +474,7 @@ fn at_most(resource: Resource, most: u64, name: &str) -> Result<u64, Failure> {
     if limit <= most {
         Ok(limit)
     } else {
-        Err(wrong(format!("limit on {name}")))
+        Err(wrong(format!("the limit on {name}, which is too high")))
     }
 }
 

@@ -19,7 +19,8 @@ const SIGCONT_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum time from fork to `execve`; a child that exceeds it is killed.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Step in which the start of a program failed; the first byte of the child's report is its number.
+/// Step in which the start of a program failed; the first byte of the child's report is the number
+/// of the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum StartStep {
@@ -109,15 +110,18 @@ impl Starting {
         }
     }
 
-    /// Sends SIGCONT in case the child was stopped; kills it after the deadline.
+    /// Sends the child SIGCONT, because a process of the guest may have stopped it; kills the child
+    /// after its deadline.
     pub(crate) fn resume_or_kill(&mut self, now: Instant) -> Progress {
         if now >= self.until {
-            // SAFETY: no memory is involved; a child that is not reaped keeps its number.
+            // SAFETY: no memory is involved; the pid is still that of the child, which is not
+            // reaped.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
             return Progress::Failed(failed(StartStep::Start, libc::ETIMEDOUT));
         }
         if now >= self.nudge {
-            // SAFETY: same as for SIGKILL above.
+            // SAFETY: no memory is involved; the pid is still that of the child, which is not
+            // reaped.
             unsafe { libc::kill(self.pid, libc::SIGCONT) };
             self.nudge = now + SIGCONT_INTERVAL;
         }
@@ -170,7 +174,8 @@ pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<Start
             // SAFETY: ends the child without running anything of the parent's state.
             unsafe { libc::_exit(127) }
         }
-        // The parent's copy of the write end is closed before any other fork: only this child has it.
+        // The parent's copy of the write end is closed before any other fork: only this child has
+        // it.
         pid => {
             drop(reporter);
             let now = Instant::now();

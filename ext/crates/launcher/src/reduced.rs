@@ -3,8 +3,8 @@
 //! Uses Landlock, seccomp and resource limits, with host files at their own paths. The launcher
 //! first enters a Landlock domain of its own. From then on `kill(-1)` reaches exactly the
 //! launcher's descendants, atomically in the kernel even while they fork, and no process of the
-//! guest can signal the launcher. The guest's first process enters a nested domain. So it can kill
-//! its descendants in the same way if the launcher is killed.
+//! guest can signal the launcher. The guest's first process enters a nested domain, so with
+//! `kill(-1)` it can kill its own descendants if the launcher is killed.
 //!
 //! If another process kills the launcher and the guest's first process with SIGKILL at the same
 //! moment, the programs keep running: without a pid namespace, no kernel object ties them together.
@@ -60,9 +60,9 @@ pub(crate) fn launch(
     }
 }
 
-/// Opens the host paths that the launch plan names. A path without a recorded inode must belong to
-/// another user: through a descriptor the guest could change mode and times of files of its own
-/// user.
+/// Opens the host paths that the launch plan names. A path without a recorded inode must not belong
+/// to this user: the guest runs as this user and could change mode and times of the file through a
+/// descriptor.
 fn open_allowed_paths(plan: &LaunchPlan) -> Result<Vec<AllowedPath>, Failure> {
     let mut places = Vec::new();
     for mount in &plan.mounts {
@@ -74,7 +74,7 @@ fn open_allowed_paths(plan: &LaunchPlan) -> Result<Vec<AllowedPath>, Failure> {
         else {
             return Err(Failure::rule(
                 Step::Plan,
-                "a step needs a mount, which level reduced does not have",
+                "a step that needs a mount, which level reduced does not have",
             ));
         };
         let about = if host.inode.is_some() {
@@ -88,7 +88,7 @@ fn open_allowed_paths(plan: &LaunchPlan) -> Result<Vec<AllowedPath>, Failure> {
         if own && host.inode.is_none() {
             return Err(Failure::rule(
                 Step::Landlock,
-                format!("{about} belongs to the guest's user"),
+                format!("{about}, which belongs to the guest's user"),
             ));
         }
         let directory = is_directory(fd.as_fd()).at(Step::Landlock, about)?;
@@ -114,9 +114,9 @@ pub(crate) fn adopt_orphans() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Enters a Landlock domain that confines signals, and checks that a process created before cannot
-/// be signalled any more. Without the check, `kill(-1)` could reach the runner and every other
-/// process of this user.
+/// Enters a Landlock domain that confines signals, and checks that a child that was forked before
+/// cannot be signalled any more. Without the check, `kill(-1)` could reach the runner and every
+/// other process of this user.
 fn confine_signals() -> Result<(), Failure> {
     let (wait, hold) = pipe_with(PipeFlags::CLOEXEC).at(Step::Fork, "pipe")?;
     // SAFETY: this process has a single thread; the child only reads and exits.
@@ -129,7 +129,7 @@ fn confine_signals() -> Result<(), Failure> {
         unsafe { libc::_exit(0) }
     }
     let Some(outsider) = Pid::from_raw(raw).filter(|_| raw > 0) else {
-        return Err(std::io::Error::last_os_error()).at(Step::Fork, "outsider");
+        return Err(std::io::Error::last_os_error()).at(Step::Fork, "signal test process");
     };
     let before = test_kill_process(outsider);
     let confined = landlock::confine_signals();
@@ -140,12 +140,16 @@ fn confine_signals() -> Result<(), Failure> {
     if before.is_ok() && after == Err(Errno::PERM) {
         Ok(())
     } else {
-        Err(Failure::rule(Step::Landlock, "signals are not confined"))
+        Err(Failure::rule(
+            Step::Landlock,
+            "the signal scope, which does not confine signals",
+        ))
     }
 }
 
 /// Kills every other process in this process's Landlock domain and the domains below it, and waits
-/// until they are gone. `confine_signals` must have succeeded before.
+/// until they are gone. This process must be in a Landlock domain of its own that confines signals;
+/// otherwise `kill(-1)` reaches processes outside the guest.
 fn end_everything() {
     loop {
         // SAFETY: takes two numbers; the Landlock domain limits which processes the signal reaches.
@@ -160,7 +164,7 @@ fn end_everything() {
     }
 }
 
-/// State of the guest's first process, which serves as pid 1 does at level `full`.
+/// State of the guest's first process, which serves requests like pid 1 of a guest at level `full`.
 struct Guest<'a> {
     plan: &'a LaunchPlan,
     places: &'a [AllowedPath],
@@ -184,7 +188,8 @@ impl Guest<'_> {
                 end_everything();
                 served
             }
-            // `confine_signals` has not succeeded yet, so `kill(-1)` is not safe.
+            // This process may not be in a Landlock domain of its own yet. Then `kill(-1)` would
+            // reach the launcher, so only the launcher kills what is left.
             Err(failure) => Err(failure),
         };
         match answer {

@@ -1,4 +1,4 @@
-//! The guest's root file system: a tmpfs that the steps of the plan fill.
+//! The guest's root file system: a tmpfs that the mount steps of the launch plan fill.
 //!
 //! A second tmpfs, the scratch, holds everything that the guest may write; its size is the disk
 //! limit. The scratch is mounted inside the new root only while the tree is built and is detached
@@ -32,8 +32,8 @@ const ROOT_INODES: &str = "8192";
 const SCRATCH: &str = "/.scratch";
 /// Minimum and maximum of the inode limit on the scratch tmpfs; each inode uses kernel memory.
 const INODES: (u64, u64) = (16_384, 200_000);
-/// Device nodes bind-mounted from the host. `tty` does not work without a controlling terminal, but
-/// programs expect it to exist.
+/// Device nodes bind-mounted from the host, and whether the launch fails if the host lacks the
+/// node. `tty` does not work without a controlling terminal, but programs expect it to exist.
 const NODES: [(&str, bool); 6] = [
     ("null", true),
     ("zero", true),
@@ -69,7 +69,7 @@ pub(crate) struct Layer {
 /// What the build of a guest's root produces for the runner.
 pub(crate) struct Built {
     /// A second mount of the scratch tmpfs, not attached anywhere, through which the runner reads
-    /// the layers.
+    /// the layers; `None` if the guest has the runner's own uid.
     pub(crate) scratch: Option<OwnedFd>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) egress: Option<Listeners>,
@@ -178,7 +178,12 @@ fn root_mount(bytes: u64) -> Result<Tree, Failure> {
     let base = BASES
         .iter()
         .find_map(|base| source(&HostSource::of(*base)).ok())
-        .ok_or_else(|| Failure::rule(Step::RootMount, "no directory to build in"))?;
+        .ok_or_else(|| {
+            Failure::rule(
+                Step::RootMount,
+                "/tmp, /run and /mnt, which cannot be opened",
+            )
+        })?;
     attach(root.as_fd(), base.as_fd()).at(Step::RootMount, "attach")?;
     Ok(Tree::new(root))
 }

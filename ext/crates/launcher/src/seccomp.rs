@@ -21,11 +21,11 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Which list of allowed system calls a guest gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallList {
-    /// List for a guest at level `full`, which has namespaces.
+    /// List for a guest at level `full` that runs no browser.
     Full,
-    /// For a guest with namespaces that runs a browser.
+    /// List for a guest at level `full` that runs a browser.
     Browser,
-    /// For a guest at level `reduced`, on the host's own file tree.
+    /// List for a guest at level `reduced`, which sees the host's own file tree.
     Reduced,
 }
 

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_namespace_lowers_the_isolation_axis_it_protects() {
+    fn missing_namespace_is_listed_for_the_isolation_axis_that_it_protects() {
         let mut probing = Shortfalls::new(LaunchPurpose::Probe);
         for name in ["network namespace", "ipc namespace"] {
             probing.tolerate(failed(Step::Unshare, name)).unwrap();

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-/// Number of scans of the process list: a scan misses a process that forks meanwhile, and the next
-/// scan finds it.
+/// Maximum number of scans of the process list. A scan may miss a process that is forked during the
+/// scan; the next scan finds it.
 const SCANS: usize = 4;
 
 /// Kills the session that `leader` leads, and every descendant of `leader`.

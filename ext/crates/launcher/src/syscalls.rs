@@ -357,8 +357,8 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     ),
     (SYS_socketpair, &[&[option(libc::AF_UNIX)]]),
     // A lease delays every process that opens the file by up to 45 s (fs.lease-break-time); a
-    // notification reveals which process opens it. Overlays confine both to the guest; at level
-    // `reduced` only this rule does.
+    // directory notification reveals when other processes use its files. Overlays confine both to
+    // the guest; at level `reduced` only this rule does.
     (
         SYS_fcntl,
         &[&[
@@ -367,7 +367,8 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             Argument::IsNot(1, F_SETDELEG),
         ]],
     ),
-    // No TIOCSTI (types into a terminal) and no TIOCLINUX (reads the console's selection).
+    // No TIOCSTI (types into a terminal), TIOCLINUX (reads the console's selection) and TIOCSETD
+    // (loads a line discipline of the kernel).
     (
         SYS_ioctl,
         &[&[

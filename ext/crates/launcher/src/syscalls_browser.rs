@@ -4,6 +4,7 @@
 //! that fails. The browser also tries calls that no guest may use (netlink sockets, `memfd_create`,
 //! user namespaces, its own seccomp filters), and works without them.
 
-/// System calls that are allowed with any arguments. No process here holds a capability, and
-/// `no_new_privs` and the securebits prevent gaining one. So `capset` can only set the empty set.
+/// Additional system calls, allowed with any arguments. No process of a browser guest holds a
+/// capability, and `no_new_privs` and the securebits prevent gaining one. So `capset` can only set
+/// the empty set.
 pub(crate) const ADDED: &[i64] = &[libc::SYS_capset];

@@ -58,7 +58,7 @@ pub enum PresetError {
         what: String,
     },
     /// The run has no model.
-    #[error("the agent {name} needs a model; name one")]
+    #[error("the agent {name} needs a model, but the run has none; name the model of the run")]
     NoModel {
         /// Name of the preset.
         name: String,

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_ability_names_and_agent_bundles_are_refused() {
+    fn runtime_tasks_with_an_invalid_ability_name_and_invalid_agent_bundles_are_refused() {
         let task = |ability: &str| RuntimeTask {
             ability: ability.to_owned(),
             input: serde_json::Map::new(),

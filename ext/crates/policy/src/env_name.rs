@@ -23,8 +23,8 @@ pub enum EnvNameError {
 }
 
 impl EnvNameError {
-    /// Returns the error with its stable code. The message repeats `name`, so this is only for
-    /// variables that are not secrets: in place of a secret's name a caller may pass its value.
+    /// Returns the error with its stable code. The message repeats `name`. Must not be used for
+    /// the name of a secret: a caller may by mistake have given the secret's value as its name.
     #[must_use]
     pub fn body(&self, name: &str) -> ErrorBody {
         let message = match self {

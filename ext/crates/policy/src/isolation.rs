@@ -1,7 +1,6 @@
-//! The two isolation fields of a runtime policy: the minimum level, and minimum enforcement per
-//! axis.
-//!
-//! The two fields can only raise requirements. An absent field requires the default: level `full`.
+//! The two isolation fields of a runtime policy. `minimum_isolation` is the weakest isolation level
+//! at which a run may start; if absent, `full`. `isolation_floors` names the weakest enforcement
+//! per isolation axis (files, network, memory and others); an axis that is absent has no floor.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(codes, ["invalid-network", "invalid-command"]);
     }
 
-    /// A rule whose `path` was dropped would allow every path of its host.
+    /// If the parser ignored the misspelled member `path`, the rule would allow every path.
     #[test]
     fn network_rule_with_an_unknown_member_is_refused() {
         let mut doc = good();

@@ -413,7 +413,8 @@ fn gram(bytes: &[u8]) -> GramKey {
     (size as u8, key)
 }
 
-/// Returns the word and the bit in the filter for the first bytes of a form.
+/// Returns where the prefix filter records the first bytes of an encoded secret: the index of the
+/// 64-bit word, and the mask of the bit in it.
 fn place(head: [u8; HEAD]) -> (usize, u64) {
     let hash = u32::from_le_bytes(head).wrapping_mul(0x9e37_79b1) >> 16;
     (hash as usize / 64, 1 << (hash % 64))
@@ -615,7 +616,7 @@ mod tests {
                 let open = encodings.search(&text[..cut]).open;
                 assert!(open <= start, "{name} cut at {cut}: {open} > {start}");
             }
-            // Nothing is open after the closing `)`: a complete match is not held back.
+            // After the closing `)` no further match can be incomplete, so nothing is held back.
             assert_eq!(encodings.search(&text).open, text.len(), "{name}");
         }
     }

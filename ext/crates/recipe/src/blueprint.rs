@@ -22,7 +22,8 @@ const MAX_STEPS: usize = 500;
 pub struct BlueprintRow {
     /// Path of the part, e.g. `steps[0]` or `login`.
     pub path: String,
-    /// Name of the step, e.g. `runPHP`, or of the other part.
+    /// Name of the step, e.g. `runPHP`; for a part that is not a step, its member name, e.g.
+    /// `login`.
     pub step: String,
     /// Whether the part is supported.
     pub supported: bool,
@@ -86,7 +87,8 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
     all
 }
 
-/// Returns the recipe steps of a blueprint; unsupported parts are left out, so validate it first.
+/// Returns the recipe steps of a blueprint. Unsupported parts are left out, so callers validate the
+/// blueprint first.
 pub(crate) fn steps(document: Option<&Metadata>) -> Vec<WorkflowStep> {
     document.map_or_else(Vec::new, |document| blueprint(document).steps)
 }
@@ -197,8 +199,11 @@ fn top(name: &str, value: &Value) -> PartResult {
             "guests have the WordPress and PHP of this host; set \"latest\", or omit it".to_owned(),
         ),
         ("plugins", _) => Err(DOWNLOAD.to_owned()),
-        ("features", _) => Err("only the policy of a run can open the network".to_owned()),
-        _ => Err("a guest does not support this part; remove it".to_owned()),
+        ("features", _) => Err(
+            "a blueprint cannot open the network; set the network in the policy of the run"
+                .to_owned(),
+        ),
+        _ => Err("this part of a blueprint is not supported here; remove it".to_owned()),
     }
 }
 
@@ -358,8 +363,8 @@ fn php(code: String) -> CommandCall {
     }
 }
 
-/// Returns a step that runs PHP without loading WordPress: code of a blueprint that needs WordPress
-/// loads it itself.
+/// Returns a step that runs PHP code without loading WordPress first: blueprint code that needs
+/// WordPress contains the `require` of `wp-load.php`.
 fn bare(code: &str) -> PartResult {
     let code = code.trim_start();
     let code = code.strip_prefix("<?php").unwrap_or(code).trim_start();
@@ -380,7 +385,7 @@ fn wp_cli(command: String) -> CommandCall {
 fn login(user: &str) -> PartResult {
     let user = php_literal(&json!(user));
     Ok(Part::Call(php(format!(
-        "if ( ! get_user_by( 'login', {user} ) ) {{ fwrite( STDERR, 'there is no such user' ); exit( 1 ); }}"
+        "if ( ! get_user_by( 'login', {user} ) ) {{ fwrite( STDERR, 'the user of the login step does not exist' ); exit( 1 ); }}"
     ))))
 }
 
@@ -454,7 +459,7 @@ fn guest_path(path: &str) -> Result<String, String> {
     };
     wp_codebox_contracts::GuestPath::new(path.trim_end_matches('/'))
         .map(|path| php_literal(&json!(path.as_str())))
-        .map_err(|_| "must be a path in the guest, without `..`".to_owned())
+        .map_err(|_| "each path of the step must be a path in the guest, without `..`".to_owned())
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ string_enum! {
         InvalidDistributionNetworkHost = "invalid-distribution-network-host",
         /// A secret of the distribution has an invalid name or is not listed in `inputs.secretEnv`.
         InvalidDistributionSecretEnv = "invalid-distribution-secret-env",
-        /// The name of a setup artifact is invalid.
+        /// The name of a setup artifact (a file that sets the distribution up) is invalid.
         InvalidDistributionSetupArtifactName = "invalid-distribution-setup-artifact-name",
         /// A host of an external service is invalid.
         InvalidExternalServiceHost = "invalid-external-service-host",
@@ -52,7 +52,7 @@ string_enum! {
         InvalidFixtureResetTable = "invalid-fixture-reset-table",
         /// The main file of a plugin is not a valid file name.
         InvalidPluginFile = "invalid-plugin-file",
-        /// A PHP setting is one that plugins may not change, or its value is invalid.
+        /// A recipe may not change this PHP setting, or the value of the setting is invalid.
         InvalidPluginRuntimeIni = "invalid-plugin-runtime-ini",
         /// A memory limit is invalid.
         InvalidPluginRuntimeMemoryLimit = "invalid-plugin-runtime-memory-limit",
@@ -69,17 +69,19 @@ string_enum! {
         InvalidSandboxPath = "invalid-sandbox-path",
         /// The name of a secret is invalid or given twice.
         InvalidSecretEnv = "invalid-secret-env",
-        /// The name of a service fake is invalid or not unique.
+        /// The name of a service fake (a PHP file that stands in for a service) is invalid or not
+        /// unique.
         InvalidServiceFakeName = "invalid-service-fake-name",
         /// A domain of a site seed is invalid.
         InvalidSiteSeedBootstrapDomain = "invalid-site-seed-bootstrap-domain",
         /// A site of a network has an invalid path, or the same path as another site.
         InvalidSiteSeedBootstrapPath = "invalid-site-seed-bootstrap-path",
-        /// A limit of a site seed (content to copy into the guest's site) is out of range.
+        /// A site seed (content to create in the guest's site) has a limit that is out of range, or
+        /// selects content by a text with wildcards.
         InvalidSiteSeedBound = "invalid-site-seed-bound",
         /// The name of a site seed is invalid or not unique.
         InvalidSiteSeedName = "invalid-site-seed-name",
-        /// A scope of a site seed uses a filter that its kind does not support.
+        /// A site seed selects a kind of content by a filter that this kind does not support.
         InvalidSiteSeedScope = "invalid-site-seed-scope",
         /// A site seed has a source that its kind does not permit.
         InvalidSiteSeedSource = "invalid-site-seed-source",
@@ -171,15 +173,15 @@ string_enum! {
         UnsupportedBackendPackage = "unsupported-backend-package",
         /// A part of the blueprint is not supported.
         UnsupportedBlueprint = "unsupported-blueprint",
-        /// Browser actors are not supported.
+        /// Browser actors (browsers that use a declared user session) are not supported.
         UnsupportedBrowserActor = "unsupported-browser-actor",
         /// The backend does not support the command of a step or probe.
         UnsupportedCommand = "unsupported-command",
-        /// Component manifests are not supported.
+        /// A list of components in the member `component_manifest` is not supported.
         UnsupportedComponentManifest = "unsupported-component-manifest",
         /// Running Composer during preparation is not supported.
         UnsupportedComposerInstall = "unsupported-composer-install",
-        /// Overlays (replacements) of Composer packages are not supported.
+        /// Replacing a Composer package of a plugin is not supported.
         UnsupportedDependencyOverlay = "unsupported-dependency-overlay",
         /// Keeping the ids of seeded rows is not supported.
         UnsupportedDeterministicSiteSeedIds = "unsupported-deterministic-site-seed-ids",
@@ -207,7 +209,7 @@ string_enum! {
         UnsupportedPhpVersion = "unsupported-php-version",
         /// PHP settings before the start of WordPress are not supported.
         UnsupportedPluginRuntimeBootstrapIni = "unsupported-plugin-runtime-bootstrap-ini",
-        /// A plugin setup may not use the command.
+        /// A step that sets plugins up uses a command that is not permitted there.
         UnsupportedPluginRuntimeSetupCommand = "unsupported-plugin-runtime-setup-command",
         /// Route aliases are not supported.
         UnsupportedRouteAlias = "unsupported-route-alias",
@@ -219,11 +221,12 @@ string_enum! {
         UnsupportedRuntimePreview = "unsupported-runtime-preview",
         /// Services that run beside the guest, such as databases, are not supported.
         UnsupportedRuntimeServiceProvider = "unsupported-runtime-service-provider",
-        /// Layers that are mounted below the guest's WordPress are not supported.
+        /// Mounting a file layer below the guest's WordPress is not supported.
         UnsupportedRuntimeStack = "unsupported-runtime-stack",
         /// More than one PHP worker is not supported.
         UnsupportedRuntimeWorkers = "unsupported-runtime-workers",
-        /// Service fakes can only be loaded as must-use plugins.
+        /// Service fakes can only be loaded as must-use plugins, and have no artifact for side
+        /// effects.
         UnsupportedServiceFake = "unsupported-service-fake",
         /// The type of a setup artifact (e.g. a database dump) is not supported.
         UnsupportedSetupArtifact = "unsupported-setup-artifact",
@@ -231,11 +234,11 @@ string_enum! {
         UnsupportedSiteSeedMultisiteBootstrap = "unsupported-site-seed-multisite-bootstrap",
         /// The host does not have the parent site from which a site seed would be copied.
         UnsupportedSiteSeedSource = "unsupported-site-seed-source",
-        /// Source packages are not supported.
+        /// Packages that are built from a source directory are not supported.
         UnsupportedSourcePackage = "unsupported-source-package",
         /// The kind of a startup probe is not supported.
         UnsupportedStartupProbe = "unsupported-startup-probe",
-        /// User sessions are not supported.
+        /// Logged-in user sessions that steps can use are not supported.
         UnsupportedUserSession = "unsupported-user-session",
         /// A guest without an installed WordPress is not supported.
         UnsupportedWordpressInstallMode = "unsupported-wordpress-install-mode",
@@ -257,7 +260,7 @@ string_enum! {
         /// Writes to an external service require human approval during the run, which a run cannot
         /// wait for.
         RuntimePolicyExternalServiceApprovalRequired = "runtime-policy-external-service-approval-required",
-        /// The caller has a secret for which the policy permits no use.
+        /// The caller has a secret that the recipe names, but the policy permits no use of it.
         RuntimePolicySecretWithheld = "runtime-policy-secret-withheld",
         /// The policy does not permit mounts of this kind.
         RuntimePolicyMountDenied = "runtime-policy-mount-denied",

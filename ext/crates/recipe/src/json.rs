@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for Node<'_> {
                     duplicates.push(Issue::new(
                         IssueCode::InvalidRecipe,
                         path,
-                        "the key is given twice; remove one of them",
+                        "the object has this key twice; remove one of them",
                     ));
                 }
             }

@@ -1,5 +1,4 @@
-//! Derives from a recipe what exists in the guest: paths of its inputs, and commands of its steps
-//! and probes.
+//! Derives from a recipe the guest paths of its inputs and the commands of its steps and probes.
 //!
 //! Validation, the plan and the run request all use this module, so they agree.
 
@@ -83,7 +82,7 @@ impl PlacedStep<'_> {
 /// Returns the guest path of the copy of a step's `code-file`.
 #[must_use]
 pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
-    // The name appears only in PHP's error messages.
+    // The file's name is needed only in PHP's error messages, so special characters are replaced.
     let name: String = base(host)
         .chars()
         .map(|c| match c {
@@ -218,7 +217,8 @@ fn named(name: &str, value: Option<&str>) -> String {
     format!("{name}={}", value.unwrap_or_default())
 }
 
-/// Returns the slug of a workspace: the given one, or the name of its seed directory.
+/// Returns the slug of a workspace: the one in the recipe, or the name of the host directory from
+/// which the workspace is created.
 pub(crate) fn workspace_slug(workspace: &Workspace) -> Option<&str> {
     let seed = &workspace.seed;
     match (&seed.slug, seed.kind) {
@@ -271,7 +271,7 @@ pub(crate) struct PlacedPlugin<'a> {
     pub from: PluginSource,
     /// Slug from the recipe, otherwise the name of the directory or archive.
     pub slug: String,
-    /// Name of the plugin's directory in the guest.
+    /// Name of the plugin's directory in the guest, below the directory of plugins.
     pub directory: String,
     pub target: String,
     pub load_as: LoadAs,

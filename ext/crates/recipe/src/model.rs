@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::GitChoice;
 
-/// Data that the recipe's author attaches and that has no effect.
+/// Free-form data of the recipe's author; it has no effect on the run.
 pub type Metadata = Map<String, Value>;
 type Scalars = BTreeMap<String, Value>;
 
@@ -133,7 +133,7 @@ records! {
         allow_failure: Option<bool>,
         advisory: Option<bool>,
     }
-    /// A step that is executed and checked after the others.
+    /// A step that is executed after all steps of the workflow, to check their result.
     Probe { name: String, step: Step, expect_json: Option<bool>, allow_failure: Option<bool>, metadata: Option<Metadata> }
     /// A host directory or file mounted in the guest.
     Mount {
@@ -202,7 +202,8 @@ records! {
         code: Option<String>,
         command: Option<String>,
     }
-    /// A service outside the guest that the recipe uses, and what it may do there.
+    /// A service outside the guest that the recipe uses, with the hosts, writes and secrets that
+    /// the recipe needs there.
     ExternalService {
         id: String,
         label: Option<String>,

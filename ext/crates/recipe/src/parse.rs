@@ -86,7 +86,7 @@ mod tests {
                 refused += 1;
             }
         }
-        // The other objects may have any members, e.g. metadata.
+        // Objects that may have any members, e.g. `metadata`, accept the unknown member.
         assert!(refused >= 60, "{refused} of {}", places.len());
     }
 

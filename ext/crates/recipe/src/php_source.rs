@@ -3,13 +3,14 @@
 use serde_json::Value;
 use wp_codebox_contracts::{CommandCall, WrittenFile};
 
-/// Guest directory of the PHP programs that belong to this system.
+/// Guest directory of the PHP programs that this product provides.
 const PROGRAMS: &str = "/opt/codebox/guest";
-/// Guest path of the recipe's constants, included by the guest's `wp-config.php`.
+/// Guest path of the PHP file that defines the recipe's constants; the guest's `wp-config.php`
+/// includes it.
 pub(crate) const SETTINGS: &str = "/run/codebox/staged/recipe/settings.php";
 
-/// Returns the file of constants; `None` without constants. The first of several constants with
-/// one name wins.
+/// Returns the PHP file that defines the constants; `None` if there are none. If several constants
+/// have the same name, the first value applies.
 pub(crate) fn settings<'a>(
     constants: impl Iterator<Item = (&'a String, &'a Value)>,
 ) -> Option<WrittenFile> {

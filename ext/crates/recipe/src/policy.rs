@@ -18,8 +18,8 @@ pub enum PolicyChoice<'a> {
     Given(&'a Value),
 }
 
-/// Returns all commands that the recipe needs, in order of their first use: those of its steps, and
-/// others that these steps run.
+/// Returns all registry commands that the policy must allow for the recipe, in order of their first
+/// use: the commands of its steps and probes, and the commands that these run in turn.
 pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut add = |command: &str| {
@@ -60,8 +60,9 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     commands
 }
 
-/// Derives a policy: only the network that a distribution declares, only the recipe's commands,
-/// and secrets only if the caller has one that the recipe names.
+/// Derives a policy from a recipe. It opens only the hosts that the distribution declares, allows
+/// only the recipe's commands, and permits secrets only if the caller has a secret that the recipe
+/// names.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
     let mut policy = wp_codebox_policy::defaults(commands(recipe));
@@ -106,8 +107,8 @@ pub(crate) fn effective(
     }
 }
 
-/// Returns the hosts that may receive a secret: those of the external services and the
-/// distribution that name it.
+/// Returns the hosts that may receive the secret `name`: the allowed hosts of each external
+/// service, and of the distribution, that names this secret.
 pub(crate) fn secret_hosts(recipe: &Recipe, name: &str) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     let mut add = |names: &[String], of: &[String]| {

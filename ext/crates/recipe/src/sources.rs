@@ -41,7 +41,7 @@ pub struct ZipEntry {
     pub special: ZipKind,
 }
 
-/// Kind of an entry of a zip archive; only plain entries may be unpacked.
+/// Kind of an entry of a zip archive. An archive with a `Special` entry is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZipKind {
     /// Regular file or directory.
@@ -50,7 +50,7 @@ pub enum ZipKind {
     Special,
 }
 
-/// Why the list of entries in a zip archive cannot be read.
+/// Error: the list of entries in a zip archive cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ZipUnreadable {
@@ -80,8 +80,8 @@ pub enum ParentSite {
     Absent,
 }
 
-/// Provides facts about host files, secrets and the host. An implementation must return the same
-/// facts during the processing of one recipe.
+/// Provides facts about the host, its files and the caller's secrets. An implementation must not
+/// change its answers while one recipe is processed.
 pub trait Sources {
     /// Returns what exists at a path.
     fn kind(&self, path: &str) -> PathKind;
@@ -128,13 +128,13 @@ pub enum ArchiveError {
         name: String,
     },
     /// The archive has more than [`MAX_UNPACKED_FILES`] entries.
-    #[error("the archive has {count} entries, at most {MAX_UNPACKED_FILES} are accepted")]
+    #[error("the archive has {count} entries; at most {MAX_UNPACKED_FILES} are accepted")]
     Entries {
         /// Number of entries in the archive.
         count: usize,
     },
     /// The archive's files have more than [`MAX_UNPACKED_BYTES`] bytes together.
-    #[error("the archive unpacks to more than {MAX_UNPACKED_BYTES} bytes")]
+    #[error("the files of the archive have more than {MAX_UNPACKED_BYTES} bytes together")]
     Bytes,
 }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_archives_are_refused() {
+    fn archive_with_escaping_path_special_or_duplicate_entry_or_excess_size_is_refused() {
         assert!(check_archive(&[entry("a/", 0), entry("a/b.php", MAX_UNPACKED_BYTES)]).is_ok());
         for name in [
             "../a", "/a", "a/../b", "a//b", "a\\..\\b", "C:/a", "", "/", "a\0b", "./a",

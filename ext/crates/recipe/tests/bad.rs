@@ -1,7 +1,7 @@
 //! Recipes with one fault each: the test expects exactly the code and path of that fault.
 //!
-//! Each row is merged into a valid recipe. The same recipe without the row's fault is the positive
-//! control (`good`), so that no row can pass for another reason.
+//! Each row is merged into a valid recipe. A second test checks that similar recipes without the
+//! faults are valid, so that no row can be refused for another reason.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -1353,8 +1353,8 @@ fn policy_given_for_a_recipe_must_be_valid_and_list_every_command() {
             "$.inputs.mounts[0].target"
         )]
     );
-    // A secret reaches the guest only if the policy lists it in `expose_secrets` or opens a host that
-    // the secret is bound to.
+    // A run can use a secret only if the policy lists it in `expose_secrets`, or opens a host to
+    // which the recipe binds the secret.
     let secret = with(&inputs(&json!({"secretEnv": ["API_KEY"]})));
     let mut exposed = good.clone();
     exposed["secrets"] = json!("connector-scoped");
@@ -1409,7 +1409,7 @@ fn number_of_issues_is_bounded_for_hostile_recipes() {
 
 #[test]
 fn recipe_issues_never_repeat_secret_values() {
-    // A text in a wrong place may be a secret value, so no message may repeat it.
+    // The user may have written a secret's value in place of its name, so no message repeats it.
     let host = FakeHost::default();
     let document = with(&inputs(
         &json!({"secretEnv": ["sk-live-abcdefghijklmnop"], "externalServices": [{"id": "a", "environment": "fixture", "writes": "forbidden", "secretEnv": ["sk-live-abcdefghijklmnop"]}]}),

@@ -6,7 +6,7 @@ use wp_codebox_recipe::parse_profile;
 
 const PAGE: &str = include_str!("../../../../docs/held-sandboxes.md");
 
-/// Returns the lines of every code block of a language.
+/// Returns the text of each code block of the page that is marked with this language.
 fn blocks(language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     let after = PAGE.split(fence.as_str()).skip(1);
@@ -16,7 +16,7 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 #[test]
-fn documented_profile_is_valid() {
+fn profile_in_the_held_sandboxes_page_is_valid() {
     let profiles = blocks("yaml");
     assert_eq!(profiles.len(), 1);
     let profile = parse_profile(profiles[0].as_bytes()).unwrap();
@@ -27,7 +27,7 @@ fn documented_profile_is_valid() {
 }
 
 #[test]
-fn documented_conversation_lines_are_valid() {
+fn live_protocol_lines_in_the_held_sandboxes_page_are_parsed() {
     let blocks = blocks("json");
     let [call, back, input] = blocks.as_slice() else {
         panic!("{} blocks", blocks.len());
@@ -44,7 +44,7 @@ fn documented_conversation_lines_are_valid() {
 }
 
 #[test]
-fn every_live_request_is_documented_and_parsed() {
+fn held_sandboxes_page_has_a_parsable_example_of_every_live_request() {
     let rows = PAGE.lines().filter(|line| line.starts_with("| `{\"type\""));
     let cells = rows.map(|row| row.split(" | ").next().unwrap_or(""));
     let mut shown = BTreeSet::new();
@@ -56,8 +56,9 @@ fn every_live_request_is_documented_and_parsed() {
     assert_eq!(shown.len(), 17, "{shown:?}");
 }
 
-/// Names each kind of request. A new kind does not compile without a name here; then the test
-/// requires that the page describes it.
+/// Returns the name of a request's kind. The match is exhaustive, so a new kind does not compile
+/// without a row here. The test compares the number of kinds in the page with a constant, which
+/// must be raised for a new kind.
 fn name(request: &LiveRequest) -> &'static str {
     match request {
         LiveRequest::Exec(_) => "exec",

@@ -1,8 +1,8 @@
 //! Checks that every field of the grammar is implemented, descriptive or refused: none is parsed
 //! and ignored.
 //!
-//! The largest valid recipe contains every implemented field. If any one of them is removed, the
-//! run request made from the recipe must change. All other fields are refused by path (see
+//! The recipe of `everything()` contains every implemented field. If any one of them is removed,
+//! the run request made from the recipe must change. All other fields are refused by path (see
 //! `bad.rs`) or only descriptive.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -53,7 +53,8 @@ const REFUSED: &[&str] = &[
     "*.diagnostics",
 ];
 
-/// Descriptive fields: names, and fields that only the validation or the caller uses.
+/// Fields without effect on the run request: names, and fields that only the validation or the
+/// caller uses.
 const DESCRIPTIVE: &[&str] = &[
     "schema",
     "metadata",
@@ -194,7 +195,8 @@ fn lowered(document: &Value) -> Option<Lowered> {
     Some(lower(&recipe, context).unwrap())
 }
 
-/// Returns a JSON pointer without list indices, as the tables above name fields.
+/// Returns the field that a JSON pointer names, without list indices, as in `REFUSED` and
+/// `DESCRIPTIVE`: `/inputs/mounts/0/type` gives `inputs.mounts.type`.
 fn plain(pointer: &str) -> String {
     let parts: Vec<_> = pointer
         .split('/')
@@ -277,8 +279,9 @@ fn removing_an_implemented_field_changes_the_run_request() {
     // In some list entries a field has its default value or is overridden, so removing it changes
     // nothing. It is enough that removing it from one entry changes the run request.
     forgotten.retain(|place| !done.contains(&plain(place)));
-    // Removing one of these fields changes nothing in this recipe: `advisory` also permits a
-    // failure, `payloadSchema` also implies JSON, and an object means an enabled check.
+    // Removing one of these fields has no effect in this recipe, because another field has the same
+    // effect: `advisory` also permits a failure, `payloadSchema` also implies JSON, and the object
+    // `workspacePolicy` also enables the check.
     forgotten.retain(|place| {
         !(place.ends_with("/allowFailure")
             || place.ends_with("/typed/0/parseJson")
@@ -321,12 +324,14 @@ fn every_grammar_field_is_implemented_descriptive_or_refused() {
     let mut all = BTreeSet::new();
     properties(&recipe_schema(), "", &mut all);
     let mut missing: Vec<_> = all.difference(&known).collect();
-    // Steps have the same fields in every list.
+    // `everything()` has a continuation in one list of steps; steps have the same fields in every
+    // list.
     missing.retain(|path| {
         let rest = path.split_once(".continuation").map(|(_, rest)| rest);
         !rest.is_some_and(|rest| known.contains(&format!("workflow.steps.continuation{rest}")))
     });
-    // A filter that this kind of content does not support is refused.
+    // `everything()` lacks the members of a site seed that the selected kind of content does not
+    // support: a recipe with one of them is invalid.
     missing.retain(|path| {
         let Some(at) = path.strip_prefix("inputs.siteSeeds.scopes.") else {
             return true;

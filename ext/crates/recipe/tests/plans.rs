@@ -18,7 +18,7 @@ fn fixtures() -> PathBuf {
         .join("../../../tests/fixtures/recipes")
 }
 
-/// Host facts for the tests, with files from the repository.
+/// Host facts for the tests. Paths are resolved from the directory of an example recipe.
 struct RepositorySources {
     directory: PathBuf,
     facts: HostFacts,
@@ -188,7 +188,7 @@ fn recipe_plan_shows_every_default_value_including_its_origin() {
 }
 
 #[test]
-fn code_file_beside_the_recipe_is_staged() {
+fn plan_lists_a_code_file_beside_the_recipe_as_staged_file_with_its_guest_path() {
     let plan = plan_of(&json!({
         "workflow": {"before": [{"command": "wordpress.run-php", "args": ["code-file=./code.php"]}]},
     }));
@@ -268,7 +268,8 @@ fn no_plan_is_produced_for_an_invalid_recipe() {
     );
 }
 
-/// WordPress's own validator checks the same files with the generated schema.
+/// The WordPress suite checks the same files against the generated schema with WordPress's own
+/// validator.
 #[test]
 fn recipe_schema_examples_named_valid_are_accepted_and_others_refused() {
     let directory = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())

@@ -1,4 +1,4 @@
-//! The traits that every backend implements, and the guarantees for callers.
+//! The traits that every backend implements. Their comments state what callers can rely on.
 //!
 //! A backend builds a runtime (a guest that is ready for use) from a specification. A runtime
 //! executes commands one after the other until it is destroyed. Data about the guest's behaviour
@@ -28,7 +28,7 @@ pub struct Capabilities {
 /// One program to execute in a guest, with its input and limits.
 #[derive(Debug, Clone)]
 pub struct Execution {
-    /// Execution id, which all of its events contain.
+    /// Execution id. Every journal event of this execution contains it.
     pub id: ExecutionId,
     /// Program and arguments, executed without a shell.
     pub argv: Vec<String>,
@@ -121,7 +121,8 @@ pub struct ExecutionResult {
     pub duration: Duration,
 }
 
-/// A program that runs concurrently with others and uses standard streams of the caller.
+/// A program that runs concurrently with others. The caller passes the file descriptors of its
+/// standard streams to [`Runtime::launch`].
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// Id of the program, unique among the programs of the guest.
@@ -141,8 +142,8 @@ pub struct Launch {
 pub enum Terminal {
     /// No terminal: the streams are pipes, sockets or files.
     None,
-    /// All three are the slave side of one pseudo-terminal, which becomes the controlling
-    /// terminal.
+    /// All three streams are the slave side of one pseudo-terminal, which becomes the program's
+    /// controlling terminal.
     Controlling,
 }
 
@@ -164,11 +165,13 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
 }
 
-/// Directories with the mounts' files after the run, by position of the mount. Only mounts whose
-/// changes are captured have one.
+/// Directories with the files of the captured mounts, by index of the mount in the run request. The
+/// index `u32::MAX` stands for the guest's `wp-content`. A mount whose changes are not captured has
+/// no entry.
 #[derive(Debug)]
 pub enum CapturedMounts {
-    /// Upper directories of overlays: they contain what differs from the mount's host directory.
+    /// Upper directories of overlays: they contain only what differs from the mount's host
+    /// directory.
     Layers(BTreeMap<u32, OwnedFd>),
     /// Complete copies of the mounts' host directories, with the guest's changes in them.
     Trees(BTreeMap<u32, OwnedFd>),
@@ -212,15 +215,15 @@ pub trait Backend {
     fn create(&self, spec: &Self::Spec) -> Result<Box<dyn Runtime>, BackendError>;
 }
 
-/// Callback for a connection into the guest, or for the error why there is none.
+/// Callback that receives a connection into the guest, or the error that prevented it.
 pub type Connected = Box<dyn FnOnce(Result<OwnedFd, BackendError>) + Send>;
 
-/// Opens connections into a guest from any thread, even while the owner of the guest waits for a
-/// program.
+/// Opens connections into a guest from any thread, even while the thread that owns the guest waits
+/// for a program.
 pub trait Connector: Send + Sync {
     /// Requests a connection to a port on the guest's own 127.0.0.1 and returns immediately.
-    /// `answer` is called exactly once: by the owner of the guest when the result arrives, or by
-    /// the requesting thread if the guest is gone. `answer` must not block.
+    /// `answer` is called exactly once: by the thread that owns the guest when the result arrives,
+    /// or by the thread that called `ask` if the guest is gone. `answer` must not block.
     fn ask(&self, port: u16, answer: Connected);
 }
 
@@ -239,7 +242,8 @@ pub trait Runtime {
     fn outer_sandbox(&self) -> &SandboxAudit;
     /// Executes one program and passes its output to the sink as it arrives. If a limit or the
     /// deadline is reached, or the run is cancelled, the whole guest is killed. While the program
-    /// prints nothing, the sink is called with no bytes several times a second.
+    /// prints nothing, the sink is called with an empty slice several times a second, so that the
+    /// caller can do other work meanwhile.
     fn execute(
         &mut self,
         execution: &Execution,
@@ -254,9 +258,10 @@ pub trait Runtime {
     /// Kills a launched program and its child processes. [`Runtime::ended`] returns its end as
     /// usual.
     fn stop(&mut self, id: &ExecutionId) -> Result<(), BackendError>;
-    /// Waits for a launched program to end and returns how it did. Returns `None` at the time
-    /// `until` or when `wake` is readable. If the guest dies, every launched program has ended; if
-    /// there is none left, the call returns `None` at once.
+    /// Waits for a launched program to end and returns how it ended. Returns `None` at the time
+    /// `until` or when `wake` is readable. If the guest dies, all launched programs end with it,
+    /// and each call returns one of them. If the guest dies while no launched program runs, returns
+    /// `None` immediately.
     fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd>;
     /// Returns how the guest died, or `None` if it is alive.
     fn death(&mut self) -> Option<ExecutionEnd>;
@@ -266,11 +271,11 @@ pub trait Runtime {
     /// Returns an object that opens connections like [`Runtime::connect`], but from other threads
     /// and while this thread blocks.
     fn connector(&self) -> Result<Arc<dyn Connector>, BackendError>;
-    /// Processes pending messages of the guest without blocking, for a thread that owns the guest
-    /// and is waiting for something else.
+    /// Processes pending messages of the guest without blocking. The thread that owns the guest
+    /// calls this while it waits for anything else.
     fn listen(&mut self);
-    /// Returns the directories of the captured mounts as they are now. The guest is alive, so files
-    /// can change while they are read, and the guest chooses their names.
+    /// Returns the directories of the captured mounts while the guest is alive. The caller must
+    /// expect that files change while it reads them, and must not trust file names.
     fn look(&self) -> Result<CapturedMounts, BackendError>;
     /// Kills all processes of the guest and returns the directories of its captured mounts.
     fn destroy(self: Box<Self>) -> Destroyed;

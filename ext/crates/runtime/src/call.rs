@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, GuestPath};
 
-/// Phase in which the components of the run (plugins, for example) are loaded, before its commands.
+/// Phase in which the components of the run (plugins, for example) are loaded. It precedes the
+/// phases in which the run executes commands.
 pub const COMPONENTS: &str = "components";
 
 /// A program that the run executes, and how the bundle records it.
@@ -23,16 +24,17 @@ pub struct Call {
     pub env: BTreeMap<String, String>,
     /// Working directory in the guest.
     pub cwd: GuestPath,
-    /// Standard input of the program; `None` means that it is closed.
+    /// Standard input of the program; `None` means empty.
     pub stdin: Option<Vec<u8>>,
 }
 
-/// When a program, or its guest, is killed.
+/// Times at which a program, and its whole guest, are killed.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Time at which the whole guest is killed.
     pub deadline: Instant,
-    /// Time after its start at which this program and its child processes are killed.
+    /// Maximum run time of the program. When it has passed, the program and its child processes are
+    /// killed.
     pub timeout: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! Cancellation: a flag that kills all current guests, and each later guest as soon as it
-//! registers.
+//! Cancellation of a run: kills all registered guests. A guest that is registered after the
+//! cancellation is killed at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub enum CancelReason {
     /// A caller requested the cancellation.
     Asked,
-    /// The caller disconnected from a run that was to end with its connection.
+    /// The caller disconnected, and the run is attached: it ends when its caller disconnects.
     CallerGone,
     /// The supervisor received a signal.
     Signal,

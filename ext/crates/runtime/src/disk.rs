@@ -1,13 +1,13 @@
-//! Disk usage of files left by runs, measured by descriptor. Links are not followed and mount
-//! points not entered.
+//! Disk usage of files that runs left. Entries are opened relative to directory descriptors;
+//! symbolic links are not followed and mount points not entered.
 
 use rustix::fs::{FileType, Stat};
 use wp_codebox_artifacts::Dir;
 
 /// Maximum number of entries that one measurement counts; further ones are ignored.
 const ENTRIES: usize = 200_000;
-/// Maximum depth of a directory below the measured one; deeper ones are not entered. Each level keeps
-/// one descriptor open.
+/// Maximum depth of a directory below the measured one; deeper ones are not entered. Each level
+/// keeps one descriptor open.
 const DEPTH: usize = 64;
 
 /// Returns the disk usage in bytes of `name` in `parent` and everything below it. Unreadable
@@ -26,7 +26,7 @@ pub(crate) fn disk_bytes(parent: &Dir, name: &[u8]) -> u64 {
     usage.bytes
 }
 
-/// Sum of a measurement.
+/// What one measurement has counted so far.
 struct Usage {
     bytes: u64,
     entries: usize,
@@ -65,7 +65,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn disk_usage_of_a_directory_tree_is_measured() {
+    fn disk_usage_of_a_directory_tree_includes_files_in_nested_directories() {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir_all(temp.path().join("t/u")).unwrap();
         fs::write(temp.path().join("t/u/f"), vec![1_u8; 100_000]).unwrap();

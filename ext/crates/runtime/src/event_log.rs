@@ -11,8 +11,8 @@ use wp_codebox_contracts::LifecycleEvent;
 
 /// Maximum length of an event line in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
-/// Size in bytes up to which a part of the journal is read line by line instead of being searched
-/// further.
+/// The binary search stops when the remaining part of the journal has at most this many bytes. That
+/// part is then read line by line.
 const SPAN: u64 = 64 * 1024;
 
 /// Events that follow a given sequence number.
@@ -20,13 +20,15 @@ const SPAN: u64 = 64 * 1024;
 pub struct EventPage {
     /// The events, in order of their sequence numbers.
     pub events: Vec<LifecycleEvent>,
-    /// Sequence number of the last event in `events`; if there is none, the requested one.
+    /// Sequence number of the last event in `events`; if `events` is empty, the sequence number
+    /// that the caller gave.
     pub cursor: u64,
-    /// Whether the journal has further events already.
+    /// Whether the journal already contains events after those in `events`.
     pub more: bool,
 }
 
-/// Limits of one page of events. At least one event is returned, even if it exceeds them.
+/// Limits of one page of events. At least one event is returned, even if this event alone exceeds a
+/// limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
     /// Maximum number of events in the page.
@@ -95,8 +97,9 @@ pub fn last_event(run_dir: &Path) -> io::Result<u64> {
     }
 }
 
-/// Returns the events in the last [`SPAN`] bytes of the journal: at least the last event, unless
-/// its line exceeds the maximum length.
+/// Returns the events in the last [`SPAN`] bytes of the journal. If these bytes contain no complete
+/// event, reads a longer part, so at least the last event is returned unless its line exceeds the
+/// maximum length.
 pub(crate) fn last_events(run_dir: &Path) -> io::Result<Vec<LifecycleEvent>> {
     let Some(mut log) = Log::open(run_dir)? else {
         return Ok(Vec::new());
@@ -197,13 +200,14 @@ impl Log {
         Ok(None)
     }
 
-    /// Returns a position from which to read line by line: no event after the sequence number
-    /// `after` lies before it, and only few earlier events follow it.
+    /// Returns a position from which to read the journal line by line. All events with a sequence
+    /// number above `after` start at this position or later; only a few events up to `after` do.
     fn first_after(&mut self, after: u64) -> io::Result<u64> {
         if after == 0 {
             return Ok(0);
         }
-        // Loop invariant: every event that starts before `low` has a sequence number up to `after`.
+        // Loop invariant: every event that starts before `low` has a sequence number of at most
+        // `after`.
         let (mut low, mut high) = (0, self.length);
         while high.saturating_sub(low) > SPAN {
             let middle = low + (high - low) / 2;

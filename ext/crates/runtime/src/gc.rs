@@ -4,12 +4,13 @@
 //! removed only if the [`GcRules`] say so.
 //!
 //! A run directory is removed only if its run is certainly dead: its marker (a locked file in
-//! `active/`) is missing or can be locked, its lease can be locked and is held during the removal,
-//! and its record is final. One rename removes a run directory from the list of runs, so an
-//! interrupted collection leaves a directory with a hidden name, which the next collection removes.
-//! Collections may run at the same time as runs. Collections of the same site wait for each other:
-//! if two removed the same tree, each would report entries that vanish, and one could mistake a run
-//! directory that the other has just removed for a run without a record.
+//! `active/`) is missing or can be locked, its lease (the file `lease` in the run directory) can be
+//! locked and stays locked during the removal, and its record is final. One rename removes a run
+//! directory from the list of runs, so an interrupted collection leaves a directory with a hidden
+//! name, which the next collection removes. Collections may run at the same time as runs.
+//! Collections of the same site wait for each other: if two removed the same tree, each would
+//! report errors for entries that the other has removed, and one could mistake a run directory that
+//! the other has just removed for a run without a record.
 
 mod removal;
 mod report;
@@ -35,8 +36,8 @@ use wp_codebox_contracts::{RunId, SiteId};
 
 /// Name prefix of run directories being removed.
 const REMOVING: &str = ".removing-";
-/// Age above which an unfinished file whose run is unknown is removed. No run may last that long,
-/// so the process that wrote it must be dead.
+/// Age above which an unfinished bundle is removed. No run may last that long, so the process that
+/// wrote the bundle must be dead.
 const ORPHAN_AGE: Duration = Duration::from_secs(25 * 3600);
 
 /// Returns the sites that have a directory in the state directory.
@@ -58,7 +59,8 @@ struct Settling {
     bytes: u64,
 }
 
-/// Removes what runs of one site left, as far as the rules say.
+/// Removes the data that runs of one site left, as far as `rules` allow. In a dry run, only lists
+/// them in the report.
 pub fn collect(
     state: &StateDir,
     site: &SiteId,
@@ -89,7 +91,7 @@ pub fn collect(
         let Ok(run_id) = RunId::new(name) else {
             continue;
         };
-        // A marker means that the run is alive, or that another call may be writing its final
+        // A marker means that the run is alive, or that another process may be writing its final
         // record.
         if active.join(run_id.as_str()).exists() {
             continue;
@@ -141,7 +143,7 @@ pub fn collect(
     Ok(())
 }
 
-/// Returns the time since the record was written.
+/// Returns the time since the run's record was last written.
 fn age(runs: &Dir, run_id: &RunId) -> Duration {
     runs.dir(run_id.as_str().as_bytes())
         .map(|run| touched(&run, "run.json"))

@@ -8,7 +8,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor, is_true};
 
-/// Guest path of the PHP program that loads WordPress and runs PHP code in it.
+/// Guest path of the PHP program that loads WordPress and then runs the PHP code of a command.
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
 /// Guest directory of the PHP programs for individual registry commands.
@@ -45,8 +45,8 @@ pub fn working_directory(mounts: &[GuestMount]) -> Result<GuestPath, ErrorBody> 
     }
 }
 
-/// Returns the program of a registry command. The arguments were validated against the registry
-/// before.
+/// Returns the program of a registry command. The caller has validated the arguments against the
+/// registry.
 pub fn command_program(
     call: &CommandCall,
     mounts: &[GuestMount],
@@ -138,7 +138,7 @@ fn requester_variables(
         if let Some(value) = arg_value(call, argument) {
             if value.contains('\0') || value.len() > 64 * 1024 {
                 return Err(invalid(format!(
-                    "{argument} is longer than 64 KiB or has a NUL byte"
+                    "{argument} is longer than 64 KiB or contains a NUL byte"
                 )));
             }
             variables.push((variable.to_owned(), value.to_owned()));

@@ -1,11 +1,11 @@
 //! Recovery bundle of a held sandbox (one kept open for clients after the commands of its run)
 //! whose supervisor died.
 //!
-//! While a sandbox is held, `held.json` in its run directory contains the facts for its bundle,
-//! and `episode.jsonl` each part of its episode. Together with the journal, these files contain
-//! everything except the changes of the guest, which are lost with the guest. The process that
-//! settles the run writes the bundle: unsigned, without changes and not approvable. All three
-//! files were redacted when they were written.
+//! While a sandbox is held, the file `held.json` in its run directory contains the facts for its
+//! bundle, and `episode.jsonl` the trace of its episode (the actions of its clients), one part a
+//! line. Together with the journal, these files contain everything except the changes of the guest,
+//! which are lost with the guest. The process that settles the run writes the bundle: unsigned,
+//! without changes and not approvable. All three files were redacted when they were written.
 
 use crate::event_log::{PageLimits, read_events};
 use crate::now_rfc3339;
@@ -32,7 +32,8 @@ use wp_codebox_policy::Redactor;
 
 /// Maximum number of bytes that are read of each file from which a recovery bundle is written.
 const MOST: u64 = 64 * 1024 * 1024;
-/// Summary of such a run, in its recovery bundle and in its record.
+/// Summary of a run whose supervisor died while it held a sandbox. The recovery bundle and the
+/// run's record contain it.
 pub(crate) const SUMMARY: &str = SummaryCode::InterruptedHeld.text();
 
 /// A mount of a held sandbox, as its bundle describes it.
@@ -52,7 +53,8 @@ pub struct HeldMount {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// What a run's bundle needs besides the executed commands. Secrets are redacted.
+/// What the bundle of a held sandbox contains besides the executed commands, stored in `held.json`.
+/// Secrets are redacted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldFacts {
     /// Backend and environment of the guest.
@@ -100,7 +102,7 @@ impl RunDir {
 }
 
 /// If a dead run had a held sandbox, writes its recovery bundle into `salvage/` in the run
-/// directory.
+/// directory. Returns `None` if the run had none or the bundle cannot be written.
 pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path.join(HELD_FACTS)).ok()?;
@@ -143,7 +145,9 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
         ));
     }
     if page.more {
-        notes.push(format!("events beyond {MOST} bytes were left out"));
+        notes.push(format!(
+            "journal events beyond the first {MOST} bytes were left out"
+        ));
     }
     let (parts, half) = parts(path);
     let episode = cut_episode(parts);
@@ -318,7 +322,7 @@ enum MissingParts {
     Yes,
 }
 
-/// Reads the parts of the episode up to the first unreadable one.
+/// Reads the parts of the episode up to the first part that cannot be read.
 fn parts(path: &Path) -> (Vec<EpisodePart>, MissingParts) {
     let Ok(file) = fs::File::open(path.join(HELD_EPISODE)) else {
         return (Vec::new(), MissingParts::No);

@@ -14,7 +14,7 @@ pub fn kernel_error(code: ErrorCode, sentence: impl Into<String>, error: &io::Er
     let sentence = sentence.into();
     match scarce(error) {
         Some(scarce) => ErrorBody::new(ErrorCode::Busy, format!("{sentence}: {scarce}"))
-            .hint("end the processes that use them, or try again; guests with their own user id have their own limits"),
+            .hint("end processes that use up this resource, or try again; guests with their own user id have their own limits"),
         None => ErrorBody::new(code, sentence),
     }
 }
@@ -27,7 +27,7 @@ fn scarce(error: &io::Error) -> Option<&'static str> {
         }
         Errno::MFILE => Some("this process has no descriptor left (RLIMIT_NOFILE)"),
         Errno::NFILE => Some("the host has no descriptor left (fs.file-max)"),
-        Errno::NOMEM => Some("the kernel has no memory left for it"),
+        Errno::NOMEM => Some("the kernel has no memory left"),
         Errno::AGAIN => Some("this user has no process or thread left (RLIMIT_NPROC, pids.max)"),
         _ => None,
     }

@@ -29,7 +29,8 @@ mod state_dir;
 mod supervisor_death;
 mod timestamp;
 
-/// Name of the directory, in that of a site, with the data to create each of its sandboxes again.
+/// Name of the directory below `sites/<site>/` with one file per sandbox: the data to create the
+/// sandbox again.
 pub const SEEDS: &str = "sandboxes";
 
 pub use backend::{

@@ -28,9 +28,9 @@ pub enum RuntimeState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a runtime cannot go from {from:?} to {to:?}")]
 pub struct IllegalTransition {
-    /// State of the runtime, which the refused change would have left.
+    /// State that the runtime has and keeps.
     pub from: RuntimeState,
-    /// State that was requested, and that must not follow.
+    /// Requested state. A runtime in the state `from` must not change to it.
     pub to: RuntimeState,
 }
 

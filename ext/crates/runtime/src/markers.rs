@@ -21,8 +21,8 @@ pub(crate) const NEW_MARKER: &str = ".new-";
 pub(crate) enum MarkerState {
     /// The supervisor is alive, or its state is unknown.
     Alive,
-    /// The supervisor is dead and the final record is not written. Holds the shared lock on the
-    /// marker.
+    /// The supervisor is dead and the final record is not written. The value is the marker's
+    /// descriptor, which holds the shared lock.
     Dead(OwnedFd),
     /// The marker does not exist: the run has its final record or never started.
     Settled,
@@ -37,7 +37,7 @@ pub(crate) fn marker_state(marker: &Path) -> MarkerState {
     ) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => MarkerState::Settled,
         Err(_) => MarkerState::Alive,
-        // Another process settled the run and removed the marker before it was locked.
+        // Another process settled the run and removed the marker before this process locked it.
         Ok(mark) if is_removed(&mark) => MarkerState::Settled,
         Ok(mark) => MarkerState::Dead(mark),
     }
@@ -48,7 +48,8 @@ pub(crate) fn is_removed(mark: &OwnedFd) -> bool {
     rustix::fs::fstat(mark).map_or(true, |stat| stat.st_nlink == 0)
 }
 
-/// Returns whether a name in `active` is a marker and not one being created.
+/// Returns true if a file name in `active` is that of a marker, false if it is the temporary name
+/// of a marker that is being created.
 pub(crate) fn is_marker(name: &std::ffi::OsStr) -> bool {
     !name.as_encoded_bytes().starts_with(NEW_MARKER.as_bytes())
 }
@@ -63,8 +64,8 @@ pub(crate) fn count_alive(active: &Path) -> io::Result<usize> {
     Ok(alive)
 }
 
-/// Locks the site, so that starts of runs wait for each other. Closing the descriptor releases
-/// the lock.
+/// Locks the site's directory `active`, so that runs of the site start one after the other. Closing
+/// the descriptor releases the lock.
 pub(crate) fn lock_site(active: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::open(active, flags, Mode::empty())?;
@@ -77,8 +78,9 @@ pub(crate) fn lock_site(active: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Creates and locks the marker under a temporary name, then renames it. If it had its final name
-/// before it is locked, the run would look dead, and another process would write its final record.
+/// Creates and locks the marker under a temporary name, then renames it. A marker with its final
+/// name but without a lock would make the run look dead, and another process would write the run's
+/// final record.
 pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (new, marker) = (
@@ -90,8 +92,8 @@ pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> 
         rustix::fs::flock(&fd, FlockOperation::LockExclusive)?;
         match renameat_with(CWD, &new, CWD, &marker, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(fd),
-            // Another process took the file for one of a dead creator, before it was locked, and
-            // removed it.
+            // Before this process locked the new file, another process took it for the file of a
+            // dead creator and removed it. The loop creates it again.
             Err(Errno::NOENT) => {}
             Err(error) => {
                 let _ = fs::remove_file(&new);
@@ -101,15 +103,15 @@ pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> 
     }
 }
 
-/// Removes a marker being created if its creator is dead.
+/// Removes a marker that still has its temporary name, if its creator is dead.
 pub(crate) fn drop_unfinished(marker: &Path) {
     if lock_alone(marker, OFlags::empty()).is_ok() {
         let _ = fs::remove_file(marker);
     }
 }
 
-/// Locks the lease of a run directory exclusively. The supervisor holds the lease, or else the
-/// process that settles or removes the run.
+/// Locks the file `lease` of a run directory exclusively; fails if another process holds the lock.
+/// The supervisor holds it as long as it lives, later each process that settles or removes the run.
 pub(crate) fn take_lease(path: &Path, extra: OFlags) -> io::Result<OwnedFd> {
     lock_alone(&path.join("lease"), extra)
 }

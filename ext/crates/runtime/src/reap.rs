@@ -1,7 +1,7 @@
-//! Settling of runs whose supervisor is dead: writes the terminal record from the available facts
+//! Settling of runs whose supervisor is dead: writes the final record from the available facts
 //! and removes data that only a live run needs.
 //!
-//! The terminal record is written after the bundle was moved to its final place and before
+//! The final record is written after the bundle was moved to its final place and before
 //! anything is removed. After an interruption, the next call repeats the work, because the marker
 //! still exists. If several processes settle the same run, only the holder of its lease does the
 //! work; the others leave the run unchanged.
@@ -73,7 +73,7 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
 pub(crate) enum Settled {
     /// This call wrote the final record.
     Yes,
-    /// Another process wrote the final record before.
+    /// Another process had already written the final record.
     ByOther,
     /// Not now: another process holds the lease, or the record cannot be written.
     NotNow,
@@ -88,8 +88,9 @@ pub(crate) fn settle_dead(
     run_id: &RunId,
     mark: Option<&OwnedFd>,
 ) -> Settled {
-    // A supervisor that died before it created the run directory still gets a record. A run
-    // without marker has a directory, or was garbage-collected.
+    // If the supervisor died before it created the run directory, the run still gets a record, so
+    // the directory is created here. A run without marker has a directory, or was
+    // garbage-collected.
     let made = mark.is_some() && rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)).is_ok();
     let Ok(_lease) = take_lease(path, OFlags::CREATE) else {
         return Settled::NotNow;
@@ -118,12 +119,12 @@ pub(crate) fn settle_dead(
         if record.write(path).is_err() {
             return Settled::NotNow;
         }
-        // Removes a bundle that the run did not finish. A finished one is no longer there: it was
-        // moved to its final place before the record was written.
+        // Removes a bundle that the run did not finish. A finished bundle is no longer in the
+        // staging directory: it was moved to its final place before the record was written.
         let _ = remove_staging(state, site, run_id);
         remove_scratch(path);
     } else if record.outcome != Some(Outcome::Failed) {
-        // The run has a terminal record but its scratch directory remains, so the supervisor died
+        // The run has a final record but its scratch directory remains, so the supervisor died
         // during its cleanup. The scratch directory of a failed run may be retained on purpose.
         remove_scratch(path);
     }
@@ -195,7 +196,8 @@ fn apply_end_request(ending: Ending, request: EndRequest) -> Ending {
     }
 }
 
-/// Returns outcome, summary and error to record for a run that left this data.
+/// Returns the outcome, summary and error to record for a dead run, depending on `found`, the data
+/// that the run left.
 fn ending(found: Recovered) -> Ending {
     let failed = |code: SummaryCode, bundle_id: Option<String>| Ending {
         outcome: Outcome::Failed,

@@ -24,8 +24,8 @@ pub(crate) enum Recovered {
         summary: String,
         summary_detail: Option<RunSummary>,
     },
-    /// The run left a recovery bundle, or data for one: with the guest's changes, or of a held
-    /// sandbox. The bundle is now in the artifacts directory.
+    /// The run left a recovery bundle with the guest's changes, or the files of a held sandbox from
+    /// which a recovery bundle was written. The bundle is now in the artifacts directory.
     RecoveryBundle {
         bundle_id: String,
         outcome: Outcome,
@@ -47,7 +47,7 @@ pub(crate) enum RecoveryContent {
 }
 
 /// Finds out what a dead run left. If that is a recovery bundle, moves it to the artifacts
-/// directory.
+/// directory; if it is the files of a held sandbox, writes a recovery bundle from them first.
 pub(crate) fn recover(state: &StateDir, site: &SiteId, path: &Path, run_id: &RunId) -> Recovered {
     if let Some(result) = result(path).filter(|result| result.run_id == *run_id) {
         return Recovered::Result(Box::new(result));

@@ -22,7 +22,8 @@ use wp_codebox_contracts::{
 /// Maximum time to wait for another process that is settling a run.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// Number of events at the beginning of a journal in which `ready` must occur.
+/// Number of events at the beginning of a journal that are searched for the first `Observed`, which
+/// shows that the guest was ready.
 const FIRST_EVENTS: usize = 100;
 const FIRST_BYTES: u64 = 256 * 1024;
 
@@ -34,13 +35,13 @@ pub enum RegistryError {
     #[error("give the id of a run, or a prefix of it")]
     Missing,
     /// No run has this id, or an id that starts with it.
-    #[error("no run matches {reference:?}; list them to see the ids")]
+    #[error("no run matches {reference:?}; list the runs to see their ids")]
     NotFound {
         /// The id or prefix that the caller gave.
         reference: String,
     },
     /// Several runs have an id that starts with the given text.
-    #[error("{reference:?} matches {count} runs; give more of the id: {examples}")]
+    #[error("{reference:?} matches {count} runs; give more characters of the id: {examples}")]
     Ambiguous {
         /// The id or prefix that the caller gave.
         reference: String,
@@ -137,7 +138,7 @@ pub fn list(
     Ok((total, rows.collect()))
 }
 
-/// Returns the page like [`list`] in the format of the run registry.
+/// Returns the same page as [`list`], with each run as an entry in the format of the run registry.
 pub fn list_entries(
     state: &StateDir,
     sites: &[SiteId],
@@ -190,9 +191,10 @@ fn entry_of(
     RunRegistryEntry::of(&record.into_view(&found.path, status), &seen)
 }
 
-/// Returns whether the scratch directory of a run exists. Settling removes the scratch before the
-/// marker. The marker is read first, so a scratch directory seen without a marker was not removed
-/// by settling.
+/// Returns whether the scratch directory of a run exists, and whether the run is settled. A process
+/// that settles a run removes the scratch directory first and the marker (a file in `active/`)
+/// last. The marker is therefore read before the directory: in the other order, a directory that
+/// settling removes between the two reads would be reported as retained.
 fn scratch(state: &StateDir, found: &FoundRun) -> ScratchState {
     let marked = marker_state(&marker_of(state, found));
     match (found.path.join("scratch").exists(), marked) {
@@ -203,7 +205,8 @@ fn scratch(state: &StateDir, found: &FoundRun) -> ScratchState {
 }
 
 /// Returns the progress of a live run from its journal. Progress never goes back, so the last
-/// events suffice, except that `ready` is among the first events and long output may follow it.
+/// events usually suffice. The first events are read too, because they contain the first
+/// `Observed`, which shows that the guest was ready, and long output may follow it.
 fn progress(found: &FoundRun) -> RunProgress {
     let types = |events: Vec<wp_codebox_contracts::LifecycleEvent>| -> Vec<EventType> {
         events.iter().map(|event| event.kind).collect()
@@ -220,8 +223,9 @@ fn progress(found: &FoundRun) -> RunProgress {
 
 type Row = (FoundRun, RunRecord, RunStatus);
 
-/// Returns a page of the runs with the requested status, newest first. For other runs only the
-/// beginning of the record is read, and for those that have ended no lock is checked.
+/// Returns a page of the runs with the requested status, newest first. Of a run with another
+/// status, only the beginning of the record is read. If the record says that the run has ended, no
+/// lock is checked.
 fn page(
     state: &StateDir,
     sites: &[SiteId],
@@ -230,7 +234,7 @@ fn page(
     let mut rows = Vec::new();
     for site in sites {
         let found = match filter.status {
-            // Every running run has a marker, so the others need not be read.
+            // Every running run has a marker, so runs without one need not be read.
             StatusFilter::Only(RunStatus::Running) => marked(state, site)?,
             StatusFilter::Only(RunStatus::Ended) | StatusFilter::Any => runs(state, site)?,
         };
@@ -267,8 +271,8 @@ fn page(
     Ok((total, page.collect()))
 }
 
-/// Returns the run of these sites that has this id, or the only one whose id starts with the text.
-/// The text may omit the constant beginning of all run ids.
+/// Returns the run of these sites whose id is `reference`, or the only run whose id starts with
+/// `reference`. The prefix `run_`, which all ids have, may be omitted.
 pub fn find(
     state: &StateDir,
     sites: &[SiteId],
@@ -353,8 +357,8 @@ pub fn events(
     after: u64,
     limits: PageLimits,
 ) -> Result<RunEvents, RegistryError> {
-    // The status is read before the journal: if the run had ended by then, no later event can be
-    // missing.
+    // The status is read first: if it says that the run has ended, the journal that is read
+    // afterwards is complete.
     let status = status(state, run)?;
     let page = event_log::read_events(&run.path, after, limits).map_err(|source| {
         RegistryError::Unreadable {
@@ -448,7 +452,8 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
         let record = RunRecord::read(&run.path)?;
         if record.is_terminal() {
             if let MarkerState::Dead(mark) = &marked {
-                // The supervisor died after writing the record and before removing its scratch.
+                // The supervisor died after it wrote the final record and before it removed the
+                // marker.
                 settle(mark);
             }
             return Some((record, RunStatus::Ended));

@@ -3,11 +3,11 @@
 //! episode.jsonl,crash,salvage/,scratch/}`.
 //!
 //! `sites/<site>/active/<run_id>` is the marker of a run that is not settled, i.e. whose final
-//! record is not written. Reaping reads only the markers, so its cost depends on live and broken
-//! runs and not on all past runs. The marker is created and locked before anything else of the run
-//! and removed after everything else was settled. The supervisor holds the locks on marker and
-//! `lease` as long as it lives. Hence a marker without an exclusive lock belongs to a dead run,
-//! whatever files the run has; `reap_dead` settles such a run.
+//! record is not written. Reaping reads only the markers, so its cost depends on live and dead
+//! unsettled runs and not on all past runs. The marker is created and locked before anything else
+//! of the run and removed after everything else was settled. The supervisor holds the locks on
+//! marker and `lease` as long as it lives. Hence a marker without an exclusive lock belongs to a
+//! dead run, whatever files the run has; `reap_dead` settles such a run.
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
@@ -25,10 +25,10 @@ use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunResult, Site
 pub const RESULT_FILE: &str = "result.json";
 /// File with the facts that the bundle of a held sandbox (kept open for clients) needs.
 pub(crate) const HELD_FACTS: &str = "held.json";
-/// File with the parts of the episode of a held sandbox, one per line.
+/// File with the trace of a held sandbox's episode (the actions of its clients), one part a line.
 pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
-/// Directory for a recovery bundle, `salvage/<run_id>/`, which is used if the supervisor process
-/// dies before it writes the run's bundle.
+/// Directory in the run directory that contains the recovery bundle, as `salvage/<run_id>/`. The
+/// recovery bundle is used only if the supervisor process dies before it writes the run's bundle.
 pub const RECOVERY_BUNDLE: &str = "salvage";
 
 /// Reason why a run directory cannot be used.
@@ -38,7 +38,7 @@ pub enum RunDirError {
     /// The state directory, which contains the run directory, cannot be used.
     #[error(transparent)]
     State(#[from] StateDirError),
-    /// The maximum number of runs of this site are alive already.
+    /// The maximum number of living runs of this site is reached.
     #[error(
         "{active} runs of this site are active, the limit is {limit}; wait for one to end or cancel it"
     )]
@@ -117,7 +117,7 @@ impl RunDir {
         };
         let path = runs.join(run.run_id.as_str());
         if let Err(error) = rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700)) {
-            // If this fails too, a later call of `reap_dead` settles the run.
+            // If the marker cannot be removed, a later call of `reap_dead` settles the run.
             let _ = fs::remove_file(&marker);
             return Err(io("create the directory of the run")(error.into()));
         }
@@ -171,8 +171,8 @@ impl RunDir {
         Ok(path)
     }
 
-    /// Writes `result.json` with mode 0600. It is written before the terminal record, so a reader
-    /// that finds the terminal record also finds the result.
+    /// Writes `result.json` with mode 0600. It is written before the final record, so a reader
+    /// that finds the final record also finds the result.
     pub fn write_result(&self, result: &RunResult) -> Result<(), RunDirError> {
         let failed = io("write the result of the run");
         let mut bytes = serde_json::to_vec(result).map_err(|e| failed(e.into()))?;
@@ -208,8 +208,8 @@ pub(crate) fn remove_scratch(path: &Path) {
     remove_in(path, b"scratch");
 }
 
-/// Removes socket, recovery bundle, partial result and the files of a held sandbox of a run that
-/// has its terminal record.
+/// Removes files that a run with a final record no longer needs: control socket, recovery
+/// bundle, partial result, crash note and the files of a held sandbox.
 pub(crate) fn remove_leftovers(path: &Path) {
     for name in [HELD_FACTS, HELD_EPISODE] {
         let _ = fs::remove_file(path.join(name));

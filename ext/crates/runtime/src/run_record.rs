@@ -185,8 +185,9 @@ impl RunRecord {
     }
 }
 
-/// The members of a record that lists of runs show. They come first in the file, so usually only
-/// its beginning is read. If the beginning cannot be parsed, the whole file is read.
+/// The members of a record by which lists of runs are filtered and sorted. They come first in the
+/// file, so usually only its beginning is read. If the beginning cannot be parsed, the whole file
+/// is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordHead {
     pub created_at: String,
@@ -194,10 +195,11 @@ pub(crate) struct RecordHead {
 }
 
 impl RecordHead {
-    /// Number of bytes at the beginning of a record that contain these members.
+    /// Number of bytes at the beginning of `run.json` that contain the members `created_at` and
+    /// `status`.
     const LENGTH: usize = 320;
 
-    /// Reads these members from a run's record; returns `None` if there is no record.
+    /// Reads `created_at` and `status` from a run's record; returns `None` if there is no record.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         use std::io::Read;
         let mut file = fs::File::open(path.join("run.json")).ok()?;
@@ -270,7 +272,8 @@ impl LiveRecord {
     }
 
     /// Records a cancellation request. Only the first request is recorded, and none after the run
-    /// has ended. A write error is ignored, as in [`Self::detached`]; the texts are redacted.
+    /// has ended. A write error is ignored, as in [`Self::detached`]. The caller must have redacted
+    /// the texts.
     pub fn cancelled(&self, note: CancellationNote) {
         let mut record = self.lock();
         if record.is_terminal() || record.cancellation.is_some() {
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn head_of_a_run_record_matches_the_complete_record() {
+    fn status_and_time_read_from_the_beginning_of_a_run_record_match_the_complete_record() {
         let temp = tempfile::tempdir().unwrap();
         let mut record = RunRecord::begun(&NewRun {
             goal: Some("\"status\": \"ended\",\n".repeat(50)),
@@ -361,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn first_cancellation_request_is_recorded() {
+    fn only_the_first_cancellation_request_before_the_end_of_a_run_is_recorded() {
         let temp = tempfile::tempdir().unwrap();
         let note = |who: &str| CancellationNote {
             requested_at: "t".to_owned(),

@@ -34,7 +34,7 @@ pub enum StateDirError {
         /// Path of the state directory.
         path: PathBuf,
     },
-    /// The directory belongs to another user than that of this process.
+    /// The directory belongs to a user other than the one that runs this process.
     #[error(
         "the state directory {path} belongs to uid {owner}, but this process runs as uid {current}"
     )]
@@ -48,7 +48,7 @@ pub enum StateDirError {
     },
     /// Users other than the owner have permissions on the directory.
     #[error(
-        "the state directory {path} has mode {mode:04o}: it can be entered by its group or by everybody"
+        "the state directory {path} has mode {mode:04o}: users other than its owner have permissions on it"
     )]
     TooOpen {
         /// Path of the state directory.
@@ -77,8 +77,8 @@ pub enum StateDirError {
 }
 
 impl StateDirError {
-    /// Returns code and message of this error as the JSON body that callers receive. The message
-    /// has a command that fixes the problem.
+    /// Returns code and message of this error as the JSON body that callers receive. A hint says
+    /// how to fix the problem, if a fix is known.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
@@ -193,7 +193,8 @@ impl StateDir {
         self.ensure(&["sites", site.as_str()])
     }
 
-    /// Returns a directory in the state directory and creates missing levels with mode 0700.
+    /// Returns the path of the directory `names` (one name a level) in the state directory, after
+    /// creating missing levels with mode 0700.
     pub fn ensure(&self, names: &[&str]) -> Result<PathBuf, StateDirError> {
         let mut at = self.path.clone();
         for name in names {
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn state_dir_of_other_user_or_open_mode_is_refused() {
+    fn state_dir_owned_by_root_or_accessible_to_other_users_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("state");
         fs::create_dir(&path).unwrap();
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn created_directories_have_mode_0700() {
+    fn directories_created_in_the_state_directory_have_mode_0700() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("state");
         fs::create_dir(&path).unwrap();

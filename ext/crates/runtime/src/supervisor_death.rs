@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// File in a run directory with the location of the last panic in a thread of the supervisor.
 pub(crate) const CRASH: &str = "crash";
-/// Maximum size of that file, in bytes.
+/// Maximum number of bytes that are read of the file `crash`.
 const NOTE: u64 = 512;
 
 /// Returns a panic hook that writes source location and thread to a run directory. The panic
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn supervisor_death_is_attributed_to_panic_before_host_restart_before_kill() {
+    fn cause_of_supervisor_death_is_a_recorded_panic_else_a_host_restart_else_a_kill() {
         let note = |boot_id: &str, oom_kills| HostNote {
             boot_id: boot_id.to_owned(),
             oom_kills,

@@ -1,6 +1,6 @@
 //! Helper process that removes the cgroups of a run after the supervisor has exited. If root
 //! started the run, this is the only process of the run that keeps root; the supervisor has given
-//! up root and may not remove them.
+//! up root and lacks the permission to remove them.
 //!
 //! The process blocks on its standard input until end of file and does nothing before that. It
 //! inherits no other descriptor of the run; its arguments name what to remove.

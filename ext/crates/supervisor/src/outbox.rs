@@ -24,8 +24,8 @@ const TICK: Duration = Duration::from_millis(200);
 /// Time limits for a caller that does not read its frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SendTimeouts {
-    /// Maximum time for which the caller reads nothing while events wait in the queue; attached
-    /// runs only.
+    /// If the queue is full and the caller of an attached run reads nothing for this time, it gets
+    /// no further events.
     pub event: Duration,
     /// Time limit for the last frame of an attached run.
     pub last_attached: Duration,
@@ -295,7 +295,8 @@ mod tests {
         (Outbox::start(ours, attachment, timeouts).unwrap(), theirs)
     }
 
-    /// Runs the step and returns its duration; fails after [`AT_ONCE`] instead of hanging.
+    /// Runs `step` and returns its result and duration; panics after [`AT_ONCE`] instead of
+    /// hanging.
     fn ends<T: Send + 'static>(step: impl FnOnce() -> T + Send + 'static) -> (T, Duration) {
         let (done, over) = std::sync::mpsc::channel();
         let began = Instant::now();

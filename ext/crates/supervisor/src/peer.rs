@@ -129,10 +129,10 @@ impl Caller {
         given.unwrap_or_default()
     }
 
-    /// Returns whether the caller is this user and a member of this group. Only then may a guest
-    /// see files with these ids as its own, and may the run use these ids. The uid alone does not
-    /// suffice: below a set-gid directory, a directory can have a group that its owner is not a
-    /// member of.
+    /// Returns true if the caller is trusted, or is the user `ids.uid` and a member of the group
+    /// `ids.gid`. Only then a guest may see files with these ids as its own, and the run may use
+    /// these ids. The uid alone does not suffice: below a set-gid directory, a directory can have a
+    /// group that its owner is not a member of.
     pub fn has_rights_of(&self, ids: KernelIds) -> bool {
         match self {
             Self::Trusted => true,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn program_in_a_directory_that_others_can_write_is_not_run_as_root() {
+    fn launcher_in_a_directory_that_other_users_can_write_is_not_run_as_root() {
         only_root_can_change(Path::new("/bin/sh")).unwrap();
         let temp = tempfile::tempdir().unwrap();
         let program = temp.path().join("launch");

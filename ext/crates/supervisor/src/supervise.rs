@@ -78,13 +78,13 @@ pub fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
 fn unavailable(e: std::io::Error) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
-        format!("the frame socket failed: {e}"),
+        format!("the supervisor cannot communicate with its caller or its clients: {e}"),
     )
 }
 
 /// Installs a panic hook that writes the location of a panic into the run directory, because the
-/// standard error of a detached supervisor is discarded. The call that later settles the run reads
-/// that file.
+/// standard error of a detached supervisor is discarded. The process that later settles the run
+/// reads the file.
 fn note_crashes(run: &run::StartedRun) {
     let note = wp_codebox_runtime::crash_note(run.run_dir().path().to_owned());
     let before = std::panic::take_hook();
@@ -99,7 +99,7 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
     let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
     let (request, asked_ns) = start(&mut reader)?;
     let asked = asked_at(asked_ns, started);
-    // Created first, so that no later error message contains a secret.
+    // The redactor is created first, so that no later error message contains a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
     let prepared = run::prepare(request, caller).map_err(|error| redactor.redact_error(error))?;
@@ -154,7 +154,7 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
             outbox.send(&Frame::Event { event });
         },
     );
-    // If the run failed early, clients may still wait: closing the queue answers their requests and
+    // If the run failed early, clients may still wait: `close` answers their requests, and `finish`
     // ends their event streams.
     queue.close(&ErrorBody::new(
         ErrorCode::SandboxNotHeld,

@@ -49,7 +49,7 @@ fn table(vectors: &str) -> Result<String, String> {
         let field = |name: &str| {
             one.get(name)
                 .and_then(Value::as_str)
-                .ok_or_else(|| format!("a vector without {name}: {one}"))
+                .ok_or_else(|| format!("this attack has no {name}: {one}"))
         };
         let axis = field("axis")?;
         *axes.entry(axis).or_default() += 1;
@@ -94,12 +94,13 @@ fn answer(text: &str) -> String {
 
 fn control(control: &Value) -> Result<String, String> {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(answer);
-    let place = text(control, "as").ok_or("a control without a place")?;
+    let place = text(control, "as").ok_or("the `control` of an attack has no `as`")?;
     let sees = text(control, "sees").unwrap_or_else(|| "ok".to_owned());
     let mut shown = format!("{place}: {sees}");
     if let Some(unable) = control.get("unable") {
-        let because = text(unable, "because").ok_or("unable without a reason")?;
-        let proof = text(unable, "sees").ok_or("unable without a proof")?;
+        let because =
+            text(unable, "because").ok_or("the `unable` of a control has no `because`")?;
+        let proof = text(unable, "sees").ok_or("the `unable` of a control has no `sees`")?;
         shown.push_str(&format!("; {proof} where {because}"));
     }
     Ok(shown)

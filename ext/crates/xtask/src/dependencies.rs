@@ -1,6 +1,7 @@
 //! Checks the dependency rule between the crates on cargo's resolved dependency graph.
 //!
-//! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← supervisor ← cli`.
+//! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← supervisor ← cli`: a crate may
+//! use those to its left.
 //! `proxy`, `browser` and `agent` lie between runtime and supervisor; they do not use each other,
 //! except that `agent` uses `proxy` for TLS. `launcher` and `control` use only `contracts` of this
 //! workspace. Supervisor, cli and the extension use control; the extension also uses contracts,

@@ -1,6 +1,6 @@
 <?php
 /**
- * Counts database writes of WP-CLI from the loading of WordPress on.
+ * Counts the database writes that a WP-CLI command makes after WordPress has been loaded.
  *
  * @package WPCodebox
  */

@@ -127,11 +127,11 @@ function plugin_check_runtime( string $stdout, string $slug, array $checks, bool
 	}
 	$active = array_filter( array_keys( get_plugins( "/$slug" ) ), static fn ( string $file ): bool => is_plugin_active( "$slug/$file" ) );
 	$reason = match ( true ) {
-		! $early           => 'this version of Plugin Check has no cli.php, which prepares them before WordPress loads plugins',
-		$foreign           => 'wp-content/object-cache.php belongs to something else, and Plugin Check needs that name',
+		! $early           => 'this version of Plugin Check has no cli.php, which prepares runtime checks before WordPress loads plugins',
+		$foreign           => 'wp-content/object-cache.php belongs to something else, and Plugin Check must put its own file there',
 		array() === $active => 'the plugin is not active: activate it with wordpress.plugin-setup first',
 		array() !== $checks => 'Plugin Check ran none of the named checks at run time',
-		default            => 'Plugin Check left them out',
+		default            => 'Plugin Check gave no reason',
 	};
 	return array(
 		'ran'    => false,

@@ -80,7 +80,7 @@ final class Supervisor {
 			array( self::MARK => (string) self::DOCUMENT ) + getenv()
 		);
 		if ( ! is_resource( $process ) ) {
-			return $this->print_document( failure( 'wp_codebox_command_failed', 'PHP could not be started a second time' ) );
+			return $this->print_document( failure( 'wp_codebox_command_failed', 'the PHP child process that runs the command could not be started' ) );
 		}
 		$digest = hash_init( 'sha256' );
 		$end    = null;
@@ -112,10 +112,11 @@ final class Supervisor {
 	}
 
 	/**
-	 * Builds the result document of the command from that of the child process, or from the way it ended.
+	 * Builds the result document of the command from the child's document; if the child left none, from the
+	 * child's exit status or signal.
 	 *
 	 * @param array<string,mixed> $end    Last result of proc_get_status().
-	 * @param string              $digest Digest of its output.
+	 * @param string              $digest SHA-256 of the child's standard output.
 	 * @return array<string,mixed>|object
 	 */
 	private function finished( array $end, string $digest ): object|array {

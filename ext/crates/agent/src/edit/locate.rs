@@ -36,7 +36,7 @@ pub(super) struct HunkPosition {
     pub by: Match,
 }
 
-/// Lines that a hunk expects in a file, and where in the file they may be.
+/// Lines that a hunk expects in a file, and the conditions for their position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub lines: &'a [&'a str],

@@ -53,7 +53,7 @@ pub(crate) struct Hunk {
     pub old_open: bool,
     /// Whether the hunk's last new line becomes the file's last line, without a line end.
     pub new_open: bool,
-    /// Whether the patch says that the hunk is at the end of the file.
+    /// Whether the patch marks the hunk as the end of the file (`*** End of File`).
     pub at_end: bool,
     /// Line number of the hunk in the patch, from 1.
     pub patch_line: usize,

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn single_occurrence_is_replaced() {
+    fn replacement_changes_the_only_occurrence_or_with_scope_all_every_occurrence() {
         assert_eq!(once("a\nb\nc\n", "b\n", "x\ny\n").unwrap(), "a\nx\ny\nc\n");
         assert_eq!(once("a\nb\nc", "\nc", "").unwrap(), "a\nb");
         assert_eq!(once("ä=ö", "ö", "é").unwrap(), "ä=é");

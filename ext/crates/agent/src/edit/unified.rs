@@ -250,7 +250,7 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
                 None => {
                     return fault(
                         at,
-                        "this line must follow a line of the hunk, whose missing line end it states",
+                        "the line that states a missing line end must follow a line of the hunk",
                     );
                 }
             }

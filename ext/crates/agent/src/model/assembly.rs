@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum AssemblyError {
     #[error("the response has more than {CALLS} tool calls")]
     Calls,
-    #[error("the arguments of a call are longer than {ARGUMENT_BYTES} bytes")]
+    #[error("the arguments of a tool call are longer than {ARGUMENT_BYTES} bytes")]
     Arguments,
     #[error("the name of a called tool is longer than {NAME_CHARS} characters")]
     Name,
@@ -25,7 +25,7 @@ pub(super) enum Progress {
     More,
     /// The model has finished; token counts may follow.
     Stopped,
-    /// Nothing follows.
+    /// The response is complete, and no token counts follow.
     Finished,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Assembly {
 /// Tool call of the model, as far as it has arrived.
 #[derive(Debug, Default)]
 struct Call {
-    /// Number by which the provider says which call a piece belongs to, if it sends one.
+    /// Index with which the provider marks the pieces of this call, if it sends one.
     place: Option<u64>,
     id: String,
     name: String,
@@ -94,7 +94,7 @@ pub(super) struct CallPiece<'a> {
     pub extra: Option<&'a Value>,
 }
 
-/// Data of a conversation that later requests and responses need.
+/// Data that the client keeps between the requests of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct ConversationState {
     /// Number of call ids generated so far. It is part of the next generated id, so that every

@@ -22,7 +22,9 @@ pub enum ModelSetupError {
     Refused(#[from] ModelRefused),
     /// The key contains characters that are invalid in an HTTP header. The message contains
     /// nothing of the key.
-    #[error("the model's key has characters that are invalid in an HTTP header")]
+    #[error(
+        "the model's API key has characters that are invalid in an HTTP header; correct the secret that contains it"
+    )]
     Key,
     #[error(transparent)]
     Tls(#[from] EgressError),

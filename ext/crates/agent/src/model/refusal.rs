@@ -149,7 +149,7 @@ impl Refusal {
     pub(super) fn sentence(&self, redactor: &Redactor) -> String {
         let said = sentence(&self.message, redactor);
         if said.is_empty() {
-            "it gave no reason".to_owned()
+            "the provider gave no reason".to_owned()
         } else {
             said
         }

@@ -5,7 +5,7 @@ use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{ErrorBody, GuestPath};
 use wp_codebox_runtime::{Call, Step};
 
-/// Result of a guest program that prints file contents.
+/// Result of a guest program that prints file contents, both as recorded and unredacted.
 #[derive(Debug)]
 pub struct RawOutput {
     /// How the program ended, and its output as recorded.

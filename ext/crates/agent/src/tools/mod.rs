@@ -1,9 +1,9 @@
 //! Tools of the built-in agent, executed in the guest.
 //!
-//! Every call runs one or more programs in the guest, recorded like all others. Their output is
-//! untrusted: it is size-limited before parsing, and output that cannot be parsed fails only this
-//! call. Every call has a timeout, which ends the program but not the guest. Every result for the
-//! model is redacted and cut to a maximum length.
+//! Most calls run programs in the guest, which are recorded like all other programs of the run. The
+//! output of these programs is untrusted: it is size-limited before parsing, and output that cannot
+//! be parsed fails only this call. Every call has a timeout, which ends the program but not the
+//! guest. Every result for the model is redacted and cut to a maximum length.
 
 mod arguments;
 mod changing;

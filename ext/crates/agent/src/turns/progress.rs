@@ -1,8 +1,9 @@
 //! Detects that the agent makes no progress. Pure functions without I/O.
 //!
 //! The signs: the same call with the same result; the same call with any result; turns in which no
-//! call succeeds; empty responses. A successful new call resets the first two. Each sign first
-//! produces a warning to the model, then ends the loop.
+//! call succeeds; empty responses. A successful call with a tool and arguments not used before
+//! resets the counts of the first two. Each sign first produces a warning to the model, then ends
+//! the loop.
 
 use crate::ToolStatus;
 use std::collections::{HashMap, HashSet};
@@ -10,19 +11,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::Stop;
 
-/// Number of times that the model may repeat a call and get the same result, before the warning and
-/// before the end of the loop.
+/// Numbers of calls with the same arguments and the same result at which the loop warns the model,
+/// and at which the loop ends.
 const SAME: (u32, u32) = (3, 5);
-/// Number of times that the model may repeat a call with any result, before the warning and before
-/// the end of the loop.
+/// Numbers of calls with the same arguments, whatever their results, at which the loop warns the
+/// model, and at which the loop ends.
 const AGAIN: (u32, u32) = (8, 12);
-/// Number of consecutive turns without a successful call, before the warning and before the end of
-/// the loop.
+/// Numbers of consecutive turns in which every tool call failed, at which the loop warns the model,
+/// and at which the loop ends. Turns without tool calls do not count.
 const FAILING: (u32, u32) = (5, 8);
-/// Number of consecutive empty responses, before the warning and before the end of the loop.
+/// Numbers of empty responses since the last tool call at which the loop first warns the model, and
+/// at which the loop ends.
 const EMPTY: (u32, u32) = (1, 3);
-/// Number of responses truncated before a tool call, since the last tool call, at which the loop
-/// ends.
+/// Number of responses since the last tool call that reached their token limit before they
+/// requested a tool call, at which the loop ends.
 const CUT: u32 = 4;
 
 /// What the loop must do after a turn.
@@ -131,7 +133,7 @@ impl Progress {
         self.empty += 1;
         if self.empty >= EMPTY.1 {
             return circles(format!(
-                "the model sent an empty response {} times in a row",
+                "the model sent {} empty responses without a tool call in between",
                 self.empty
             ));
         }
@@ -145,7 +147,7 @@ impl Progress {
         self.cut += 1;
         if self.cut >= CUT {
             return circles(format!(
-                "the model's answer was cut at its limit {} times in a row before it called a tool",
+                "the model's answer was cut at its length limit {} times without a tool call in between",
                 self.cut
             ));
         }

@@ -566,7 +566,7 @@ fn deadline_and_cancellation_end_the_agent_loop_between_tool_calls() {
 }
 
 #[test]
-fn end_of_the_guest_is_the_outcome_of_the_agent_loop() {
+fn agent_loop_ends_with_the_outcome_of_the_guest_that_ended() {
     let lost = Stop::Failed(ErrorBody::new(ErrorCode::RunFailed, "the guest ended"));
     let bench = FakeBackend {
         halt: Some(lost.clone()),

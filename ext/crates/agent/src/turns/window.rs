@@ -7,7 +7,7 @@
 use crate::{Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
-/// Number of most recent turns that stay unshortened if they fit.
+/// Number of most recent turns that are not shortened as long as they fit into the context window.
 pub(super) const KEEP: usize = 4;
 /// Number of bytes that a shortened tool result or argument keeps.
 const HEAD: usize = 240;

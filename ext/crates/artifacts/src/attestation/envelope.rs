@@ -3,11 +3,11 @@
 //! Invariants: the signature covers the payload type and the payload bytes (DSSE PAE). The
 //! subjects of the statement are all files that the manifest lists, except the manifest and the
 //! envelope, with the hashes of the bytes that were read. The predicate repeats identity, runtime
-//! and file list of the manifest. It also contains the hash of the manifest without the entries of
-//! the manifest and the envelope, so that no part of the manifest can change unnoticed. Earlier
-//! versions omitted that hash; their signatures remain valid with [`SignatureCoverage::Files`]. The
-//! envelope contains its public key, but only the caller's list of keys decides whether that key is
-//! trusted.
+//! and file list of the manifest. It also contains a hash of the whole manifest, computed without
+//! the two `files` entries that describe the manifest and the envelope, so that no part of the
+//! manifest can change unnoticed. Earlier versions omitted that hash; their signatures remain valid
+//! with [`SignatureCoverage::Files`]. The envelope contains its public key, but only the caller's
+//! list of keys decides whether that key is trusted.
 
 use super::key::{HostKey, PublicKey, TrustedKeys};
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
@@ -25,8 +25,8 @@ pub(crate) const ATTESTATION_PATH: &str = "files/attestation.dsse.json";
 pub(crate) const MANIFEST_PATH: &str = "manifest.json";
 /// Paths of the two files whose hashes in the manifest depend on the signature.
 const SIGNATURE_DEPENDENT: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
-/// Predicate member with the SHA-256 of the manifest without the entries of
-/// [`SIGNATURE_DEPENDENT`].
+/// Name of the predicate member with the SHA-256 of the manifest. The hash is computed without the
+/// `files` entries of [`SIGNATURE_DEPENDENT`].
 const MANIFEST_SHA256: &str = "manifestSha256";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
@@ -88,7 +88,9 @@ impl SignatureReport {
 #[non_exhaustive]
 pub enum AttestationError {
     /// The bytes are not a DSSE envelope with one signature.
-    #[error("the attestation is not a DSSE envelope with one signature ({field})")]
+    #[error(
+        "the attestation is not a DSSE envelope with one signature: {field} is missing or wrong"
+    )]
     Envelope {
         /// Member of the envelope that is missing or malformed.
         field: &'static str,
@@ -97,19 +99,21 @@ pub enum AttestationError {
     #[error("the attestation's signature does not verify")]
     Signature,
     /// The payload is not a statement of the expected shape.
-    #[error("the attestation's statement has the wrong shape ({field})")]
+    #[error("the attestation's statement has the wrong shape: {field} is missing or wrong")]
     Statement {
         /// Member of the statement that is missing or malformed.
         field: &'static str,
     },
     /// The subjects of the statement are not the files of the bundle.
-    #[error("the attestation's subjects differ from the bundle's files: {path:?}")]
+    #[error(
+        "the files that the attestation signs differ from the bundle's files, first at {path:?}"
+    )]
     Subjects {
         /// First path that is only a subject, is only a file, or has another hash.
         path: String,
     },
     /// A member of the statement's predicate differs from the same member of the manifest.
-    #[error("the attestation's {field} does not match the manifest")]
+    #[error("the manifest differs from the one that the attestation signs, in {field}")]
     Predicate {
         /// Name of the member that differs.
         field: &'static str,
@@ -249,9 +253,9 @@ fn check_manifest(stated: &Json, manifest: &Json) -> Result<SignatureCoverage, A
     };
     let made = attested_manifest_digest(manifest, &SIGNATURE_DEPENDENT).ok();
     let same = made.is_some_and(|made| value.as_str() == Some(made.as_str()));
-    // The manifest hash omits the entries of the manifest and the envelope. The signed file list
-    // covers their path, kind and content type, and their hashes are compared with the bytes, so
-    // only additional members could be added unnoticed.
+    // The manifest hash omits the `files` entries of manifest and envelope. The signed file list
+    // covers path, kind and content type of both, and other checks compare their hashes with the
+    // bytes. Only unknown members could be added to these entries unnoticed, so they are refused.
     let rows = manifest.get("files").and_then(Json::as_array);
     let bare = rows
         .unwrap_or_default()
@@ -281,8 +285,8 @@ fn has_only(object: &Json, keys: &[&str]) -> bool {
     }
 }
 
-/// Verifies the signature of an envelope. Returns the signed payload and the public key in the
-/// envelope.
+/// Verifies the signature of an envelope with the public key in the envelope. Returns the signed
+/// payload and this key; the caller decides whether it trusts the key.
 fn opened(bytes: &[u8]) -> Result<(Vec<u8>, PublicKey), AttestationError> {
     let bad = |field| AttestationError::Envelope { field };
     let envelope = Json::parse(bytes).map_err(|_| bad("json"))?;

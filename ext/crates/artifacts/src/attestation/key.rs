@@ -34,19 +34,21 @@ pub enum KeyError {
     /// The key file is not a regular file, has permissions for other users, or has more than one
     /// hard link.
     #[error(
-        "keys/host.ed25519 must be a regular file of mode 0600 with one hard link; correct that, or remove the file if others read it, then a new key is made"
+        "keys/host.ed25519 must be a regular file of mode 0600 with one hard link; correct that, or remove the file if other users may have read it: WP Codebox then makes a new key"
     )]
     Exposed,
     /// The key file does not have 32 bytes.
     #[error(
-        "keys/host.ed25519 does not have 32 bytes; remove it, then a new key is made and bundles signed with the old key count as signed by an unknown key"
+        "keys/host.ed25519 does not have 32 bytes; remove it: WP Codebox then makes a new key, and bundles signed with the old key count as signed by an unknown key"
     )]
     Damaged,
     /// The host has no key yet.
-    #[error("this host has no key yet; it is made with the first bundle or audit record")]
+    #[error(
+        "this host has no signing key yet; WP Codebox makes it when it writes the first bundle or audit record"
+    )]
     Missing,
     /// A public key is not 32 bytes in base64.
-    #[error("a public key must be 32 bytes in base64")]
+    #[error("a public key must be 32 bytes in base64, as `wp-codebox doctor` prints it")]
     PublicMalformed,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A DSSE envelope contains an in-toto statement whose subjects are all listed files except
 //! `manifest.json` and the envelope. The signature proves the origin to other hosts and later
-//! readers. It gives no protection against code that runs as the same user, because such code can
-//! read the key.
+//! readers. It gives no protection against code on this host that runs as the owner of the key
+//! file, because such code can read the key.
 
 mod envelope;
 mod key;

@@ -296,7 +296,8 @@ fn is_rewrite(entry: &ChangedFile, set: &ChangeSet, touched: u64) -> bool {
     touched.saturating_mul(5) >= total.saturating_mul(4)
 }
 
-/// Returns whether the path looks like a test, which an agent could have weakened.
+/// Returns whether the path looks like that of a test. The review flags changed tests, because an
+/// agent could have weakened them to make them pass.
 fn is_test(path: &str) -> bool {
     // A path that is not UTF-8 is C-quoted, with quotes around the whole path.
     let lower = path.trim_matches('"').to_ascii_lowercase();
@@ -312,8 +313,8 @@ fn is_test(path: &str) -> bool {
         .any(|end| name.ends_with(end))
 }
 
-/// Returns the outcome or agent result `given` by the run with the members that are known only when
-/// the bundle is written: changed files, patch and bundle id.
+/// Returns `given`, the outcome or the agent result of the run, and adds the members that are known
+/// only when the bundle is written: changed files, patch and bundle id.
 pub(super) fn completed(
     given: &Map<String, Value>,
     schema: &str,

@@ -23,7 +23,8 @@ pub struct BundleMount {
     pub git: GitView,
     /// Names of entries whose changes are not captured.
     pub exclude: ExcludeRules,
-    /// Entries of the host directory that were hidden from the guest.
+    /// Entries of the host directory that were hidden from the guest, and links whose targets the
+    /// guest could not reach.
     pub left_out: LeftOut,
     /// Metadata that the caller attached to the mount.
     pub metadata: Option<Map<String, Value>>,
@@ -114,7 +115,8 @@ pub struct BundleInputs {
     pub events: Vec<LifecycleEvent>,
     /// Executed commands in order of their start.
     pub commands: Vec<ExecutionRecord>,
-    /// Observations of the runtime in the order in which they were made.
+    /// Lines of `observations.jsonl`: states of the guest that commands and episode steps recorded,
+    /// in the order in which they were made.
     pub observations: Vec<Value>,
     /// Results of the checks that ran in a new sandbox after the run.
     pub checks: Vec<CheckReport>,
@@ -133,7 +135,7 @@ pub struct BundleInputs {
     pub preview: Option<Value>,
     /// Documents for the directory `files/runtime-evidence/`, in manifest order.
     pub evidence: Vec<EvidenceDocument>,
-    /// Files that commands created for the reviewer, in order; each path occurs once.
+    /// Files that commands created for the reviewer, in manifest order; each path occurs once.
     pub files: Vec<ArtifactFile>,
     /// Files of the episode (a recorded sequence of actions and observations), if the run had one.
     pub episode: Option<EpisodeFiles>,

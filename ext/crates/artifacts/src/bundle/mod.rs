@@ -1,9 +1,10 @@
 //! Writing of bundles.
 //!
 //! Invariants: a bundle appears complete or not at all (temporary sibling, sync, rename). The
-//! manifest is ASCII and small enough that every implementation computes the same self hash. Free
-//! text is redacted when the writer receives it; a secret in the patch is an error and never
-//! edited. No host path is written. Equal inputs give equal bytes.
+//! manifest is ASCII and within the limits of canonical JSON, so every implementation computes the
+//! same hash for the manifest's own entry. Free text is redacted when the writer receives it; a
+//! secret in the patch is an error, because the patch must not be edited. No host path is written.
+//! Equal inputs give equal bytes.
 
 mod documents;
 mod ends;
@@ -85,10 +86,14 @@ pub enum BundleError {
         kind: &'static str,
     },
     /// The disk is full, a disk quota is used up, or the file system accepts no file of this size.
-    #[error("the disk is full; free some space, then run again")]
+    #[error(
+        "the file system of the state directory is full or a disk quota is used up; free some space, then run again"
+    )]
     NoSpace,
     /// Another I/O operation failed.
-    #[error("{member} could not be written")]
+    #[error(
+        "the file or directory {member} of the bundle could not be written; check owner and mode of the state directory"
+    )]
     Io {
         /// Path of the bundle file that could not be written; `.` is the bundle's directory.
         member: String,
@@ -112,10 +117,10 @@ pub enum BundleError {
     )]
     NotAscii,
     /// A bundle of this run is stored already.
-    #[error("a bundle of this run exists already")]
+    #[error("a bundle of this run is stored already; discard it first")]
     Exists,
     /// A document exceeds the limits of canonical JSON, so it has no digest.
-    #[error("{member} is too large for canonical JSON")]
+    #[error("{member} of the bundle has more keys, items or levels than canonical JSON allows")]
     Canonical {
         /// Path of the document in the bundle.
         member: String,

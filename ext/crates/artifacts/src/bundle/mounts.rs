@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::ChangedFile;
 use wp_codebox_policy::Redactor;
 
-/// Limits of the copies of changed files: number of files, bytes of one file, bytes of all files.
+/// Limits of the copies of changed files in `files/mounts/`: number of files, bytes of one file,
+/// bytes of all files.
 const MAX_COPIES: usize = 200;
 const MAX_COPY: usize = 1024 * 1024;
 const MAX_COPIES_TOTAL: usize = 32 * 1024 * 1024;
-/// Longest file name that most file systems accept, in bytes.
+/// Maximum length of a file name in the copies, in bytes; most file systems accept no longer one.
 const MAX_NAME: usize = 255;
 const MAX_PATH: usize = 2000;
 /// Maximum total size of file contents in `blueprint.after.json` in bytes.

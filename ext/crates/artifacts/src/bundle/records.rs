@@ -92,7 +92,8 @@ pub(super) fn events(events: &[LifecycleEvent], scrub: &Scrubber<'_>) -> Vec<Lif
     let mut streams: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (index, event) in events.iter().enumerate() {
         if event.kind == EventType::CommandOutput {
-            // `shown` is derived from the raw output, which the bundle contains anyway.
+            // `shown`, the form for a terminal, is derived from `text` or `base64`, which the
+            // bundle contains anyway.
             clean[index].data.remove("shown");
             let id = event.execution_id.as_ref().map(ToString::to_string);
             let stream = event.data.get("stream").and_then(Value::as_str);

@@ -14,7 +14,7 @@ use wp_codebox_contracts::{
     BundleId, ContentDigest, ManifestFile, RuntimeInfo, Sha256Hex, schema_id,
 };
 
-/// Data of the run and the bundle that both documents contain.
+/// Data of the run and the bundle that the reference manifest and the replay index both contain.
 pub(super) struct Head<'a> {
     pub created_at: &'a str,
     pub runtime: &'a RuntimeInfo,

@@ -1,4 +1,4 @@
-//! Search for secrets in the names and contents of a patch, which cannot be redacted without
+//! Search for secrets in the names and contents of a patch. A patch cannot be redacted without
 //! breaking it.
 //!
 //! Both sides of every hunk are reassembled before the search, so that a secret over several

@@ -1,4 +1,5 @@
-//! Remaining limits of a walk over a tree.
+//! Counts entries and bytes during a walk over a directory tree and enforces the limits of the
+//! walk.
 //!
 //! Invariants: a name, a path and each byte are counted before they are stored. Memory stays
 //! within the limits for any tree.

@@ -24,9 +24,12 @@ pub enum CaptureError {
         limit: u64,
     },
     /// A directory or file could not be read.
-    #[error("{path:?} of the {side} could not be read: {source}")]
+    #[error(
+        "the changes could not be captured: {path:?} in the mount's {side} (baseline: before the run, result: after it) could not be read: {source}"
+    )]
     Io {
-        /// Directory of the entry: `baseline` (before the run) or `result` (after the run).
+        /// State of the mount to which the entry belongs: `baseline` (before the run) or `result`
+        /// (after the run).
         side: &'static str,
         /// Path of the entry that could not be read, relative to the mount.
         path: String,

@@ -18,7 +18,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Error when a layer could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{path:?} of the layer could not be written")]
+#[error("{path:?} could not be written to the overlay layer")]
 pub struct LayerError {
     /// Path of the entry that could not be written, relative to the layer.
     pub path: String,

@@ -26,7 +26,7 @@ impl LeftOut {
     /// Maximum number of links in `links`.
     pub const LISTED: usize = 1000;
 
-    /// Returns the number of hidden entries plus the number of links with targets outside.
+    /// Returns the number of hidden entries plus the number of links with targets outside the tree.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.hidden.len() as u64 + self.link_count

@@ -12,7 +12,7 @@ use rustix::fs::{self, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
-/// File that tells git where the repository of its directory is.
+/// Name of the file that tells git where the repository of the containing directory is.
 const GIT_FILE: &[u8] = b".git";
 
 /// Writes into the empty directory `to` an overlay layer that hides the paths `hidden` of `tree`.
@@ -38,7 +38,8 @@ pub fn write_mask<'p>(
     for path in hidden.filter(covered) {
         match tree.dir(above(path)) {
             Ok(_) => {}
-            // The directory vanished since the scan; the layer would create it again.
+            // The parent directory vanished since the scan. A whiteout below it would make the
+            // overlay show this directory again.
             Err(Errno::NOENT | Errno::NOTDIR) => continue,
             Err(error) => return Err(failed(path, error)),
         }

@@ -33,7 +33,8 @@ pub use upper::capture;
 pub struct CaptureLimits {
     /// Maximum number of directory levels.
     pub depth: usize,
-    /// Maximum number of visited entries; a capture adds those of baseline and result.
+    /// Maximum number of visited entries; a capture counts the entries of baseline and result
+    /// together.
     pub entries: u64,
     /// Maximum length of one path below the root in bytes; system calls take no longer path.
     pub path_bytes: usize,
@@ -125,7 +126,7 @@ impl ExcludeRules {
 /// write hooks there.
 pub(crate) fn is_git_directory(name: &[u8]) -> bool {
     // Fast path, because every walk checks every name. The code points that HFS+ ignores are not
-    // ASCII.
+    // ASCII, so a name that starts with one has a first byte of 0x80 or more.
     if !matches!(name.first(), Some(b'.' | b'g' | b'G' | 0x80..)) {
         return false;
     }

@@ -254,7 +254,8 @@ impl Scan<'_> {
             if let Err(error) = outcome.and_then(|seen| self.merge(&mut state, seen)) {
                 state.failed.get_or_insert(error);
             }
-            // A wake-up is a system call and usually no thread waits.
+            // Each notification is a system call and usually no thread waits, so this thread
+            // notifies only if one does.
             let wake = state.idle > 0;
             drop(state);
             if wake {
@@ -315,8 +316,8 @@ impl Scan<'_> {
             // The directory vanished since it was found. Its parent changed, so the next scan
             // detects that.
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Seen::default()),
-            // An unsearchable directory is hidden as a whole, because a guest may be able to open
-            // it.
+            // This process cannot search the directory for `.git`, but the guest may be able to
+            // open it, so it is hidden as a whole.
             Err(_) if task.kind == Search::Hidden => {
                 let mut seen = Seen::default();
                 seen.left_out.hide(&task.path, OmitReason::Unreadable)?;
@@ -450,9 +451,9 @@ impl Scan<'_> {
         Ok(seen)
     }
 
-    /// Checks that this process may read an entry. Asks the kernel only if the mode bits are not
-    /// conclusive, because ACLs do not apply to the owner. If an ACL denies read access that the
-    /// mode grants, this check passes and the copy fails later.
+    /// Checks that this process may read a file. If the mode bits for the owner, or for others,
+    /// grant read access, the check passes without a system call. If an ACL or the mode bits of the
+    /// group then deny access nevertheless, the copy fails later.
     fn check_readable(&self, dir: &Dir, name: &[u8], stat: &Stat) -> Result<(), Errno> {
         let bit = if stat.st_uid == self.user {
             0o400

@@ -81,7 +81,8 @@ enum Occupancy {
     Occupied,
 }
 
-/// What the capture makes of one upper entry: a file or link, or a reason to leave it out.
+/// Result of reading one entry of the upper directory: a file or link, or the reason why the
+/// capture leaves it out.
 enum Taken {
     Node(Node),
     Omit(OmitReason),
@@ -152,8 +153,8 @@ impl Walk<'_> {
         if let Some(lower) = lower {
             match merge {
                 Merge::Instead | Merge::Whole => self.hidden(lower, &names, path, depth)?,
-                // Lists the baseline only when needed, so the cost grows with the number of
-                // changes.
+                // Lists the baseline only in this case, so the cost of a capture grows with the
+                // number of changes and not with the size of the baseline.
                 Merge::Over if occupancy == Occupancy::Empty => {
                     let shows = lower.has_entry(|name| !whiteouts.contains(name));
                     if shows.map_err(|e| io(BASELINE, path, e))? {
@@ -166,7 +167,8 @@ impl Walk<'_> {
         Ok(occupancy)
     }
 
-    /// Records as deleted all entries of the baseline directory `lower` without an upper entry.
+    /// Records as deleted all entries of the baseline directory `lower` whose names are not in
+    /// `upper_names`.
     fn hidden(
         &mut self,
         lower: &Dir,

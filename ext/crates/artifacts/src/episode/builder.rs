@@ -22,7 +22,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Allowance in bytes for the members of a trace besides its parts, when the size of a trace is
+/// Bytes reserved for the members of a trace other than its parts when the size of a trace is
 /// checked.
 const HEAD: u64 = 64 * 1024;
 

@@ -78,8 +78,8 @@ pub(super) fn judge(issues: &mut Issues, trace: &Json) {
         issues.snapshot(snapshot, &format!("$.snapshots[{index}]"));
     }
     if let Some(reference) = trace.get("artifactRef").filter(|r| **r != Json::Null) {
-        // The trace has nothing to compare this reference with, because the bundle contains the
-        // trace.
+        // Without a target, only the form of this reference is checked: the target is the bundle,
+        // which contains the trace and is not part of it.
         issues.names(reference, "artifact-bundle", &null, None, "$.artifactRef");
     }
     issues.forbidden(trace, "$");

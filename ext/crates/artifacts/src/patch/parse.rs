@@ -1,8 +1,8 @@
 //! Structural parser for patches in git's format.
 //!
 //! Invariants: hunks are read by their declared line counts and binary blocks to their end, so
-//! file contents cannot be mistaken for headers. The three places in which a block names its file
-//! must agree.
+//! file contents cannot be mistaken for headers. A block names its file in the `diff --git` line,
+//! in the `---` and `+++` lines and in rename lines; all must agree on the old and the new name.
 
 use super::quote::unquote_name;
 use std::ops::Range;
@@ -165,13 +165,13 @@ impl<'a> Reader<'a> {
             }
         }
         if self.peek().is_some_and(|l| l.starts_with(b"copy ")) {
-            return Err(self.error("copies are not supported"));
+            return Err(self.error("a copied file (`copy from` and `copy to`) is not supported"));
         }
         if header.rename_from.is_some() != header.rename_to.is_some()
             || header.added && header.deleted
             || header.rename_from.is_some() && (header.added || header.deleted)
         {
-            return Err(self.error("contradictory header lines"));
+            return Err(self.error("the header lines of a block contradict each other"));
         }
         Ok(header)
     }
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
             hunks += 1;
         }
         if hunks == 0 {
-            return Err(self.error("a text block needs a hunk"));
+            return Err(self.error("a block with `---` and `+++` lines must have a hunk"));
         }
         Ok((old, new))
     }
@@ -290,7 +290,7 @@ impl<'a> Reader<'a> {
         if rest == Some(b"") && is_safe(&names.0) && is_safe(&names.1) {
             Ok(names)
         } else {
-            Err(self.error("a block has two different names for its file"))
+            Err(self.error("the names in a block differ or are not safe relative paths"))
         }
     }
 }

@@ -54,7 +54,7 @@ pub enum PreflightError {
         reason: String,
     },
     /// The list of approved files is empty.
-    #[error("name at least one approved file")]
+    #[error("the request approves no file; name at least one")]
     NothingApproved,
     /// An approved path is not among the changed files.
     #[error(
@@ -66,7 +66,8 @@ pub enum PreflightError {
         /// All paths that are not changed files.
         paths: Vec<String>,
     },
-    /// Only one of two entries was approved, although one replaces the other.
+    /// Only one of two changes was approved, although one path takes the place of the other: a file
+    /// or link, and an entry below the same path.
     #[error("one of {path:?} and {other:?} replaces the other; approve both or neither")]
     Torn {
         /// The one of the two paths that was approved.
@@ -82,7 +83,7 @@ pub enum PreflightError {
     #[error(transparent)]
     Filter(#[from] FilterError),
     /// The bundle lacks a file that verification does not require but an apply does.
-    #[error("the bundle has no {member}")]
+    #[error("the bundle has no {member}, without which it cannot be applied; run the task again")]
     Missing {
         /// Path of the missing file in the bundle.
         member: String,

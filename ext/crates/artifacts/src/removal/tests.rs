@@ -196,7 +196,7 @@ fn removal_deletes_more_subdirectories_than_fit_into_one_batch() {
 
 /// Simulates the race between stat and open: a link has replaced the directory.
 #[test]
-fn link_swapped_for_directory_is_not_followed_or_chmodded() {
+fn removal_does_not_follow_or_chmod_a_link_that_replaced_a_directory() {
     let place = Place::new();
     symlink("../outside", place.tree().join("link")).unwrap();
     let tree = Dir::open(&place.tree()).unwrap();

@@ -76,7 +76,8 @@ struct Sides<'d> {
     below: Option<&'d Dir>,
 }
 
-/// Mode of a directory in the layer, and whether the directory hides that of the mount's source.
+/// Mode of a directory in the layer, and whether it hides the directory at the same path in the
+/// mount's source.
 #[derive(Clone, Copy)]
 struct Shape {
     mode: u32,
@@ -150,7 +151,8 @@ impl Copy<'_> {
         match (sides.upper, over, sides.below, under) {
             (Some(upper), Some(stat), below, under) => {
                 if !is_directory(&stat) {
-                    // Attributes from before the read, so a write during the read is detected.
+                    // Notes the attributes before the read, so that the comparison after the copy
+                    // detects a write during the read.
                     self.seen.note(&path, &stat);
                     return self.leaf(upper, to, name, &path, &stat);
                 }

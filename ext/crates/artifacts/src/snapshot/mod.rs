@@ -3,9 +3,9 @@
 //!
 //! A snapshot layer is an overlay *lower* directory: it has the files and links of the upper
 //! directory, a whiteout for each deletion, and the opaque attribute on each directory that
-//! replaced another one. If the guest itself started on a snapshot layer, the new layer merges that
-//! layer and the guest's upper directory. A snapshot layer therefore always lies directly on the
-//! mount's source, however many generations there were.
+//! replaced an entry of the mount's source. If the guest itself started on a snapshot layer, the
+//! new layer merges that layer and the guest's upper directory. A snapshot layer is therefore
+//! always mounted directly over the mount's source, however many snapshots preceded it.
 //!
 //! Invariants: all access is by descriptor beneath the given directories. Special files of the
 //! guest are never opened; a whiteout replaces each and the result lists it. Modes are reduced to
@@ -30,7 +30,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 #[non_exhaustive]
 pub enum LayerSnapshotError {
     /// The guest's files exceed a limit of snapshots.
-    #[error("the sandbox state has more than {limit} {what}")]
+    #[error(
+        "the files that the sandbox changed have more than {limit} {what}, so no snapshot can be made; delete generated files in the sandbox"
+    )]
     Limit {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
         /// `directory levels`.
@@ -39,7 +41,7 @@ pub enum LayerSnapshotError {
         limit: u64,
     },
     /// An entry could not be read.
-    #[error("{path:?} of the sandbox state could not be read: {source}")]
+    #[error("the snapshot could not read {path:?} in the sandbox: {source}")]
     Read {
         /// Path of the unreadable entry, relative to the overlay.
         path: String,
@@ -48,7 +50,7 @@ pub enum LayerSnapshotError {
         source: Errno,
     },
     /// An entry could not be written.
-    #[error("{path:?} of the snapshot could not be written: {source}")]
+    #[error("{path:?} could not be written to the snapshot: {source}")]
     Write {
         /// Path of the entry that could not be written, relative to the layer.
         path: String,
@@ -65,7 +67,9 @@ pub enum LayerSnapshotError {
         feature: &'static str,
     },
     /// A process wrote to the upper directory during the copy.
-    #[error("files of the sandbox changed while they were copied: a program still runs in it")]
+    #[error(
+        "files of the sandbox changed while they were copied: a program in the sandbox still writes"
+    )]
     Moving,
     /// The files of a snapshot layer are not those in its list of entries.
     #[error("{path:?} differs from the snapshot's list of entries: {what}")]
@@ -98,7 +102,7 @@ impl LayerSnapshotError {
             Self::Write { .. } => body.hint(
                 "check free space of the state directory; `wp-codebox gc` removes old snapshots",
             ),
-            Self::Moving => body.hint("wait until its programs have ended, or stop them"),
+            Self::Moving => body.hint("wait until the sandbox's programs have ended, or stop them"),
             Self::Limit { .. }
             | Self::Read { .. }
             | Self::OverlayFeature { .. }

@@ -36,13 +36,15 @@ const FILE: &str = "audit.jsonl";
 #[serde(transparent)]
 pub struct AuditEntry(pub Map<String, Value>);
 
-/// A record that was appended, and the anchor of the log after it.
+/// A record that was appended, and the signed anchor (number of records and last hash) of the log
+/// after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Appended {
     /// The record as written, with its sequence number, time and hashes.
     pub entry: AuditEntry,
-    /// Signed anchor of the log after this record. The caller stores it elsewhere, by key id; a
-    /// later read then detects the removal of records.
+    /// Signed number of records and last hash of the log after this record. The caller stores it
+    /// outside the state directory, under the id of the signing key, and passes it to later reads,
+    /// which then detect removed records.
     pub anchor: AuditAnchor,
 }
 
@@ -63,7 +65,8 @@ pub enum AuditWindow {
 /// Entries of the log, and whether its chain is valid.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditReading {
-    /// Whether the whole chain is valid and matches its anchors.
+    /// Whether every record continues the hash chain and the log contradicts no signed anchor
+    /// (number of records and last hash at an earlier time).
     pub valid: bool,
     /// The entries that the caller asked for, oldest first.
     pub entries: Vec<AuditEntry>,
@@ -98,7 +101,8 @@ impl AuditLog {
 
     /// Redacts and appends one record and returns it as written. `timestamp` is in RFC 3339,
     /// UTC. Members `seq`, `timestamp`, `previous` and `hash` of the given record are replaced.
-    /// `stored_anchors` holds anchors of earlier appends by key id.
+    /// `stored_anchors` maps the id of a host key to the newest [`Appended::anchor`] that the
+    /// caller has of that key.
     pub fn append(
         &self,
         record: &Map<String, Value>,
@@ -141,8 +145,8 @@ impl AuditLog {
             .and_then(|()| fs::fdatasync(&file))
             .and_then(|()| self.anchor.write(&anchor));
         if let Err(error) = written {
-            // A partial line must not remain. If the truncation fails too, the next writer
-            // removes the line.
+            // A record without its anchor must not remain. If the truncation fails too, the next
+            // writer removes a partial line; a complete line remains.
             let _ = fs::ftruncate(&file, end);
             return Err(io("written", error));
         }
@@ -151,8 +155,8 @@ impl AuditLog {
         Ok(Appended { entry, anchor })
     }
 
-    /// Reads and verifies the whole chain and returns the selected entries. `stored_anchors` holds
-    /// anchors that earlier appends returned, by key id.
+    /// Reads and verifies the whole chain and returns the selected entries. `stored_anchors` maps
+    /// the id of a host key to the newest [`Appended::anchor`] that the caller has of that key.
     pub fn read(
         &self,
         window: AuditWindow,
@@ -308,8 +312,8 @@ struct Reading {
     broken_at: Option<u64>,
     entries: VecDeque<AuditEntry>,
     window: AuditWindow,
-    /// Sequence numbers in anchors. The reader collects the hashes of these records for a
-    /// comparison.
+    /// Sequence numbers that the anchors state. The reader collects the hashes of these records to
+    /// compare them with the anchors.
     points: Vec<u64>,
     hashes: BTreeMap<u64, Sha256Hex>,
 }
@@ -347,7 +351,7 @@ impl Reading {
                 }
             }
             AuditWindow::After { seq, limit } => {
-                // A damaged record without a number is selected by its position.
+                // A damaged record without a sequence number is selected by its line number.
                 let number = members.get("seq").and_then(Value::as_u64);
                 if number.unwrap_or(self.line) > seq && self.entries.len() < limit {
                     self.entries.push_back(AuditEntry(members));

@@ -25,16 +25,18 @@ const ID_PREFIX: &str = "artifact-bundle-sha256-";
 #[non_exhaustive]
 pub enum StoreError {
     /// The caller gave no bundle id or run id.
-    #[error("give the id of a bundle or of its run")]
+    #[error("the request names no bundle; give the id of a bundle or of its run")]
     Missing,
     /// No bundle has this id, or an id that starts with it.
-    #[error("no bundle matches {reference:?}; list them to see the ids")]
+    #[error("no bundle matches {reference:?}; list the bundles to see their ids")]
     NotFound {
         /// The id or prefix that the caller gave.
         reference: String,
     },
     /// Several bundles have this id, or an id that starts with it.
-    #[error("{reference:?} matches {count} bundles; give a run id: {examples}")]
+    #[error(
+        "{reference:?} matches {count} bundles; give the run id of one, for example of these: {examples}"
+    )]
     Ambiguous {
         /// The id or prefix that the caller gave.
         reference: String,
@@ -44,7 +46,7 @@ pub enum StoreError {
         examples: String,
     },
     /// The name of a bundle refers to a link or to a directory of another file system.
-    #[error("{run_id} is not a directory inside the artifacts directory; discard it")]
+    #[error("the bundle {run_id} is not a directory inside the artifacts directory; discard it")]
     Outside {
         /// Run id of the bundle, which is also its directory name.
         run_id: RunId,
@@ -215,7 +217,8 @@ impl Store {
             summary_detail: review
                 .as_ref()
                 .and_then(|r| serde_json::from_value(r.get("summaryDetail")?.to_value()).ok()),
-            // Real counts are small. An absurd number in the document saturates in the cast.
+            // The cast saturates, so a number outside the range of `u64` in a tampered document
+            // does no harm.
             changed_files: total.unwrap_or_default() as u64,
             valid_manifest: artifact_id.is_some(),
             artifact_id,

@@ -14,7 +14,7 @@ use tar::EntryType;
 /// Maximum size in bytes of the PAX records before a member, which contain its name and attributes.
 const MAX_RECORDS: u64 = 64 * 1024;
 
-/// Name and size of the next member, as stated in an extra entry before it.
+/// Name and size of a member that a GNU `L` or PAX `x` entry before the member states.
 #[derive(Debug, Default)]
 struct Described {
     name: Option<Vec<u8>>,
@@ -97,14 +97,14 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
             });
         }
         if described.size.is_some_and(|size| size != entry.size()) {
-            return Err(malformed("two sizes are stated for one member"));
+            return Err(malformed("a member has two different sizes"));
         }
         set.insert(&name, entry.size(), entry)?;
     }
     match before {
         None => Ok(()),
         Some(_) => Err(malformed(
-            "it ends after the PAX records of a missing member",
+            "it ends after an entry with the name or size of a member that does not follow",
         )),
     }
 }

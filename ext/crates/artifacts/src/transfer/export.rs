@@ -25,7 +25,7 @@ pub enum ArchiveError {
         verification: Box<Verification>,
     },
     /// A file of the bundle changed or disappeared during the export.
-    #[error("{member} changed while the archive was written; try again")]
+    #[error("the file {member} of the bundle changed while the archive was written; try again")]
     Changed {
         /// Path in the bundle of the file that changed.
         member: String,
@@ -37,7 +37,9 @@ pub enum ArchiveError {
         most: u64,
     },
     /// The archive could not be written, or a file of the bundle could not be read.
-    #[error("the archive could not be written; check free space and permissions of its directory")]
+    #[error(
+        "the archive could not be written, or a file of the bundle could not be read; check permissions of both and free space for the archive"
+    )]
     Write {
         /// I/O error of the failed write or read.
         #[source]
@@ -78,8 +80,9 @@ pub struct ArchiveReport {
     pub sha256: Sha256Hex,
 }
 
-/// Verifies a bundle and writes its archive, of at most `most` bytes. Its files are sorted, in a
-/// directory named after the bundle id, with mode 0644, owner 0 and time 0.
+/// Verifies a bundle and writes an archive of it with at most `most` bytes. The files in the
+/// archive are sorted, in a directory named after the bundle id, with mode 0644, owner 0 and time
+/// 0.
 pub fn write_archive(
     bundle: &Dir,
     options: &VerifyOptions,

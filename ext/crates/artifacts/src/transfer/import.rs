@@ -67,7 +67,7 @@ pub struct Imported {
 #[non_exhaustive]
 pub enum ImportError {
     /// The bundle violates rules of its format, e.g. a hash does not match.
-    #[error("the bundle does not verify: {first}")]
+    #[error("the bundle does not verify, so it was not stored: {first}")]
     Invalid {
         /// Description of the first violation.
         first: String,
@@ -75,7 +75,7 @@ pub enum ImportError {
         verification: Box<Verification>,
     },
     /// The bundle does not have the id that the caller requires.
-    #[error("the bundle id is {found}, not {expected}")]
+    #[error("the bundle has the id {found}, but the caller expects {expected}")]
     OtherId {
         /// Bundle id that the caller requires.
         expected: String,
@@ -83,7 +83,7 @@ pub enum ImportError {
         found: String,
     },
     /// The bundle does not have the content digest that the caller requires.
-    #[error("the content digest of the bundle is {found}, not {expected}")]
+    #[error("the bundle has the content digest {found}, but the caller expects {expected}")]
     OtherDigest {
         /// Content digest that the caller requires.
         expected: String,
@@ -91,7 +91,9 @@ pub enum ImportError {
         found: String,
     },
     /// A different bundle of the same run is stored.
-    #[error("a different bundle of {run_id} is stored; discard it, or import with replace")]
+    #[error(
+        "a different bundle of the run {run_id} is stored; discard that bundle, or import with the option to replace it"
+    )]
     Occupied {
         /// Run id of the stored bundle.
         run_id: RunId,
@@ -196,7 +198,8 @@ fn place(
         Ok(None) => {
             return match staging.place(name, Durability::Synced) {
                 Ok(()) => Ok(ImportStatus::Created),
-                // Another import stored the run first; the caller must check what is stored now.
+                // Another import stored a bundle of this run meanwhile. The caller must check which
+                // bundle is stored now.
                 Err(BundleError::Exists) => Err(ImportError::Occupied {
                     run_id: run_id.clone(),
                 }),

@@ -46,25 +46,29 @@ pub enum MembersError {
     },
     /// The bundle contains a file whose path leads out of the bundle, is too long, or has
     /// characters that no path in a bundle has, e.g. spaces.
-    #[error("{member:?} is not an allowed name for a member of a bundle")]
+    #[error(
+        "{member:?} is not an allowed path in a bundle; it must be relative and short enough, without empty, `.` or `..` components, and of visible ASCII characters other than a backslash"
+    )]
     Name {
         /// The name that is not allowed, shortened.
         member: String,
     },
     /// The bundle contains two files with the same name.
-    #[error("{member} occurs twice")]
+    #[error("two files have the path {member}")]
     Twice {
         /// The name that two files have.
         member: String,
     },
     /// The bundle has too many files or bytes.
-    #[error("it has more than {MAX_MEMBERS} members or {MAX_TOTAL} bytes")]
+    #[error(
+        "a bundle has at most {MAX_MEMBERS} files and {MAX_TOTAL} bytes, but the source has more"
+    )]
     TooLarge,
     /// The bundle has no `manifest.json`.
-    #[error("it holds no manifest.json")]
+    #[error("the source contains no manifest.json")]
     NoManifest,
     /// The contents could not be written to the temporary file.
-    #[error("its contents cannot be written to a temporary file ({source})")]
+    #[error("the contents of the source cannot be written to a temporary file ({source})")]
     Temporary {
         /// I/O error of the failed write.
         source: std::io::Error,

@@ -60,7 +60,7 @@ pub(super) fn check_review(session: &mut Session<'_>) {
     if let Some(stated) = text(evidence, "artifactContentDigest")
         && Some(stated) != identity.as_deref()
     {
-        let message = "the review is about another content digest";
+        let message = "the review states a content digest that is not the bundle's";
         session.add(
             mismatch,
             field("artifactContentDigest"),
@@ -98,7 +98,7 @@ pub(super) fn check_review(session: &mut Session<'_>) {
 fn check_changed_files(session: &mut Session<'_>, review: &Json, path: &str) {
     let mismatch = ViolationCode::ReviewEvidenceMismatch;
     let Some(document) = parsed(session, path) else {
-        let message = "the changed files the review names cannot be read";
+        let message = "the list of changed files that the review refers to cannot be read";
         let field = format!("{REVIEW}:evidence.changedFiles");
         session.add(mismatch, field, Some(path), message);
         return;

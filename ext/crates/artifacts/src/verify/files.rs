@@ -152,7 +152,10 @@ impl<'d> Session<'d> {
     pub(super) fn check_url(&mut self, field: &str, file: &str, url: &str) {
         let (code, message) = match url_fault(url) {
             None => return,
-            Some(UrlFault::Malformed) => (ViolationCode::MalformedReference, "this is not a URL"),
+            Some(UrlFault::Malformed) => (
+                ViolationCode::MalformedReference,
+                "the address for the reviewer is not a URL",
+            ),
             Some(UrlFault::NotPublic) => (
                 ViolationCode::UnsafeFile,
                 "a reviewer may only be sent to a public http or https address",
@@ -208,7 +211,10 @@ impl<'d> Session<'d> {
                     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
                 });
                 if seen > MAX_ENTRIES || depth > MAX_DEPTH {
-                    found.push((quote_name(&path), "exceeds the limits of a bundle"));
+                    found.push((
+                        quote_name(&path),
+                        "is beyond the limit of entries or levels",
+                    ));
                     pending.clear();
                     break;
                 }
@@ -252,7 +258,7 @@ impl<'d> Session<'d> {
         let message = match computed {
             Some(hash) if hash.as_str() == stated => return,
             Some(hash) => format!("{path:?} has the hash {hash}, not {stated}"),
-            None => format!("{path:?} could not be hashed"),
+            None => format!("{path:?} could not be hashed: it is unreadable or too large"),
         };
         self.add(ViolationCode::FileHashMismatch, field, Some(path), message);
     }
@@ -383,8 +389,8 @@ impl<'d> Session<'d> {
         true
     }
 
-    /// Returns the hash of the bytes of a listed file; for `manifest.json` also of its bytes, not
-    /// its self hash.
+    /// Returns the hash of the bytes of a listed file. For `manifest.json` this is not the hash in
+    /// the manifest's own entry, which is computed with that entry's hash blanked.
     pub(super) fn file_hash(&mut self, path: &str) -> Option<Sha256Hex> {
         if let Some(hash) = self.hashes.get(path) {
             return Some(hash.clone());

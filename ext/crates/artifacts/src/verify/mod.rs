@@ -126,7 +126,7 @@ fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {
     let bytes = match bundle.read(MANIFEST_PATH.as_bytes(), MAX_DOCUMENT) {
         Ok((ReadOutcome::Bytes(bytes), _)) => bytes,
         Ok((ReadOutcome::TooLarge, _)) => {
-            let message = "manifest.json is larger than this verifier reads";
+            let message = "manifest.json is larger than the limit up to which it is read";
             return Err(Box::new((
                 None,
                 violation(ViolationCode::MalformedManifest, message),

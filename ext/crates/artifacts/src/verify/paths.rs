@@ -10,7 +10,7 @@ pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
         return Some("a path must not contain NUL");
     }
     if path.contains('\\') || path.starts_with('/') || scheme(path).is_some() {
-        return Some("a path must be relative to the bundle and local");
+        return Some("a path must be relative to the bundle, without backslash and URL scheme");
     }
     if path.split('/').any(|part| part == "..") {
         return Some("a path must not leave the bundle");

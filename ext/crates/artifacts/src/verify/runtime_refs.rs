@@ -66,7 +66,7 @@ fn check_one(session: &mut Session<'_>, kind: &Kind, path: &str, document: &Json
     let same = bundle.and_then(|b| text(b, "id")) == text(&session.manifest, "id")
         && bundle.and_then(|b| digest(b.get("digest"))) == identity;
     if !same {
-        let message = "the document is about another bundle";
+        let message = "the document states the id or digest of another bundle";
         let field = format!("{path}:artifactBundle");
         session.add(
             ViolationCode::ReviewEvidenceMismatch,

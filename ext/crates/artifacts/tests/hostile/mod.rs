@@ -125,7 +125,8 @@ pub fn bounded<T>(name: &str, seconds: u64, mebibytes: u64, step: impl FnOnce() 
     measured(name, seconds, mebibytes, step)
 }
 
-/// Blocks other limited steps, for a test that itself needs much memory.
+/// Takes the lock that serialises [`bounded`] steps, so that no such step is measured while the
+/// calling test uses much memory.
 pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use wp_codebox_contracts::{Limits, RunId};
 
 /// Number of processes and threads that the cgroup limit permits in addition to the guest's
-/// programs: launcher, pid 1 and the process wrapper. RLIMIT_NPROC limits the programs exactly.
+/// programs. It is more than launcher, pid 1 and the process wrapper need, because RLIMIT_NPROC
+/// limits the programs exactly.
 const OWN_PROCESSES: u64 = 64;
 
 /// Cgroup of one run, with one directory per cgroup hierarchy.

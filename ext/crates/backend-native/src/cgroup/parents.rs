@@ -3,7 +3,7 @@
 //! cgroups of the v1 hierarchies.
 //!
 //! A cgroup is created only below its creator's own cgroup or in the operator's directory, so a
-//! limit that the operator sets on either also applies to the guests.
+//! limit that the operator sets on that cgroup or directory also applies to the guests.
 
 use rustix::fs::statfs;
 use std::fs;
@@ -29,7 +29,7 @@ pub enum CgroupError {
     #[error("this process has no visible cgroup with a memory controller")]
     Invisible,
     /// The memory controller cannot be enabled for child cgroups.
-    #[error("the memory controller of {path:?} cannot be delegated: {source}")]
+    #[error("the memory controller of {path:?} cannot be enabled for child cgroups: {source}")]
     NotDelegated {
         /// Cgroup whose children cannot get the memory controller.
         path: PathBuf,

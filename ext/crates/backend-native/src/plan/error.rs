@@ -48,7 +48,7 @@ pub enum PlanError {
     Mount {
         /// Guest path of the mount.
         target: GuestPath,
-        /// Rule that the settings violate, for the error message.
+        /// What is wrong with the mount, for the error message.
         rule: &'static str,
     },
 }

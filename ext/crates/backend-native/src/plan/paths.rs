@@ -66,7 +66,7 @@ pub fn mount_paths(targets: &[GuestPath]) -> Result<Vec<MountPaths>, PlanError> 
 
 fn mountable(target: &str) -> bool {
     match target.strip_prefix(WP_CONTENT) {
-        // These paths hold the template's own files, which the guest's WordPress needs.
+        // The excluded paths hold the template's own files, which the guest's WordPress needs.
         Some(rest) => {
             rest.starts_with('/')
                 && !matches!(rest, "/mu-plugins" | "/database" | "/db.php" | "/index.php")

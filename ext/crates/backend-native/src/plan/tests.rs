@@ -470,7 +470,7 @@ fn php_installed_below_opt_gets_only_its_own_directory_mounted() {
 }
 
 #[test]
-fn php_ini_contains_the_restrictive_settings() {
+fn guest_php_ini_loads_extensions_disables_ffi_and_caches_opcodes_in_files_only() {
     let text = php_ini(&php("/usr/bin/php8.2"));
     for line in [
         "extension=pdo.so",

@@ -1,9 +1,9 @@
 //! Audit record of a process wrapper, the sandbox around the launcher: names and guest paths, never
 //! a host path.
 //!
-//! A wrapper builds its record from the same list as its command, in guest paths. Arguments are not
-//! parsed for paths. As a last safeguard, an argument is replaced if it contains a host path of the
-//! launch plan or the launcher's directory.
+//! The record lists the arguments of the wrapper's command. An argument that is a host path of the
+//! launch plan is replaced by its guest path. As a last safeguard, any other argument that contains
+//! such a path or the launcher's directory is replaced by a placeholder.
 
 use super::views::views;
 use super::wrapper::LauncherCommand;

@@ -1,4 +1,5 @@
-//! Selects a process wrapper (a sandbox around the launcher) whose program is installed.
+//! Selects the process wrapper (a sandbox around the launcher) of a run, and checks that its
+//! program is installed.
 
 use super::audit::kind_name;
 use super::{Bubblewrap, Gvisor, NoSandbox, ProcessSandbox, Unwrapped};
@@ -16,7 +17,7 @@ const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 /// The process wrapper selected for a run.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// The selected wrapper, or the launcher without one.
+    /// The selected wrapper; [`NoSandbox`] or [`Unwrapped`] if the launcher runs without one.
     pub sandbox: Arc<dyn ProcessSandbox>,
     /// Notices for the caller, one sentence each.
     pub notices: Vec<String>,

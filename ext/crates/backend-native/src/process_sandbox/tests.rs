@@ -83,7 +83,7 @@ fn all() -> Vec<Box<dyn ProcessSandbox>> {
 
 /// Tries the launcher without arguments, and with an argument that the audit record must shorten.
 #[test]
-fn no_wrapper_leaves_the_launcher_command_unchanged() {
+fn launcher_command_without_a_wrapper_is_unchanged() {
     let plan = plan();
     for sandbox in [
         &NoSandbox as &dyn ProcessSandbox,

@@ -20,9 +20,9 @@ pub(super) enum Access {
     Write,
 }
 
-/// Returns every host path of the launch plan once, parents first. A path below another one with
-/// the same access is left out. The outer path already includes it, and a separate mount inside the
-/// outer directory would prevent that directory from being the lower directory of an overlay.
+/// Returns the host paths of the launch plan, each once, parents first. Leaves out a path below
+/// another one with the same access: the outer directory includes it, and a separate mount inside
+/// the outer directory would prevent that directory from being the lower directory of an overlay.
 pub(super) fn views(plan: &LaunchPlan) -> Vec<View> {
     let mut all: Vec<View> = plan.mounts.iter().flat_map(of_step).collect();
     // Of equal paths, the first in this order is used: the writable one.

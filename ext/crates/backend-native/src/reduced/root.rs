@@ -37,7 +37,8 @@ impl GuestRoot {
         self.root.as_str()
     }
 
-    /// Returns whether a guest path belongs to the guest's own directories.
+    /// Returns true if a guest path belongs to the guest's own directories. A path that is
+    /// translated already does not.
     #[must_use]
     pub fn owns(&self, path: &str) -> bool {
         let below = |own: &str| {

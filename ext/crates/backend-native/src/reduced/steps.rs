@@ -2,7 +2,7 @@
 //! Computes only; reads no files.
 //!
 //! One plan describes a guest at both levels. Each of its steps becomes a file operation below the
-//! tree's root, permission to use a host path in place, or nothing.
+//! tree's root, permission to read a host path without copying it, or nothing.
 
 use super::root::GuestRoot;
 use crate::plan::OPCACHE;
@@ -25,7 +25,7 @@ pub(super) enum TreeStep {
         access: Access,
         capture: Capture,
     },
-    /// Allows the guest to read a host path in place.
+    /// Allows the guest to read a host path where it is, without copying it.
     HostPath { path: String },
 }
 
@@ -58,7 +58,7 @@ pub(super) enum StepError {
     Exposed { path: GuestPath },
     /// A host path is to be shown at another guest path, which only a mount can do.
     #[error(
-        "guest path {path} cannot show a different host path, because level reduced has no mounts"
+        "guest path {path} cannot show a host path with a different name, because level reduced has no mounts; make level full possible"
     )]
     Elsewhere { path: GuestPath },
 }

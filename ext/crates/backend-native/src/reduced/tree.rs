@@ -56,7 +56,9 @@ pub enum LayoutError {
         source: wp_codebox_artifacts::TreeError,
     },
     /// A captured change could not be applied to the copy of its source.
-    #[error("the change of {path} could not be applied to the copy of its source: {source}")]
+    #[error(
+        "the captured change of {path} could not be applied to the copy of the source directory: {source}"
+    )]
     Layer {
         /// Guest path of the directory that was copied.
         path: String,
@@ -92,7 +94,8 @@ impl LayoutError {
     }
 }
 
-/// The directory tree of a guest at level `reduced` on the host's disk, complete for its launch.
+/// The directory tree of a guest at level `reduced` on the host's disk, with everything that the
+/// launch of the guest needs.
 #[derive(Debug)]
 pub struct GuestTree {
     root: GuestRoot,

@@ -1,5 +1,5 @@
 //! Channel to a spawner (the process that starts launchers under a uid of their own): sends
-//! requests and assigns the replies to them.
+//! requests and waits for their replies.
 
 use super::error::{SpawnerError, broken, host};
 use super::request::{SpawnerRequestSpec, ViewState};

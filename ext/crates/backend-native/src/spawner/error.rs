@@ -17,7 +17,7 @@ pub enum SpawnerError {
         count: u32,
     },
     /// The spawner reported that one of its steps failed.
-    #[error("guests cannot have a kernel uid of their own: step {step} failed at {subject}{}", cause(*.errno))]
+    #[error("guests cannot have a kernel uid of their own, because step {step} of the spawner failed at {subject}{}; remove the cause, or accept the runner's uid with --identity auto", cause(*.errno))]
     Step {
         /// Name of the failed step.
         step: String,
@@ -27,7 +27,9 @@ pub enum SpawnerError {
         errno: i32,
     },
     /// A system call of the runner failed, or the spawner ended early.
-    #[error("the process that starts guests could not be started: {what} failed: {source}")]
+    #[error(
+        "the spawner, which gives guests a kernel uid of their own, could not be started: {what} failed: {source}"
+    )]
     Host {
         /// Failed operation, for the error message.
         what: &'static str,

@@ -106,8 +106,8 @@ impl GuestStore {
     }
 
     /// Makes a read-only source usable for launchers: left unchanged if every user can read it by
-    /// its path; mounted under a new name if only its parent directories prevent that; otherwise
-    /// copied.
+    /// its path; mounted under a new name if only its parent directories are closed to other users;
+    /// otherwise copied.
     pub(crate) fn readable(
         &self,
         source: &HostSource,
@@ -144,8 +144,8 @@ impl GuestStore {
             .map(HostSource::of)
     }
 
-    /// Calls `make`, which copies or mounts the source, unless it has done so for this source
-    /// before. Returns the path under which launchers find the result.
+    /// Calls `make`, which copies or mounts the source, unless an earlier call has done so for this
+    /// source. Returns the path under which launchers find the result.
     fn copy_once(
         &self,
         source: &HostSource,

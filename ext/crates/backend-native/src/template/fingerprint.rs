@@ -1,7 +1,8 @@
 //! Key of a WordPress template: names of its source files, and sizes and times of code files.
 //!
-//! No file content is read. A file edited in place has a new time; a copy of a site with equal
-//! times and sizes gives the same key and therefore the same template.
+//! The key does not depend on file contents; only the WordPress version is read, from version.php.
+//! A file edited in place has a new time; a copy of a site with equal times and sizes gives the
+//! same key and therefore the same template.
 
 use super::error::TemplateError;
 use super::record::{FORMAT, TemplateRequest};

@@ -4,7 +4,7 @@
 //! a fresh configuration), `content` (default theme, SQLite drop-in, guest plugin, installed
 //! database), `opcache` (a file cache warmed at the guest's paths) and `template.json`, which is
 //! written last. The key covers all inputs: a changed core, PHP or share directory gives a new
-//! template, and an unchanged one is found without reading file contents.
+//! template, and an unchanged one is found by the names, sizes and times of its source files.
 //!
 //! A template is built in a temporary directory under a lock and then renamed. WordPress is
 //! installed inside a guest; even the parent site's core never runs outside a guest.

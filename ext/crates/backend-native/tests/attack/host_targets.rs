@@ -225,7 +225,7 @@ fn target() -> (Child, String, String) {
     (child, found.0, found.1)
 }
 
-/// Starts servers on the host that answer every client.
+/// Starts servers on the host to which every client can connect; the UDP server also answers.
 fn servers(place: &Path, names: &mut Names) -> Vec<Box<dyn std::any::Any>> {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     names.insert("TCP", tcp.local_addr().unwrap().port().to_string());

@@ -21,12 +21,13 @@ pub struct Vector {
     /// What to run: arguments of the native program `probe`, one script for PHP or shell, or the
     /// name of a scenario.
     pub run: Vec<String>,
-    /// Observations at `full` that mean the attack failed, separated by `|`; a trailing `*` matches
-    /// a prefix.
+    /// Expected observations at `full`, separated by `|`; a trailing `*` matches a prefix. The
+    /// attack is expected to fail, unless this equals `control.sees`.
     pub full: String,
     /// Replaces `full` on hosts whose kernel can enforce the axis only partially.
     pub full_best_effort: Option<String>,
-    /// Observations at `reduced` that mean the attack failed; `-` excludes the vector there.
+    /// Expected observations at `reduced`, in the format of `full`; `-` excludes the vector at this
+    /// level.
     pub reduced: String,
     /// Replaces `reduced` on hosts whose kernel can enforce the axis only partially.
     pub reduced_best_effort: Option<String>,

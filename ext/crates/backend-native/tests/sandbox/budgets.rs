@@ -1,5 +1,5 @@
-//! Kernel limits that count per user instead of per process. A guest stays below its share, and
-//! other processes of the same user cannot end it by using up the rest.
+//! Kernel limits that count per user instead of per process. A guest can use up only a part of each
+//! limit, and other processes of the same user that use up a limit cannot end the guest.
 
 use crate::concurrent_programs::launch_piped;
 use crate::fixture::*;

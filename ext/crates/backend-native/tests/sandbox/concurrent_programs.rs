@@ -227,8 +227,8 @@ fn launched_program_gets_three_descriptors_and_leaks_none() {
 /// empty cmdline and is not counted.
 const SLEEPING: &str = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 7[12]'";
 
-/// Waits until `count` of these `sleep` processes exist. A killed process dies only when it is
-/// scheduled, possibly after its parent.
+/// Waits until exactly `count` of the `sleep` processes that [`SLEEPING`] counts exist. A killed
+/// process dies only when it is scheduled, possibly after its parent.
 #[track_caller]
 fn sleepers(guest: &mut Guest, count: usize) {
     in_time(|| sh(guest, SLEEPING).out == format!("{count}\n"));
@@ -281,7 +281,7 @@ fn program_being_stopped_cannot_choose_its_exit_status() {
 }
 
 #[test]
-fn missing_program_running_id_and_program_above_the_maximum_are_refused() {
+fn program_that_is_missing_reuses_a_running_id_or_exceeds_the_maximum_is_refused() {
     let mut guest = guest();
     let missing = launch_piped(&mut guest, &["no-such-program"]);
     let (wake, _held) = quiet();
@@ -319,7 +319,7 @@ fn missing_program_running_id_and_program_above_the_maximum_are_refused() {
 }
 
 #[test]
-fn waiting_for_a_program_ends_on_wake_and_on_guest_death() {
+fn waiting_for_a_program_ends_when_woken_through_a_descriptor_or_when_the_guest_dies() {
     let mut guest = guest();
     let mut ids: Vec<_> = (0..3)
         .map(|_| launch_piped(&mut guest, &["sleep", "70"]).id)

@@ -76,8 +76,8 @@ fn guest_without_network_access_has_no_egress_socket() {
     );
     assert_ne!(sh(&mut guest, &format!("ls {SOCKET}")).code(), 0);
     let tried = sh(&mut guest, "curl -sS -m 60 http://127.0.0.1:3128/; echo $?");
-    // curl exit code 7: connection refused. The control is the successful connection in the test
-    // above.
+    // curl exit code 7: connection refused. The control is the successful connection in
+    // `egress_sockets_in_the_guest_are_answered_by_the_runner`.
     assert_eq!(tried.out.trim(), "7", "{tried:?}");
 }
 

@@ -7,7 +7,7 @@ use wp_codebox_backend_native::{ExecCall, ExecEnd, ExecError, KillCause};
 use wp_codebox_contracts::{ErrorCode, GuestPath, IsolationLevel};
 
 #[test]
-fn exit_code_output_streams_and_stdin_are_passed() {
+fn program_gets_stdin_and_its_exit_code_and_output_reach_the_caller() {
     let mut guest = guest();
     assert_eq!(guest.report().level, IsolationLevel::Full);
     assert_eq!(run(&mut guest, &["true"]).code(), 0);
@@ -57,7 +57,7 @@ fn program_gets_exactly_the_given_environment_directory_and_descriptors() {
 }
 
 #[test]
-fn program_that_cannot_start_names_the_failed_step() {
+fn error_of_a_program_that_cannot_start_names_the_failed_step() {
     let mut guest = guest();
     let step = |guest: &mut _, argv: &[&str], cwd: &str| {
         let mut request = request(argv);

@@ -2,8 +2,7 @@
 //! WordPress.
 //!
 //! If started as root, the whole test process first becomes an unprivileged user, as a runner does:
-//! no test has rights that a run lacks. `CODEBOX_EXPECT` lists required capabilities of the
-//! machine; a missing one fails the tests instead of skipping them.
+//! no test has rights that a run lacks.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -290,7 +290,7 @@ fn leases_and_directory_notifications_are_refused_on_every_file() {
 }
 
 #[test]
-fn socket_or_fifo_created_after_launch_does_not_reach_host_programs() {
+fn host_socket_or_fifo_created_after_launch_does_not_connect_guest_and_host() {
     let mut bench = bench("late");
     for place in bench.places.iter().filter(|place| place.directory) {
         let kind = place.kind;
@@ -348,7 +348,7 @@ fn inotify_in_the_guest_does_not_see_host_file_access() {
 }
 
 #[test]
-fn inotify_on_device_nodes_sees_host_opens() {
+fn inotify_in_the_guest_on_device_nodes_sees_host_opens() {
     let mut bench = bench("devices");
     assert_eq!(bench.inside.ask("watch", "/dev/null"), "ok");
     assert_eq!(bench.one.ask("read", "/dev/null"), "empty");
@@ -415,7 +415,7 @@ fn fadvise_dontneed_in_the_guest_does_not_evict_the_host_page_cache() {
 }
 
 #[test]
-fn special_and_too_large_files_are_not_copied_into_a_guest() {
+fn launch_is_refused_if_a_host_file_to_copy_is_special_or_too_large() {
     let base = Base::new("copies");
     let (plan, _) = every_kind(&base);
     let with = |name: &str, times: usize| {

@@ -182,7 +182,7 @@ fn host_processes_are_invisible_and_cannot_be_signalled() {
 }
 
 #[test]
-fn host_sockets_cannot_be_connected() {
+fn guest_cannot_connect_to_host_sockets() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let connect =

@@ -37,7 +37,8 @@ impl ProcessSandbox for Without<'_> {
     }
 }
 
-/// Wrapper like [`Without`] that reports itself as bubblewrap.
+/// The wrapper [`Without`], but with the kind bubblewrap: a cached self-test result depends on the
+/// kind of wrapper.
 #[derive(Debug)]
 struct Relabelled<'a>(&'a Without<'a>);
 

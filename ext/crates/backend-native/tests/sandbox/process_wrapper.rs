@@ -143,7 +143,7 @@ fn run_in_gvisor_is_refused_because_isolation_level_full_is_not_reached() {
 }
 
 #[test]
-fn wrapper_that_exits_without_starting_the_launcher_is_an_error() {
+fn launch_fails_if_the_wrapper_exits_without_starting_the_launcher() {
     let sandbox = Bubblewrap {
         program: "/bin/false".to_owned(),
     };

@@ -25,8 +25,8 @@ use wp_codebox_runtime::{Backend as _, Cancellation, CapturedMounts, Execution, 
 
 const PROBE: &str = "/run/codebox/staged/probe";
 
-/// Launches without a process wrapper: wrappers need the namespaces that hosts of this level
-/// forbid.
+/// Launches without a process wrapper: wrappers need namespaces, which a host where only this level
+/// works forbids.
 fn bare(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
     launch_in(plan, &NoSandbox)
 }
@@ -204,7 +204,7 @@ fn guest_at_level_reduced_cannot_reach_files_or_processes_of_its_own_user() {
 }
 
 #[test]
-fn reduced_isolation_report_enforces_four_axes_and_marks_five_best_effort() {
+fn reduced_isolation_report_enforces_four_axes_and_marks_five_others_best_effort() {
     let sandbox = sandbox();
     let report = sandbox.guest.report();
     assert_eq!(report.level, IsolationLevel::Reduced);
@@ -416,7 +416,7 @@ fn mount_source_replaced_after_planning_is_not_copied() {
 }
 
 #[test]
-fn reduced_plan_with_own_files_or_broad_host_directories_is_refused() {
+fn reduced_plan_with_files_of_the_guests_user_or_broad_host_directories_is_refused() {
     let own = directory("own");
     let tree =
         GuestTree::lay_out(&Spec::default().plan(), &directory("tree").join("guest")).unwrap();
@@ -718,7 +718,7 @@ fn guest_at_level_reduced_above_its_disk_limit_is_killed() {
 }
 
 #[test]
-fn site_below_a_system_directory_is_refused_at_isolation_level_reduced() {
+fn plan_with_a_hidden_site_below_a_system_directory_is_refused_at_isolation_level_reduced() {
     let mut plan = Spec::default().plan();
     let covered = LaunchMount::Bind {
         source: wp_codebox_contracts::BindSource::Guest {

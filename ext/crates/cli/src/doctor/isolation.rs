@@ -12,7 +12,7 @@ use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel, Limits,
 };
 
-/// Returns all checks that the results of one self-test give.
+/// Returns all checks that follow from the results of one self-test.
 pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
     let causes = causes(test);
     let mut checks = vec![kernel(test), landlock(test), groups(test), sandbox(test)];

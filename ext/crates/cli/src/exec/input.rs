@@ -174,7 +174,7 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let input = Input::new(ours);
-        // The socket accepts only a part of it.
+        // The socket accepts only a part of this line.
         assert!(input.send(&vec![0; 4 * 1024 * 1024]).is_err());
         assert!(input.send_message(&LiveInput::StdinEnd).is_err());
         drop(input);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Outcome, RunRequest, RunResult, schema_id};
 use wp_codebox_policy::GroupStatus;
 
-/// Members of the document of a task that the row of a task in a group also has.
+/// Members of a task's result document that are moved into the task's row of a group.
 const ROW_MEMBERS: &[&str] = &[
     "outcome",
     "summary",

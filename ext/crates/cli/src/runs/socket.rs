@@ -84,7 +84,7 @@ fn own(directory: &Path) -> io::Result<OwnedFd> {
     let ours = found.st_uid == rustix::process::geteuid().as_raw();
     if !ours || found.st_mode & 0o077 != 0 {
         return Err(io::Error::other(
-            "it belongs to another user, or other users may enter it",
+            "the directory belongs to another user, or other users may enter it",
         ));
     }
     Ok(open)
@@ -108,7 +108,7 @@ fn point(directory: &OwnedFd, name: &str, socket: &Path) -> io::Result<()> {
     match fs::readlinkat(directory, name, Vec::new())?.as_bytes() == socket.as_os_str().as_bytes() {
         true => Ok(()),
         false => Err(io::Error::other(format!(
-            "{name} in it is a link to another path"
+            "the link {name} in this directory leads to another path"
         ))),
     }
 }

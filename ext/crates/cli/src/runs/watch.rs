@@ -170,9 +170,10 @@ mod tests {
     /// Environment variable of a child process whose inotify limit is used up.
     const USED_UP: &str = "CODEBOX_TEST_USED_UP";
 
-    /// Without [`USED_UP`], inotify is available and reports the change.
+    /// If the environment has [`USED_UP`], inotify is unavailable and the wait ends only with its
+    /// time limit. Otherwise inotify reports the change.
     #[test]
-    fn journal_watch_without_inotify_polls() {
+    fn journal_watch_polls_only_if_inotify_is_unavailable() {
         let temp = tempfile::tempdir().unwrap();
         let mut watch = Watch::begin(temp.path()).unwrap();
         let used_up = std::env::var_os(USED_UP).is_some();
@@ -188,7 +189,7 @@ mod tests {
         for budget in ["instances", "watches"] {
             let script = format!(
                 "echo 0 > /proc/sys/user/max_inotify_{budget} && exec \"$0\" --exact \
-                 runs::watch::tests::journal_watch_without_inotify_polls"
+                 runs::watch::tests::journal_watch_polls_only_if_inotify_is_unavailable"
             );
             let output = std::process::Command::new("unshare")
                 .args(["--user", "--map-root-user", "sh", "-c", &script])

@@ -112,8 +112,8 @@ impl ValidatedSandbox {
             run_id: request.run_id,
         };
         let mut document = shown::document(&state, &run)?;
-        // The ready event already stated the state; a busy sandbox may not have updated its
-        // document.
+        // The ready event has arrived. If the sandbox is too busy to answer the status request,
+        // the document nevertheless says `provisioning`.
         if document["state"] == "provisioning" {
             document["state"] = json!("ready");
             document["expiresAt"] = json!(ready.get("expiresAt"));

@@ -126,7 +126,8 @@ fn dead(state: &StateDir, run: &FoundRun, view: &RunView, document: &mut Value) 
 
 /// Returns how, when and why a sandbox ended, and who ended it.
 fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
-    // The first event gives the reason; later events give the course of the end.
+    // The first change to an end state contains the reason and the actor; later changes only show
+    // the progress of the shutdown.
     let last = tail
         .iter()
         .find(|event| event.kind == EventType::StateChanged && is_end(event));
@@ -141,7 +142,8 @@ fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
             text(event, "reason"),
             text(event, "actor"),
         ),
-        // The sandbox recorded no end: it did not start, or its supervisor was killed.
+        // The journal has no change to an end state: the sandbox did not start, or its supervisor
+        // was killed.
         None => ("died", None, None),
     };
     let why = view.error.as_ref().map(|error| error.message.clone());

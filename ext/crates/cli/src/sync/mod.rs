@@ -72,13 +72,14 @@ struct Way {
 
 fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, ErrorBody> {
     let settings = Settings::resolve(&given.place.paths);
-    // Root is kept if present: the local files may belong to any user.
+    // A process of root does not switch to the owner of the state directory: the local files may
+    // belong to any user.
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let wanted = given.place.sites(&state)?;
     let run = find(&state, &wanted, &args.run).map_err(|e| e.body())?;
     let (directory, guest) = sides(&given.sides);
     if way.is_some_and(|way| way.carry && way.verdict == Verdict::Pull) {
-        // The local directory may start empty.
+        // The local directory need not exist before the first pull.
         let _ = std::fs::create_dir(&directory);
     }
     let local = Local::open(&directory)?;
@@ -249,14 +250,16 @@ impl Sync<'_> {
                     self.report.conflict(path, &self.seen);
                 }
                 Verdict::Conflict if !wins => {
-                    self.report
-                        .left_out(path, "the other side's was not wanted");
+                    self.report.left_out(
+                        path,
+                        "both sides changed the file, and --on-conflict keeps the version that this copy would replace",
+                    );
                 }
                 verdict if *verdict == way.verdict || *verdict == Verdict::Conflict => {
                     let exists = self.seen.local.contains_key(path);
                     if way.verdict == Verdict::Pull && exists && !way.write_back {
                         self.report
-                            .left_out(path, "it exists here; only --write-back overwrites it");
+                            .left_out(path, "the local file exists; only --write-back replaces it");
                     } else {
                         self.report.pending(path, way.verdict);
                     }

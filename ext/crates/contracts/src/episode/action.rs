@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 string_enum! {
-    /// Target type of an action. The action's `command` does the work; the kind only records
-    /// the intent for replays.
+    /// What an action is about. The action's `command` does the work; the kind has no effect and
+    /// only tells readers of the trace what the client intended.
     #[derive(Default)]
     pub enum ActionKind {
         /// A registry command.
@@ -21,11 +21,12 @@ string_enum! {
     }
 }
 
-/// An action as requested. Its digest covers all of these members and the schema id.
+/// An action as the client requested it. The digest of an action covers the schema id and all
+/// members of this struct.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActionRequest {
-    /// Target type of the action.
+    /// What the action is about; has no effect on its execution.
     #[serde(default)]
     pub kind: ActionKind,
     /// Registry command that does the work, e.g. `wordpress.run-php`.

@@ -1,10 +1,10 @@
 //! Episodes: sequences of actions and observations in one sandbox, recorded as a trace.
 //!
 //! A trace records actions, executions, observations and snapshots. It contains no scores;
-//! readers of the trace compute their own. Every part has a digest itself or is named by a
-//! [`TraceRef`] with a digest; the artifacts crate computes the digests. These types describe
-//! traces that this project writes. Traces from other programs are validated as JSON documents
-//! instead.
+//! readers of the trace compute their own. Every part contains its digest, or a [`TraceRef`] with
+//! its digest refers to it; the artifacts crate computes the digests. These types describe traces
+//! that this project writes. Traces from other programs are validated as JSON documents without
+//! these types.
 
 mod action;
 mod observation;

@@ -28,7 +28,7 @@ open_string_enum! {
         /// Events of the journal as lines of text, without the output of programs.
         RuntimeLogs = "runtime-logs",
         ..
-        /// An observation type specific to another backend.
+        /// A type without a variant of its own, e.g. one that only another backend has.
         Custom(String),
     }
 }
@@ -122,7 +122,7 @@ pub enum SnapshotSemantics {
     PartialReplay,
     /// All of the state can be rebuilt by a replay.
     ReplayableRuntimeState,
-    /// An artifact holds the state, and it can be restored from there.
+    /// An artifact contains the state, from which the guest can be restored.
     RuntimeStateArtifact,
 }
 

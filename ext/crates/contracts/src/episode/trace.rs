@@ -49,7 +49,7 @@ pub struct EpisodeReset {
     pub runtime: RuntimeInfo,
     /// Observations before the first step.
     pub observations: Vec<EpisodeObservation>,
-    /// References to these observations, in the same order.
+    /// References to the entries of `observations`, in the same order.
     pub observation_refs: Vec<TraceRef>,
 }
 
@@ -97,10 +97,10 @@ pub struct EpisodeTrace {
     pub steps: Vec<EpisodeStep>,
     /// Snapshots in order.
     pub snapshots: Vec<EpisodeSnapshot>,
-    /// Description of the bundle that the run of the episode wrote.
+    /// Description of the bundle that the episode's run wrote, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Value>,
-    /// Reference to the bundle that the run of the episode wrote.
+    /// Reference to the bundle that the episode's run wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_ref: Option<TraceRef>,
 }
@@ -142,7 +142,7 @@ pub enum EpisodeRecord {
         id: String,
         /// RFC 3339 timestamp of the snapshot.
         created_at: String,
-        /// How the snapshot can be used.
+        /// What a reader of the trace can do with the snapshot.
         semantics: SnapshotSemantics,
         /// References to the files that hold the snapshot.
         artifact_refs: Vec<TraceRef>,

@@ -148,8 +148,8 @@ pub enum StdinFlow {
 }
 
 impl StdinFlow {
-    /// Returns whether this is the default value, which is omitted because older versions do
-    /// not know the member.
+    /// Returns whether this is the default value. JSON omits it, because older versions refuse the
+    /// member.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == StdinFlow::Plain

@@ -35,7 +35,8 @@ pub enum RecordedCancellation {
     Requested(CancellationNote),
 }
 
-/// State of a run's scratch directory.
+/// State of a run's scratch directory, which holds the run's temporary files and, until the bundle
+/// is written, its captured changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScratchState {
     /// The directory exists, but the supervisor or a later scan may still remove it.
@@ -46,7 +47,7 @@ pub enum ScratchState {
     Gone,
 }
 
-/// What was observed about a run in addition to its view.
+/// What was observed about a run in addition to its stored state ([`RunView`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunObservations {
     /// Progress of the run according to its journal.
@@ -91,7 +92,7 @@ pub struct RunLifecycle {
     pub schema: String,
     /// State of the run.
     pub status: RunState,
-    /// Phase that the state belongs to.
+    /// Phase of the run's lifecycle to which `status` belongs.
     pub phase: RunPhase,
     /// Whether the state is final.
     pub terminal: bool,
@@ -116,7 +117,7 @@ pub struct RunLifecycle {
 }
 
 impl RunLifecycle {
-    /// Computes the lifecycle of a run from its view and further observations.
+    /// Computes the lifecycle of a run from its stored state `view` and the observations `seen`.
     #[must_use]
     pub fn of(view: &RunView, seen: &RunObservations) -> Self {
         let status = match (view.status, view.outcome) {
@@ -214,7 +215,8 @@ pub struct RunRegistryEntry {
 }
 
 impl RunRegistryEntry {
-    /// Computes the registry entry of a run from its view and further observations.
+    /// Computes the registry entry of a run from its stored state `view` and the observations
+    /// `seen`.
     #[must_use]
     pub fn of(view: &RunView, seen: &RunObservations) -> Self {
         let lifecycle = RunLifecycle::of(view, seen);

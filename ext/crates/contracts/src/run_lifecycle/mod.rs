@@ -1,9 +1,9 @@
 //! Runs in the format of the run registry, which is computed from [`RunView`](crate::RunView) and
 //! not stored.
 //!
-//! A run's process starts with its request, so no run is ever in the state `queued`; the state
-//! exists only in the table of states. The current state of a run follows from its journal. This
-//! module does no I/O; its callers pass what they observed, and when.
+//! A run's process starts as soon as the run is requested, so no run is ever in the state `queued`;
+//! only the public list of states contains it. The current state of a run follows from its journal.
+//! This module does no I/O; its callers pass what they observed, and when.
 
 mod entry;
 mod listing;

@@ -88,8 +88,7 @@ mod tests {
         );
     }
 
-    /// The progress after any journal, in any order of events, follows transitions of the
-    /// table.
+    /// Events in any order change the state only by transitions that [`RunState::next`] allows.
     #[test]
     fn run_progress_after_any_sequence_of_events_follows_allowed_transitions() {
         let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
@@ -108,7 +107,7 @@ mod tests {
             }
             let outcome = Outcome::ALL[random(Outcome::ALL.len())];
             let end = RunState::of_outcome(outcome);
-            // The table has no transition from `booting` to `succeeded`.
+            // `RunState::next` does not allow the transition from `booting` to `succeeded`.
             if progress > RunProgress::Booting || end != RunState::Succeeded {
                 state.advance(end).unwrap();
                 assert!(state.is_terminal());

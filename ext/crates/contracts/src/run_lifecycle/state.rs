@@ -39,7 +39,7 @@ pub enum RunPhase {
     Terminal,
 }
 
-/// Error for a change of state that the table of states does not allow.
+/// Error for a change of state that [`RunState::next`] does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run cannot go from {} to {}", from.as_str(), to.as_str())]
 pub struct RunTransitionError {

@@ -13,7 +13,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::fs;
 
-/// Number of bytes by which a size may exceed its limit, because the kernel counts whole pages.
+/// Number of bytes by which a size may exceed its limit, because the kernel rounds sizes up to
+/// whole pages of up to 64 KiB.
 pub(super) const PAGES: u64 = 65_536;
 /// Largest process limit (in processes) and disk limit (in bytes) that a probe tries to use up. The
 /// probe fails when the plan's limit is larger.
@@ -28,7 +29,7 @@ const CHUNK: usize = 256 * 1024;
 /// started.
 pub(super) fn fork_until_refused(limit: u64) -> Result<u64, Failure> {
     if limit > MOST_CHILDREN {
-        return Err(wrong("too many processes for a self-test"));
+        return Err(wrong("a process limit that is too high for a self-test"));
     }
     let mut children = Vec::new();
     let mut refused = None;
@@ -59,9 +60,11 @@ pub(super) fn fork_until_refused(limit: u64) -> Result<u64, Failure> {
     match refused {
         Some(libc::EAGAIN) if started <= limit => Ok(started),
         Some(errno) => Err(wrong(format!(
-            "fork gave errno {errno} after {started} children"
+            "fork, which gave errno {errno} after {started} children"
         ))),
-        None => Err(wrong(format!("{started} children at a limit of {limit}"))),
+        None => Err(wrong(format!(
+            "fork, which started {started} children at a limit of {limit}"
+        ))),
     }
 }
 
@@ -84,7 +87,9 @@ pub(super) fn open_until_refused(limit: u64) -> Result<(), Failure> {
         child.map(|child| rustix::io::retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())));
     match ended {
         Some(Ok(Some((_, status)))) if status.exit_status() == Some(0) => Ok(()),
-        _ => Err(wrong(format!("descriptors at a limit of {limit}"))),
+        _ => Err(wrong(format!(
+            "dup, which was not refused at a limit of {limit} descriptors"
+        ))),
     }
 }
 
@@ -97,7 +102,9 @@ pub(super) fn watch_until_refused(limit: u64) -> Result<u64, Failure> {
             Err(Errno::MFILE) => return Ok(made.len() as u64),
             other => {
                 let (count, answer) = (made.len(), other.map(drop));
-                return Err(wrong(format!("{answer:?} after {count} inotify instances")));
+                return Err(wrong(format!(
+                    "inotify_init, which gave {answer:?} after {count} instances"
+                )));
             }
         }
     }
@@ -133,8 +140,12 @@ pub(super) fn map_until_refused(limit: u64) -> Result<u64, Failure> {
     let bytes = (mappings.len() * MAPPING) as u64;
     match refused {
         Some(Errno::NOMEM) => Ok(bytes),
-        Some(errno) => Err(wrong(format!("mapping gave {errno} after {bytes} bytes"))),
-        None => Err(wrong(format!("{bytes} bytes mapped at a limit of {limit}"))),
+        Some(errno) => Err(wrong(format!(
+            "mmap, which gave {errno} after {bytes} bytes"
+        ))),
+        None => Err(wrong(format!(
+            "mmap, which mapped {bytes} bytes at a limit of {limit}"
+        ))),
     }
 }
 
@@ -142,7 +153,7 @@ pub(super) fn map_until_refused(limit: u64) -> Result<u64, Failure> {
 /// evidence for the report.
 pub(super) fn fill(directory: &str, limit: u64) -> Result<String, Failure> {
     if limit > MOST_BYTES {
-        return Err(wrong("too much disk for a self-test"));
+        return Err(wrong("a disk limit that is too high for a self-test"));
     }
     let path = |number: u32| format!("{directory}/.probe-{number}");
     let longest = past_the_longest(&path(0), limit);
@@ -168,7 +179,9 @@ fn past_the_longest(path: &str, limit: u64) -> Result<(), Failure> {
     unsafe { libc::signal(libc::SIGXFSZ, before) };
     match refused {
         Err(Errno::FBIG) => Ok(()),
-        other => Err(wrong(format!("a write past the longest file: {other:?}"))),
+        other => Err(wrong(format!(
+            "a write beyond the file size limit, which gave {other:?} instead of EFBIG"
+        ))),
     }
 }
 
@@ -185,11 +198,17 @@ fn write_until_full(first: &str, second: &str, limit: u64) -> Result<u64, Failur
                 Ok(count) => written = written.saturating_add(count as u64),
                 Err(Errno::INTR) => {}
                 Err(Errno::NOSPC) if written <= limit.saturating_add(PAGES) => return Ok(written),
-                Err(errno) => return Err(wrong(format!("{errno} after {written} bytes"))),
+                Err(errno) => {
+                    return Err(wrong(format!(
+                        "write, which gave {errno} after {written} bytes"
+                    )));
+                }
             }
         }
     }
-    Err(wrong(format!("{written} bytes at a limit of {limit}")))
+    Err(wrong(format!(
+        "write, which accepted {written} bytes at a limit of {limit}"
+    )))
 }
 
 fn create(path: &str) -> Result<rustix::fd::OwnedFd, Failure> {

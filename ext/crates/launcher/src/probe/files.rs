@@ -51,15 +51,15 @@ pub(super) fn files(
         let name = entry.at(Step::Probe, "/")?.file_name();
         let name = name.to_string_lossy().into_owned();
         if !expected.contains(&name) || is_host(&format!("/{name}")) {
-            return Err(wrong(format!("unexpected /{name}")));
+            return Err(wrong(format!("/{name}, which is not as planned")));
         }
         seen.insert(name);
     }
     if is_host("/") || is_host("/..") || seen != expected {
-        return Err(wrong("the root is not the planned one"));
+        return Err(wrong("/, which is not the planned root"));
     }
     if open_errno("/.probe", OFlags::CREATE | OFlags::WRONLY).is_none() {
-        return Err(wrong("the root is writable"));
+        return Err(wrong("/, which is writable"));
     }
     let (mounts, writable) = mounts(plan, bound)?;
     let inodes = if bound.is_empty() {
@@ -85,21 +85,21 @@ pub(super) fn files(
     ))
 }
 
-/// Checks that Landlock denies `/dev/urandom` but allows `/dev/null`: both nodes have the same mode
-/// and mount, so only Landlock tells them apart.
+/// Checks that Landlock denies writing to `/dev/urandom` but not to `/dev/null`: both nodes have
+/// the same mode and mount, so only Landlock tells them apart.
 fn landlock_denies() -> Result<(), Failure> {
     if open_errno("/dev/null", OFlags::WRONLY).is_some() {
-        return Err(wrong("/dev/null is not writable"));
+        return Err(wrong("/dev/null, which is not writable"));
     }
     if open_errno("/dev/urandom", OFlags::WRONLY) != Some(libc::EACCES) {
-        return Err(wrong("Landlock does not deny"));
+        return Err(wrong("/dev/urandom, which Landlock lets programs write"));
     }
     Ok(())
 }
 
-/// Counts all mounts and the writable ones. A writable mount must be on a private file system or
-/// planned. A mount of any other file system is a bind mount of the host; only devices and the
-/// directories in `bound` may be mounted that way.
+/// Counts all mounts and the writable ones. A writable mount must be planned or have a file system
+/// of the guest's own (tmpfs, overlay, proc). A mount with any other file system type is a bind
+/// mount of the host; only devices and the directories in `bound` may be mounted that way.
 fn mounts(plan: &LaunchPlan, bound: &[String]) -> Result<(usize, usize), Failure> {
     let planned: BTreeSet<&str> = plan
         .mounts
@@ -128,18 +128,18 @@ fn mounts(plan: &LaunchPlan, bound: &[String]) -> Result<(usize, usize), Failure
         let kind = fields.iter().position(|field| *field == "-");
         let kind = kind.and_then(|at| fields.get(at + 1));
         let (Some(point), Some(options), Some(kind)) = (fields.get(4), fields.get(5), kind) else {
-            return Err(wrong("a mount that cannot be read"));
+            return Err(wrong("a line of mountinfo that cannot be parsed"));
         };
         let private = matches!(*kind, "tmpfs" | "overlay" | "proc");
         if !(private || planned.contains(point) || is_bound(point)) {
-            return Err(wrong(format!("{point} is bound")));
+            return Err(wrong(format!("{point}, which is an unplanned bind mount")));
         }
         if options.split(',').any(|option| option == "ro") {
             continue;
         }
         writable += 1;
         if *point == "/" || !(private || planned.contains(point)) {
-            return Err(wrong(format!("{point} is writable")));
+            return Err(wrong(format!("{point}, which must not be writable")));
         }
     }
     Ok((text.lines().count(), writable))

@@ -2,8 +2,8 @@
 //!
 //! Each isolation axis (files, network, …) has one probe. If a probe observes a state that the
 //! level forbids, the launch of a run's guest fails; a self-test writes the observation into the
-//! report. When a mechanism of an axis is missing, its row says at most best effort, even when its
-//! probe observed no problem.
+//! report. When a mechanism of an axis is missing, the axis's row says at most best effort, even
+//! when the probe observed no problem.
 
 use crate::error::Failure;
 use crate::shortfall::{Shortfalls, sentence};
@@ -30,7 +30,8 @@ impl Observation {
         }
     }
 
-    /// Creates an observation that the axis is only limited by polling or per process.
+    /// Creates an observation that the kernel does not fully enforce the axis: a limit is polled,
+    /// or applies to each process instead of the guest, or a mechanism is missing.
     pub(crate) fn best_effort(by: &str, evidence: impl Into<String>) -> Self {
         Self {
             enforced: Enforcement::BestEffort,

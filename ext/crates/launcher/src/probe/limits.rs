@@ -1,6 +1,6 @@
 //! Probes of the isolation axes memory, cpu, pids and disk.
 //!
-//! The guest of a run only reads the limits back; that of a self-test also uses them up, see
+//! The guest of a run only reads the limits back. The guest of a self-test also uses them up, see
 //! [`super::active`].
 
 use super::active;
@@ -16,7 +16,9 @@ pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u
     let limit = getrlimit(resource);
     match (limit.current, limit.maximum) {
         (Some(soft), Some(hard)) if soft <= at_most && hard <= at_most => Ok(soft),
-        _ => Err(wrong(format!("limit on {name}"))),
+        _ => Err(wrong(format!(
+            "the limit on {name}, which is missing or too high"
+        ))),
     }
 }
 
@@ -60,10 +62,10 @@ pub(super) fn pids(plan: &LaunchPlan, watches: &[u64]) -> Result<Observation, Fa
         "queued signals",
     )?;
     let [instances, marks] = watches else {
-        return Err(wrong("no limit on inotify"));
+        return Err(wrong("the inotify limits, which cannot be read"));
     };
     if WATCHES.iter().zip(watches).any(|((_, most), is)| is > most) {
-        return Err(wrong("limit on inotify"));
+        return Err(wrong("an inotify limit, which is too high"));
     }
     let mut evidence = format!(
         "at most {limit} processes and threads, two of them the sandbox's own; \
@@ -100,7 +102,9 @@ pub(super) fn disk(plan: &LaunchPlan) -> Result<Observation, Failure> {
         let bytes = stat.f_blocks.saturating_mul(block);
         // The kernel rounds the size of a tmpfs up to whole pages.
         if bytes == 0 || bytes > plan.limits.disk_bytes.saturating_add(active::PAGES) {
-            return Err(wrong(format!("{target} has {bytes} bytes")));
+            return Err(wrong(format!(
+                "{target}, whose size {bytes} is 0 or above the limit"
+            )));
         }
         size = Some(bytes);
         if matches!(mount, LaunchMount::Scratch { .. }) {

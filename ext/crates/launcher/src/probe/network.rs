@@ -19,17 +19,17 @@ pub(super) fn network(plan: &LaunchPlan) -> Result<Observation, Failure> {
     // Some kernels create tunnel devices in every network namespace; without CAP_NET_ADMIN they
     // stay down.
     if names.first() != Some(&"lo") {
-        return Err(wrong("no loopback interface"));
+        return Err(wrong("the loopback interface, which is missing"));
     }
     if let Some(name) = names.iter().skip(1).find(|name| is_up(name)) {
-        return Err(wrong(format!("interface {name}")));
+        return Err(wrong(format!("interface {name}, which is up")));
     }
     let routes = read("/proc/self/net/route")?.lines().skip(1).count();
     if routes > 0 {
-        return Err(wrong("a route out"));
+        return Err(wrong("the routing table, which is not empty"));
     }
     if socket_errno(libc::AF_INET).is_some() {
-        return Err(wrong("no loopback sockets"));
+        return Err(wrong("socket, which refuses family AF_INET"));
     }
     refused_families()?;
     Ok(Observation::enforced(
@@ -46,7 +46,9 @@ pub(super) fn network(plan: &LaunchPlan) -> Result<Observation, Failure> {
 fn refused_families() -> Result<(), Failure> {
     for family in [libc::AF_VSOCK, libc::AF_NETLINK, libc::AF_PACKET] {
         if socket_errno(family) != Some(libc::EPERM) {
-            return Err(wrong(format!("socket family {family}")));
+            return Err(wrong(format!(
+                "socket, which does not refuse family {family}"
+            )));
         }
     }
     Ok(())

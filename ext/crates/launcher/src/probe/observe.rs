@@ -46,5 +46,5 @@ pub(super) fn status_field(name: &str) -> Result<String, Failure> {
         .lines()
         .find_map(|line| line.strip_prefix(name))
         .map(|value| value.trim().to_owned())
-        .ok_or_else(|| wrong(format!("no {name} in status")))
+        .ok_or_else(|| wrong(format!("/proc/self/status, which has no {name}")))
 }

@@ -12,10 +12,10 @@ pub(super) fn privileges(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let fields: Vec<&str> = map.split_whitespace().collect();
     let guest = plan.guest_id.to_string();
     let [inside, outside, "1"] = fields.as_slice() else {
-        return Err(wrong("uid map"));
+        return Err(wrong("the uid map, which does not map exactly one id"));
     };
     if *inside != guest || *outside == "0" || rustix::process::geteuid().as_raw() != plan.guest_id {
-        return Err(wrong("uid map"));
+        return Err(wrong("the uid map, which maps another id or host root"));
     }
     Ok(Observation::enforced(
         "user namespace, empty capability sets, no_new_privs",
@@ -34,15 +34,15 @@ pub(super) fn identity() -> Observation {
     )
 }
 
-/// Checks the privileges that can be checked with or without a user namespace.
+/// Checks that all capability sets are empty and that `no_new_privs` is set.
 pub(super) fn no_power() -> Result<(), Failure> {
     for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
         if status_field(set)?.bytes().any(|b| b != b'0') {
-            return Err(wrong(format!("{set} is not empty")));
+            return Err(wrong(format!("capability set {set} not empty")));
         }
     }
     if status_field("NoNewPrivs:")? != "1" {
-        return Err(wrong("new privileges are possible"));
+        return Err(wrong("no_new_privs, which is not set"));
     }
     Ok(())
 }

@@ -14,11 +14,11 @@ pub(super) fn processes() -> Result<Observation, Failure> {
         if name.bytes().all(|b| b.is_ascii_digit()) {
             visible.push(name);
         } else if !matches!(name.as_str(), "self" | "thread-self") {
-            return Err(wrong(format!("/proc shows {name}")));
+            return Err(wrong(format!("/proc, which shows the host-wide {name}")));
         }
     }
     if std::process::id() != 1 || visible.iter().any(|pid| pid != "1") {
-        return Err(wrong("processes of others are visible"));
+        return Err(wrong("/proc, which shows processes besides pid 1"));
     }
     Ok(Observation::enforced(
         "pid namespace, proc with subset=pid and hidepid",

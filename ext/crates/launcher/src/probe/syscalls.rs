@@ -12,7 +12,7 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
         let mode = status_field("Seccomp:")?;
         let errno = namespace_clone_errno();
         return Err(wrong(format!(
-            "a clone into a new namespace gave errno {errno}, Seccomp is {mode}"
+            "Seccomp mode {mode}: clone into a new namespace gave errno {errno}"
         )));
     }
 
@@ -24,7 +24,9 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
         }
     };
     if namespace_clone_errno() != libc::EPERM {
-        return Err(wrong("clone made a namespace"));
+        return Err(wrong(
+            "clone into a new namespace, which did not give EPERM",
+        ));
     }
     // SAFETY: the filters answer every call before the kernel reads its arguments, which are zeros
     // or null pointers and would be refused anyway.
@@ -83,11 +85,13 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
     };
     for (name, wanted, got) in tried {
         if got != wanted {
-            return Err(wrong(format!("{name} gave errno {got}")));
+            return Err(wrong(format!(
+                "{name}, which gave errno {got} instead of {wanted}"
+            )));
         }
     }
     if status_field("Seccomp:")? != "2" {
-        return Err(wrong("no seccomp filter"));
+        return Err(wrong("the seccomp mode, which is not filter mode"));
     }
     Ok(Observation::enforced(
         "seccomp allow-list, three filters",
@@ -99,7 +103,8 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
 /// expectation, the child exits at once.
 fn namespace_clone_errno() -> i32 {
     let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
-    // SAFETY: without a stack the child runs on a copy of this one, like after fork, and only exits.
+    // SAFETY: without a stack the child runs on a copy of this one, like after fork, and only
+    // exits.
     unsafe {
         match libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) {
             0 => libc::_exit(0),

@@ -1,9 +1,10 @@
 //! Allocation of a guest id: a kernel uid and gid that no other guest and no host process uses.
 //!
-//! Each id is one byte of a lock file that belongs to root or to the user. The spawner's open file
-//! description holds the lock, so the kernel releases it when the process ends for any reason.
-//! Processes of a killed spawner may run under the id for a moment longer. So an unlocked id is
-//! used only when the kernel knows no process with that uid.
+//! Each id is represented by one byte of a lock file. The file belongs to root, or to the user that
+//! started the spawner. The spawner's open file description holds the lock on the byte, so the
+//! kernel releases it when the process ends for any reason. Processes of a killed spawner may run
+//! under the id for a moment longer. So a spawner takes an unlocked id only when the kernel knows
+//! no process with that uid.
 
 use super::user_namespace::GUEST;
 use crate::error::{At, Failure, Step};
@@ -54,20 +55,25 @@ pub(super) fn take(plan: &SpawnerPlan) -> Result<Lease, Failure> {
         match set_lock(&lock, id, libc::F_WRLCK) {
             Ok(()) => {}
             Err(Errno::AGAIN | Errno::ACCESS) => continue,
-            Err(errno) => return Err(errno).at(Step::GuestIds, "lock"),
+            Err(errno) => return Err(errno).at(Step::GuestIds, "locking an id"),
         }
         if !in_use(id) {
             return Ok(Lease { id, _lock: lock });
         }
-        set_lock(&lock, id, libc::F_UNLCK).at(Step::GuestIds, "unlock")?;
+        set_lock(&lock, id, libc::F_UNLCK).at(Step::GuestIds, "unlocking an id")?;
     }
-    Err(Errno::AGAIN).at(Step::GuestIds, "every id is in use")
+    Err(Errno::AGAIN).at(Step::GuestIds, "the guest ids, which are all in use")
 }
 
 /// Opens the lock file below directories of root; creates them when missing. Refuses a directory
 /// that other users may write, because they could replace the file.
 fn roots_file(path: &str) -> Result<OwnedFd, Failure> {
-    let refused = || Failure::rule(Step::GuestIds, "others than root may change the lock file");
+    let refused = || {
+        Failure::rule(
+            Step::GuestIds,
+            "the lock file, which users other than root can change",
+        )
+    };
     let path = Path::new(path);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(refused());
@@ -78,17 +84,18 @@ fn roots_file(path: &str) -> Result<OwnedFd, Failure> {
         let part = part.as_os_str();
         match mkdirat(&here, part, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno).at(Step::GuestIds, "directory"),
+            Err(errno) => return Err(errno).at(Step::GuestIds, "lock directory"),
         }
-        here = openat(&here, part, flags, Mode::empty()).at(Step::GuestIds, "directory")?;
-        let stat = fstat(&here).at(Step::GuestIds, "directory")?;
+        here = openat(&here, part, flags, Mode::empty()).at(Step::GuestIds, "lock directory")?;
+        let stat = fstat(&here).at(Step::GuestIds, "lock directory")?;
         if stat.st_uid != 0 || stat.st_mode & 0o022 != 0 {
             return Err(refused());
         }
     }
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = openat(&here, name, flags, Mode::RUSR | Mode::WUSR).at(Step::GuestIds, "file")?;
-    let stat = fstat(&lock).at(Step::GuestIds, "file")?;
+    let lock =
+        openat(&here, name, flags, Mode::RUSR | Mode::WUSR).at(Step::GuestIds, "lock file")?;
+    let stat = fstat(&lock).at(Step::GuestIds, "lock file")?;
     if stat.st_uid != 0 {
         return Err(refused());
     }
@@ -99,12 +106,12 @@ fn roots_file(path: &str) -> Result<OwnedFd, Failure> {
 /// subordinate ids belong to that user.
 fn users_file(path: &str) -> Result<OwnedFd, Failure> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = open(path, flags, Mode::RUSR | Mode::WUSR).at(Step::GuestIds, "file")?;
-    let stat = fstat(&lock).at(Step::GuestIds, "file")?;
+    let lock = open(path, flags, Mode::RUSR | Mode::WUSR).at(Step::GuestIds, "lock file")?;
+    let stat = fstat(&lock).at(Step::GuestIds, "lock file")?;
     if stat.st_uid != rustix::process::geteuid().as_raw() {
         return Err(Failure::rule(
             Step::GuestIds,
-            "the lock file belongs to another user",
+            "the lock file, which belongs to another user",
         ));
     }
     Ok(lock)
@@ -138,7 +145,8 @@ fn in_use(id: u32) -> bool {
     }
 }
 
-/// Kills every process that runs under the guest id and waits until none is left.
+/// Kills every process that runs under the guest id and waits until none is left, at most for
+/// [`TEARDOWN`].
 pub(super) fn end_all_of_guest() {
     let until = Instant::now() + TEARDOWN;
     while in_use(GUEST) && Instant::now() < until {

@@ -1,19 +1,20 @@
 //! The spawner: a process that starts launchers under a kernel uid that nothing else on the host
 //! has.
 //!
-//! A spawner started by root does the steps that need root: it locks a free id, turns the sources
-//! into idmapped mounts whose files belong to that id, and enters a user namespace that maps two
-//! ids only, the owner of the state directory as 0 and the guest's as 1. After that it has no power
-//! over other host objects. For a spawner started by a user with subordinate ids, `newuidmap` and
-//! `newgidmap` write the two maps. Such a spawner has the runner's rights plus those over the
-//! guest's id, so it mounts any path that the runner names (see `store`). Launchers are children of
-//! the spawner and run as the guest's id without capabilities. Paths that they name are resolved in
-//! the spawner's mount namespace with the guest's rights, so a runner cannot expose a path that was
-//! not in the plan before root was dropped.
+//! A spawner started by root does the steps that need root: it locks a free id, makes idmapped
+//! mounts of the host directories that launchers need, in which the files belong to that id, and
+//! enters a user namespace that maps two ids only, the owner of the state directory as 0 and the
+//! guest's as 1. After that it has no power over other host objects. For a spawner started by a
+//! user with subordinate ids, `newuidmap` and `newgidmap` write the two maps. Such a spawner has
+//! the runner's rights plus those over the guest's id, so it mounts any path that the runner names
+//! (see `store`). Launchers are children of the spawner and run as the guest's id without
+//! capabilities. Paths that they name are resolved in the spawner's mount namespace with the
+//! guest's rights, so a runner cannot expose a path that was not in the plan before root was
+//! dropped.
 //!
 //! The spawner holds the lock of the id while it lives and kills every process of the id before it
-//! ends. The spawner may be killed before it does so; the next one therefore checks for surviving
-//! processes again.
+//! ends. If the spawner is killed, processes of the id may survive it, so a later spawner uses an
+//! unlocked id only if no process has it.
 
 mod ids;
 mod serve;
@@ -64,7 +65,10 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
     check(&plan)?;
     let by_root = rustix::process::geteuid().is_root();
     if !by_root && !plan.views.is_empty() {
-        return Err(Failure::rule(Step::View, "not started as root"));
+        return Err(Failure::rule(
+            Step::View,
+            "the host directories to mount, which need a spawner started by root",
+        ));
     }
     // Makes orphans of a killed launcher children of the spawner instead of the host's init, so
     // that the spawner reaps them.
@@ -112,13 +116,13 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
 fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
     let rule = |what| Err(Failure::rule(Step::Plan, what));
     if plan.version != PLAN_VERSION {
-        return rule("unknown version");
+        return rule("the plan's version: install runner and launcher from the same build");
     }
     if !plan.ids.is_valid() || plan.owner.uid == 0 || plan.guest_id == 0 {
-        return rule("ids");
+        return rule("an id in the plan, which is invalid or 0");
     }
     if plan.ids.contains(plan.owner.uid) || plan.ids.contains(plan.owner.gid) {
-        return rule("the state's owner is in the range of guest ids");
+        return rule("the guest ids, which contain the uid or gid of the state directory's owner");
     }
     let names_fit = plan
         .views
@@ -128,7 +132,7 @@ fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
         .iter()
         .all(|path| path.starts_with('/') && !path.contains("/.."));
     if plan.views.len() > VIEWS || !names_fit || !places_fit {
-        return rule("views");
+        return rule("the host directories to mount: too many, or with an invalid name or path");
     }
     Ok(())
 }
@@ -146,7 +150,10 @@ fn sources(channel: &Channel, count: usize) -> Result<Vec<OwnedFd>, Failure> {
             }
             Incoming::Nothing => {}
             Incoming::Request(..) | Incoming::Malformed | Incoming::Closed => {
-                return Err(Failure::rule(Step::Channel, "a source is missing"));
+                return Err(Failure::rule(
+                    Step::Channel,
+                    "a host directory's descriptor, which is missing or out of order",
+                ));
             }
         }
     }

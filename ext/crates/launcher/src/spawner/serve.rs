@@ -16,8 +16,8 @@ use std::ffi::CString;
 use std::mem::MaybeUninit;
 use wp_codebox_contracts::{LauncherFd, SpawnerReply, SpawnerRequest};
 
-/// Maximum number of launchers alive at once: the guest in which the run works, its replacement, a
-/// browser guest and the guests of checks.
+/// Maximum number of launchers alive at once; more than a run needs for the guest in which it
+/// works, that guest's replacement, a browser guest and the guests of checks.
 const LAUNCHERS: usize = 16;
 
 /// Descriptors that the request handlers need.
@@ -142,7 +142,10 @@ fn handle_request(
             let errno = done.map_or_else(Errno::raw_os_error, |()| 0);
             channel.send(&SpawnerReply::Exposed { errno })
         }
-        SpawnerRequest::Source { .. } => Err(Failure::rule(Step::Channel, "a source came late")),
+        SpawnerRequest::Source { .. } => Err(Failure::rule(
+            Step::Channel,
+            "a host directory's descriptor, which came after the start",
+        )),
     }
 }
 
@@ -166,8 +169,8 @@ fn launch(
     match unsafe { libc::fork() } {
         -1 => Err(crate::mounting::last_errno()),
         0 => {
-            // In cgroup v1 a user may move only its own processes. A failure is ignored here; the
-            // isolation report states it.
+            // The child joins the cgroups itself (pid 0), because in cgroup v1 a user may move only
+            // its own processes. A failure is ignored here; the isolation report states it.
             for group in groups {
                 let _ = rustix::io::write(group, b"0");
             }
@@ -191,12 +194,13 @@ fn start(
     given: &[OwnedFd; 3],
 ) -> Result<(), Errno> {
     become_user(GUEST)?;
-    // Must come after the change of ids, which clears it. The launcher sets it again in its own
-    // namespace.
+    // The change of ids clears the parent-death signal, so it is set after that change. The
+    // launcher sets it again in its own namespace.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let numbers = [LauncherFd::Plan, LauncherFd::Channel, LauncherFd::Lifetime];
     let above = LauncherFd::Lifetime as i32 + 1;
-    // Move the descriptors to high numbers first: one may have the number of another's target.
+    // Move the descriptors to high numbers first: otherwise `dup2` of one could close another that
+    // has the target number.
     let mut lifted = Vec::new();
     for fd in given {
         lifted.push(rustix::io::fcntl_dupfd_cloexec(fd, above)?);
@@ -234,7 +238,7 @@ fn start(
     Err(crate::mounting::last_errno())
 }
 
-/// Reaps every ended child.
+/// Reaps every ended child and tells the runner which launchers have ended.
 fn reap(channel: &Channel, launchers: &mut BTreeMap<i32, OwnedFd>) -> Result<(), Failure> {
     loop {
         let mut status = 0;

@@ -1,5 +1,5 @@
-//! Mounts of host directories for launchers of a spawner without root. It may not make idmapped
-//! mounts of a disk file system.
+//! Mounts of host directories for launchers of a spawner that was not started by root. The kernel
+//! does not let such a spawner create idmapped mounts of a disk file system.
 //!
 //! The store is a tmpfs owned by the spawner's user namespace. The runner copies host files there
 //! through an idmapped mount in which the guest's files appear as the runner's own. So copied files

@@ -1,6 +1,6 @@
 //! Creates user namespaces. Another process writes their id maps.
 //!
-//! Mapping ids other than the own one requires CAP_SETUID in the parent namespace, so a forked
+//! Mapping ids other than one's own requires CAP_SETUID in the parent namespace, so a forked
 //! child that stays in the parent namespace writes the maps. For a user without root, the child
 //! runs `newuidmap` and `newgidmap`, which check /etc/subuid and /etc/subgid.
 
@@ -80,8 +80,8 @@ fn mapped(uids: &str, gids: &str) -> Result<OwnedFd, Failure> {
 }
 
 fn write_maps(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
-    fs::write(format!("/proc/{pid}/uid_map"), uids).at(Step::UidMap, "view")?;
-    fs::write(format!("/proc/{pid}/gid_map"), gids).at(Step::GidMap, "view")
+    fs::write(format!("/proc/{pid}/uid_map"), uids).at(Step::UidMap, "idmapped mount")?;
+    fs::write(format!("/proc/{pid}/gid_map"), gids).at(Step::GidMap, "idmapped mount")
 }
 
 /// Writes the id maps of a process with the set-uid programs `newuidmap` and `newgidmap`.
@@ -112,9 +112,12 @@ pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure>
     );
     let (entered, enter) = pipe_with(PipeFlags::CLOEXEC).at(Step::Unshare, "pipe")?;
     let (write, refused): (MapWriter, _) = if rustix::process::geteuid().is_root() {
-        (write_maps, "the maps of the spawner")
+        (write_maps, "the id maps of the spawner")
     } else {
-        (have_maps_written, "newuidmap or newgidmap, which refused")
+        (
+            have_maps_written,
+            "newuidmap or newgidmap, which refused to map the ids",
+        )
     };
     // SAFETY: this process has a single thread, so the child may run any code.
     let raw = unsafe { libc::fork() };

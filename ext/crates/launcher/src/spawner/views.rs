@@ -1,4 +1,4 @@
-//! Views: mounts of host directories for launchers that run under another uid.
+//! Views: mounts of host directories for launchers that run under a uid of their own.
 //!
 //! An idmapped mount shows files of one owner as files of another user without changing the disk.
 //! Only root may create one for a disk file system, and only before the mount is attached. The
@@ -37,8 +37,9 @@ impl Mappings {
     }
 }
 
-/// Creates two mounts of each host directory while it is still reachable in this mount namespace:
-/// one for launchers, and one for the owner of the state directory, which is sent to the runner.
+/// Creates mounts of each host directory while it is still reachable in this mount namespace: one
+/// for launchers, and one for the owner of the state directory, which is sent to the runner. The
+/// second is not created if the directory belongs to that owner.
 pub(super) fn prepare(
     plan: &SpawnerPlan,
     sources: Vec<OwnedFd>,
@@ -48,9 +49,9 @@ pub(super) fn prepare(
     let mut mappings = Mappings::default();
     let mut mounts = Vec::new();
     for (index, (view, source)) in plan.views.iter().zip(&sources).enumerate() {
-        // Subdirectories of the state directory may be separate file systems, so its copy includes
-        // the mounts below it. Of a mount source only the directory's own mount is copied: an
-        // overlay over it would not show mounts below it either.
+        // Only the state directory is writable. Its subdirectories may be separate file systems, so
+        // the copy includes the mounts below it. Of any other directory only its own mount is
+        // copied: guests see it through an overlay, which does not show the mounts below it either.
         let (attributes, clone) = match view.access {
             ViewAccess::Read => (READ_ONLY, clone_of as Clone),
             ViewAccess::Write => (QUIET, clone_tree as Clone),
@@ -116,7 +117,7 @@ pub(super) fn cover_place(path: &str) -> Result<OwnedFd, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).at(Step::Propagation, "private")?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let base = rustix::fs::open(path, flags, Mode::empty()).at(Step::View, "place")?;
+    let base = rustix::fs::open(path, flags, Mode::empty()).at(Step::View, "view directory")?;
     let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let options = [("size", "1m"), ("mode", "0755")];
     let place = new_mount("tmpfs", &options, &[], quiet).at(Step::View, "tmpfs")?;
@@ -127,7 +128,7 @@ pub(super) fn cover_place(path: &str) -> Result<OwnedFd, Failure> {
 fn make_place(path: &str) -> Result<(), Failure> {
     match rustix::fs::mkdir(path, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(errno) => Err(errno).at(Step::View, "place"),
+        Err(errno) => Err(errno).at(Step::View, "view directory"),
     }
 }
 
@@ -146,8 +147,8 @@ fn cover(point: &OwnedFd) -> Result<(), Failure> {
         &[],
         MountAttrFlags::MOUNT_ATTR_RDONLY,
     )
-    .at(Step::View, "cover")?;
-    attach(empty.as_fd(), point.as_fd()).at(Step::View, "cover")
+    .at(Step::View, "empty mount")?;
+    attach(empty.as_fd(), point.as_fd()).at(Step::View, "empty mount")
 }
 
 /// Checks that this kernel supports idmapped mounts of a tmpfs (Linux 6.3): every guest's scratch
@@ -158,7 +159,8 @@ pub(super) fn check_scratch(mapping: &OwnedFd) -> Result<(), Failure> {
     set_idmap(scratch.as_fd(), QUIET, mapping.as_fd()).at(Step::View, "idmapped tmpfs")
 }
 
-/// Returns whether the name of a view or a covered entry is a plain file name.
+/// Returns true if a name of a view or of a covered entry consists of ASCII letters, digits and `-`
+/// only.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

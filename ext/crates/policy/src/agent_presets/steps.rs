@@ -11,8 +11,8 @@ use wp_codebox_contracts::PresetStep;
 const LINE_CHARS: usize = 200;
 /// Maximum number of characters of a value shown as multi-line text.
 const TEXT_CHARS: usize = 4_000;
-/// Maximum number of list entries shown. Without a limit the text could be much longer than the
-/// line, because a rule may insert members of the whole line again for each entry.
+/// Maximum number of list entries shown. Without a limit the shown text could be much longer than
+/// the JSON line, because a rule may insert members of the whole line once for each entry.
 const ENTRIES: usize = 64;
 /// Name that stands for the current list entry in the paths of a rule with `each`.
 const EACH: &str = "each";
@@ -102,9 +102,9 @@ pub fn step_text(steps: &[PresetStep], line: &[u8], redactor: &Redactor) -> Opti
         None => filled(step, &row, None, redactor),
         Some(path) => {
             let entries = member(&row, path)?.as_array()?;
-            // This rule selects the list if any entry matches it. The first matching rule with
-            // the same `each` then formats each entry; an entry without such a rule is shown as
-            // JSON.
+            // This rule applies if at least one entry of the list matches it. Each entry is
+            // then formatted by the first rule with the same `each` that matches the entry. An
+            // entry that no such rule matches is shown as JSON.
             let here = |entry| filled(step, &row, Some(entry), redactor);
             entries.iter().find_map(here)?;
             let lines = entries.iter().take(ENTRIES).map(|entry| {

@@ -85,7 +85,7 @@ fn goal_is_written_to_standard_input_if_the_preset_says_so() {
 }
 
 #[test]
-fn invalid_presets_are_refused() {
+fn preset_file_with_one_invalid_member_is_refused() {
     parsed(&document()).unwrap();
     for (pointer, value) in [
         ("/schema", json!("wp-codebox/agent-preset/v2")),
@@ -179,7 +179,7 @@ fn final_message_of_the_agent_is_extracted_from_its_output() {
 
 /// Every shipped preset is valid, and no placeholder remains after expansion.
 #[test]
-fn shipped_presets_are_valid_and_leave_no_placeholder() {
+fn shipped_presets_are_valid_and_every_placeholder_is_replaced() {
     let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../share/agents");
     let mut names = Vec::new();

@@ -1,11 +1,12 @@
-//! Checks a call of a registry command against policy and registry before anything starts.
+//! Checks a call of a command against the policy and the command registry, before the command is
+//! executed.
 
 use super::descriptor;
 use super::model::CommandDescriptor;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
 
-/// Why the call of a command is refused before anything starts.
+/// Why the call of a command is refused before the command is executed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
@@ -123,8 +124,8 @@ pub fn required_commands(id: &str) -> Vec<&str> {
     found
 }
 
-/// Checks a call against registry and policy (exact match of the id). Must run before the command
-/// is executed.
+/// Checks that the policy lists the command's exact id and every command that it requires, and that
+/// the registry accepts the arguments. The caller must check every call before it executes it.
 pub fn assert_command(
     policy: &RuntimePolicy,
     call: &CommandCall,

@@ -2,7 +2,7 @@
 //! and execution use one table.
 //!
 //! `table` holds the rows, `model` their types, `format` the formats of argument values,
-//! `browser_steps` the members of browser steps. `check` validates a call before anything starts,
+//! `browser_steps` the members of browser steps. `check` validates a call before it is executed,
 //! and `catalog` exports the table as JSON.
 
 mod browser_steps;

@@ -104,8 +104,8 @@ impl Batch {
         }
     }
 
-    /// Returns the result document `agent-task-batch/v1` without `wp` and `runs`, and the process
-    /// exit status. `concurrency` is the maximum number of concurrent tasks.
+    /// Returns the result document `agent-task-batch/v1` and the process exit status. The caller
+    /// adds the members `wp` and `runs`. `concurrency` is the maximum number of concurrent tasks.
     #[must_use]
     pub fn answer(&self, concurrency: u64) -> (Map<String, Value>, u8) {
         let good = self.totals.of(GroupStatus::Completed) == self.totals.total();

@@ -116,7 +116,7 @@ impl Fanout {
         let rows = self.plan.blocked(&self.settled).into_iter();
         rows.map(|(at, lost)| {
             let names = lost.join(", ");
-            let why = format!("It depends on {names}, which was not completed.");
+            let why = format!("The worker depends on {names}, which was not completed.");
             let mut row = skipped_row("dependency-skipped", &why);
             row.insert("dependencies".to_owned(), json!(lost));
             (at, row)
@@ -146,8 +146,8 @@ impl Fanout {
         self.ends.insert(worker.id.clone(), end);
     }
 
-    /// Returns the result document `agent-fanout-result/v1` without `wp`, `timings` and `runs`,
-    /// and the process exit status.
+    /// Returns the result document `agent-fanout-result/v1` and the process exit status. The
+    /// caller adds the members `wp`, `timings` and `runs`.
     #[must_use]
     pub fn answer(&self) -> (Map<String, Value>, u8) {
         let aggregate = aggregate_fanout(&self.plan, &self.ends);

@@ -132,7 +132,7 @@ pub fn skipped_row(code: &str, message: &str) -> Map<String, Value> {
 pub fn cancelled_row() -> Map<String, Value> {
     failed_row(&ErrorBody::new(
         ErrorCode::RunCancelled,
-        "It was cancelled before it started.",
+        "The task was cancelled before it started.",
     ))
 }
 

@@ -9,7 +9,7 @@ const MAX_URL: usize = 2_048;
 /// Address of the AWS metadata service, which lies in the otherwise private unique-local range.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// Why the base URL of a model is refused.
+/// Why the base URL of a model is refused. Each text completes "base_url …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BaseUrlError {
@@ -45,7 +45,8 @@ pub enum BaseUrlError {
     Plain,
 }
 
-/// Why a model must not be at an IP address. Each text completes "an address that …".
+/// Why the host name of a model must not resolve to an IP address. Each text completes "an address
+/// that …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressRefusal {
@@ -56,7 +57,7 @@ pub enum AddressRefusal {
     #[error("is public and must not be used without TLS")]
     Public,
     /// The address is not a loopback address, but the host is `localhost`.
-    #[error("is not a loopback address, although the host is localhost")]
+    #[error("is not a loopback address: the host localhost may only mean this machine")]
     NotHere,
     /// The address is loopback or private, and the operator did not allow the host.
     #[error(

@@ -54,7 +54,7 @@ pub enum ModelError {
         issues: Vec<PolicyIssue>,
     },
     /// The host's instructions are too long or contain a NUL byte.
-    #[error("the instructions are longer than 64 KiB or have a NUL in them")]
+    #[error("the host's instructions to the model are longer than 64 KiB or contain a NUL byte")]
     Instructions,
 }
 

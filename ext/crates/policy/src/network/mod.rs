@@ -266,7 +266,7 @@ impl Rule {
         }
     }
 
-    /// Returns how many of methods and paths the rule restricts: 0 to 2.
+    /// Returns how many restrictions the rule has: one for methods, one for paths.
     fn names(&self) -> usize {
         usize::from(!self.methods.is_empty()) + usize::from(!self.paths.is_empty())
     }

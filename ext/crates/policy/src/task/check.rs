@@ -24,7 +24,7 @@ pub enum CheckedBy {
     /// must be absolute, because they are compared as text with the site's settings.
     Site,
     /// The supervisor, which opens paths and checks the opened files. A request from the
-    /// operator may consist of a command only.
+    /// operator may have a command and no goal.
     Supervisor,
 }
 
@@ -63,7 +63,7 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
                 .map_err(|e| e.body()),
         );
     }
-    // Without a policy a run gets the default policy with exactly these commands.
+    // Without a policy a run gets the default policy with exactly the commands that it calls.
     let calls = request.commands.iter();
     let needed = calls.flat_map(|call| required_commands(&call.command));
     let own = defaults(needed.map(str::to_owned).collect());

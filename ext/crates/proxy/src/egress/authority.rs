@@ -18,7 +18,8 @@ use time::{Duration, OffsetDateTime};
 use wp_codebox_policy::Host;
 
 /// How far before its creation a certificate becomes valid. Certificate times are whole seconds, so
-/// a rounded start could lie in the future. Guest and host share one clock.
+/// a rounded start could lie in the future. Clock skew does not matter: guest and host share one
+/// clock.
 const BEFORE: Duration = Duration::hours(1);
 /// How far after now a certificate expires; longer than any run.
 const AFTER: Duration = Duration::days(2);

@@ -203,8 +203,8 @@ mod tests {
     use crate::egress::trace::Trace;
     use std::sync::Arc;
 
-    /// The connection of the first request lingers: its row is pushed after that of a request
-    /// which began after the first had ended.
+    /// A request's row is pushed when its connection is dropped. Here the first request ended
+    /// first, but its connection stayed open longest, so its row is pushed last.
     #[test]
     fn log_rows_are_sorted_by_request_end_time() {
         let ledger = Arc::new(Ledger::new(10));

@@ -20,7 +20,8 @@ pub(super) fn rewound(first: Bytes, rest: Io) -> impl Duplex {
 
 /// Maximum wait for a client that got its response before it had sent its whole request.
 const LINGER: Duration = Duration::from_secs(1);
-/// Maximum number of request bytes read and discarded after such a response.
+/// Maximum number of bytes that are read and discarded from a client that got its response before
+/// it had sent its whole request.
 const LINGER_BYTES: u64 = 1024 * 1024;
 
 /// Ends a connection so that a client which is still sending can read the response: closing a

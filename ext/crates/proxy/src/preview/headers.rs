@@ -71,8 +71,9 @@ const DROPPED: &[&str] = &[
     "x-varnish",
 ];
 
-/// Name prefixes of such response headers, and of response headers that instruct a reverse proxy in
-/// front.
+/// Name prefixes of response headers of the guest that are dropped: they would affect the visitor's
+/// browser beyond this preview, make responses readable for pages of other origins, or instruct a
+/// reverse proxy in front of the preview.
 const DROPPED_FAMILIES: &[&str] = &[
     "access-control-",
     "attribution-reporting-",
@@ -112,8 +113,9 @@ const FORGED: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Name prefixes of such request headers, and of those in which a reverse proxy in front passes
-/// the visitor's identity, with credentials that are valid elsewhere too.
+/// Name prefixes of request headers that are dropped: only a reverse proxy in front of the preview
+/// may set them, or such a proxy puts the visitor's identity into them, with credentials that are
+/// valid elsewhere too.
 const FORGED_FAMILIES: &[&str] = &[
     "cdn-",
     "cf-",

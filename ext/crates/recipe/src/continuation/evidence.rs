@@ -27,8 +27,8 @@ fn policy(continuation: &Continuation) -> Value {
 }
 
 impl Loop<'_> {
-    /// Returns the record of all executions so far. If the step was aborted between two of them,
-    /// the status is `failed`.
+    /// Returns the record of all executions so far. If the step has neither completed nor failed,
+    /// because the run ended between two executions, the status is `failed`.
     #[must_use]
     pub fn evidence(&self) -> Value {
         let status = match self.state {

@@ -2,8 +2,9 @@
 //! to a maximum number of times. Before each repetition, values of the result are copied into the
 //! step's arguments.
 //!
-//! This module runs nothing: the caller runs the step, passes the result to [`Loop::after`], and
-//! gets the next action. If a value cannot be copied, no argument changes.
+//! This module runs nothing: the caller runs the step and passes the result to [`Loop::after`],
+//! which returns what to do next. If one of the values cannot be copied, the step fails and none of
+//! its arguments changes.
 
 mod evidence;
 mod execution;
@@ -59,11 +60,11 @@ pub struct Predicate {
 pub struct Mapping {
     /// JSON pointer to the value in the result.
     pub from: Pointer,
-    /// Argument, and position in it, that gets the value.
+    /// Argument that gets the value, and the position in its JSON value.
     pub to: Target,
 }
 
-/// Position inside the JSON value of a step's argument.
+/// An argument of the step, and the position in its JSON value that gets a copied value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -73,65 +74,73 @@ pub struct Target {
     pub pointer: Pointer,
 }
 
-/// Reason why a step failed before its continuation was complete.
+/// Reason why a step with a continuation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
     /// The step could not be executed, or was stopped.
-    #[error("the step could not be executed")]
+    #[error("the step could not be executed, or was stopped before it ended")]
     ExecutionError,
     /// The step's command ended with an exit code other than 0.
-    #[error("the command ended with exit code {exit_code}")]
+    #[error("the step's command ended with exit code {exit_code}")]
     CommandFailed {
         /// Exit code of the command.
         exit_code: i32,
     },
     /// The result is not JSON, or has no value at the pointer of the condition.
-    #[error("the result is not JSON, or has no value at {pointer:?}")]
+    #[error(
+        "the step's result is not JSON, or has no value at {pointer:?}, where the condition `while` needs one"
+    )]
     PredicateValueMissing {
         /// JSON pointer in the condition.
         pointer: String,
     },
     /// A value to be copied is not in the result.
-    #[error("the result has no value at {pointer:?}")]
+    #[error(
+        "the step's JSON result has no value at {pointer:?}, from which inputMappings copies; correct `from`"
+    )]
     MappingSourceMissing {
         /// JSON pointer to the value that is missing in the result.
         pointer: String,
     },
     /// A value is to be copied into an argument that the step does not have.
-    #[error("the step has no argument {arg:?}")]
+    #[error("the step has no argument {arg:?}, into which inputMappings copies; add it")]
     TargetArgumentMissing {
         /// Name of the argument that the step does not have.
         arg: String,
     },
     /// A value is to be copied into an argument that the step has more than once.
-    #[error("the step has the argument {arg:?} more than once")]
+    #[error("the step has the argument {arg:?} more than once; keep one for inputMappings")]
     TargetArgumentAmbiguous {
         /// Name of the argument that occurs more than once.
         arg: String,
     },
     /// A value is to be copied into an argument that is not JSON.
-    #[error("the argument {arg:?} is not JSON")]
+    #[error("the step's argument {arg:?} must be JSON, because inputMappings changes a part of it")]
     TargetArgumentNotJson {
         /// Name of the argument that is not JSON.
         arg: String,
     },
     /// A value is to be copied into an argument that is neither a JSON object nor a list.
-    #[error("the argument {arg:?} is neither an object nor a list")]
+    #[error(
+        "the step's argument {arg:?} must be a JSON object or list, because inputMappings changes a part of it"
+    )]
     TargetArgumentNotContainer {
         /// Name of the argument that is neither an object nor a list.
         arg: String,
     },
     /// A copied value would replace a whole argument, not a part of its JSON.
     #[error(
-        "the argument {arg:?} cannot be replaced as a whole; set a pointer to a position in it"
+        "inputMappings cannot replace the whole argument {arg:?}; set a pointer to a position in it"
     )]
     TargetRootMutationUnsupported {
         /// Name of the argument that would be replaced.
         arg: String,
     },
     /// A value is to be copied to a position that does not exist in the argument's JSON.
-    #[error("the argument {arg:?} has no position {pointer:?}")]
+    #[error(
+        "the JSON of the step's argument {arg:?} has no position {pointer:?}, to which inputMappings copies"
+    )]
     TargetPointerMissing {
         /// Name of the argument that lacks the position.
         arg: String,
@@ -139,7 +148,9 @@ pub enum Failure {
         pointer: String,
     },
     /// The step ran `maxIterations` times, and its condition is still true.
-    #[error("the step ran {most} times and its predicate still holds")]
+    #[error(
+        "the step ran {most} times and its condition `while` is still true; raise maxIterations"
+    )]
     MaxIterationsExhausted {
         /// Maximum number of executions in the recipe.
         most: u32,

@@ -79,7 +79,8 @@ impl Pointer {
     }
 }
 
-/// Reason why a document has no position at which a pointer could set a value.
+/// Reason why a pointer cannot set a value in a document: it points to the whole document (`Root`),
+/// or to a position that the document does not have (`Missing`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PutError {
     Root,
@@ -108,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn rfc_6901_examples_are_resolved() {
+    fn json_pointers_of_the_rfc_6901_examples_find_their_values() {
         let document = json!({"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8});
         for (text, value) in [
             ("", document.clone()),
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_pointers_are_refused() {
+    fn json_pointer_with_wrong_syntax_javascript_name_or_excess_length_is_refused() {
         for (text, error) in [
             ("a", PointerError::Form),
             ("/~", PointerError::Form),

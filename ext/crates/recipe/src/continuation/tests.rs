@@ -285,7 +285,7 @@ fn json_pointer_to_any_position_finds_and_sets_its_value() {
 }
 
 #[test]
-fn step_never_runs_more_often_than_the_limit() {
+fn continued_step_never_runs_more_often_than_max_iterations() {
     let mut dice = Random(42);
     for _ in 0..300 {
         let most = 2 + u32::try_from(dice.roll(20)).unwrap();

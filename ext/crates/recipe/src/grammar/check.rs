@@ -126,7 +126,7 @@ fn check_list(rule: &List, items: &[Value], path: &str, issues: &mut Vec<Issue>)
                 issues,
                 IssueCode::InvalidRecipe,
                 &path,
-                "is given twice; remove one of them".to_owned(),
+                "the list has this entry twice; remove one of them".to_owned(),
             );
         }
     }
@@ -173,10 +173,12 @@ fn record(fields: &[Field], value: &Value, path: &str, issues: &mut Vec<Issue>) 
     }
 }
 
-/// If the value fits none of the shapes, reports the deviations from the one it is closest to.
+/// Reports nothing if the value fits one of the shapes; otherwise the deviations from the shape
+/// that it is closest to.
 fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mut Vec<Issue>) {
     let mut nearest: Option<Vec<Issue>> = None;
-    // A shape that requires another value of the member `kind` is chosen last.
+    // The shape with the fewest deviations is closest. Shapes whose member `kind` does not match
+    // the value's `kind` come last.
     let kind_path = member(path, "kind");
     let rank = |found: &[Issue]| (found.iter().any(|i| i.path == kind_path), found.len());
     for shape in shapes {
@@ -185,8 +187,8 @@ fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mu
         if found.is_empty() {
             return;
         }
-        // If a shape permits this type of value and only deviates further inside, it is closer than
-        // one that does not permit the type.
+        // Only shapes that permit this type of value count: all their deviations are further
+        // inside.
         let inside = found.iter().all(|i| i.path != path);
         if inside && nearest.as_ref().is_none_or(|n| rank(&found) < rank(n)) {
             nearest = Some(found);

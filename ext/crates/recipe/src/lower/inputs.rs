@@ -14,8 +14,8 @@ use wp_codebox_contracts::{
     MountRequest, StagedFile,
 };
 
-/// Placeholder for the source path of a mount or file without a source on the host. The run
-/// validates every source path, but never reads this one.
+/// Source path of a mount or component whose files are generated. The request needs an existing
+/// path there, but the run never reads it.
 const NOTHING: &str = "/dev/null";
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
@@ -43,7 +43,7 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
         for (index, fake) in distribution.service_fakes.iter().enumerate() {
             match fake.load.unwrap_or(FakeLoad::MuPlugin) {
                 FakeLoad::MuPlugin => fake_service(all, index, &fake.name, &fake.source),
-                // Validation refused a service fake with this load time.
+                // Validation has refused a service fake that is loaded in one of these ways.
                 FakeLoad::PreBootstrap | FakeLoad::Manual => {}
             }
         }
@@ -179,7 +179,7 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
                 });
                 placed.source.to_owned()
             }
-            // Validation refused a plugin with any other source.
+            // Validation has refused every source that is neither a zip archive nor a directory.
             PluginSource::Directory
             | PluginSource::Remote
             | PluginSource::Missing
@@ -198,8 +198,8 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
                 LoadAs::MuPlugin => ComponentLoad::MuPlugin,
             },
             entry,
-            // A separate step activates all plugins, so that a failure is recorded like that of
-            // any step.
+            // A separate step activates all plugins, so that a failed activation is recorded as a
+            // failed step.
             activate: false,
             required: true,
             readiness_probe: None,

@@ -65,7 +65,7 @@ fn environment(recipe: &Recipe) -> BTreeMap<String, String> {
     env
 }
 
-/// Setting of a check: `false`, `true`, or an object with `enabled` and `strict`.
+/// Whether a recipe wants an optional check of the result, and whether a problem fails the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
     /// The check is not made.
@@ -76,7 +76,8 @@ pub enum Demand {
     Strict,
 }
 
-/// Parses `artifacts.verify` or `artifacts.workspacePolicy`.
+/// Parses `artifacts.verify` or `artifacts.workspacePolicy` of a recipe: `false`, `true`, or an
+/// object with `enabled` and `strict`.
 #[must_use]
 pub fn demand(value: Option<&Value>) -> Demand {
     match value {

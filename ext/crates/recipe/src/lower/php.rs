@@ -44,7 +44,7 @@ pub(super) fn add(recipe: &Recipe, workflow: &mut Workflow) {
     }
 }
 
-/// Returns a scalar as the text of an environment variable, as PHP would print it.
+/// Returns a scalar as text, as PHP would print it; for environment variables and PHP settings.
 pub(super) fn scalar_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

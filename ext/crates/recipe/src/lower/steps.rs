@@ -59,7 +59,8 @@ fn plain(phase: &str, index: usize, call: CommandCall) -> WorkflowStep {
     }
 }
 
-/// Returns whether a failure of the step stops the run, is allowed, or is only reported.
+/// Returns what a failure of the step means for the run. `advisory` takes precedence over
+/// `allowFailure`.
 fn on_failure(step: &Step) -> OnFailure {
     match (step.advisory, step.allow_failure) {
         (Some(true), _) => OnFailure::Advise,
@@ -107,7 +108,8 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
     for (index, seed) in recipe.inputs.site_seeds.iter().enumerate() {
         let source = match (seed.kind, &seed.source) {
             (SiteSeedKind::Fixture, Some(source)) => source.clone(),
-            // A fixture without a source, or a seed from a parent site; validation refused both.
+            // Validation has refused a fixture without a source, and a seed from the parent site:
+            // the command line, which runs recipes, reports `ParentSite::Absent`.
             (SiteSeedKind::Fixture, None) | (SiteSeedKind::ParentSite, _) => continue,
         };
         add_network(seed, workflow);
@@ -121,9 +123,9 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
     }
 }
 
-/// Adds two steps that run the same program before the step of the seed itself: the first creates
-/// the multisite network, and the second creates the further sites, because only a new process runs
-/// in the network.
+/// Adds two steps that run the same program before the step of the seed itself. The first creates
+/// the multisite network. The second creates the other sites of the network: only a process that
+/// started after the first step loads WordPress as a network.
 fn add_network(seed: &SiteSeed, workflow: &mut Workflow) {
     let wanted = seed.bootstrap.as_ref().and_then(|b| b.multisite.as_ref());
     let Some(wanted) = wanted.filter(|m| m.get("enabled") == Some(&json!(true))) else {

@@ -36,7 +36,7 @@ pub fn parse_profile(bytes: &[u8]) -> Result<Profile, Vec<ProfileIssue>> {
     };
     if bytes.len() > MAX_PROFILE_BYTES {
         return Err(whole(format!(
-            "the profile has {} bytes; at most {MAX_PROFILE_BYTES} are accepted",
+            "the profile has {} bytes; at most {MAX_PROFILE_BYTES} are accepted: shorten it",
             bytes.len()
         )));
     }

@@ -33,10 +33,11 @@ pub enum WorkspaceMode {
 pub struct Workspace {
     /// Where the files of the workspace come from.
     pub mode: WorkspaceMode,
-    /// Whether the sandbox may write to the workspace; `None` if it does not see the workspace.
+    /// Whether the sandbox may write to the workspace, a copy-on-write view of the host directory;
+    /// `None` if the sandbox sees no host directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<MountAccess>,
-    /// Host directory; `None` when the caller names it on creation of the sandbox.
+    /// Host directory; `None` if the caller names it when it creates the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Guest path of the workspace.
@@ -53,7 +54,8 @@ pub struct Ttl {
     pub default_ms: u64,
     /// Maximum lifetime including extensions.
     pub max_ms: u64,
-    /// Time without use after which the sandbox is removed; `None` for no limit.
+    /// Time without a request or a running program after which the sandbox ends; `None` for no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
 }
@@ -61,7 +63,8 @@ pub struct Ttl {
 /// A secret that a sandbox may use. The profile has only its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SecretRef {
-    /// Environment variable name, both in the process that creates the sandbox and in the sandbox.
+    /// Name of the environment variable: the process that creates the sandbox reads the secret from
+    /// this variable, and programs in the sandbox find the secret's placeholder in it.
     pub name: String,
     /// Hosts to which the secret's value may be sent.
     pub hosts: Vec<String>,
@@ -90,10 +93,10 @@ pub struct Reachability {
 /// Descriptive data by which clients choose a profile. It has no effect on sandboxes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Metadata {
-    /// Cost of a sandbox for the client, as a word, e.g. `self-hosted`.
+    /// Kind of cost that a sandbox causes, as a word, e.g. `self-hosted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_class: Option<String>,
-    /// Speed of a sandbox for the client, as a word, e.g. `standard`.
+    /// How fast a sandbox is available, as a word, e.g. `standard`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_class: Option<String>,
 }

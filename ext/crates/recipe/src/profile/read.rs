@@ -152,7 +152,10 @@ impl Reader {
         match from.members.get(name)? {
             Value::String(text) if text.len() <= TEXT => return Some(text.clone()),
             Value::String(_) => {
-                self.issue(&from.at(name), &format!("is longer than {TEXT} bytes"));
+                self.issue(
+                    &from.at(name),
+                    &format!("the text has more than {TEXT} bytes; shorten it"),
+                );
             }
             _ => self.issue(&from.at(name), "must be text; put it in quotes"),
         }
@@ -161,11 +164,11 @@ impl Reader {
 
     pub(super) fn required(&mut self, from: &Section, name: &str) -> String {
         if !from.has(name) {
-            self.issue(&from.at(name), "is missing");
+            self.issue(&from.at(name), "this required member is missing");
         }
         let text = self.optional(from, name);
         if text.as_deref() == Some("") {
-            self.issue(&from.at(name), "is empty");
+            self.issue(&from.at(name), "the text must not be empty");
         }
         text.unwrap_or_default()
     }
@@ -210,7 +213,10 @@ impl Reader {
                 return items.iter().enumerate().map(entry).collect();
             }
             Some(Value::Array(_)) => {
-                self.issue(&path, &format!("has more than {ENTRIES} entries"));
+                self.issue(
+                    &path,
+                    &format!("the list has more than {ENTRIES} entries; remove some"),
+                );
             }
             Some(_) => self.issue(&path, "must be a list"),
         }
@@ -252,7 +258,9 @@ impl Reader {
                     Ok(rule) => rules.rules.push(rule),
                     Err(error) => self.issue(
                         &at,
-                        &format!("is not a rule {{host, ports, methods, paths}}: {error}"),
+                        &format!(
+                            "the object is not a rule {{host, ports, methods, paths}}: {error}"
+                        ),
                     ),
                 },
                 _ => self.issue(
@@ -313,14 +321,17 @@ impl Reader {
             | (WorkspaceMode::Mirror, None, Some(_)) => {
                 self.issue(
                     "$.workspace.source",
-                    "requires access ro or rw in mode mirror",
+                    "a source requires access ro or rw in mode mirror",
                 );
             }
             _ => {}
         }
         let git = self.word(&part, "git", &GitChoice::WORDS, GitChoice::Auto);
         if access.is_none() && part.has("git") {
-            self.issue("$.workspace.git", "requires access ro or rw in mode mirror");
+            self.issue(
+                "$.workspace.git",
+                "a git repository requires access ro or rw in mode mirror",
+            );
         }
         if source
             .as_ref()
@@ -369,7 +380,10 @@ impl Reader {
         let default_ms = default.unwrap_or_else(|| most.unwrap_or(HOUR).min(HOUR));
         let max_ms = most.unwrap_or_else(|| default_ms.max(4 * HOUR));
         if default_ms > max_ms {
-            self.issue("$.ttl.default", "is longer than ttl.max");
+            self.issue(
+                "$.ttl.default",
+                "ttl.default is longer than ttl.max; shorten it, or raise ttl.max",
+            );
         }
         Ttl {
             default_ms,

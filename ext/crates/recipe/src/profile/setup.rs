@@ -45,7 +45,7 @@ impl Reader {
             if secret.hosts.is_empty() {
                 self.issue(
                     &at,
-                    "has no host that may receive it: set its hosts, or hosts in network.egress",
+                    "the secret has no host that may receive it; set its hosts, or hosts in network.egress",
                 );
             }
             if setup
@@ -53,7 +53,7 @@ impl Reader {
                 .iter()
                 .any(|other| other.name == secret.name)
             {
-                self.issue(&at, "is given twice");
+                self.issue(&at, "the secret is named twice; remove one of the entries");
             }
             setup.secret_refs.push(secret);
         }

@@ -125,7 +125,7 @@ fn profile_with_git_setting_but_without_workspace_access_is_refused() {
 }
 
 #[test]
-fn yaml_aliases_and_ambiguous_keys_are_refused() {
+fn profile_yaml_with_aliases_tags_or_ambiguous_keys_is_refused() {
     let head = "id: a\nversion: 1.0.0\nextension: native\n";
     parse_profile(head.as_bytes()).unwrap();
     let laughs = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n";

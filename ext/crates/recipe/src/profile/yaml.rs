@@ -59,19 +59,27 @@ impl Builder {
     fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), String> {
         let plain = |anchor: usize, tagged: bool| match (anchor, tagged) {
             (0, false) => Ok(()),
-            (0, true) => Err(format!("line {line}: tags are not accepted")),
-            _ => Err(format!("line {line}: anchors are not accepted")),
+            (0, true) => Err(format!(
+                "line {line}: YAML tags are not accepted; remove the tag"
+            )),
+            _ => Err(format!(
+                "line {line}: YAML anchors are not accepted; repeat the value"
+            )),
         };
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(format!("line {line}: only one document is accepted"));
+                    return Err(format!(
+                        "line {line}: only one document is accepted; remove the others"
+                    ));
                 }
                 Ok(())
             }
-            Event::Alias(_) => Err(format!("line {line}: aliases are not accepted")),
+            Event::Alias(_) => Err(format!(
+                "line {line}: YAML aliases are not accepted; repeat the value"
+            )),
             Event::Scalar(text, style, anchor, tag) => {
                 plain(anchor, tag.is_some())?;
                 self.scalar(&text, style, line)
@@ -99,7 +107,9 @@ impl Builder {
             return Err(format!("line {line}: a key must be text"));
         }
         if self.open.len() >= DEPTH {
-            return Err(format!("line {line}: nested deeper than {DEPTH} levels"));
+            return Err(format!(
+                "line {line}: lists and objects are nested deeper than {DEPTH} levels"
+            ));
         }
         self.open.push(open);
         Ok(())
@@ -109,12 +119,16 @@ impl Builder {
         let path = self.path();
         if let Some(Open::Object(members, key @ None)) = self.open.last_mut() {
             if text == "<<" && style == ScalarStyle::Plain {
-                return Err(format!("line {line}: merge keys are not accepted"));
+                return Err(format!(
+                    "line {line}: YAML merge keys are not accepted; repeat the members"
+                ));
             }
             if members.contains_key(text) {
                 self.issues.push(ProfileIssue {
                     path: format!("{path}.{text}"),
-                    message: format!("line {line}: the key is given twice"),
+                    message: format!(
+                        "line {line}: the object has this key twice; remove one of them"
+                    ),
                 });
             }
             *key = Some(text.to_owned());

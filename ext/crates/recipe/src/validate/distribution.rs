@@ -189,7 +189,7 @@ fn check_probes(validator: &mut Validator<'_>, distribution: &Distribution) {
                 IssueCode::UnsupportedStartupProbe,
                 format!("{path}.type"),
                 format!(
-                    "this requires the command {}, which this backend does not have; use php or wp-cli",
+                    "a probe of this type requires the command {}, which this backend does not have; use php or wp-cli",
                     call.command
                 ),
             );
@@ -231,7 +231,7 @@ fn check_safety(validator: &mut Validator<'_>, distribution: &Distribution) {
             validator.report(
                 IssueCode::InvalidDistributionSecretEnv,
                 format!("{path}.secretEnv[{index}]"),
-                "is not listed in inputs.secretEnv; add it there",
+                "the secret is not listed in inputs.secretEnv; add it there",
             );
         }
     }

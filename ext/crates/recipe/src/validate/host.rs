@@ -102,7 +102,10 @@ fn versions(validator: &mut Validator<'_>) {
         validator.report(
             IssueCode::UnsupportedPhpVersion,
             "$.runtime.phpVersion",
-            format!("guests have PHP {}", facts.php_version),
+            format!(
+                "guests have PHP {}; set that version, or omit phpVersion",
+                facts.php_version
+            ),
         );
     }
 }
@@ -138,7 +141,7 @@ fn extensions(validator: &mut Validator<'_>) {
         validator.report(
             IssueCode::UnsupportedPhpExtension,
             format!("$.runtime.extensions[{index}]"),
-            "extensions for another PHP cannot be loaded; install them for the host's PHP",
+            "guests use the host's PHP, which cannot load extensions from a recipe; install them for the host's PHP",
         );
     }
     for (index, name) in runtime.bundled_extensions.iter().enumerate() {

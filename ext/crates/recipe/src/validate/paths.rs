@@ -46,7 +46,11 @@ pub(super) struct Wanted<'a> {
 pub(super) fn check_mount(validator: &mut Validator<'_>, path: &str, wanted: Wanted<'_>) {
     let source = format!("{path}.source");
     if wanted.source.trim().is_empty() {
-        validator.report(IssueCode::MissingSource, source, "is empty");
+        validator.report(
+            IssueCode::MissingSource,
+            source,
+            "the source is empty; name a host path",
+        );
         return;
     }
     let wrong = match (validator.sources.kind(wanted.source), wanted.kind) {
@@ -55,16 +59,21 @@ pub(super) fn check_mount(validator: &mut Validator<'_>, path: &str, wanted: Wan
             return check_target(validator, &target, wanted.target, wanted.access);
         }
         (PathKind::File, None | Some(SourceKind::File)) => None,
-        (PathKind::Directory, Some(SourceKind::File)) => {
-            Some((IssueCode::NotFile, "is a directory, not a file"))
-        }
-        (PathKind::File, Some(SourceKind::Directory)) => {
-            Some((IssueCode::NotDirectory, "is a file, not a directory"))
-        }
-        (PathKind::Missing, _) => Some((IssueCode::MissingSource, "does not exist")),
+        (PathKind::Directory, Some(SourceKind::File)) => Some((
+            IssueCode::NotFile,
+            "the source is a directory, but the type is \"file\"",
+        )),
+        (PathKind::File, Some(SourceKind::Directory)) => Some((
+            IssueCode::NotDirectory,
+            "the source is a file, but the type is \"directory\"",
+        )),
+        (PathKind::Missing, _) => Some((
+            IssueCode::MissingSource,
+            "the source does not exist on the host",
+        )),
         (PathKind::Other, _) => Some((
             IssueCode::InvalidSource,
-            "must be a directory or a regular file",
+            "the source must be a directory or a regular file",
         )),
         (PathKind::Denied, _) => Some((
             IssueCode::InvalidSource,
@@ -184,13 +193,13 @@ pub(super) fn check_workspaces(validator: &mut Validator<'_>) {
             None => validator.report(
                 IssueCode::InvalidSlug,
                 format!("{path}.seed.slug"),
-                "is required here: the workspace's guest path contains it",
+                "a slug is required, because the guest path of the workspace contains it",
             ),
         }
     }
 }
 
-/// Reports an issue if a source is blank or is not a directory or file, as `wanted`.
+/// Reports an issue if a source is blank, or if [`check_is`] refuses it.
 pub(super) fn check_given(
     validator: &mut Validator<'_>,
     path: &str,
@@ -198,13 +207,17 @@ pub(super) fn check_given(
     wanted: SourceKind,
 ) {
     match source.trim() {
-        "" => validator.report(IssueCode::MissingSource, path, "is empty"),
+        "" => validator.report(
+            IssueCode::MissingSource,
+            path,
+            "the source is empty; name a host path",
+        ),
         _ => check_is(validator, path, source, wanted),
     }
 }
 
-/// Reports an issue if a source is not a directory or file, as `wanted`, or if the host's settings
-/// do not allow guests to see it.
+/// Reports an issue if the host path `source` is not what `wanted` names, a directory or a regular
+/// file, or if the host's settings do not allow guests to see it.
 pub(super) fn check_is(
     validator: &mut Validator<'_>,
     path: &str,
@@ -214,7 +227,10 @@ pub(super) fn check_is(
     use SourceKind::{Directory, File};
     let (code, message) = match (validator.sources.kind(source), wanted) {
         (PathKind::Directory, Directory) | (PathKind::File, File) => return,
-        (PathKind::Missing, _) => (IssueCode::MissingSource, "does not exist"),
+        (PathKind::Missing, _) => (
+            IssueCode::MissingSource,
+            "the source does not exist on the host",
+        ),
         (PathKind::Denied, Directory) => (
             IssueCode::InvalidSource,
             "the host's settings do not permit exposing this directory to a guest",
@@ -224,10 +240,10 @@ pub(super) fn check_is(
             "the host's settings do not permit exposing this file to a guest",
         ),
         (PathKind::File | PathKind::Other, Directory) => {
-            (IssueCode::NotDirectory, "must be a directory")
+            (IssueCode::NotDirectory, "the source must be a directory")
         }
         (PathKind::Directory | PathKind::Other, File) => {
-            (IssueCode::NotFile, "must be a regular file")
+            (IssueCode::NotFile, "the source must be a regular file")
         }
     };
     validator.report(code, path, message);
@@ -250,7 +266,7 @@ pub(super) fn check_artifacts(validator: &mut Validator<'_>) {
         validator.report(
             IssueCode::MissingPath,
             "$.artifacts.directory",
-            "is empty; omit it to use the run's own directory",
+            "the directory is blank or contains NUL; omit it to use the run's own directory",
         );
     }
     let rows = artifacts
@@ -304,8 +320,8 @@ pub(super) fn check_artifacts(validator: &mut Validator<'_>) {
     }
 }
 
-/// Reports guest paths of different inputs of the recipe that are equal or of which one contains
-/// the other.
+/// Reports each guest path of an input that equals the guest path of an earlier input, contains it,
+/// or lies below it.
 pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
     let recipe = validator.recipe;
     let inputs = &recipe.inputs;
@@ -341,7 +357,7 @@ pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
     }
     let mut taken: Vec<(String, GuestPath)> = Vec::new();
     for (path, target) in paths {
-        // An invalid path is reported by other checks.
+        // `check_target` and `check_staged_path` report an invalid path.
         let Ok(target) = GuestPath::new(target) else {
             continue;
         };

@@ -46,7 +46,11 @@ fn check_source(
     };
     let at = format!("{path}.{field}");
     if placed.source.trim().is_empty() {
-        validator.report(IssueCode::MissingSource, at, "is empty");
+        validator.report(
+            IssueCode::MissingSource,
+            at,
+            "the source is empty; name a host path",
+        );
         return;
     }
     if let (Some(source), Some(other)) = (&plugin.source, &plugin.source_path)
@@ -55,7 +59,7 @@ fn check_source(
         validator.report(
             IssueCode::InvalidSource,
             format!("{path}.sourcePath"),
-            "differs from source; remove one of them",
+            "sourcePath differs from source; remove one of them",
         );
     }
     match placed.from {
@@ -74,7 +78,11 @@ fn check_source(
             at,
             "this backend downloads nothing; download the plugin beforehand and set its directory or archive",
         ),
-        PluginSource::Missing => validator.report(IssueCode::MissingSource, at, "does not exist"),
+        PluginSource::Missing => validator.report(
+            IssueCode::MissingSource,
+            at,
+            "the source does not exist on the host",
+        ),
         PluginSource::Denied => validator.report(
             IssueCode::InvalidSource,
             at,
@@ -108,7 +116,7 @@ fn check_source(
         validator.report(
             IssueCode::NotDirectory,
             format!("{path}.sourceSubdir"),
-            "is not a directory in the source",
+            "the source has no directory of this name",
         );
     }
 }
@@ -139,7 +147,7 @@ fn check_zip(
                 validator.report(
                     IssueCode::InvalidSourceSubdir,
                     format!("{path}.sourceSubdir"),
-                    "is not a directory in the archive",
+                    "the archive has no directory of this name",
                 );
             }
         }
@@ -151,14 +159,14 @@ fn check_zip(
                 validator.report(
                     IssueCode::InvalidSourceSha256,
                     format!("{path}.sha256"),
-                    "does not match the archive, which may have changed",
+                    "the archive cannot be read, or has another SHA-256; check the archive, then update sha256",
                 );
             }
         }
         None if validator.sources.requires_sha256() => validator.report(
             IssueCode::MissingSourceSha256,
             format!("{path}.sha256"),
-            "is required for archives by WP_CODEBOX_REQUIRE_SOURCE_SHA256; `sha256sum` prints it",
+            "WP_CODEBOX_REQUIRE_SOURCE_SHA256 requires the sha256 of every archive; `sha256sum` prints it",
         ),
         None => {}
     }
@@ -174,7 +182,7 @@ fn check_names(
         validator.report(
             IssueCode::InvalidSlug,
             format!("{path}.slug"),
-            "is required here: the source's name is not a valid slug",
+            "a slug is required, because the name of the source is not a valid one",
         );
     }
     let own = placed
@@ -271,7 +279,7 @@ fn check_php(validator: &mut Validator<'_>, runtime: &PluginRuntime) {
         validator.report(
             IssueCode::UnsupportedPluginRuntimeBootstrapIni,
             format!("{path}.bootstrapIniEntries"),
-            "PHP settings apply to the whole process; use iniEntries",
+            "PHP settings cannot differ before and after the start of WordPress; use iniEntries",
         );
     }
     for (name, value) in &php.ini_entries {
@@ -300,7 +308,7 @@ fn check_php(validator: &mut Validator<'_>, runtime: &PluginRuntime) {
             validator.report(
                 IssueCode::InvalidPluginRuntimeIni,
                 crate::issue::member(&format!("{path}.iniEntries"), name),
-                "must be a setting that plugins may change, with a single-line value without \", $ and \\",
+                "must be a PHP setting that recipes may change, with a single-line value without \", $ and \\",
             );
         }
     }

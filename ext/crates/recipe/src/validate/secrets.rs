@@ -21,7 +21,7 @@ pub(super) fn check_secret_env(validator: &mut Validator<'_>) {
             IssueCode::InvalidSecretEnv,
             "$.inputs.secretEnv",
             format!(
-                "names {} secrets; at most {MAX_SECRETS} are accepted",
+                "the recipe names {} secrets; at most {MAX_SECRETS} are accepted",
                 names.len()
             ),
         );
@@ -33,27 +33,27 @@ pub(super) fn check_secret_env(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::InvalidSecretEnv,
                 &path,
-                "is given twice; remove one of them",
+                "the secret is named twice; remove one of the entries",
             );
         }
         if let Err(why) = check_secret_name(name) {
             validator.report(
                 IssueCode::InvalidSecretEnv,
                 &path,
-                format!("is not a valid name for a secret: {why}"),
+                format!("the name of the secret is not valid: {why}"),
             );
         }
         if validator.recipe.inputs.runtime_env.contains_key(name) {
             validator.report(
                 IssueCode::InvalidSecretEnv,
                 &path,
-                "is also a variable in inputs.runtimeEnv; use distinct names",
+                "inputs.runtimeEnv has a variable with the name of this secret; use distinct names",
             );
         }
     }
 }
 
-/// Returns an error unless the text is a host as network rules accept it.
+/// Returns an error unless the text is `host` or `host:port` as network rules accept it.
 pub(super) fn is_host(text: &str) -> Result<(), String> {
     let rules = NetworkRules {
         allow_hosts: vec![text.to_owned()],
@@ -61,9 +61,10 @@ pub(super) fn is_host(text: &str) -> Result<(), String> {
     };
     match EgressRules::compile(&rules) {
         Ok(_) => Ok(()),
-        Err(issues) => Err(issues
-            .first()
-            .map_or_else(|| "is not a host".to_owned(), |i| i.message.clone())),
+        Err(issues) => Err(issues.first().map_or_else(
+            || "must be a host name, or host:port".to_owned(),
+            |i| i.message.clone(),
+        )),
     }
 }
 
@@ -97,7 +98,7 @@ pub(super) fn check_services(validator: &mut Validator<'_>) {
                 validator.report(
                     IssueCode::InvalidExternalServiceHost,
                     format!("{path}.blockedHosts[{at}]"),
-                    "is both allowed and blocked; remove one of them",
+                    "the host is both allowed and blocked; remove it from one of the lists",
                 );
             }
         }
@@ -106,7 +107,7 @@ pub(super) fn check_services(validator: &mut Validator<'_>) {
                 validator.report(
                     IssueCode::InvalidExternalServiceSecretEnv,
                     format!("{path}.secretEnv[{at}]"),
-                    "is not listed in inputs.secretEnv; add it there",
+                    "the secret is not listed in inputs.secretEnv; add it there",
                 );
             }
         }
@@ -123,13 +124,16 @@ pub(super) fn check_runtime_env(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::InvalidRuntimeEnvValue,
                 &path,
-                format!("is longer than {MAX_VALUE} bytes; stage a file instead"),
+                format!(
+                    "the value has more than {MAX_VALUE} bytes; use a file of inputs.stagedFiles"
+                ),
             );
         }
     }
 }
 
-/// Reports external services and secrets that the policy does not permit as the recipe needs them.
+/// Reports each external service and secret to which the policy permits less, or more, than the
+/// recipe declares.
 pub(super) fn check_policy(validator: &mut Validator<'_>) {
     let Some(policy) = validator.policy.clone() else {
         return;

@@ -101,7 +101,7 @@ fn check_bootstrap(validator: &mut Validator<'_>, path: &str, bootstrap: &Bootst
                 validator.report(
                     IssueCode::AmbiguousSiteSeedBootstrapPrimary,
                     format!("{at}.primary"),
-                    "another domain is already primary",
+                    "another domain is already primary; keep \"primary\" at one of them",
                 );
             }
         }
@@ -115,7 +115,7 @@ fn check_bootstrap(validator: &mut Validator<'_>, path: &str, bootstrap: &Bootst
     }
 }
 
-/// Validates a network: the guest has one address, so sites differ by path.
+/// Validates a multisite network: the guest has one address, so its sites must differ by path.
 fn check_network(validator: &mut Validator<'_>, path: &str, multisite: &Value) {
     let unable = IssueCode::UnsupportedSiteSeedMultisiteBootstrap;
     if multisite.get("install").and_then(Value::as_str) == Some("subdomain") {
@@ -185,7 +185,7 @@ fn check_scopes(validator: &mut Validator<'_>, path: &str, seed: &SiteSeed) {
         validator.report(
             IssueCode::MissingSiteSeedScopes,
             path,
-            "selects nothing to seed; select at least one of posts, terms, options, users, media, activePlugins, activeTheme",
+            "the seed selects no content; select at least one of posts, terms, options, users, media, activePlugins, activeTheme",
         );
     }
     for (kind, scope) in rows {
@@ -248,7 +248,7 @@ fn check_scope(validator: &mut Validator<'_>, path: &str, kind: &str, scope: &Sc
                 IssueCode::InvalidSiteSeedScope,
                 format!("{path}.{name}"),
                 format!(
-                    "is not a filter for {kind}; accepted are: {}, maxRecords",
+                    "{kind} cannot be selected by this member; accepted are: {}, maxRecords",
                     accepted.join(", ")
                 ),
             );
@@ -270,7 +270,7 @@ fn check_scope(validator: &mut Validator<'_>, path: &str, kind: &str, scope: &Sc
             validator.report(
                 IssueCode::UnboundedSiteSeedOptions,
                 path,
-                "options are selected by name; give names",
+                "options can be selected by name only; give names",
             );
         }
         return;
@@ -283,7 +283,7 @@ fn check_scope(validator: &mut Validator<'_>, path: &str, kind: &str, scope: &Sc
         validator.report(
             IssueCode::UnboundedSiteSeedScope,
             path,
-            "has no limit; give ids, slugs, names or maxRecords (at most 100)",
+            "the seed has no limit for this content; give ids, slugs, names or maxRecords (at most 100)",
         );
     }
 }

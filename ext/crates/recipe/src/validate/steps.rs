@@ -109,8 +109,8 @@ pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &Comma
     let before = validator.issues.len();
     check_args(validator, path, call, found);
     check_meaning(validator, path, call, found);
-    // The command registry checks a call when it is executed. Its check runs here too, so that no
-    // recipe is accepted that fails there.
+    // `assert_command` also runs when the command is executed. It runs here too, so that no recipe
+    // is accepted that fails there.
     if validator.issues.len() == before
         && let Err(error) = assert_command(&alone(&call.command), call)
     {
@@ -189,7 +189,7 @@ fn missing(command: &str, arg: &str) -> IssueCode {
     }
 }
 
-/// Checks rules of certain commands that go beyond the names of their arguments.
+/// Checks the values of arguments, by rules that only certain commands have.
 fn check_meaning(
     validator: &mut Validator<'_>,
     path: &str,
@@ -203,12 +203,12 @@ fn check_meaning(
             (false, false) => validator.report(
                 IssueCode::MissingCode,
                 args,
-                "needs code=… or code-file=… (a PHP file beside the recipe)",
+                "wordpress.run-php needs code=… or code-file=… (a PHP file beside the recipe)",
             ),
             (true, true) => validator.report(
                 IssueCode::AmbiguousCode,
                 args,
-                "has both code and code-file; remove one of them",
+                "wordpress.run-php has both code and code-file; remove one of them",
             ),
             (true, false) | (false, true) => {}
         }
@@ -240,7 +240,7 @@ fn check_meaning(
     }
 }
 
-/// Checks an argument of a mail command. Whether the service exists is checked elsewhere.
+/// Checks an argument of a mail command. Whether the service exists is checked by `assert_command`.
 fn check_mail(
     validator: &mut Validator<'_>,
     path: &str,
@@ -254,7 +254,7 @@ fn check_mail(
     let at = format!("{path}.args[{index}]");
     let same = |arg: &String| arg.split_once('=').is_some_and(|(other, _)| other == name);
     if call.args.iter().take(index).any(same) {
-        let message = format!("{name} is given twice");
+        let message = format!("the argument {name} is given twice; remove one of them");
         validator.report(IssueCode::DuplicateSmtpOperationArg, at, message);
         return;
     }
@@ -269,7 +269,7 @@ fn check_mail(
     }
 }
 
-/// Checks browser steps and scenarios by the same table as the program that runs them.
+/// Checks browser steps and scenarios by the same rules as the program that runs them.
 fn check_browser(validator: &mut Validator<'_>, path: &str, name: &str, value: &str) {
     let (code, issues) = match (name, serde_json::from_str(value)) {
         ("steps-json", Ok(Value::Array(steps))) => {
@@ -329,12 +329,12 @@ fn check_continuation(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
             .filter(|(name, _)| *name == mapping.to.arg)
             .collect();
         let message = match given.as_slice() {
-            [] => Some("the step has no such argument"),
+            [] => Some("the step has no argument of this name; add it"),
             [(_, text)] => match serde_json::from_str::<Value>(text) {
                 Ok(Value::Object(_) | Value::Array(_)) => None,
                 Ok(_) | Err(_) => Some("the argument's value must be a JSON object or list"),
             },
-            _ => Some("the step has the argument more than once"),
+            _ => Some("the step has the argument of this name more than once; keep one"),
         };
         if let Some(message) = message {
             validator.report(IssueCode::InvalidContinuation, format!("{at}.arg"), message);
@@ -343,7 +343,7 @@ fn check_continuation(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
             validator.report(
                 IssueCode::InvalidContinuation,
                 format!("{at}.pointer"),
-                "the argument cannot be replaced as a whole; set a pointer to a position in it",
+                "inputMappings cannot replace the whole argument; set a pointer to a position in it",
             );
         }
     }

@@ -96,7 +96,7 @@ pub(super) fn check_fixtures(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::InvalidReference,
                 format!("$.inputs.browserActors[{index}].userSession"),
-                "inputs.userSessions has no session of this name",
+                "inputs.userSessions has no session of this name; add one, or correct the name",
             );
         }
     }
@@ -109,7 +109,7 @@ pub(super) fn check_fixtures(validator: &mut Validator<'_>) {
     );
 }
 
-/// Reports each of `rows` if the backend does not have the command that they require.
+/// Reports each of `rows` if the backend does not support `command`, which the rows require.
 fn needs_command(
     validator: &mut Validator<'_>,
     rows: &[Value],
@@ -119,8 +119,10 @@ fn needs_command(
 ) {
     let why = match descriptor(command).map(CommandDescriptor::refusal) {
         Some(None) => return,
-        Some(Some(reason)) => format!("this requires the command {command}: {reason}"),
-        None => format!("this requires the command {command}, which this backend does not have"),
+        Some(Some(reason)) => format!("an entry here requires the command {command}: {reason}"),
+        None => format!(
+            "an entry here requires the command {command}, which this backend does not have"
+        ),
     };
     each(validator, rows, path, code, &why);
 }

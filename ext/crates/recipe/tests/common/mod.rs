@@ -101,7 +101,8 @@ pub fn base() -> Value {
     })
 }
 
-/// Returns the base recipe with `over` merged in, objects member by member.
+/// Returns the small valid recipe of [`base`] with `over` merged in. Objects are merged member by
+/// member; any other value replaces the existing one.
 pub fn with(over: &Value) -> Value {
     fn lay(under: &mut Value, over: &Value) {
         match (under, over) {

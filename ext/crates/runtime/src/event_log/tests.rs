@@ -34,7 +34,7 @@ fn add(directory: &Path, text: &[u8]) {
 }
 
 #[test]
-fn next_event_page_starts_at_the_cursor_of_the_previous_page() {
+fn next_event_page_starts_after_the_cursor_of_the_previous_page() {
     let temp = tempfile::tempdir().unwrap();
     let nothing = read_events(temp.path(), 7, WHOLE).unwrap();
     assert_eq!(
@@ -82,8 +82,8 @@ fn incomplete_last_journal_line_is_not_returned_as_an_event() {
     let page = read_events(temp.path(), 0, WHOLE).unwrap();
     assert_eq!((sequences(&page), page.more), (vec![1, 2, 3], false));
     assert_eq!(last_event(temp.path()).unwrap(), 3);
-    // The line is complete except for its line feed, and is still not an event, so that the
-    // cursor always stays at the start of a line.
+    // The JSON is complete but its line feed is missing: the writer may still remove the line after
+    // a failed write, so the line is not an event yet.
     add(temp.path(), b"stroyed\",\"timestamp\":\"t\"}");
     assert_eq!(read_events(temp.path(), 3, WHOLE).unwrap().cursor, 3);
     assert_eq!(last_event(temp.path()).unwrap(), 3);
@@ -99,10 +99,10 @@ fn incomplete_last_journal_line_is_not_returned_as_an_event() {
     assert_eq!(sequences(&page), [4, 5]);
 }
 
-/// In a journal of 100 MiB, a binary search finds the position for a sequence number. Each read
-/// from there returns the following events without loading the whole file.
+/// In a journal of 100 MiB, the binary search returns a position at most a few events before the
+/// requested one, so a read loads only a small part of the file.
 #[test]
-fn event_page_of_a_large_journal_needs_bounded_memory() {
+fn event_page_of_a_large_journal_is_read_from_a_position_near_its_first_event() {
     let temp = tempfile::tempdir().unwrap();
     drop(journal(temp.path(), 1700, 64 * 1024));
     assert!(

@@ -34,7 +34,8 @@ pub(super) fn open(path: &Path) -> Result<Dir, RunDirError> {
     Dir::open(path).map_err(list_failed)
 }
 
-/// Returns the time since the last modification; zero if it is unknown or in the future.
+/// Returns the time since the last modification of the entry `name`; zero if that time is unknown
+/// or in the future.
 pub(super) fn touched(directory: &Dir, name: &str) -> Duration {
     let stat = directory.stat(name.as_bytes()).ok().flatten();
     let modified = stat
@@ -71,7 +72,7 @@ pub(super) fn failed(item: &GcItem, error: Errno, report: &mut GcReport) {
         kind: item.kind,
         id: item.id.clone(),
         message: format!(
-            "it cannot be removed completely: {error}; check for immutable files or mount points"
+            "the item cannot be removed completely: {error}; check for immutable files or mount points"
         ),
     });
 }

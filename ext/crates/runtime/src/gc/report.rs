@@ -4,12 +4,12 @@ use serde::Serialize;
 use std::time::Duration;
 use wp_codebox_contracts::SiteId;
 
-/// Maximum total size of certain items. If they exceed it, the oldest ones are removed.
+/// Maximum total size of the items that a rule covers. If they exceed it, the oldest are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeBudget {
     /// No limit.
     Unlimited,
-    /// Maximum number of bytes on disk, for all of the items together.
+    /// Maximum disk usage, in bytes, of all items that the rule covers together.
     Bytes(u64),
 }
 
@@ -25,10 +25,10 @@ pub enum ArtifactRule {
 /// Whether finished snapshots are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotRule {
-    /// Only unfinished snapshots are removed.
+    /// No finished snapshot is removed.
     Keep,
-    /// Snapshots older than `max_age` are removed, and the oldest ones that exceed `budget`. A
-    /// snapshot used by a sandbox is never removed.
+    /// Snapshots older than `max_age` are removed. If the others exceed `budget`, the oldest of
+    /// them are removed too. A snapshot used by a sandbox is never removed.
     Within {
         /// Age above which a snapshot is removed.
         max_age: Duration,
@@ -51,7 +51,7 @@ pub enum GcMode {
 pub struct GcRules {
     /// Age above which the directory of a settled run (a run with a final record) is removed.
     pub max_age: Duration,
-    /// Maximum total size of the directories of settled runs that are not too old.
+    /// Maximum total size of the directories of settled runs that `max_age` does not remove.
     pub budget: SizeBudget,
     /// Whether finished bundles are removed.
     pub artifacts: ArtifactRule,
@@ -87,9 +87,9 @@ pub enum GcKind {
 pub enum GcReason {
     /// The item is older than allowed.
     Age,
-    /// The newer items alone use up the maximum total size.
+    /// Together with the newer items, the item exceeds the maximum total size.
     Size,
-    /// The process that created the item is dead.
+    /// The process that created the item is dead, or the run that the item belongs to was removed.
     Orphaned,
     /// An earlier removal was interrupted.
     Interrupted,
@@ -148,7 +148,8 @@ pub struct GcRetained {
 pub struct GcReport {
     /// Number of runs without a living supervisor process whose final record this collection wrote.
     pub settled: usize,
-    /// Number of runs that are alive, and of old snapshots that a sandbox still uses.
+    /// Number of living runs, plus number of snapshots that the rules would remove but a sandbox
+    /// still uses.
     pub alive: usize,
     /// Number of settled runs (runs with a final record) that remain.
     pub kept: usize,

@@ -1,5 +1,6 @@
 //! Removes seeds (`sites/<site>/sandboxes/<run_id>.json`, the data to create a sandbox again) whose
-//! runs no longer exist. A sandbox is found by its run, so such a seed is unreachable.
+//! runs no longer exist. Clients find a sandbox by its run, so they cannot reach a seed without a
+//! run.
 
 use super::removal::{failed, item, open};
 use super::report::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
@@ -10,13 +11,15 @@ use std::collections::HashSet;
 use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{RunId, SiteId};
 
-/// Maximum number of seeds that one collection removes; the next one continues.
+/// Maximum number of seeds that one collection removes; the next collection continues.
 const MOST: usize = 10_000;
 
-/// Removes unused seeds. The caller holds the lock on `runs`, so no other collection is active.
+/// Removes unused seeds. The caller holds the lock on the site's directory `runs`, so no other
+/// collection of this site is active.
 pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcReport) {
     let at = state.path().join("sites").join(site.as_str());
-    // If one of these directories cannot be opened, it is unknown which seeds are in use.
+    // If one of these directories cannot be opened, it is unknown which seeds are in use, so none
+    // is removed.
     let (Ok(directory), Ok(runs), Ok(active)) = (
         open(&at.join(SEEDS)),
         open(&at.join("runs")),

@@ -35,8 +35,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
             (None, None) => continue,
         };
         let path = root.join(&name);
-        // Checked before the collection tries the lock: the creator would fail if the lock was
-        // taken then.
+        // `begins` is called before the lock is taken: if this process locked a directory that its
+        // creator is about to lock, the creation would fail.
         if !is_id(id) || (reason == GcReason::Orphaned && begins(&path)) {
             continue;
         }
@@ -65,7 +65,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     }
     let before = rfc3339(seconds_ago(max_age), 999);
     let mut used = 0_u64;
-    // In this order the newest snapshots use the maximum size first, so the oldest are removed.
+    // Newest first: the newest snapshots count towards the maximum size first, so the oldest exceed
+    // it and are removed.
     for snapshot in shelf.list(SnapshotScope::Any).into_iter().rev() {
         let bytes = disk_bytes(&directory, snapshot.id.as_bytes());
         let over = match budget {
@@ -93,7 +94,7 @@ fn taken(shelf: &SnapshotStore, item: GcItem, rules: &GcRules, report: &mut GcRe
     match shelf.remove(&item.id) {
         Ok(()) => report.removed.push(item),
         Err(SnapshotError::InUse { .. }) => report.alive += 1,
-        // Another collection removed the snapshot first.
+        // Another process removed the snapshot first.
         Err(SnapshotError::NotFound { .. }) => {}
         Err(SnapshotError::Io { source, .. }) => {
             let errno = source
@@ -113,6 +114,7 @@ fn begins(path: &Path) -> bool {
         .and_then(|meta| meta.modified())
         .ok()
         .and_then(|time| time.elapsed().ok());
-    // A modification time in the future means that the clock was set back.
+    // A modification time in the future means that the clock was set back. The directory then
+    // counts as new.
     empty && age.is_none_or(|age| age < FRESH)
 }

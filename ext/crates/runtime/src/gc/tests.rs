@@ -143,7 +143,7 @@ fn size_budget_of_the_garbage_collection_retains_the_newest_runs() {
 }
 
 #[test]
-fn run_without_active_marker_is_removed_only_if_its_lease_is_unlocked() {
+fn run_without_active_marker_is_settled_only_if_its_lease_is_unlocked() {
     let world = world();
     let dir = RunDir::create(&world.state, &world.site, &NewRun::new(run(1)), 99).unwrap();
     fs::remove_file(
@@ -166,7 +166,7 @@ fn run_without_active_marker_is_removed_only_if_its_lease_is_unlocked() {
 }
 
 #[test]
-fn garbage_collection_finishes_an_interrupted_removal_and_leaves_unknown_files() {
+fn garbage_collection_finishes_an_interrupted_removal_and_keeps_unknown_directories() {
     let world = world();
     world.settled(1, HOUR / 2, 1);
     let hidden = world.root.join(format!("{REMOVING}{}", run(9)));
@@ -212,7 +212,7 @@ fn garbage_collection_removes_bundles_only_if_its_rules_allow() {
 }
 
 #[test]
-fn concurrent_garbage_collections_and_runs_do_not_disturb_each_other() {
+fn concurrent_garbage_collections_remove_each_old_run_once_and_no_new_run() {
     let world = world();
     for n in 0..60 {
         world.settled(n, 2 * HOUR, 10);
@@ -349,7 +349,8 @@ fn damaged_snapshot_is_removed_by_age_unless_in_use() {
         let text = fs::read_to_string(&document).unwrap();
         fs::write(&document, text.replace("\"test\"", "\"root\"")).unwrap();
     }
-    // A link with a snapshot's name is not a snapshot, so the collection must not remove it.
+    // A symbolic link with a snapshot's name is not a snapshot, so the collection must neither
+    // remove nor follow it.
     let elsewhere = world.root.parent().unwrap().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("file"), "kept").unwrap();

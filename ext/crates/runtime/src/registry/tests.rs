@@ -124,7 +124,8 @@ fn note(reason: &str) -> CancellationNote {
     }
 }
 
-/// The supervisor died while it handled a cancellation or a timeout.
+/// Each row: number of the run, reason of a recorded cancellation, end of the last command in the
+/// journal, expected outcome.
 #[test]
 fn run_whose_supervisor_died_after_cancel_or_timeout_is_cancelled_or_timed_out() {
     let world = world();
@@ -168,7 +169,7 @@ fn run_whose_supervisor_died_after_cancel_or_timeout_is_cancelled_or_timed_out()
 }
 
 #[test]
-fn registry_entry_reports_progress_of_run() {
+fn status_of_a_registry_entry_follows_the_journal_and_the_recorded_end() {
     let world = world();
     let alive = world.begin(1);
     let found = world.find(run(1).as_str()).unwrap();
@@ -331,7 +332,7 @@ fn dead_run_with_incomplete_recovery_bundle_reports_that_only_its_journal_is_lef
     assert_eq!((page.events.len(), page.status), (1, RunStatus::Ended));
 }
 
-/// The control is a run of the current boot whose supervisor left no crash note.
+/// The first row is the control: a run of the current boot whose supervisor left no crash note.
 #[test]
 fn dead_run_reports_restart_crash_or_kill_of_its_supervisor() {
     let world = world();
@@ -372,7 +373,8 @@ fn detached_run_is_reported_as_detached() {
     assert_eq!(world.view(1).mode, RunMode::Detached);
 }
 
-/// Stops the other threads of a test, also after a panic, because the scope waits for them.
+/// Stops the loops in the other threads of a test when it is dropped, also after a panic. Otherwise
+/// the thread scope would wait for these threads forever.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -384,7 +386,7 @@ impl Drop for Over<'_> {
 /// Queries runs while others start, write, end, die and are collected. No query sees a partial
 /// record, a dead run as running, or a removed run again.
 #[test]
-fn concurrent_queries_see_consistent_runs() {
+fn concurrent_queries_see_no_partial_record_and_no_dead_run_as_running() {
     let world = &world();
     let over = &AtomicBool::new(false);
     let settled = &AtomicBool::new(false);

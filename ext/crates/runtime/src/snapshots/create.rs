@@ -43,17 +43,19 @@ pub struct SnapshotFacts {
 /// An overlay of the guest whose upper directory is copied into the snapshot.
 #[derive(Debug, Clone)]
 pub struct LayerSource<'f> {
-    /// Name of the layer: `content` or `mount-<position>`.
+    /// Name of the layer: `content` for `wp-content`, otherwise `mount-<index of the mount>`.
     pub name: String,
     /// Upper directory of the overlay, which contains the guest's changes.
     pub upper: BorrowedFd<'f>,
-    /// Layer of the snapshot that the guest was started from, if any.
+    /// Layer of the same name in the snapshot from which the guest was started; `None` if it was
+    /// started without a snapshot.
     pub below: Option<BorrowedFd<'f>>,
 }
 
 impl SnapshotStore {
-    /// Creates a snapshot of these overlays. It is synced to disk, read back, and compared with
-    /// what was read from the guest. On an error, its files are removed.
+    /// Creates a snapshot of the overlays `sources`. Syncs it to disk if `durability` says so, then
+    /// reads its files back and compares them with the digests of what was read from the guest. On
+    /// an error, removes the files of the snapshot.
     pub fn keep(
         &self,
         facts: SnapshotFacts,
@@ -128,7 +130,7 @@ impl SnapshotStore {
         if durability == Durability::Synced {
             rustix::fs::syncfs(&lock).map_err(|e| sync(e.into()))?;
         }
-        // Reads everything back from disk and compares it byte for byte.
+        // Reads all files of the snapshot back and compares them with the digests in its lists.
         verify(at, &id)?;
         fs::rename(at, self.root.join(&id)).map_err(io("rename the snapshot to its final name"))?;
         if durability == Durability::Synced {

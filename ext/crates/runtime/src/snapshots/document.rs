@@ -21,7 +21,7 @@ const LARGEST_DOCUMENT: u64 = 1024 * 1024;
 /// Maximum size of a layer's list of entries, in bytes; enough for half a million entries.
 const LARGEST_LIST: u64 = 512 * 1024 * 1024;
 
-/// Returns the name of the file with the list of a layer.
+/// Returns the name of the file with a layer's list of entries.
 pub(super) fn list_name(layer: &str) -> String {
     format!("{layer}.jsonl")
 }
@@ -34,15 +34,17 @@ pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, Snapsho
     };
     let bytes = read(&path.join(DOCUMENT), LARGEST_DOCUMENT)?;
     let snapshot: SandboxSnapshot = serde_json::from_slice(&bytes)
-        .map_err(|e| invalid(&format!("its document is invalid: {e}")))?;
+        .map_err(|e| invalid(&format!("its snapshot.json is invalid: {e}")))?;
     if snapshot.schema != schema_id::SANDBOX_SNAPSHOT {
-        return Err(invalid("its document has another schema"));
+        return Err(invalid("its snapshot.json has an unknown schema"));
     }
     if snapshot.id != id {
-        return Err(invalid("its document belongs to another snapshot"));
+        return Err(invalid("its snapshot.json has the id of another snapshot"));
     }
     if digest(&snapshot).ok().as_ref() != Some(&snapshot.digest) {
-        return Err(invalid("the digest in its document does not match"));
+        return Err(invalid(
+            "its snapshot.json does not have the digest that it states",
+        ));
     }
     Ok(snapshot)
 }
@@ -59,29 +61,30 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
     let mut layers = BTreeMap::new();
     for layer in &snapshot.layers {
         let name = layer.name.as_str();
-        // A correct digest does not prove that document and digest were not edited together, so the
-        // name of a layer could be a path to elsewhere.
+        // Document and digest may have been edited together, so even with a correct digest the name
+        // of a layer could be a path that leads out of the snapshot.
         let plain = name
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if name.is_empty() || !plain {
-            return Err(invalid(format!("{name:?} is not a layer name")));
+            return Err(invalid(format!("its layer name {name:?} is invalid")));
         }
         let bytes = read(&path.join(list_name(name)), LARGEST_LIST)
-            .map_err(|e| invalid(format!("its list of {name} cannot be read: {e}")))?;
+            .map_err(|e| invalid(format!("the list of its layer {name} cannot be read: {e}")))?;
         if sha256(&bytes) != layer.list_sha256 {
-            return Err(invalid(format!("its list of {name} was changed")));
+            return Err(invalid(format!("the list of its layer {name} was changed")));
         }
         let entries = bytes
             .split(|b| *b == b'\n')
             .filter(|line| !line.is_empty())
             .map(serde_json::from_slice)
             .collect::<Result<Vec<SnapshotEntry>, _>>()
-            .map_err(|e| invalid(format!("its list of {name} is invalid: {e}")))?;
+            .map_err(|e| invalid(format!("the list of its layer {name} is invalid: {e}")))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path.join(name), flags, Mode::empty())
             .map_err(|e| invalid(format!("its layer {name} cannot be opened: {e}")))?;
-        verify_layer(fd.as_fd(), &entries).map_err(|e| invalid(format!("in {name}, {e}")))?;
+        verify_layer(fd.as_fd(), &entries)
+            .map_err(|e| invalid(format!("in its layer {name}, {e}")))?;
         layers.insert(name.to_owned(), fd);
     }
     Ok((snapshot, layers))
@@ -99,12 +102,13 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, SnapshotError> {
         .read_to_end(&mut bytes)
         .map_err(&failed)?;
     if bytes.len() as u64 > most {
-        return Err(failed(std::io::Error::other("it is too large")));
+        return Err(failed(std::io::Error::other("the file is too large")));
     }
     Ok(bytes)
 }
 
-/// Returns the digest over all other members of the document.
+/// Returns the value of the document's member `digest`: SHA-256 over the schema id and all other
+/// members.
 pub(super) fn digest(snapshot: &SandboxSnapshot) -> Result<Sha256Hex, CanonicalError> {
     let mut value = serde_json::to_value(snapshot).unwrap_or_default();
     if let Some(members) = value.as_object_mut() {

@@ -19,13 +19,15 @@ pub enum SnapshotError {
         #[source]
         source: std::io::Error,
     },
-    /// No snapshot has this name or id, or several ids start with the text.
-    #[error("there is no snapshot {reference:?}; `wp-codebox sandbox snapshots` lists them")]
+    /// No snapshot has this name or id, or several ids start with `reference`.
+    #[error(
+        "no snapshot, or more than one, matches {reference:?}; `wp-codebox sandbox snapshots` lists all"
+    )]
     NotFound {
         /// The name, id or prefix that the caller gave.
         reference: String,
     },
-    /// The files of the snapshot do not have the stated digests.
+    /// The document or a file of the snapshot is invalid or does not have the stated digest.
     #[error("snapshot {id} cannot be used: {why}")]
     Invalid {
         /// Id of the snapshot that cannot be used.
@@ -33,10 +35,11 @@ pub enum SnapshotError {
         /// What is wrong with the snapshot, in one sentence.
         why: String,
     },
-    /// A sandbox uses the snapshot, so it cannot be removed.
-    #[error("snapshot {id} is in use by a sandbox")]
+    /// Another process holds the lock of the snapshot: a sandbox uses it, so it cannot be removed,
+    /// or it is being removed, so no sandbox can use it.
+    #[error("snapshot {id} is in use by a sandbox, or is being removed")]
     InUse {
-        /// Id of the snapshot that a sandbox uses.
+        /// Id of the locked snapshot.
         id: String,
     },
     /// The metadata of the snapshot exceed the limits of canonical JSON.

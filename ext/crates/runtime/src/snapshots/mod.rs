@@ -1,9 +1,10 @@
 //! Snapshots of sandboxes: `sites/<site>/snapshots/<id>/{snapshot.json,<layer>.jsonl,<layer>/}`.
 //!
-//! A snapshot is created under a hidden name, synced, read back and compared with the data from
-//! the guest; then one rename gives it its final name. A crash at any time leaves no snapshot or
-//! a complete one. A process that creates or uses a snapshot holds a lock on its directory, so
-//! garbage collection does not remove it and recognises directories of dead processes.
+//! A snapshot is created under a hidden name, synced if requested, read back and compared with the
+//! data from the guest; then one rename gives it its final name. A crash at any time leaves no
+//! snapshot or a complete one. A process that creates or uses a snapshot holds a lock on its
+//! directory, so garbage collection does not remove it and recognises directories of dead
+//! processes.
 
 mod create;
 mod document;
@@ -56,7 +57,8 @@ impl SnapshotStore {
         Ok(Self { root })
     }
 
-    /// Opens the snapshots in another directory, such as a run's scratch directory.
+    /// Opens the snapshots in the directory `root` instead of that of a site, e.g. in a run's
+    /// scratch directory.
     #[must_use]
     pub fn at(root: PathBuf) -> Self {
         Self { root }
@@ -84,10 +86,11 @@ impl SnapshotStore {
     }
 
     /// Returns the id of a snapshot by its name, or by its id or the beginning of the id. Names and
-    /// beginnings of ids are looked for only among the snapshots that `of` allows.
+    /// beginnings of ids are looked for only among the snapshots that `of` allows; a complete id of
+    /// any existing snapshot is accepted, whatever `of` says.
     pub fn find(&self, reference: &str, of: SnapshotScope<'_>) -> Result<String, SnapshotError> {
-        // For a complete id, neither `of` nor the snapshot's document is checked; opening the
-        // snapshot does that.
+        // For a complete id, neither `of` nor the snapshot's document is checked. `open` verifies
+        // the document, but not `of`.
         if self.is_there(reference) {
             return Ok(reference.to_owned());
         }
@@ -139,7 +142,8 @@ impl SnapshotStore {
         }
         let path = self.root.join(id);
         let lock = lock(&path, FlockOperation::NonBlockingLockExclusive)?;
-        // Another removal held the lock until the directory was gone.
+        // Another process has removed the directory after this process opened it and before it got
+        // the lock.
         if rustix::fs::fstat(&lock).is_ok_and(|stat| stat.st_nlink == 0) || !self.is_there(id) {
             return Err(missing());
         }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use wp_codebox_contracts::SandboxSnapshot;
 
-/// A verified snapshot. Its lock prevents garbage collection until the value is dropped.
+/// A verified snapshot. Its lock prevents the removal of the snapshot until the value is dropped.
 #[derive(Debug)]
 pub struct OpenSnapshot {
     /// Content of the snapshot's `snapshot.json`.

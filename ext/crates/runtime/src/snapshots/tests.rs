@@ -129,9 +129,10 @@ fn snapshot_being_removed_cannot_be_opened() {
     assert!(place.names().is_empty());
 }
 
-/// Two removals of one snapshot run concurrently: each has found it before the first removes it.
+/// A process finds a snapshot, but another process removes the snapshot before the first process
+/// locks it.
 #[test]
-fn snapshot_removed_before_lock_is_not_found() {
+fn lock_of_a_snapshot_that_was_removed_after_it_was_found_fails_with_not_found() {
     let place = Place::new();
     let made = place.keep("one").unwrap();
     let path = place.shelf.root.join(&made.id);

@@ -48,8 +48,9 @@ pub(super) async fn converse(
     mut replies: Replies,
     handles: &ControlHandles,
 ) {
-    // This run's shutdown waits briefly for journal followers. Registering here makes it wait until
-    // the final bytes of this conversation are sent.
+    // At its end, a run waits briefly for clients that follow the journal. This conversation
+    // registers as such a client, so the run also waits until the final bytes of the conversation
+    // are sent.
     let _follower = handles.queue.follow();
     let (answer, answered) = oneshot::channel();
     let (disconnect, flow) = (exec.disconnect, exec.stdin);
@@ -137,7 +138,7 @@ struct Conversation<'a> {
     kill_at: Option<Instant>,
 }
 
-/// What the loop of a conversation waits for; the first event ends the wait.
+/// Event for which the loop of a conversation waits. The loop handles one event, then waits again.
 enum LoopEvent {
     Ended(ExecutionEnd),
     Line(std::io::Result<Option<Vec<u8>>>),
@@ -343,8 +344,8 @@ impl Conversation<'_> {
         0
     }
 
-    /// Requests a permit for bytes of the output. At most one chunk waits for a permit: no further
-    /// output is read meanwhile.
+    /// Requests a permit to put this chunk of output into the journal queue. At most one chunk
+    /// waits for a permit: no further output is read meanwhile.
     fn queue_for_journal(&mut self, index: usize, bytes: Vec<u8>) {
         self.journal = Some(Pending {
             stream: self.outs[index].stream,

@@ -48,7 +48,7 @@ const METHOD: Refusal = Refusal(
 );
 const HOST: Refusal = Refusal(
     StatusCode::MISDIRECTED_REQUEST,
-    "use the host name sandbox\n",
+    "set the Host header to sandbox or localhost\n",
 );
 
 type Body = Either<Full<Bytes>, Channel<Bytes>>;

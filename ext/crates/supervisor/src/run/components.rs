@@ -47,8 +47,8 @@ impl OpenComponents {
     }
 }
 
-/// Validates the components of the request before anything is opened; returns their source
-/// directories.
+/// Validates the components of the request before anything is opened. Returns the guest directory
+/// of each component, in the order of the request.
 pub(super) fn check(
     request: &RunRequest,
     mounts: &[GuestPath],
@@ -156,9 +156,9 @@ pub(super) fn entry(directory: BorrowedFd<'_>, component: &Component) -> Result<
         .filter(|name| open_below(directory, name).is_some_and(has_header));
     match (headered.next(), headered.next()) {
         (Some(name), None) => Ok(name),
-        (None, _) => Err("no PHP file of its directory has a plugin header; name its entry".into()),
+        (None, _) => Err("no PHP file in its directory has a plugin header; set `entry`".into()),
         (Some(_), Some(_)) => {
-            Err("several PHP files of its directory have a plugin header; name its entry".into())
+            Err("several PHP files in its directory have a plugin header; set `entry`".into())
         }
     }
 }

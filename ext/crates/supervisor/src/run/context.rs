@@ -20,8 +20,8 @@ use wp_codebox_runtime::{Call, Cancellation, GuestMount, RunDir};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub asked: Instant,
-    /// End of the run's time limit, which starts only after the request is prepared, so that a slow
-    /// caller does not shorten it.
+    /// End of the run's time limit. The limit starts only after the request was received and
+    /// prepared, so that this preparation does not shorten it.
     pub deadline: Instant,
 }
 
@@ -53,8 +53,8 @@ impl RunContext<'_> {
         self.mounts.iter().chain(components)
     }
 
-    /// Returns the call with the environment of the guest in which the agent works: settings of the
-    /// recipe and the model, and secrets.
+    /// Adds the environment variables of the working guest to a call: settings of the recipe and
+    /// the model, and secrets.
     pub(super) fn work_call(&self, mut call: Call) -> Call {
         let prepared = self.prepared;
         if let Some(workflow) = &prepared.request.workflow {
@@ -73,7 +73,7 @@ impl RunContext<'_> {
         call
     }
 
-    /// Returns the call with the environment of the guest that runs the checks: its secrets, but no
+    /// Adds the environment variables of the guest that runs the checks to a call: secrets, but no
     /// model settings.
     pub(super) fn check_call(&self, mut call: Call) -> Call {
         let secrets = self.prepared.secrets.environment(GuestPhase::Check);

@@ -61,8 +61,8 @@ pub(super) fn stop_of(
         ExecutionEnd::TimedOut => Ok(Some(Stop::Timeout)),
         ExecutionEnd::Cancelled => Ok(Some(Stop::Cancelled)),
         ExecutionEnd::LimitReached { error } => Ok(Some(Stop::Failed(error.clone()))),
-        ExecutionEnd::GuestDied { death } => Ok(Some(Stop::Failed(
-            death.attach_to(error(format!("was lost: {death}"))),
-        ))),
+        ExecutionEnd::GuestDied { death } => Ok(Some(Stop::Failed(death.attach_to(error(
+            format!("did not finish, because the sandbox was lost: {death}"),
+        ))))),
     }
 }

@@ -295,7 +295,8 @@ pub(super) fn after(
     }
 }
 
-/// Closes the episode with its guest and adds it to the evidence for the bundle.
+/// Closes the episode when its sandbox is no longer held, and adds the trace to the evidence for
+/// the bundle.
 pub(super) fn close(recorder: &mut Recorder<'_>) {
     let Some(builder) = recorder.episode.take() else {
         return;

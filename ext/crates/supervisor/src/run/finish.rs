@@ -117,7 +117,8 @@ pub(super) fn bundle(
     }
     .map_err(|e| not_written(context, &end, &e.body()))?;
     // The bundle is complete, so the run's working copies can go. Removing them can take longer
-    // than the run itself, so it happens before the end time is read.
+    // than the run itself, so they are removed before the run's duration is read, which then
+    // includes the removal.
     context.run_dir.discard_scratch();
     recovery_bundle::discard(context.run_dir);
     recorder.event(
@@ -172,7 +173,8 @@ fn write_failed(context: &RunContext<'_>, end: &RunEnd, why: &str) -> Failure {
     )
 }
 
-/// Blocks a patch that contains a secret; the result names the location and not the content.
+/// Blocks a patch that contains a secret. The result names the location of the secret, not its
+/// content.
 fn block_on_secret(end: &mut RunEnd, error: &BundleError) {
     let body = error.body();
     end.verdict.outcome = Outcome::Blocked;

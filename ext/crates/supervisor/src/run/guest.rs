@@ -47,8 +47,9 @@ pub(super) fn spec(
         .enumerate()
         .map(|(index, (mount, guest))| {
             Ok(PlannedMount {
-                index: u32::try_from(index)
-                    .map_err(|_| ErrorBody::new(ErrorCode::MountInvalid, "too many mounts"))?,
+                index: u32::try_from(index).map_err(|_| {
+                    ErrorBody::new(ErrorCode::MountInvalid, "the request has too many mounts")
+                })?,
                 lowers: lowers(index),
                 target: guest.target.clone(),
                 access: guest.access,

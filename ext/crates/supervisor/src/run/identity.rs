@@ -2,9 +2,10 @@
 //!
 //! As root, the supervisor creates id-mapped views of the state directory, the share directory and
 //! the mount sources, in which their owner appears as the guest's user. A source on a file system
-//! without id-mapped mounts is copied into the state directory. If the state directory has none
-//! either, the guests get no ids of their own. A user with subordinate ids has no such views:
-//! sources are copied into the guests' store.
+//! without id-mapped mounts is copied into the state directory. If the file system of the state
+//! directory has no id-mapped mounts either, the guests get no ids of their own. A supervisor that
+//! an unprivileged user with subordinate ids started creates no views: it copies the sources into a
+//! tmpfs that belongs to the guests' user.
 
 use super::sources::{OpenMount, Shown};
 use super::subordinate_ids;
@@ -53,7 +54,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Gives guests a separate kernel uid, unless the request or the host prevents it.
+/// Gives guests a separate kernel uid, unless the request or the host prevents it. If the request
+/// demands such a uid and the host prevents it, returns an error.
 pub fn make(
     state: &StateDir,
     wanted: &Wanted<'_>,

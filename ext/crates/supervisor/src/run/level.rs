@@ -213,7 +213,9 @@ impl Missed<'_> {
     fn sentence(&self) -> String {
         let evidence = self
             .row
-            .map_or("no row in the report", |row| row.evidence.as_str());
+            .map_or("the report has no row for this axis", |row| {
+                row.evidence.as_str()
+            });
         let (axis, demanded) = (self.axis.as_str(), self.demanded.as_str());
         let observed = self.observed.as_str();
         format!("axis {axis} must be {demanded} and is {observed} ({evidence})")

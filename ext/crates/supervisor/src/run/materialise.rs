@@ -140,7 +140,8 @@ fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
     )
 }
 
-/// Returns whether the guest's user reaches the open directory by its path.
+/// Returns whether the mount's path leads to its open directory, with the permissions of the owner
+/// of the state directory, with which launchers open it as well.
 fn reachable(mount: &OpenMount) -> bool {
     let Ok(by_path) = open_dir(&mount.path) else {
         return false;

@@ -90,7 +90,8 @@ impl<'a> PromptRedactor<'a> {
         self.let_go(wanted)
     }
 
-    /// Returns whether [`pause`](Self::pause) may show bytes that are held back.
+    /// Returns whether to call [`pause`](Self::pause) after a moment without output: some held-back
+    /// bytes were not shown yet, and fewer than [`GLIMPSE`] bytes of them were shown.
     pub(crate) fn waits(&self) -> bool {
         self.held.len() > self.shown && (self.shown < GLIMPSE || self.shown == 0)
     }

@@ -73,8 +73,8 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     let mut rows: Vec<_> = rows.chain(opened.components.mounts_mut()).collect();
     let identity = identity::make(state, &Wanted::of(request, caller), caller, &mut rows)?;
     state.become_owner().map_err(|e| e.body())?;
-    // The address is reserved as the owner of the state directory, because that user opens it
-    // later.
+    // The address is reserved only after the process has become the owner of the state directory,
+    // because that user opens the address later.
     let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
     let preview = preview
         .map(|preview| preview_request::reserve(state, preview))
@@ -116,7 +116,10 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     if request.schema != schema_id::RUN_REQUEST {
         return Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            format!("the request is not {}", schema_id::RUN_REQUEST),
+            format!(
+                "the request does not have the schema {}",
+                schema_id::RUN_REQUEST
+            ),
         ));
     }
     policy::check_request(&request, policy::CheckedBy::Supervisor)?;
@@ -163,8 +166,8 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
             Some(preset::equip(preset, &mut request, stock)?)
         }
     };
-    // Resolved before the state directory is opened: opening creates a user's missing state
-    // directory.
+    // The paths are resolved and checked before the state directory is opened, because opening can
+    // create a missing state directory.
     let wordpress = real_path(&request.paths.wordpress);
     policy::check_state_location(&real_path(&request.paths.state_dir), &wordpress)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
@@ -202,8 +205,8 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     })
 }
 
-/// Returns the path without symbolic links. If the path is missing, only its parent is resolved:
-/// opening a user's state directory creates it there.
+/// Returns the path without symbolic links. If nothing exists at the path, only its parent is
+/// resolved: `StateDir::open` can later create a missing state directory in this parent.
 fn real_path(path: &str) -> String {
     let path = Path::new(path);
     let missing = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));

@@ -237,7 +237,8 @@ fn locate(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = rustix::fs::open(&directory, flags, Mode::empty())
         .map_err(|_| missing("does not exist or cannot be read"))?;
-    // The kernel returns the path of the open directory.
+    // Asks the kernel for the path of the open directory, so that no second lookup can lead to
+    // another directory.
     let path = std::fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))
         .map_err(|_| missing("has a path that cannot be determined"))?;
     let program = std::fs::metadata(path.join(&preset.program))

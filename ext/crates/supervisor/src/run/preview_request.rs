@@ -25,8 +25,8 @@ impl Wanted {
         let token = match &request.token {
             Some(given) => Some(Token::given(given)?),
             None if local => None,
-            // A token is the only way to identify visitors, so a preview on an address beyond this
-            // machine needs one.
+            // A token is the only way to identify visitors, so a preview that other machines can
+            // reach needs one.
             None => Some(Token::random()?),
         };
         let login = match &request.login {

@@ -50,7 +50,7 @@ pub(crate) enum QueuedRequest {
     },
     /// A client's request to send a signal to a program.
     Signal { id: ExecutionId, signal: i32 },
-    /// Program to kill.
+    /// Request to kill a program.
     Stop { id: ExecutionId },
     /// Output of a client's program, redacted, on its way to the journal.
     Output {
@@ -180,7 +180,7 @@ impl RequestQueue {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    /// Event counter that is readable while the queue has items.
+    /// Returns the event counter (eventfd) that is readable while the queue has items.
     pub(super) fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_output_is_bounded_and_taken_before_requests() {
+    async fn queued_program_output_is_limited_in_bytes_and_can_be_taken_before_queued_requests() {
         let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let id = ExecutionId::new("exec-1").unwrap();
         queue.put(call().0).unwrap();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_output_chunks_and_signals_are_bounded() {
+    async fn number_of_queued_output_chunks_and_signals_is_limited() {
         let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let soon = std::time::Duration::from_millis(20);
         let mut held = Vec::new();

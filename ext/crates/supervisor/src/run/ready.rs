@@ -18,7 +18,8 @@ use wp_codebox_contracts::{ErrorBody, GuestPath, IsolationLevel};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, working_directory};
 
-/// Objects of the supervisor that the run uses.
+/// Cancellation, connection to the caller, and redactor: the supervisor creates them before the
+/// run.
 #[derive(Clone, Copy)]
 pub(super) struct Outside<'a> {
     pub cancellation: &'a Arc<Cancellation>,
@@ -134,7 +135,7 @@ fn backend(
     // programs. A spawner that root started can mount the state directory into that guest. A
     // spawner that an unprivileged user started cannot, so that guest then gets no uid of its own.
     let own = match identity.store() {
-        Some(_) => GuestIdentity::shared("a template is built by our own programs"),
+        Some(_) => GuestIdentity::shared("only programs of this product build a template"),
         None => identity.clone(),
     };
     let template: Template = ensure_template(&TemplateRequest {

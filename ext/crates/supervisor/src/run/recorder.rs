@@ -34,7 +34,8 @@ use wp_codebox_runtime::{
 enum Keep {
     /// The whole output, redacted.
     Text,
-    /// Only the size of the output; the caller of the function gets at most this many bytes.
+    /// Only the size of the output. The caller of [`Recorder::take`] gets at most this many bytes
+    /// of it.
     Size(u64),
 }
 

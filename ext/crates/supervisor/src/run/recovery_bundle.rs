@@ -1,5 +1,5 @@
 //! Recovery bundle: a bundle (result directory) with the captured changes, written before the
-//! checks run, in case this process dies before it writes the final bundle. The next call that
+//! checks run, in case this process dies before it writes the final bundle. The next process that
 //! finds the dead run moves the recovery bundle to the place of the final one. A run that completes
 //! removes it.
 //!

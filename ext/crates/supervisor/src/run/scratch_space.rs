@@ -13,8 +13,8 @@ pub(super) struct ScratchSpace<'a> {
     pub owner: Owner,
     pub level: IsolationLevel,
     pub run_dir: &'a RunDir,
-    /// Store of the guests' user. If there is one, copies are created in it instead of the run's
-    /// scratch directory.
+    /// Tmpfs that belongs to the guests' user. If there is one, copies are created in it instead of
+    /// the run's scratch directory.
     pub store: Option<&'a GuestStore>,
 }
 

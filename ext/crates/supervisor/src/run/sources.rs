@@ -48,10 +48,10 @@ pub enum Shown {
     ByPath,
     /// Through an id-mapped mount, in which the guest's user appears as the owner of the files.
     ByView,
-    /// No access: the directory must be copied.
+    /// Launchers cannot access the directory, so it must be copied into the state directory.
     Never,
-    /// They can access neither the directory nor a copy in the state directory, so the directory is
-    /// copied into the store of the guests' user.
+    /// Launchers can access neither the directory nor a copy in the state directory, so the
+    /// directory is copied into a tmpfs that belongs to the guests' user.
     Stored,
 }
 

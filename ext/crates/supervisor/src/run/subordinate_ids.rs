@@ -9,7 +9,8 @@ use wp_codebox_contracts::{GuestIds, NEWGIDMAP, NEWUIDMAP};
 const MOST: u32 = 4096;
 
 /// Returns the subordinate ids that a user may map both as uid and as gid. If `wanted` is not the
-/// default range, only ids in it. The error text is a part of a sentence.
+/// default range, returns only ids in `wanted`. The error text continues the sentence "root did not
+/// start the runner, and …".
 pub(super) fn find(uid: u32, wanted: GuestIds) -> Result<GuestIds, String> {
     if let Some(missing) = [NEWUIDMAP, NEWGIDMAP]
         .iter()

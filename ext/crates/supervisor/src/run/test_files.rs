@@ -58,7 +58,8 @@ pub(super) fn changed(
     found
 }
 
-/// Returns a note for the reviewer of the change, one sentence, if such files changed.
+/// Returns a sentence that tells the reviewer which tests and files of checks changed; `None` if
+/// `paths` is empty.
 pub(super) fn note(paths: &[String]) -> Option<String> {
     if paths.is_empty() {
         return None;
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn file_is_found_only_if_a_check_command_names_its_path() {
+    fn check_command_names_a_file_only_by_its_relative_or_absolute_path() {
         for word in [
             "bin/check.php",
             "./bin/check.php",

@@ -196,7 +196,7 @@ mod tests {
         git(root, &["commit", "-qm", "x"]);
     }
 
-    /// Rewrites the file so that git compares its content and not only its timestamps.
+    /// Changes the file's modification time, so that git must read the file and run its filters.
     fn change(file: &Path) {
         let file = std::fs::File::options().write(true).open(file).unwrap();
         file.set_modified(std::time::SystemTime::UNIX_EPOCH)

@@ -14,11 +14,11 @@ pub const WORKSPACE_POLICY_RESULT: &str = "wp-codebox/workspace-policy-result/v1
 pub enum Code {
     /// The policy contains an invalid path.
     InvalidPolicyPath,
-    /// A changed path leads out of the workspace.
+    /// A changed path lies outside of every workspace.
     PathOutsideWorkspace,
-    /// A changed path is below no writable root.
+    /// The path is below no writable root.
     PathOutsideWritableRoots,
-    /// A changed path lies in a part of the workspace that the policy hides.
+    /// The path lies in a part of the workspace that the policy hides.
     HiddenPath,
     /// The path is a symbolic link.
     Symlink,
@@ -26,11 +26,12 @@ pub enum Code {
     Hardlink,
     /// The path is a submodule.
     Gitlink,
-    /// A `.git` directory or file below the root.
+    /// The path is a `.git` directory or file. The one at the workspace's root is allowed if git
+    /// reports the changes.
     NestedGitMetadata,
     /// git ignores the changed path.
     IgnoredPath,
-    /// The path is a device, socket or FIFO.
+    /// The path is a device, socket or FIFO, or its name is not UTF-8.
     SpecialFile,
     /// The git index contains conflicts.
     UnmergedIndex,
@@ -60,7 +61,7 @@ impl Code {
 pub struct Violation {
     /// Which rule the path violates.
     pub code: Code,
-    /// The violating path, relative to the workspace.
+    /// The violating path: relative to the workspace, or a guest path in the result of a recipe.
     pub path: String,
     /// Description of the violation for people.
     pub message: String,

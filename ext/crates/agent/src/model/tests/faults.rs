@@ -93,7 +93,7 @@ fn permanent_provider_failures_are_not_retried() {
             "(status 404): The model `x` does not exist",
         ),
         (400, r#"{"error":"bad"}"#, "(status 400): bad"),
-        (400, "", "(status 400): it gave no reason"),
+        (400, "", "(status 400): the provider gave no reason"),
         (
             422,
             r#"{"detail":"no such field"}"#,

@@ -151,7 +151,8 @@ pub(super) fn raw(text: impl Into<Vec<u8>>) -> Step {
     Step::Send(text.into())
 }
 
-/// Returns the head of a streamed response whose end is the end of the connection.
+/// Returns the HTTP head of a streamed response without a length; the response ends when the server
+/// closes the connection.
 pub(super) fn stream_head() -> Step {
     raw("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
 }

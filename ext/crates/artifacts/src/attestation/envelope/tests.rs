@@ -65,7 +65,7 @@ fn judge(s: &Sample) -> Result<SignatureStatus, AttestationError> {
 }
 
 #[test]
-fn signer_is_trusted_only_if_its_key_is_listed() {
+fn signature_counts_as_trusted_only_if_the_caller_trusts_its_key() {
     let mut s = sample();
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
     s.trusted.known = s.trusted.host.take().into_iter().collect();
@@ -86,7 +86,8 @@ fn change_of_any_signed_part_of_a_bundle_is_detected() {
         ("/files/1/path", json!("b")),
         ("/note", json!("other")),
         ("/files/1/note", json!("other")),
-        // The manifest hash omits this entry, so unknown members must be refused.
+        // The manifest hash omits the manifest's own `files` entry, so unknown members in it must
+        // be refused.
         (
             "/files/0",
             json!({"path": "manifest.json", "kind": "manifest", "contentType": "application/json", "note": ""}),

@@ -182,7 +182,7 @@ fn copied_up_directory_without_changes_is_not_reported() {
 }
 
 #[test]
-fn links_out_of_the_mount_are_omitted_and_listed() {
+fn capture_omits_and_lists_links_out_of_the_mount() {
     let pair = Pair::new();
     fs::write(pair.lower("victim"), "v").unwrap();
     symlink("/abs", pair.lower("old")).unwrap();
@@ -220,7 +220,7 @@ fn links_out_of_the_mount_are_omitted_and_listed() {
 }
 
 #[test]
-fn special_files_are_omitted_and_listed_without_blocking() {
+fn capture_omits_and_lists_special_files_without_blocking() {
     let pair = Pair::new();
     fs::write(pair.lower("pipe"), "was a file").unwrap();
     rfs::mknodat(rfs::CWD, pair.upper("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
@@ -237,7 +237,7 @@ fn special_files_are_omitted_and_listed_without_blocking() {
 }
 
 #[test]
-fn excluded_names_are_listed_as_omitted() {
+fn capture_lists_excluded_names_as_omitted() {
     let pair = Pair::new();
     fs::write(pair.lower(".git/HEAD"), "x").unwrap();
     fs::write(pair.lower("vendor/a"), "x").unwrap();
@@ -291,7 +291,7 @@ fn capture_beyond_any_limit_fails_and_sparse_files_count_in_full() {
 }
 
 #[test]
-fn hard_links_are_read_and_non_utf8_names_are_preserved() {
+fn capture_reads_hard_links_and_preserves_non_utf8_names() {
     use std::os::unix::ffi::OsStrExt;
     let pair = Pair::new();
     fs::write(pair.upper("one"), "x").unwrap();

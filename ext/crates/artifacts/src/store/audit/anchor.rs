@@ -42,12 +42,13 @@ pub struct AuditAnchor {
     signature: String,
 }
 
-/// How a log contradicts its anchor.
+/// How a log contradicts its signed anchor (number of records and last hash), or why the anchor is
+/// unusable.
 #[derive(Debug, thiserror::Error)]
 enum Mismatch {
     #[error("{count} record{} removed from the end", if *.count == 1 { " was" } else { "s were" })]
     Removed { count: u64 },
-    #[error("record {seq} differs from the anchored record")]
+    #[error("record {seq} does not have the hash that the log's signed anchor states")]
     Replaced { seq: u64 },
     #[error("{count} records at the end were not written by this host")]
     Unanchored { count: u64 },
@@ -57,7 +58,8 @@ enum Mismatch {
     Unsigned,
 }
 
-/// What is known about a log: all of its records, or only the last two.
+/// Length of a log and the hashes of some of its records: a reader has those of the records that
+/// anchors name, an append those of the last two records.
 #[derive(Debug)]
 pub(super) struct Extent {
     /// Number of records in the log.
@@ -210,10 +212,11 @@ impl Anchors {
         self.file.is_some()
     }
 
-    /// Describes a problem of the log, found now or by an earlier append.
+    /// Describes a problem of the log, found now or by an earlier append; `None` if there is none.
     pub(super) fn problem(&self, log: &Extent) -> Option<String> {
         let file = match &self.file {
-            // The process may have died between writing the first record and its anchor.
+            // One record without an anchor file is no problem: the process may have died between
+            // writing the first record and its anchor.
             None => (log.total > 1).then(|| Mismatch::Missing.to_string()),
             Some(found) => self.judge(found.as_ref(), log, |anchor| {
                 let count = log.total.saturating_sub(anchor.seq);

@@ -4,8 +4,8 @@ use crate::digest::sha256;
 use crate::json::Json;
 use wp_codebox_contracts::Sha256Hex;
 
-/// Largest sequence number. Above it, a JSON number cannot represent every integer, and the next
-/// number could overflow.
+/// Largest accepted sequence number, 2^53 - 1. Above it, a double cannot represent every integer,
+/// and the next number could overflow.
 const LARGEST_SEQ: f64 = 9_007_199_254_740_991.0;
 
 /// Number and hash of the last record in the chain.

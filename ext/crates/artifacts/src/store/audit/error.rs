@@ -27,10 +27,10 @@ pub enum AuditError {
     )]
     Damaged,
     /// The record exceeds the maximum length of a record in the log.
-    #[error("an audit record may have {MAX_LINE} bytes at most")]
+    #[error("the audit record is too long; it may have at most {MAX_LINE} bytes")]
     TooLarge,
     /// The record exceeds the limits of canonical JSON, so it has no hash.
-    #[error("the audit record exceeds the limits of canonical JSON")]
+    #[error("the audit record has more keys, items or levels than canonical JSON allows")]
     Canonical(#[from] CanonicalError),
     /// The host key that signs the anchor cannot be used.
     #[error(transparent)]

@@ -264,7 +264,8 @@ fn audit_records_that_replace_removed_ones_are_detected() {
     log.append(&json!({"n": 9}));
     assert_eq!(log.problem(&none), None, "control: the chain itself holds");
 
-    let replaced = Some("record 4 differs from the anchored record".to_owned());
+    let replaced =
+        Some("record 4 does not have the hash that the log's signed anchor states".to_owned());
     assert_eq!(log.problem(&known), replaced);
     std::fs::write(log.anchor(), newer).unwrap();
     assert_eq!(log.problem(&none), replaced);

@@ -1,9 +1,10 @@
 //! Validates the steps of `wordpress.browser-actions` and `wordpress.browser-scenario`: members
 //! of each kind of step and formats of their values.
 //!
-//! Recipes are validated before the run starts, calls before the browser starts. An unknown
-//! member is an error, because a step without its misspelled assertion would pass. The runner
-//! validates the syntax of assertion texts.
+//! The steps of a recipe are validated before the run starts, the steps of a single call before
+//! the browser starts. An unknown member is an error: if it were ignored, a step with a misspelled
+//! `assert` would pass without its assertion. The browser crate validates the syntax of assertion
+//! texts.
 
 mod table;
 

@@ -141,7 +141,7 @@ fn read(
     })
 }
 
-/// Returns the reason to stop the run if the guest ended with the program.
+/// Returns the reason to stop the run if not only the program but also the guest has ended.
 pub(super) fn ended(answered: &Answered) -> Option<Stop> {
     match &answered.step.result.end {
         ExecutionEnd::TimedOut => Some(Stop::Timeout),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn component_is_ready_only_if_ready_is_true() {
+    fn component_is_ready_only_if_the_guest_reports_ready_true() {
         let answer = object(json!({"components": {
             "good": {"ready": true},
             "bad": {"ready": false, "message": "no such\nability"},

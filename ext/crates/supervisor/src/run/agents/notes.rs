@@ -10,7 +10,8 @@ use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Stop};
 
 /// Maximum number of bytes that are read from `AGENTS.md`.
 const NOTES: &str = "16384";
-/// `AGENTS.md` is read only if the run allows this tool.
+/// Id of the tool without which `AGENTS.md` is not read: a run that denies the tool also denies
+/// this read.
 const READ: &str = "workspace.read";
 
 /// Reads `AGENTS.md` of the agent's working directory with a program inside the guest, so that a

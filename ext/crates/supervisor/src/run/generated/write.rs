@@ -11,7 +11,7 @@ pub(super) fn write(directory: &Path, name: &str, content: &[u8]) -> std::io::Re
     let outside = || {
         std::io::Error::new(
             std::io::ErrorKind::InvalidInput,
-            "a path leads out of the directory",
+            "a file path has an empty, `.` or `..` segment or contains a NUL byte",
         )
     };
     if name.split('/').any(|s| matches!(s, "" | "." | "..")) || name.contains('\0') {

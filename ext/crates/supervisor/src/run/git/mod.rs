@@ -21,14 +21,15 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GitChoice, GitView, HostSource, IsolationLevel, MountRequest, MountView,
 };
 
-/// Paths in the guest at which git may be installed.
+/// Paths at which git may be installed. A guest sees the host's `/usr`, so these paths are checked
+/// on the host.
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
 
 /// Commits store the files' bytes unchanged: no line-ending conversion, filters or LFS pointers.
 const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding\n";
 
-/// Returns what kind of repository the mount gets in the guest; fails if that is not possible. Runs
-/// with the permissions of the caller.
+/// Returns what kind of repository the mount gets in the guest; fails if the mount requests one and
+/// the host has no git. Runs with the permissions of the caller.
 pub(super) fn wanted(mount: &MountRequest, source: &Path) -> Result<GitView, ErrorBody> {
     let has_git = || PROGRAMS.iter().any(|program| Path::new(program).exists());
     let in_work_tree = || {
@@ -122,7 +123,7 @@ pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitVi
 }
 
 /// Writes the repository that the guest gets for a mount into the run's scratch directory. `lowers`
-/// are the directories of the mount.
+/// are the host directories that make up the mount.
 pub(super) fn write(
     mount: &OpenMount,
     git: GitView,

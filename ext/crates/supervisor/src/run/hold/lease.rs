@@ -1,5 +1,5 @@
-//! Lifetime of a held sandbox (one kept open for clients). Pure functions: the caller passes the
-//! current time.
+//! Lifetime of a held sandbox (one kept open for clients). No function here reads a clock: the
+//! caller passes the current time.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Hold, HoldEnd};

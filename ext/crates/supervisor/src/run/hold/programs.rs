@@ -187,7 +187,8 @@ impl Programs {
         self.rows.is_empty()
     }
 
-    /// Returns the time at which the next program must be killed.
+    /// Returns the earliest time at which a program must be killed; `None` if no running program
+    /// has a time limit.
     pub(super) fn next_stop(&self) -> Option<Instant> {
         let waiting = self.rows.values().filter(|row| row.stopped == Stopped::No);
         waiting.filter_map(|row| row.stop_at).min()
@@ -257,7 +258,7 @@ fn checked(size: TerminalSize) -> Result<TerminalSize, ErrorBody> {
     if size.columns > LARGEST || size.rows > LARGEST {
         return Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            format!("a terminal has at most {LARGEST} columns and rows"),
+            format!("the terminal must not have more than {LARGEST} columns or rows"),
         ));
     }
     Ok(size)

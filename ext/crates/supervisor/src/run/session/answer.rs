@@ -89,7 +89,7 @@ fn wants_json(call: &Call) -> bool {
 fn broken(call: &Call, step: &Step, timeout: Duration) -> Option<ErrorBody> {
     if step.result.stopped {
         let message = format!(
-            "{}: was ended after {} ms",
+            "{} was killed, because its time limit of {} ms passed",
             call.command,
             timeout.as_millis()
         );
@@ -114,11 +114,11 @@ fn exited(call: &Call, step: &Step) -> Option<ErrorBody> {
         Ok(Some(Stop::Failed(error))) | Err(error) => Some(error),
         Ok(Some(Stop::Timeout)) => Some(body(
             ErrorCode::RunTimeout,
-            "was ended by the time limit of the run",
+            "it was killed, because the time limit of the run passed",
         )),
         Ok(Some(_)) => Some(body(
             ErrorCode::RunCancelled,
-            "was ended: the run was cancelled",
+            "it was killed, because the run was cancelled",
         )),
     }
 }
@@ -153,8 +153,8 @@ fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> O
 }
 
 /// Returns the failure that a program reports. A program may use only two of the product's error
-/// codes, because these two state nothing that the caller could not know anyway. Any other code is
-/// returned only as data.
+/// codes. Both only say that the call of the command is at fault, so a false one states nothing
+/// about the run or the host. Any other code is returned only as data.
 fn refused(command: &str, error: &Value) -> ErrorBody {
     let text = |name: &str, most: usize| {
         let text = error.get(name).and_then(Value::as_str).unwrap_or_default();

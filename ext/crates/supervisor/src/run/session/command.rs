@@ -46,7 +46,7 @@ impl Session<'_, '_> {
             // A permission is not a command; normally the policy check above has rejected it
             // already.
             Handler::Right { .. } => {
-                let message = format!("{} is not a command", call.command);
+                let message = format!("{} is a permission, not a command", call.command);
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))
             }
             Handler::Unsupported { reason } => {

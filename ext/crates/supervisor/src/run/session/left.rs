@@ -92,13 +92,15 @@ impl Session<'_, '_> {
         path: &str,
     ) -> Result<Result<Value, String>, ErrorBody> {
         let Some(name) = path.strip_prefix(DIRECTORY).filter(|n| is_name(n)) else {
-            return Ok(Err(format!("is not a plain file name below {DIRECTORY}")));
+            return Ok(Err(format!(
+                "the path is not a plain file name below {DIRECTORY}"
+            )));
         };
         let Some(bytes) = self.read_left(path)? else {
-            return Ok(Err("cannot be read".to_owned()));
+            return Ok(Err("the file cannot be read".to_owned()));
         };
         if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES {
-            return Ok(Err(format!("is larger than {FILE_BYTES} bytes")));
+            return Ok(Err(format!("the file is larger than {FILE_BYTES} bytes")));
         }
         let asked = row.get("contentType").and_then(Value::as_str);
         let media = MEDIA

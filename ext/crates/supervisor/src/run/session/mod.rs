@@ -155,10 +155,10 @@ impl<'s, 'r> Session<'s, 'r> {
         }
     }
 
-    /// Lets the guest run for at most this time from now on. The run's deadline no longer applies.
+    /// Sets the deadline of the guest to `at_most` plus 30 seconds from now. The run's deadline no
+    /// longer applies.
     pub(super) fn stay(&mut self, at_most: Duration) {
-        // The code that holds the guest must be able to end it in an orderly way before this
-        // deadline, so this adds 30 seconds.
+        // In these 30 seconds, the code that holds the guest can end it in an orderly way.
         self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 

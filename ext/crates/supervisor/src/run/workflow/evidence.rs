@@ -15,7 +15,7 @@ use wp_codebox_runtime::now_rfc3339;
 
 /// Name of the phase that contains the probes (steps that check a condition).
 pub(super) const PROBE: &str = "probe";
-/// Maximum size of the JSON that a probe prints, in bytes.
+/// Maximum size of a probe's JSON output, in bytes, up to which the document contains it.
 const RESULT_BYTES: usize = 64 * 1024;
 /// Number of bytes of every output stream that are stored even if earlier streams have used up the
 /// limit for all streams together.

@@ -202,17 +202,17 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
         }
         ExecutionEnd::TimedOut => End::Over(
             Stop::Timeout,
-            "was ended by the time limit of the run".to_owned(),
+            "was killed, because the time limit of the run passed".to_owned(),
         ),
         ExecutionEnd::Cancelled => End::Over(
             Stop::Cancelled,
-            "was ended: the run was cancelled".to_owned(),
+            "was killed, because the run was cancelled".to_owned(),
         ),
         ExecutionEnd::LimitReached { error } => {
             End::Over(Stop::Failed(error.clone()), error.message.clone())
         }
         ExecutionEnd::GuestDied { death } => {
-            let what = format!("was lost: {death}");
+            let what = format!("did not finish, because the sandbox was lost: {death}");
             End::Over(Stop::Failed(death.attach_to(failed(step, &what))), what)
         }
     }
@@ -244,7 +244,8 @@ fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
 }
 
-/// Returns the error of a run that fails because of this step; `what` says what happened.
+/// Returns the error of a run that fails because of this step. `what` is the predicate of the
+/// message, e.g. `exited with 1`; the step is its subject.
 pub(super) fn failed(step: &WorkflowStep, what: &str) -> ErrorBody {
     let (reason, subject) = if step.phase == PROBE {
         let name = step.name.as_deref().unwrap_or("without a name");

@@ -122,8 +122,9 @@ impl Gateway {
     }
 
     /// Stops the bridge of a guest that has ended, and returns its requests to other hosts than the
-    /// site's, which are recorded as evidence. A browser contacts its vendor in spite of its
-    /// switches. The result therefore contains only the number of requests that no page made.
+    /// site's, which are recorded as evidence. A browser contacts its vendor in spite of the
+    /// command-line switches that forbid it. Of the requests that no page made, the result
+    /// therefore contains only the number.
     pub(super) fn close(
         self,
         id: &ExecutionId,

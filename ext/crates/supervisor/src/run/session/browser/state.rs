@@ -53,7 +53,7 @@ impl Session<'_, '_> {
         let document: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if step.exit_code() != Some(0) {
             let said = document.pointer("/error/message").and_then(Value::as_str);
-            let said = said.unwrap_or("the guest program that logs in failed");
+            let said = said.unwrap_or("the guest program that logs the user in failed");
             return Err(invalid(self.recorder.clean(said)));
         }
         let state = document.get("state").cloned().unwrap_or_default();

@@ -106,8 +106,8 @@ impl GuestConnector for Visitors {
         let Some(way) = way else {
             return self.0.wait(reply);
         };
-        // Wakes the owner thread although the visitor does not wait for it, so that it counts the
-        // guest as used.
+        // Wakes the thread that owns the guest although the visitor does not wait for this thread,
+        // so that the thread restarts the sandbox's idle time.
         self.0.ring();
         let inner = Arc::clone(&self.0);
         way.ask(

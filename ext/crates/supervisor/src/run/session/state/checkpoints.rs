@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoint_failures_have_distinct_codes() {
+    fn status_of_a_checkpoint_failure_follows_from_its_error_code() {
         for (code, status, supported) in [
             (ErrorCode::CommandUnsupported, "unsupported", false),
             (ErrorCode::SnapshotNotFound, "not-found", true),

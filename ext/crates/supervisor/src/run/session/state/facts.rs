@@ -92,7 +92,8 @@ struct Here<'h> {
     mounts: &'h [SnapshotMount],
 }
 
-/// Returns the first difference between this run and the snapshot, as a part of a sentence.
+/// Returns the first difference between this run and the snapshot. The text continues the sentence
+/// "snapshot ID cannot be used here: …".
 fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
     if snapshot.site.as_str() != here.site {
         return Some("it belongs to another site".to_owned());

@@ -212,10 +212,12 @@ pub(super) fn check_request(request: &SnapshotRequest) -> Result<(), ErrorBody> 
     let refused = |what: &str| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
     let name = request.name.as_str();
     if name.is_empty() || name.len() > NAME || name.chars().any(char::is_control) {
-        return refused("the name of a snapshot is 1 to 128 bytes without control characters");
+        return refused(
+            "the name of a snapshot must have 1 to 128 bytes and no control characters",
+        );
     }
-    // A reference that starts like an id is treated as an id, even if no such snapshot exists any
-    // more.
+    // A name that begins like an id would make a reference ambiguous: it could mean this name, or
+    // the id of another snapshot.
     if name.starts_with("snap_") {
         return refused(
             "a snapshot name must not begin with snap_, the prefix of snapshot ids; use another name",
@@ -223,7 +225,7 @@ pub(super) fn check_request(request: &SnapshotRequest) -> Result<(), ErrorBody> 
     }
     let metadata = serde_json::to_string(&request.metadata).unwrap_or_default();
     if metadata.len() > METADATA {
-        return refused("the metadata of a snapshot is at most 64 KiB of JSON");
+        return refused("the metadata of a snapshot must have at most 64 KiB of JSON");
     }
     Ok(())
 }

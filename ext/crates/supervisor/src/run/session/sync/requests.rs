@@ -19,7 +19,8 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Maximum size of a transferred file, in bytes. Encoded in base64 it still fits into one line.
+/// Maximum size of a transferred file, in bytes. A file of this size, encoded in base64, still fits
+/// into one line of the live protocol.
 pub const FILE_BYTES: usize = 1_408 * 1024;
 /// Maximum number of files that the list of a file tree contains.
 const TREE_FILES: u64 = 50_000;
@@ -108,7 +109,7 @@ impl Session<'_, '_> {
             },
             (None, true, _) => {
                 return Err(invalid(
-                    "content can be requested for one file only: set its path",
+                    "content can be requested for one file only: set `path` to this file",
                 ));
             }
             (_, false, true) => {
