@@ -237,7 +237,7 @@ def test_call_of_a_disallowed_tool_is_refused_and_the_run_continues(bench):
     must(changed(answer) == ["ran.txt"], str(answer))
 
 
-def test_tool_policy_decides_which_tools_run(bench):
+def test_agent_gets_and_can_call_only_tools_that_the_tool_policy_allows(bench):
     def rule(tool, allowed=True, visibility="sandbox"):
         return {"id": tool, "runtime_tool_id": tool.replace(".", "_").replace("-", "_"), "execution_location": "sandbox", "transport_visibility": visibility,
                 "allowed": allowed, "runtime": {"environment": "runtime_local", "capability_scope": "runtime_local"}}

@@ -427,7 +427,7 @@ def test_browser_result_is_recorded_as_an_episode_observation(bench):
     bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").expect(0)
 
 
-def test_missing_browser_names_the_package_to_install(bench):
+def test_error_for_a_missing_browser_names_the_package_to_install(bench):
     answer = bench.run("--command", PROBE, "--arg", "url=/", "--browser", "/nonexistent/chromium")
     answer.expect(125, "wp_codebox_browser_unavailable")
     must("apt-get install chromium" in answer.stdout, str(answer))

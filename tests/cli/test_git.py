@@ -137,7 +137,7 @@ ASK = ("echo '// before' >> plugin.php; chmod 600 lib/a.txt; git log '--format=%
        "git stash -q; echo STASHED $(git stash list | wc -l); git stash pop -q; git fsck --strict; ")
 
 
-def test_git_log_diff_and_blame_work_in_the_generated_baseline_repository(bench):
+def test_git_log_diff_and_blame_show_the_baseline_commit_and_the_guests_changes(bench):
     for way, view in VIEWS.items():
         if way == "reduced":
             continue

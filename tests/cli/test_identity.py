@@ -640,6 +640,6 @@ def test_without_subordinate_ids_the_guest_uid_is_shared_and_the_report_says_why
     test_guest_inside_bubblewrap_has_its_own_uid,
     test_guest_can_open_its_output_pipes_by_path,
 ), ids=lambda case: case.__name__.removeprefix("test_"))
-def test_identity_cases_hold_for_a_user_with_subordinate_ids(bench, case):
+def test_identity_case_also_passes_for_a_user_with_subordinate_ids(bench, case):
     with unprivileged_bench(bench, (FIRST, 64)) as user:
         case(user)

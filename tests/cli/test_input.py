@@ -48,7 +48,7 @@ def test_run_without_wordpress_directory_is_refused(bench):
     bench.call(*arguments).expect(125, "wp_codebox_config_invalid")
 
 
-def test_launcher_in_the_program_directory_is_found(bench):
+def test_launcher_beside_the_program_is_used_if_no_launcher_option_is_given(bench):
     """`wp-codebox` finds `wp-codebox-launch` in its own directory without `--launcher`."""
     home = os.path.join(bench.directory, "programs")
     os.makedirs(home)
@@ -124,12 +124,12 @@ def test_overlapping_mount_targets_are_refused(bench):
     both.expect(0)
 
 
-def test_malformed_mount_is_refused(bench):
+def test_malformed_mount_option_is_refused(bench):
     for text in ("/tmp", ":/workspace/a", "/tmp:workspace", "/tmp:/workspace/a:sideways"):
         bench.run("--mount", text, *PHP).expect(1, "wp_codebox_mount_invalid")
 
 
-def test_unknown_command_is_refused(bench):
+def test_run_of_an_unregistered_command_is_refused(bench):
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.destroy")
     must(answer.code in ("wp_codebox_command_unknown", "runtime-command-disallowed"), str(answer))
     must(answer.exit != 0, str(answer))
@@ -161,7 +161,7 @@ def test_resource_limits_out_of_range_are_refused(bench):
         must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
 
 
-def test_duration_without_a_unit_is_refused_with_both_readings(bench):
+def test_duration_without_a_unit_is_refused_and_the_error_suggests_seconds_or_ms(bench):
     """A bare number could mean seconds or milliseconds, so every duration flag refuses one."""
     source = bench.source()
     store = ["--state", bench.state, "--site", bench.site]

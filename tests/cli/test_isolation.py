@@ -53,7 +53,7 @@ def test_run_is_refused_if_an_isolation_floor_of_its_policy_is_not_reached(bench
     must(error["data"]["missed"] == [{"axis": "cpu", "demanded": "enforced", "observed": "best-effort"}], str(answer))
 
 
-def test_unknown_isolation_values_are_refused(bench):
+def test_policy_with_an_unsupported_isolation_level_axis_or_floor_is_refused(bench):
     for more in ({"minimum_isolation": "none"}, {"isolation_floors": {"moon": "enforced"}},
                  {"isolation_floors": {"memory": "strict"}}):
         bench.agent("true", *with_policy(**more)).expect(126, "runtime-policy-invalid")

@@ -216,7 +216,7 @@ assert mail(b"Subject: latin \xe4\r\n\r\n\xff").startswith(b"250")
     must("\x1b" not in answer.stdout + answer.stderr, "an escape on the terminal")
 
 
-def test_secret_in_mail_is_redacted_or_withheld(bench):
+def test_mail_with_a_secret_is_stored_redacted_or_withheld_if_not_utf8(bench):
     script = r"""
 printf 'Subject: s hunter2-hunter2-hunter2\n\nkey hunter2-hunter2-hunter2 end\n' | sendmail one@example.org
 printf 'Subject: t\n\n\344 hunter2-hunter2-hunter2 end\n' | sendmail one@example.org
@@ -280,7 +280,7 @@ def mails(bench, run, *arguments):
     return bench.call("runs", "mail", run, *arguments, "--state", bench.state)
 
 
-def test_runs_mail_lists_and_shows_mails_of_a_run(bench):
+def test_runs_mail_command_lists_and_prints_the_mails_of_a_run(bench):
     answer = hostile(bench, RAW + r"""
 assert mail(b"From: x\r\nSubject: =?UTF-8?B?w6Q=?= one\r\nContent-Transfer-Encoding: base64\r\n\r\naGVsbG8gw7w=\r\n").startswith(b"250")
 assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
@@ -302,7 +302,7 @@ assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
     must(mails(bench, none, "--json").expect(0).json["mails"] == [], "a run without mail lists mails")
 
 
-def test_runs_mail_shows_the_mails_of_a_held_sandbox(bench):
+def test_runs_mail_command_prints_the_mails_of_a_held_sandbox(bench):
     place = [*bench.paths(), "--site", bench.site]
     source = bench.source("plugin-mail")
     run = bench.call("boot", *place, "--mount", f"{source}:/workspace/plugin", "--hold", "2m", "--json").expect(0).json["id"]

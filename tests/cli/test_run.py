@@ -118,7 +118,7 @@ def test_changes_made_before_a_missing_agent_program_is_found_are_bundled(bench)
     verified_bundle(bench, answer, "partial", "review")
 
 
-def test_checks_run_in_a_fresh_guest(bench):
+def test_checks_run_in_a_fresh_guest_with_the_captured_changes(bench):
     answer = bench.agent("echo done > done.txt; echo junk > /tmp/junk", "--check", "test -f done.txt",
                          "--check", "test ! -e /tmp/junk").expect(0)
     must([c["status"] for c in answer.result["checks"]] == ["passed", "passed"], str(answer.result["checks"]))

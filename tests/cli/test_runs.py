@@ -69,7 +69,7 @@ def test_attached_run_is_cancelled_when_its_caller_leaves(bench):
     must("caller" in view["error"]["message"], json.dumps(view["error"]))
 
 
-def test_detach_frame_lets_an_attached_run_continue(bench):
+def test_attached_run_continues_after_a_detach_frame_and_a_closed_connection(bench):
     run = SupervisorClient(bench, SLOW.format(sleeper(64).removeprefix("sleep "))).spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.send({"type": "detach"}).close()
@@ -297,7 +297,7 @@ def control(run, data, user=None):
         os.close(directory)
 
 
-def test_control_socket_ignores_other_users(bench):
+def test_control_socket_gives_other_users_no_reply_even_with_open_file_modes(bench):
     if os.geteuid() != 0:
         skip_unless_root("another user")
     run = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
@@ -363,7 +363,7 @@ def test_event_pages_by_cursor_have_no_gap(bench):
     must(page["events"] == [] and page["cursor"] == cursor and not page["more"], json.dumps(page))
 
 
-def test_events_follow_streams_pages_until_the_run_ends(bench):
+def test_runs_events_follow_prints_pages_until_the_run_ends(bench):
     run = SupervisorClient(bench, f"for i in 1 2 3; do echo line-$i; sleep 1; [ $i = 2 ] && {sleeper(67)}; done; true", mode="detached").spawn().accepted()
     words = ["runs", "events", run.run_id, "--follow", "--state", bench.state, "--site", bench.site, "--json"]
     following = bench.start(words)
@@ -379,7 +379,7 @@ def test_events_follow_streams_pages_until_the_run_ends(bench):
     must("runtime.command.output" in text and "line-2" in text, text)
 
 
-def test_run_list_filters_pages_and_resolves_run_ids(bench):
+def test_runs_list_filters_by_status_and_pages_and_runs_get_resolves_ids(bench):
     for _ in range(3):
         SupervisorClient(bench, "true").spawn().accepted().last()
     alive = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
@@ -418,7 +418,7 @@ def test_runs_list_by_another_user_is_refused(bench):
     must(asked.returncode == 125 and "wp_codebox_state_dir_invalid" in asked.stdout, str(asked))
 
 
-def test_run_detached_without_hold_completes_and_can_be_followed(bench):
+def test_detached_run_without_hold_completes_and_its_events_can_be_followed(bench):
     source = bench.source()
     place = ["--site", bench.site, "--state", bench.state]
     answer = bench.run("--mount", f"{source}:/workspace/plugin", "--agent-command", "sh -c 'echo one > one.txt'", "--detach").expect(0)

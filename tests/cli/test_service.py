@@ -64,7 +64,7 @@ def test_listening_socket_instead_of_connection_is_refused(bench):
         run.close()
 
 
-def test_sigterm_to_the_service_saves_its_run(bench):
+def test_sigterm_to_the_service_cancels_its_run_and_returns_the_changes(bench):
     """Stopping the unit sends SIGTERM to the supervisor only."""
     with Activator(bench) as service:
         run = SupervisorClient(bench, "echo x > x.txt; echo ready; sleep 60", mode="detached").connect(service.address).accepted()

@@ -69,7 +69,7 @@ def test_help_subcommand_and_help_flag_print_the_same_text_in_terminal_width(ben
     must(any(line.startswith("    --command ") and line.endswith(" \\") for line in lines), "\n".join(lines[-30:]))
 
 
-def test_unwritable_stdout_exits_nonzero(bench):
+def test_command_with_unwritable_stdout_exits_1_and_says_so_once(bench):
     place = ["--state", bench.state]
     listed = ["runs", "list", *place]
     for arguments in (listed, [*listed, "--json"], ["--help"], ["man"], ["completion", "bash"], ["schema", "--list"]):
@@ -154,7 +154,7 @@ def test_exec_passes_program_arguments_unchanged(bench):
     bench.call("runs", "cancel", run, *place).expect(0)
 
 
-def test_ignored_sighup_stays_ignored(bench):
+def test_command_started_with_sighup_ignored_continues_after_sighup(bench):
     """A SIGHUP that the caller ignores (nohup) stays ignored; other signals end the command."""
     run, place = hold_sandbox(bench)
     arguments = [bench.environment["CODEBOX"], "runs", "events", run, *place, "--follow"]

@@ -49,7 +49,7 @@ def test_agent_bundle_without_importer_refuses_the_run(bench):
         ended.refused("wp_codebox_agent_bundle_importer_unavailable", "wp_agent_import_runtime_bundles")
 
 
-def test_failed_bundle_import_fails_the_run(bench):
+def test_failed_agent_bundle_import_fails_the_run(bench):
     one = component(bench, "importer", IMPORTER)
     ended = run(bench, shell("echo ran >/workspace/plugin/new.txt"), [one], agent_bundles=[{"bundle": {"agent": "good"}}, {"bundle": {"agent": "bad"}}])
     ended.expect("failed", "wp_codebox_agent_bundle_import_failed")
@@ -61,7 +61,7 @@ def test_failed_bundle_import_fails_the_run(bench):
     run(bench, shell("true"), [silent], agent_bundles=[{"bundle": {"agent": "good"}}]).expect("failed", "wp_codebox_agent_bundle_import_failed")
 
 
-def test_bundle_token_is_passed_as_a_run_secret(bench):
+def test_agent_bundle_token_must_be_a_run_secret_and_reaches_the_guest_as_placeholder(bench):
     one = component(bench, "importer", IMPORTER)
     bundles = [{"bundle": {"agent": "alpha"}, "token_env": "BUNDLE_TOKEN"}]
     run(bench, shell("true"), [one], agent_bundles=bundles).refused("wp_codebox_secret_invalid", "BUNDLE_TOKEN")

@@ -51,7 +51,7 @@ def test_components_are_active_during_checks(bench):
     run(bench, shell("echo x >/workspace/plugin/new.txt"), checks=checks).expect("partial", "wp_codebox_check_failed")
 
 
-def test_component_main_file_is_detected_or_the_component_refused(bench):
+def test_component_without_exactly_one_plugin_file_or_valid_entry_is_refused(bench):
     named = component(bench, "named", files={"a.php": HEADER, "b.php": HEADER + READY}, entry="b.php", readiness_probe=PROBE)
     run(bench, shell("true"), [named]).expect("no_op")
     single = component(bench, "single", files={"a.php": "<?php", "other.php": HEADER + READY}, readiness_probe=PROBE)

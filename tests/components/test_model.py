@@ -114,7 +114,7 @@ def test_provider_error_fails_the_runtime_task(bench):
         server.close()
 
 
-def test_injected_file_text_opens_no_host_file_or_address(bench):
+def test_instructions_in_a_file_give_the_agent_no_host_file_and_no_other_address(bench):
     """Instructions in a workspace file open neither host files to the agent nor other addresses to its HTTP client."""
     steps = [
         {"calls": [{"tool": "read_file", "args": {"path": "lib/a.txt"}}]},

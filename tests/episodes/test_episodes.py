@@ -57,7 +57,7 @@ def digest(payload):
     return hashlib.sha256(("wp-codebox/runtime-episode-trace/v1\n" + canonical(payload)).encode()).hexdigest()
 
 
-def test_episode_trace_digests_and_bundle_verify(bench):
+def test_episode_trace_digests_are_correct_and_an_altered_trace_is_rejected(bench):
     """Runs two steps, one with an observation and one that fails. Recomputes the digests; both verifiers reject an altered trace."""
     episode = Episode(bench, bench.source("episode"))
     one = episode.step("wordpress.run-php", "code=update_option('episode_case', 'seen'); echo 41 + 1;", "--observe",

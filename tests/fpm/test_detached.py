@@ -107,7 +107,7 @@ def test_large_output_can_be_read_in_event_pages(world):
     must(text.count("o") >= 1 << 20, f"{len(text)} bytes arrived")
 
 
-def test_cancelling_a_run_twice_is_one_cancellation(world):
+def test_repeated_cancellation_of_a_run_is_accepted_and_cancels_it_once(world):
     run = detach(world, f"echo x >x.txt; {SLEEP}")
     world.await_agents()
     first = world.ability("cancel-run", {"run_id": run}).expect(200).json

@@ -110,7 +110,7 @@ def test_run_continues_after_fastcgi_finish_request(world, fpm):
     must(page.expect("result") == "succeeded", "the run was cancelled")
 
 
-def test_terminate_timeout_ends_an_attached_run(world):
+def test_php_fpm_request_terminate_timeout_ends_an_attached_run(world):
     fpm = world.fpm(pool={"request_terminate_timeout": "8s"})
     # The 8 s include the start of the run, and the building of the template if no earlier case of this process built it.
     page = Page(fpm, "wait")
@@ -147,7 +147,7 @@ def debug_extension(world):
     return path
 
 
-def test_waiting_for_a_run_uses_no_processor_time(world, fpm):
+def test_waiting_for_a_run_uses_almost_no_processor_time(world, fpm):
     page = Page(fpm, "idle")
     page.run = page.expect("run")
     spent = int(page.expect("waited"))

@@ -71,7 +71,7 @@ def test_fifth_request_waits_for_one_of_four_workers(world):
     world.await_cleanup()
 
 
-def test_batches_of_one_user_leave_workers_for_others(world):
+def test_user_at_max_groups_gets_429_while_other_users_batches_and_runs_start(world):
     """A batch occupies its php-fpm worker until its tasks end; four batches of one user would block the site."""
     def batch(script, user="admin", headers=None):
         return world.ability("run-agent-task-batch", {"tasks": [world.task(script)]}, user, headers=headers)

@@ -8,7 +8,7 @@ import subprocess
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def test_php_extension_controls_a_held_sandbox(bench):
+def test_php_extension_executes_programs_and_commands_in_a_held_sandbox(bench):
     e = os.environ
     source = os.path.join(bench.work, "asked")
     os.mkdir(source, 0o755)

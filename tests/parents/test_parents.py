@@ -72,23 +72,23 @@ def quiet(site):
     must(not lines, "debug.log:\n" + "\n".join(lines[:10]))
 
 
-def test_full_workflow_on_provisioned_wordpress_with_sqlite(world):
+def test_task_review_and_apply_succeed_on_provisioned_wordpress_with_sqlite(world):
     whole_path(world, "provisioned", "sqlite")
 
 
-def test_full_workflow_on_provisioned_wordpress_with_mariadb(world):
+def test_task_review_and_apply_succeed_on_provisioned_wordpress_with_mariadb(world):
     whole_path(world, "provisioned", "mariadb")
 
 
-def test_full_workflow_on_debian_wordpress_with_mariadb(world):
+def test_task_review_and_apply_succeed_on_debian_wordpress_with_mariadb(world):
     whole_path(world, "7.1", "mariadb")
 
 
-def test_full_workflow_on_debian_wordpress_with_sqlite(world):
+def test_task_review_and_apply_succeed_on_debian_wordpress_with_sqlite(world):
     whole_path(world, "7.1", "sqlite")
 
 
-def test_multisite_network_partitions_runs_by_blog(world):
+def test_each_blog_of_a_multisite_network_sees_only_its_own_bundles(world):
     """A multisite network on MariaDB: each blog has its own runs, and uninstalling cleans both."""
     site = world.site("provisioned", "mariadb")
     (site.path / SAMPLE / "sample.php").write_text((site.path / SAMPLE / "sample.php").read_text().replace("hello", "helo"))

@@ -20,7 +20,7 @@ def shared(bench):
     return held
 
 
-def test_preview_serves_pages_assets_and_hides_private_files(bench):
+def test_preview_serves_pages_and_assets_but_no_private_files_or_listings(bench):
     held = shared(bench)
     port = held.port
     must(port == previews.shared("port", free_port), held.stderr)
@@ -102,7 +102,7 @@ def test_rest_method_override_header_deletes_a_post(bench):
     must(trashed["status"] == "trash", json.dumps(trashed)[:600])
 
 
-def test_preview_login_link_works_once(bench):
+def test_preview_login_link_signs_in_only_once_and_a_newer_link_replaces_it(bench):
     held = shared(bench)
     port, origin = held.port, f"http://127.0.0.1:{held.port}"
     command = ["sandbox", "preview", held.run_id(), "--site", bench.site, "--state", bench.state, "--json"]
@@ -154,7 +154,7 @@ def test_preview_refuses_foreign_hosts_upgrades_and_tunnels(bench):
         must(b" 400 " in raw.makefile("rb").readline(), "two lengths")
 
 
-def test_preview_survives_a_flood_of_slow_connections(bench):
+def test_preview_answers_requests_after_300_unfinished_connections(bench):
     port = shared(bench).port
     slow = []
     for _ in range(300):
@@ -191,7 +191,7 @@ def test_taken_preview_port_refuses_the_run_at_once(bench):
                   ).expect(1, "wp_codebox_preview_unavailable")
 
 
-def test_preview_opens_only_with_its_token(bench):
+def test_preview_with_a_token_refuses_requests_without_it(bench):
     """Starts a second preview and kills its supervisor at the end."""
     held = HeldPreview(bench, "--mount", f"{bench.source('second')}:/workspace/plugin", "--preview-token", "--preview-public-url",
                 "https://preview.example.org", seconds=600)

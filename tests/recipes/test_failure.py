@@ -27,7 +27,7 @@ def test_failed_step_skips_later_steps_and_still_runs_the_after_steps(bench):
     recipes.verified(bench, answer)
 
 
-def test_failure_of_allowed_or_advisory_step_is_tolerated(bench):
+def test_recipe_continues_after_a_failed_step_with_allow_failure_or_advisory(bench):
     """Control of the previous case: the same step with allowFailure and advisory."""
     for name in ("allowFailure", "advisory"):
         path = recipes.write(bench, f"may-{name}", [{**wp("option get no_such_option"), name: True}, php("echo 'reached';")])
@@ -109,7 +109,7 @@ def test_killed_caller_cancels_the_recipe_run(bench):
     must("cancelled" in json.dumps(newest), f"it came to {newest}")
 
 
-def test_continuation_past_max_iterations_fails(bench):
+def test_recipe_step_that_repeats_past_max_iterations_fails(bench):
     arguments = "args-json=[\"-r\",\"echo json_encode(['more'=>true,'n'=>'1']);\",\"0\"]"
     step = {"command": "command-agent-run", "args": ["command=php", arguments, "parse-json=1"],
             "continuation": {"maxIterations": 3, "while": {"pointer": "/result/more", "equals": True},

@@ -12,7 +12,7 @@ from harness import must
 from recipes import check_failed_document, php
 
 
-def test_recipe_validate_and_dry_run_report_issues_and_plan(bench):
+def test_recipe_validate_lists_issues_and_dry_run_prints_the_plan(bench):
     worked = os.path.join(recipes.FIXTURES, "plugin-activation", "recipe.json")
     answer = bench.call("recipe", "validate", "--recipe", worked, *bench.paths(), "--json").expect(0)
     must(answer.json["valid"] is True and answer.json["summary"]["extraPlugins"] == 1, str(answer))
@@ -34,7 +34,7 @@ def test_recipe_with_a_command_outside_the_callers_policy_is_refused(bench):
     recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(0)
 
 
-def test_blueprint_steps_run_and_unsupported_ones_are_invalid(bench):
+def test_blueprint_steps_run_and_a_blueprint_with_an_unsupported_step_is_invalid(bench):
     steps = [{"step": "login"}, {"step": "setSiteOptions", "options": {"blogname": "From a blueprint"}},
              {"step": "defineWpConfigConsts", "consts": {"FROM_BLUEPRINT": "yes"}},
              {"step": "mkdir", "path": "/wordpress/wp-content/made"},
@@ -54,7 +54,7 @@ def test_blueprint_steps_run_and_unsupported_ones_are_invalid(bench):
         must(answer.json["schema"] == "wp-codebox/blueprint-validation/v1", str(answer))
 
 
-def test_change_outside_writable_roots_is_reported_or_fails(bench):
+def test_change_outside_writable_roots_is_reported_and_with_strict_fails_the_run(bench):
     directory = os.path.join(bench.directory, "recipe-roots", "work")
     os.makedirs(directory, exist_ok=True)
     bench.own(directory)

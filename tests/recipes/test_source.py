@@ -148,7 +148,7 @@ def test_recipe_settings_reach_wordpress_and_php(bench):
     must(printed[1] == "it's", printed[1])
 
 
-def test_excluded_paths_are_not_mounted_and_uncaptured_mounts_not_in_the_change(bench):
+def test_excluded_paths_are_not_mounted_and_changes_in_uncaptured_mounts_are_not_listed(bench):
     """excludePaths are not mounted; a mount with captureArtifacts:false is writable and not captured."""
     directory = os.path.join(bench.directory, "recipe-parts")
     for name in ("work/build/deep/a.txt", "work/lib/build/b.txt", "work/keep.txt", "scratch/a.txt"):

@@ -70,7 +70,7 @@ def test_example_recipe_site_seed_creates_its_records(bench):
     must("Shop" in titles, f"pages: {titles}")
 
 
-def test_example_recipe_continuation_completes_in_three_iterations(bench):
+def test_example_recipe_continuation_repeats_its_step_until_the_third_iteration(bench):
     answer, _, _ = worked(bench, "continuation")
     rows = recipes.executions(answer, "steps")
     evidence = rows[-1]["continuationEvidence"]

@@ -100,7 +100,7 @@ def test_tampered_snapshot_is_refused_and_the_sandbox_continues(bench):
     box.do("destroy").expect(0)
 
 
-def test_snapshot_is_refused_while_a_program_runs_and_two_snapshots_queue(bench):
+def test_snapshot_is_refused_while_a_program_runs_and_concurrent_snapshots_succeed(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     here = os.open(box.directory, os.O_PATH | os.O_DIRECTORY)
@@ -185,7 +185,7 @@ def test_snapshot_on_full_disk_fails_and_the_sandbox_continues(bench):
         subprocess.run(["umount", snapshots(bench)], check=False)
 
 
-def test_sandbox_ends_by_idle_limit_or_ttl_and_its_tombstone_says_why(bench):
+def test_sandbox_ends_at_idle_limit_or_ttl_and_its_final_record_gives_the_reason(bench):
     idle = Sandbox(bench, None, "10m", "15s")
     short = Sandbox(bench, idle.source, "15s")
     long = Sandbox(bench, idle.source, "20s")
@@ -226,7 +226,7 @@ def test_sandbox_reset_runs_the_setup_of_its_profile_again(bench):
     box.end()
 
 
-def test_invalid_profile_is_refused_and_the_cost_of_a_valid_one_estimated(bench):
+def test_invalid_profile_is_refused_and_the_cost_of_a_valid_one_is_estimated(bench):
     path = profile(bench)
     judged = bench.call("profile", "validate", path, "--json").expect(0).json
     must(judged["valid"] and judged["id"] == "profile.test", f"{judged}")

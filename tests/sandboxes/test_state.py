@@ -32,7 +32,7 @@ def files_of_other_owners(bench, *names):
     return found
 
 
-def test_recreate_that_is_bound_to_fail_does_not_end_the_existing_sandbox(bench):
+def test_recreate_with_missing_wordpress_or_damaged_snapshot_keeps_the_old_sandbox(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo kept > plugin.php")
@@ -83,7 +83,7 @@ def snapshot_removals(bench):
         return []
 
 
-def test_unused_snapshot_is_removed_and_audited(bench):
+def test_snapshot_in_use_is_not_removed_and_removal_of_an_unused_one_is_audited(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo one > plugin.php")
@@ -200,7 +200,7 @@ def test_killed_supervisor_of_a_held_sandbox_leaves_a_recovery_bundle(bench):
     must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
 
 
-def test_sandbox_state_is_reported_during_start_and_right_after_a_kill(bench):
+def test_sandbox_state_is_provisioning_at_start_and_destroyed_after_a_killed_supervisor(bench):
     remove_snapshots(bench)
     setup = "setup:\n  commands:\n    - { command: wordpress.run-php, args: ['code=sleep(60);'] }\n"
     making = bench.start(["sandbox", "create", "--profile", profile(bench, "8m", more=setup), "--source", bench.source("sandbox-plugin"), *bench.paths(),
@@ -365,7 +365,7 @@ def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
         longer.close()
 
 
-def test_concurrent_snapshot_removal_gc_and_destroy_leave_a_consistent_state(bench):
+def test_concurrent_snapshot_removal_gc_and_destroy_damage_and_lose_no_other_snapshot(bench):
     remove_snapshots(bench)
     box, other = Sandbox(bench), Sandbox(bench)
     for one in (box, other):

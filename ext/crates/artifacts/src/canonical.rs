@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn json_values_beyond_canonical_limits_are_refused_or_dropped() {
+    fn json_value_beyond_canonical_limits_is_an_error_or_dropped_as_the_caller_chooses() {
         let keys: serde_json::Map<String, Value> =
             (0..301).map(|i| (format!("k{i:03}"), json!(i))).collect();
         let items: Vec<Value> = (0..2001).map(Value::from).collect();

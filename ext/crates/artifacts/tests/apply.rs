@@ -153,7 +153,7 @@ fn preflight_accepts_approval_of_all_or_some_changed_files() {
 }
 
 #[test]
-fn preflight_refuses_an_empty_approval_unknown_files_and_half_of_a_replacement() {
+fn preflight_refuses_no_files_unknown_files_and_half_of_a_directory_to_file_change() {
     let setup = usual();
     assert_eq!(
         setup.code(&setup.request(&[])),
@@ -212,7 +212,7 @@ fn preflight_refuses_approval_of_one_side_of_a_rename() {
 }
 
 #[test]
-fn preflight_requires_trusted_signature_and_reviewed_manifest() {
+fn preflight_refuses_an_untrusted_signature_or_a_manifest_other_than_the_reviewed_one() {
     let setup = usual();
     let mut request = setup.all();
     assert!(setup.run(&request).is_ok());

@@ -53,9 +53,9 @@ fn captured(lower: &Path, upper: &Path) -> Result<MountChanges, CaptureError> {
 /// Each attribute is set directly in the layer. The capture must see what the kernel shows, or
 /// refuse the layer.
 #[test]
-fn overlay_attributes_are_interpreted_like_the_kernel_or_refused() {
+fn capture_interprets_overlay_attributes_as_the_kernel_does_or_refuses_the_layer() {
     if !namespaces::entered(
-        "overlay_attributes_are_interpreted_like_the_kernel_or_refused",
+        "capture_interprets_overlay_attributes_as_the_kernel_does_or_refuses_the_layer",
         "overlay",
     ) {
         return;

@@ -168,7 +168,7 @@ fn run_until(until: Until, name: &str, root: &Path, round: impl FnMut() -> Seen)
 }
 
 #[test]
-fn control_reader_that_opens_by_path_reads_outside_while_entries_are_swapped_for_symlinks() {
+fn control_reader_by_path_escapes_its_tree_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let root = ground.at("upper");
@@ -177,7 +177,7 @@ fn control_reader_that_opens_by_path_reads_outside_while_entries_are_swapped_for
 }
 
 #[test]
-fn capture_reads_only_its_layers_while_upper_entries_are_swapped_for_symlinks() {
+fn capture_reads_only_upper_and_baseline_while_upper_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let race = run("capture of a layer", &ground.at("upper"), || {
@@ -190,7 +190,7 @@ fn capture_reads_only_its_layers_while_upper_entries_are_swapped_for_symlinks() 
 }
 
 #[test]
-fn capture_reads_only_its_layers_while_baseline_entries_are_swapped_for_symlinks() {
+fn capture_reads_only_upper_and_baseline_while_baseline_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "lower");
     // Every entry is deleted in the upper layer, so the capture reads all of the baseline.
@@ -330,7 +330,7 @@ fn removal_removes_only_its_tree_while_entries_are_swapped_for_symlinks() {
 /// A capture gives the owner missing permissions on directories of the upper layer. It must not do
 /// that outside the layer.
 #[test]
-fn capture_changes_no_mode_outside_while_entries_are_swapped_for_symlinks() {
+fn capture_changes_no_mode_outside_the_upper_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     let (one, other) = (ground.at("upper/d"), ground.at("upper/x"));
     fs::create_dir(&one).unwrap();

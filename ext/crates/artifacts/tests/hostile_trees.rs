@@ -20,7 +20,7 @@ fn node(path: &std::path::Path, kind: FileType, device: u64) {
 }
 
 #[test]
-fn special_files_are_listed_and_never_opened() {
+fn capture_omits_special_files_and_scan_and_copy_refuse_them_without_opening() {
     let ground = Ground::new();
     let mut kinds = vec![("fifo", FileType::Fifo, 0), ("socket", FileType::Socket, 0)];
     if is_root() {
@@ -392,7 +392,7 @@ fn all_spellings_of_git_directories_are_omitted_from_a_capture() {
 }
 
 #[test]
-fn unreadable_upper_entries_are_captured() {
+fn entries_of_the_upper_directory_without_read_permission_are_captured() {
     let ground = Ground::new();
     for mode in [0o000, 0o100, 0o200, 0o300, 0o500] {
         let dir = ground.at(&format!("upper/{mode:o}"));
@@ -531,7 +531,7 @@ fn decompression_bombs_are_captured_without_unpacking() {
 }
 
 #[test]
-fn links_out_of_the_mount_are_listed_and_not_followed() {
+fn capture_and_copy_omit_symlinks_out_of_the_mount_without_following_them() {
     let ground = Ground::new();
     symlink("../outside", ground.at("lower/dir")).unwrap();
     symlink("../outside/f", ground.at("lower/file")).unwrap();

@@ -49,8 +49,11 @@ fn transform(root: &Path, before: &Tree, after: &Tree, random: &mut Random) {
 }
 
 #[test]
-fn capture_and_layer_match_kernel_overlay() {
-    if !namespaces::entered("capture_and_layer_match_kernel_overlay", "overlay") {
+fn captured_changes_and_the_layer_written_from_them_equal_the_kernels_overlay_view() {
+    if !namespaces::entered(
+        "captured_changes_and_the_layer_written_from_them_equal_the_kernels_overlay_view",
+        "overlay",
+    ) {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();

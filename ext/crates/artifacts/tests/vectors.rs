@@ -143,7 +143,7 @@ fn content_digest_v1_matches_the_recorded_vectors() {
 }
 
 #[test]
-fn published_bundle_of_the_other_implementation_verifies() {
+fn published_example_bundle_of_another_implementation_verifies_as_unsigned() {
     let dir = Dir::open(&root().join("b1")).unwrap();
     let verification = verify_bundle(&dir, &VerifyOptions::default());
     assert!(verification.valid, "{:?}", verification.violations);

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_launch_step_without_matching_host_fact_gives_the_general_hint() {
+    fn failed_scratch_step_without_a_known_host_cause_gives_the_disk_limit_hint() {
         let one = fixes(&unbuilt(facts(&[]), "scratch", libc::ENOMEM));
         assert!(one.contains("disk_bytes"), "{one}");
     }

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn decisive_self_test_trial_is_the_one_that_reached_its_level_or_the_first() {
+    fn decisive_self_test_trial_is_the_one_that_reached_its_level_else_the_first() {
         let mut both = answer(IsolationLevel::None);
         assert_eq!(both.decisive().level, IsolationLevel::Full);
         let mut second = answer(IsolationLevel::Reduced).trials.remove(0);

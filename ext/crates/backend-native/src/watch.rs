@@ -391,7 +391,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn child_process_is_found_while_it_lives_and_not_after_its_end() {
+    fn child_scan_lists_a_living_child_process_and_no_ended_one() {
         let me = i32::try_from(std::process::id()).unwrap();
         let before = survey(me);
         assert!(before.memory > 0);

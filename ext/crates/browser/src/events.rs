@@ -164,7 +164,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn recorded_urls_have_no_query_or_fragment() {
+    fn recorded_url_has_its_query_redacted_and_fragment_and_data_removed() {
         for (url, shown) in [
             (
                 "http://localhost/a?token=1#x",

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_console_messages_and_requests_are_bounded_and_count_the_rest() {
+    fn recorded_console_messages_and_requests_are_bounded_and_all_messages_are_counted() {
         let mut observed = Observed::default();
         for number in 0..ENTRIES as u64 + 5 {
             let entry =

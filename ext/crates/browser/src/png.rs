@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn size_is_read_only_from_a_valid_png_without_metadata_or_trailing_data() {
+    fn png_size_is_returned_only_for_a_valid_file_without_metadata_or_trailing_data() {
         let head = chunk(b"IHDR", &[0, 0, 5, 0, 0, 0, 2, 208, 8, 6, 0, 0, 0]);
         let (data, end) = (chunk(b"IDAT", b"xyz"), chunk(b"IEND", b""));
         let good = picture(&[head.clone(), data.clone(), end.clone()]);

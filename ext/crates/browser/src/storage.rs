@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browser_storage_state_is_parsed_and_converted_to_a_script() {
+    fn browser_storage_state_becomes_a_script_and_unknown_members_are_refused() {
         let state = StorageState::parse(
             r#"{"cookies":[{"name":"a","value":"secret","domain":"localhost","httpOnly":true}],
                 "origins":[{"origin":"http://localhost","localStorage":[{"name":"k","value":"</script>"}]}]}"#,

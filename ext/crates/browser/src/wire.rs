@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn unanswered_browser_request_times_out_and_browser_exit_shows_its_stderr() {
+    fn unanswered_browser_request_times_out_and_browser_exit_error_contains_stderr() {
         with_browser(
             |message| match message["method"].as_str().unwrap() {
                 "silence" => vec!["{\"method\":\"x\"}".to_owned()],

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn booted_guest_has_the_requested_memory_and_disk() {
+    fn boot_flags_memory_and_disk_set_the_requested_limits() {
         let plain = limits(&[]).unwrap();
         assert_eq!((plain.memory_bytes, plain.disk_bytes), (None, None));
         let asked = limits(&["--memory", "2G", "--disk", "768M"]).unwrap();

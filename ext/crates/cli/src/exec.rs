@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exec_exit_status_equals_that_of_the_program() {
+    fn exec_exit_status_is_the_programs_or_derived_from_signal_timeout_or_cancellation() {
         let output = Output::new(true);
         let end = |code, signal, end: &str| LiveEnd {
             code,

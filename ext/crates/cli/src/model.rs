@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn model_flags_are_ignored_without_a_model() {
+    fn incomplete_model_flags_are_refused_and_a_run_without_any_has_no_model() {
         let args = parse(&["--goal", "x", "--agent-command", "true"]).unwrap();
         let read = read(&task(&args).unwrap(), &args.model, &args.network).unwrap();
         assert!(read.agent.is_none() && read.endpoint.is_none());
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicting_model_flags_are_rejected() {
+    fn model_flags_that_conflict_with_the_worker_or_have_invalid_values_are_rejected() {
         let goal = ["--goal", "Fix it"];
         let (code, _) = why(&[]);
         assert_eq!(code, ErrorCode::TaskMissing);

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_sizes_with_units_are_parsed() {
+    fn limit_size_with_a_unit_is_converted_to_bytes_and_an_invalid_size_is_refused() {
         assert_eq!(bytes("--memory", "2M").unwrap(), 2 << 20);
         for bad in ["", "M", "-1", "99999999999999999999", "1.5M"] {
             assert!(bytes("--memory", bad).is_err(), "{bad}");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_definition_includes_its_parameters() {
+    fn tool_definition_has_a_parameter_schema_and_an_unknown_tool_is_an_error() {
         let shown = tool("workspace.read").unwrap();
         assert_eq!(shown["jsonSchema"]["type"], "object");
         assert!(tool("no-such").is_err());

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_error_includes_message_and_hints() {
+    fn usage_error_names_the_subcommand_and_suggests_the_correct_flag_or_command() {
         let refused = |line: &str| {
             let args = words(line);
             refusal(

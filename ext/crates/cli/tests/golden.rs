@@ -87,7 +87,7 @@ fn sha256_list(directory: &Path) -> String {
 }
 
 #[test]
-fn schemas_equal_the_recorded_files() {
+fn ability_schemas_equal_the_recorded_sha256_list() {
     let directory = golden::checkout().join("abilities/schemas");
     golden::compare("schemas.sha256", &sha256_list(&directory));
 }

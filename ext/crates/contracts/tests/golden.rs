@@ -51,7 +51,7 @@ fn variants<T: DeserializeOwned>(recorded: &str, tagged: &str) -> Vec<String> {
 }
 
 #[test]
-fn protocol_lines_match_the_recorded_lines() {
+fn runner_and_live_protocol_documents_match_the_recorded_lines() {
     protocol::<Frame>("frames/runner.jsonl", "");
     protocol::<LiveCall>("frames/live-call.jsonl", "/request");
     protocol::<LiveInput>("frames/live-input.jsonl", "");

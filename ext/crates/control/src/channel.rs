@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn receive_returns_each_line_and_then_end() {
+    fn receive_returns_each_complete_line_and_then_end_of_stream() {
         let (ours, theirs) = conversation(64);
         assert!(matches!(ours.receive(SHORT), Ok(Received::Nothing)));
         say(&theirs, b"one\ntw");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn resumed_frame_reader_returns_bytes_that_were_read_ahead() {
+    fn frame_reader_resumed_with_its_buffer_returns_frames_already_read_ahead() {
         let (a, b) = UnixStream::pair().unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();

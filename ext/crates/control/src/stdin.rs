@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn stdin_credit_starts_with_the_first_grant_and_ends_when_stdin_closes() {
+    fn stdin_credit_ignores_grants_before_the_program_starts_and_after_its_stdin_closes() {
         let mut credit = StdinCredit::default();
         let grant = LiveReply::StdinCredit { bytes: 7 };
         credit.update(&grant);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn sandbox_without_flow_control_has_unlimited_credit() {
+    fn stdin_credit_is_unlimited_if_the_sandbox_reports_no_flow_control() {
         let mut credit = StdinCredit::default();
         credit.update(&started(StdinFlow::Plain));
         credit.spend(1000);

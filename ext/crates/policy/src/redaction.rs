@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_that_consists_of_digits_is_redacted() {
+    fn value_known_to_be_a_secret_is_redacted_even_if_it_consists_of_digits() {
         let number = "12345678901";
         let secrets = Redactor::with_secrets(&[], [number]);
         assert_ne!(secrets.redact(number), number);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_and_pure_numbers_are_not_redacted() {
+    fn values_not_known_to_be_secret_are_not_redacted_if_short_or_numeric() {
         let redactor =
             Redactor::new(&["true".to_owned(), "12345678901".to_owned(), "  ".to_owned()]);
         assert_eq!(redactor.redact("true 12345678901"), "true 12345678901");

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_policy_fields_are_issues() {
+    fn unknown_runtime_policy_fields_are_reported_as_issues() {
         for key in ["isolation_flors", "expose_secret", "minimumIsolation"] {
             let mut doc = good();
             doc[key] = json!({});

@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prefix_of_an_encoded_secret_is_a_possible_match() {
+    fn every_prefix_of_an_encoded_secret_is_held_back_as_a_possible_match() {
         let encodings = one(VALUE);
         for (name, written) in WRITTEN {
             let text = format!("({written})").into_bytes();

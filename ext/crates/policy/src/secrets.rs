@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn model_key_needs_no_hosts_and_cannot_be_exposed() {
+    fn model_key_needs_no_hosts_and_a_policy_that_exposes_it_to_the_guest_is_refused() {
         let model = endpoint("API_KEY");
         let key = [secret("API_KEY", VALUE, &[])];
         let with = |policy: &RuntimePolicy, secrets: &[SecretBinding]| {

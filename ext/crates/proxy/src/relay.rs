@@ -219,7 +219,7 @@ mod tests {
     use std::task::Waker;
 
     #[test]
-    fn relay_reader_yields_every_16_kib_without_losing_bytes() {
+    fn relay_reader_yields_to_the_scheduler_after_every_16_kib_and_loses_no_byte() {
         let sent: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
         let mut stream = YieldingReader::new(sent.as_slice());
         let mut cx = Context::from_waker(Waker::noop());

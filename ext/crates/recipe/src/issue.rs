@@ -316,7 +316,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn issue_codes_are_distinct() {
+    fn recipe_issue_codes_are_distinct_lower_case_texts() {
         let texts: BTreeSet<_> = IssueCode::ALL.iter().map(|c| c.as_str()).collect();
         assert_eq!(texts.len(), IssueCode::ALL.len());
         for text in texts {

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_duplicate_keys_are_reported_with_paths() {
+    fn all_duplicate_json_keys_are_reported_with_paths() {
         let issues = read(br#"{"a":1,"b":[{"c":1,"c":2}],"a":{"d":1,"d":1}}"#).unwrap_err();
         let paths: Vec<_> = issues.iter().map(|i| i.path.as_str()).collect();
         assert_eq!(paths, ["$.b[0].c", "$.a.d", "$.a"]);

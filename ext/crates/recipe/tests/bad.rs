@@ -1269,7 +1269,7 @@ fn archive_without_required_sha256_is_refused() {
 }
 
 #[test]
-fn recipe_issues_are_collected_in_section_order() {
+fn recipe_issues_are_reported_in_the_order_of_the_recipes_sections() {
     let host = FakeHost::default();
     let document = with(&json!({
         "distribution": {"name": "", "wordpress": {"root": "/x"}},

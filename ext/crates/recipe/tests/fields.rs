@@ -245,7 +245,7 @@ fn listed(list: &[&str], path: &str) -> bool {
 }
 
 #[test]
-fn removing_an_implemented_field_changes_the_run_request() {
+fn removing_any_implemented_recipe_field_changes_or_invalidates_the_run_request() {
     let document = everything();
     let all = lowered(&document).unwrap_or_else(|| {
         let recipe = parse(document.to_string().as_bytes()).unwrap();
@@ -316,7 +316,7 @@ fn properties(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_grammar_field_is_implemented_descriptive_or_refused() {
+fn every_recipe_schema_field_is_in_the_full_test_recipe_or_refused() {
     let mut known = BTreeSet::new();
     let mut places = Vec::new();
     members(&everything(), "", &mut places);

@@ -335,7 +335,7 @@ mod tests {
     /// The caller starts to read late: it gets the queued events and the last frame; the events in
     /// between are missing.
     #[test]
-    fn stalled_caller_does_not_block_the_run() {
+    fn caller_that_stalls_beyond_the_send_timeout_loses_events_but_not_the_last_frame() {
         let some_time = Duration::from_secs(2);
         for (mode, event) in [(RunMode::Attached, some_time), (RunMode::Detached, FOREVER)] {
             let (outbox, theirs) = outbox(

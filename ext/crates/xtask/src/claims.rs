@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn test_names_are_found_in_each_language() {
+    fn names_of_tests_are_recognised_in_rust_python_shell_and_json_lines() {
         for (line, name) in [
             ("    fn a_test() {", "a_test"),
             ("    async fn another() {", "another"),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn test_titles_of_php_phpt_and_javascript_tests_are_found() {
+    fn titles_of_php_phpt_and_javascript_tests_are_recognised() {
         let php =
             "\t$t->test(\n\t\t'the caller\\'s codes: all',\n\t\tstatic function () {}\n\t);\n";
         assert_eq!(titles(php), ["the caller's codes: all"]);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_external_crates_are_refused_in_other_crates() {
+    fn external_crate_reserved_for_certain_crates_is_refused_elsewhere() {
         assert!(judge(&metadata("wp-codebox-supervisor", &["tokio"])).is_empty());
         assert_eq!(judge(&metadata("wp-codebox-ext", &["tokio"])).len(), 1);
         assert_eq!(judge(&metadata("wp-codebox-unheard-of", &[])).len(), 1);

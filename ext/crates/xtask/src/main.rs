@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn workspace_root_is_found_from_the_manifest_or_the_current_directory() {
+    fn workspace_root_is_derived_from_the_manifest_else_from_the_current_directory() {
         let directory = tempfile::tempdir().unwrap();
         let [a, b] = ["a", "b"].map(|name| directory.path().join(name));
         for root in [&a, &b] {

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn input_schema_object_may_allow_unknown_members_only_if_listed_as_free() {
+    fn open_object_in_an_input_schema_is_a_finding_unless_its_name_is_listed_as_free() {
         let input = |part: Value| {
             let mut schema = good();
             schema["additionalProperties"] = json!(false);

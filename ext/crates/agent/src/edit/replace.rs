@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn replacement_changes_the_only_occurrence_or_with_scope_all_every_occurrence() {
+    fn replacement_changes_a_single_match_and_with_scope_all_changes_every_match() {
         assert_eq!(once("a\nb\nc\n", "b\n", "x\ny\n").unwrap(), "a\nx\ny\nc\n");
         assert_eq!(once("a\nb\nc", "\nc", "").unwrap(), "a\nb");
         assert_eq!(once("ä=ö", "ö", "é").unwrap(), "ä=é");
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_replacement_states_the_reason() {
+    fn replacement_fails_with_the_reason_if_old_text_is_empty_equal_to_new_or_absent() {
         assert_eq!(once("a", "", "b"), Err(ReplaceError::Empty));
         assert_eq!(once("a", "a", "a"), Err(ReplaceError::Same));
         assert_eq!(

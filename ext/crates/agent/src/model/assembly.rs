@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn unparsable_tool_call_arguments_yield_the_reason() {
+    fn unparsable_tool_call_arguments_are_an_error_with_the_reason() {
         for (text, part) in [
             ("{\"a\":", "truncated"),
             ("{\"a\":1}}", "not valid JSON (line 1"),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_reason_that_contradicts_the_tool_calls_is_corrected() {
+    fn missing_or_contradictory_stop_reason_becomes_tools_with_calls_and_end_without() {
         let reply = |stop: Option<StopReason>, calls: usize| {
             let mut assembly = Assembly::default();
             for _ in 0..calls {

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn sse_lines_and_events_over_limit_are_errors() {
+    fn sse_line_or_event_above_its_size_limit_is_an_error() {
         let (mut reader, mut events) = (EventReader::default(), Vec::new());
         let half = vec![b'x'; LINE_BYTES / 2];
         reader.push(&half, &mut events).unwrap();

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn model_host_resolving_to_a_forbidden_address_is_not_retried() {
+    fn model_request_is_not_retried_if_its_host_resolves_to_a_forbidden_address() {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(wp_codebox_proxy::egress::no_tls().unwrap())
             .dns_resolver(Refusing)

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_honoured_and_capped() {
+    fn pause_before_a_retry_follows_the_retry_after_header_up_to_a_maximum() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let pace = Pace::default();
         let retry_after = |rows| retry_after(&headers(rows), now, &pace);

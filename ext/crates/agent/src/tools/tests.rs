@@ -207,7 +207,7 @@ impl Rig {
 }
 
 #[test]
-fn files_are_read_by_line_range_and_page() {
+fn workspace_read_returns_the_requested_lines_and_the_start_line_of_the_next_page() {
     let mut rig = rig();
     let text: String = (1..=1000).map(|n| format!("line {n}\n")).collect();
     rig.file("a.txt", &text);
@@ -506,7 +506,7 @@ fn file_tools_treat_unusual_file_names_literally() {
 }
 
 #[test]
-fn listings_and_search_hits_are_paged() {
+fn workspace_list_and_workspace_search_return_their_results_in_pages() {
     let mut rig = rig();
     for n in 0..50 {
         rig.file(&format!("d/{n:02}.php"), format!("<?php // hit {n}\n"));
@@ -686,7 +686,7 @@ fn concurrently_changed_file_is_not_overwritten() {
 }
 
 #[test]
-fn patch_changes_all_files_or_none() {
+fn workspace_patch_applies_all_changes_or_none_if_one_fails() {
     let mut rig = rig();
     rig.file("a", "1\n2\n");
     rig.file("b", "x\n");
@@ -804,7 +804,7 @@ fn call_of_a_tool_outside_the_tool_policy_is_denied() {
 }
 
 #[test]
-fn terminal_tool_result_states_how_the_program_ended() {
+fn terminal_run_and_tests_run_results_state_exit_code_output_and_passed_checks() {
     let mut rig = rig();
     rig.file("a", "a\n");
     let said = rig.ok(
@@ -867,7 +867,7 @@ fn forged_output_of_the_file_helper_in_the_guest_fails_the_tool_call() {
 }
 
 #[test]
-fn tool_call_halts_the_agent_loop_if_the_guest_has_ended() {
+fn terminal_tool_call_ends_the_agent_loop_on_timeout_cancellation_or_guest_death() {
     let error = ErrorBody::new(ErrorCode::MemoryLimit, "too much");
     for (end, halts) in [
         (ExecutionEnd::TimedOut, true),
@@ -905,7 +905,7 @@ fn tool_call_halts_the_agent_loop_if_the_guest_has_ended() {
 }
 
 #[test]
-fn tool_call_with_invalid_arguments_fails_and_task_tools_end_the_task() {
+fn unparsable_tool_call_fails_and_task_finish_or_task_blocked_ends_the_task() {
     let mut rig = rig();
     let call = ToolCall {
         id: "c".to_owned(),

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_call_with_the_same_result_warns_the_model_then_ends_the_loop() {
+    fn repeated_call_with_the_same_result_warns_the_model_then_ends_the_agent_loop() {
         let mut progress = Progress::default();
         let advices: Vec<Advice> = (0..5)
             .map(|_| turn(&mut progress, "a", "x", ToolStatus::Ok))
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn alternating_repeated_calls_end_the_loop() {
+    fn two_alternating_calls_with_unchanged_results_end_the_agent_loop() {
         let mut progress = Progress::default();
         let ended = (0..20).position(|n| {
             let arguments = if n % 2 == 0 { "a" } else { "b" };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn same_call_with_changing_results_ends_the_agent_loop_later() {
+    fn same_call_with_changing_results_ends_the_agent_loop_only_in_turn_twelve() {
         let mut progress = Progress::default();
         let ended = (0..30).position(|n| {
             is_no_progress(&turn(
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_turns_of_failing_calls_end_the_loop_unless_one_succeeds() {
+    fn eight_consecutive_turns_of_failed_calls_end_the_agent_loop_and_a_success_resets_the_count() {
         let mut progress = Progress::default();
         for n in 0..7 {
             let advice = turn(&mut progress, &n.to_string(), "no", ToolStatus::Denied);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_empty_responses_end_the_loop() {
+    fn third_empty_or_fourth_truncated_model_response_in_a_row_ends_the_agent_loop() {
         let mut progress = Progress::default();
         assert!(matches!(progress.empty(), Advice::Say(_)));
         assert!(matches!(progress.empty(), Advice::Say(_)));

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_redacted_before_truncation_and_hashing() {
+    fn secrets_in_tool_call_records_are_redacted_before_truncation_and_hashing() {
         let secret = "correct-horse-battery";
         let redactor = Redactor::with_secrets(&[], [secret]);
         let near_the_cut = format!("{}{secret}", "a".repeat(ANSWER - 10));

@@ -340,7 +340,7 @@ fn exhausted_budget_ends_the_agent_loop_as_partial_and_the_error_names_it() {
 }
 
 #[test]
-fn model_is_warned_when_turns_run_out() {
+fn model_is_warned_when_few_turns_are_left_and_in_the_last_turn() {
     let mut short = assignment();
     short.budget.turns = 4;
     let script = Script {
@@ -394,7 +394,7 @@ fn tokens_are_estimated_if_the_provider_reports_no_usage() {
 }
 
 #[test]
-fn each_provider_failure_maps_to_an_outcome() {
+fn each_provider_failure_ends_the_agent_loop_with_its_error_code() {
     let why = || "x".to_owned();
     let rows = [
         (
@@ -566,7 +566,7 @@ fn deadline_and_cancellation_end_the_agent_loop_between_tool_calls() {
 }
 
 #[test]
-fn agent_loop_ends_with_the_outcome_of_the_guest_that_ended() {
+fn agent_loop_ends_with_the_guests_error_when_the_guest_ends() {
     let lost = Stop::Failed(ErrorBody::new(ErrorCode::RunFailed, "the guest ended"));
     let bench = FakeBackend {
         halt: Some(lost.clone()),
@@ -609,7 +609,7 @@ fn long_work(context_tokens: u64, answer_bytes: usize, turns: usize) -> Played {
 }
 
 #[test]
-fn full_context_window_shortens_old_results_first() {
+fn old_tool_results_are_shortened_before_a_summary_when_the_context_window_fills() {
     let played = long_work(8_000, 4_000, 12);
     assert_eq!(played.ended.stop, None, "{:?}", played.ended);
     assert_eq!(played.bench.usage.turns, 13, "no summary was needed");
@@ -717,7 +717,7 @@ fn conversation_that_cannot_fit_the_context_window_ends_as_partial() {
 /// A known secret in a guest's file, in the task or in model output reaches neither the provider
 /// nor the record.
 #[test]
-fn known_secret_reaches_neither_provider_nor_record() {
+fn known_secret_is_redacted_in_model_requests_and_in_recorded_turns_and_calls() {
     let secret = "correct-horse-battery";
     let redactor = Redactor::with_secrets(&[], [secret]);
     let mut told = assignment();

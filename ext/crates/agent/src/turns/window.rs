@@ -298,7 +298,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn token_estimate_follows_provider_counts_within_limits() {
+    fn token_estimate_follows_the_providers_counts_between_a_minimum_and_a_maximum() {
         let mut window = Window::new(8_000, 1_000);
         assert_eq!((window.limit(), window.tokens(4_000)), (6_000, 1_000));
         window.learn(4_000, 1_500);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_across_lines_in_file_names_and_in_binary_files_are_found() {
+    fn multi_line_secret_and_secret_in_a_file_name_or_binary_file_are_found() {
         assert_eq!(
             find("f", "a\n", "a\nfirst line\nsecond line\n"),
             Some(("f".into(), 2))

@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprint_of_a_tree_changes_with_its_files_and_ignores_excluded_entries() {
+    fn tree_fingerprint_changes_with_its_files_and_not_with_excluded_entries() {
         let dir = tree();
         let first = scan(dir.path()).unwrap();
         assert_eq!((first.entries, first.bytes), (6, 6));
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprint_covers_every_parallel_part_of_a_large_directory() {
+    fn fingerprint_changes_with_a_file_in_any_scanned_part_of_a_large_directory() {
         let dir = large_tree();
         let mut seen = vec![scan(dir.path()).unwrap().fingerprint];
         for file in [0, PIECE - 1, PIECE, PIECE * 2 + 9] {
@@ -655,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn scan_of_special_files_fails() {
+    fn scan_of_a_tree_with_a_fifo_fails_with_its_path() {
         for (dir, at) in [(tree(), "a/pipe"), (large_tree(), "flat/z-pipe")] {
             assert!(scan(dir.path()).is_ok());
             let pipe = dir.path().join(at);

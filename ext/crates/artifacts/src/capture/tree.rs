@@ -405,7 +405,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn tree_copy_with_option_as_they_are_copies_all_symlinks_unchanged() {
+    fn tree_copy_with_links_as_they_are_copies_symlinks_that_leave_the_tree() {
         let (dir, to) = (tree(), tempfile::tempdir().unwrap());
         let report = copy_tree(
             Dir::open(dir.path()).unwrap().as_fd(),

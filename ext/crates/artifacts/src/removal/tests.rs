@@ -86,7 +86,7 @@ fn removal_deletes_unusual_names_links_and_special_files_and_nothing_outside() {
 }
 
 #[test]
-fn removal_of_a_link_keeps_its_target_and_invalid_names_are_refused() {
+fn removal_of_a_symlink_keeps_its_target_and_names_with_slash_or_dots_are_refused() {
     let place = Place::new();
     let link = place.dir.path().join("link");
     symlink("outside", &link).unwrap();
@@ -102,7 +102,7 @@ fn removal_of_a_link_keeps_its_target_and_invalid_names_are_refused() {
 
 /// Root ignores permission bits, so the test runs as another user.
 #[test]
-fn removal_opens_directories_without_owner_permissions() {
+fn removal_deletes_trees_whose_directories_lack_owner_permissions() {
     let place = Place::new();
     let tree = place.tree();
     for mode in [0o000, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600] {

@@ -96,7 +96,7 @@ fn walk(dir: &Path, below: &str, all: &mut Vec<String>) {
 }
 
 #[test]
-fn snapshot_contains_all_files_links_and_whiteouts_of_upper() {
+fn snapshot_contains_the_files_links_and_whiteouts_of_the_upper_directory() {
     let place = Fixture::new();
     place.write("upper/dir/run.sh", "#!");
     fs::set_permissions(

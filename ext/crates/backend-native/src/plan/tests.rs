@@ -357,7 +357,7 @@ fn writable_bind_mount_is_refused() {
 }
 
 #[test]
-fn workspace_paths_of_equal_slugs_do_not_collide() {
+fn mounts_with_equal_slugs_get_different_workspace_paths() {
     let targets = [
         "/wordpress/wp-content/plugins/x",
         "/wordpress/wp-content/themes/x",

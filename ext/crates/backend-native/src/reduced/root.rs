@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn exec_request_in_a_guest_tree_gets_the_trees_codebox_root_and_phprc() {
+    fn reduced_exec_request_gets_translated_paths_codebox_root_and_phprc() {
         let request = ExecRequest {
             id: wp_codebox_contracts::ExecutionId::new("e").unwrap(),
             argv: ["php", "/opt/codebox/guest/run-php.php", "-"]

@@ -265,7 +265,7 @@ fn stop_kills_a_program_with_its_children_and_signals_reach_its_group() {
 }
 
 #[test]
-fn program_being_stopped_cannot_choose_its_exit_status() {
+fn program_stopped_by_the_runner_ends_with_sigkill_and_not_its_own_exit_status() {
     let mut guest = guest();
     let waits = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 71 & done; echo up; wait $!; exit 0";
     for _ in 0..40 {

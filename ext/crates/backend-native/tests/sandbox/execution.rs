@@ -30,7 +30,7 @@ fn program_gets_stdin_and_its_exit_code_and_output_reach_the_caller() {
 }
 
 #[test]
-fn program_gets_exactly_the_given_environment_directory_and_descriptors() {
+fn program_gets_the_given_environment_and_directory_and_only_standard_descriptors() {
     let mut guest = guest();
     let mut request = request(&["env"]);
     request.env = BTreeMap::from([
@@ -184,7 +184,7 @@ fn deadline_kills_the_guest_with_all_its_processes() {
 }
 
 #[test]
-fn execution_can_be_cancelled_from_another_thread() {
+fn execution_ends_as_cancelled_when_another_thread_kills_the_guest() {
     let mut guest = guest();
     let killer = guest.killer();
     let thread = std::thread::spawn(move || {

@@ -274,7 +274,7 @@ fn file_locks_are_not_shared_between_host_and_guest() {
 }
 
 #[test]
-fn leases_and_directory_notifications_are_refused_on_every_file() {
+fn file_leases_and_directory_notifications_fail_in_the_guest_on_host_files() {
     let mut bench = bench("leases");
     for place in &bench.places {
         let (outside, within) = place.file();

@@ -42,7 +42,7 @@ fn inside(guest: &mut Guest, argv: &[&str]) -> String {
 
 /// Operations that programs need; the attack suite covers the refused ones.
 #[test]
-fn operations_that_programs_need_are_allowed() {
+fn sockets_fifos_and_personality_queries_that_programs_need_succeed_in_the_guest() {
     let mut guest = probe_guest();
     for needed in [
         &["socket", "1", "1"][..],
@@ -267,7 +267,7 @@ fn guest_has_no_capabilities_and_cannot_gain_any() {
 }
 
 #[test]
-fn dev_contains_only_the_basic_devices() {
+fn guest_dev_has_only_null_zero_full_random_urandom_tty_shm_fd_and_standard_streams() {
     let mut guest = guest();
     let result = sh(&mut guest, "ls /dev | tr '\\n' ' '");
     let names = result.ok();
@@ -292,7 +292,7 @@ fn dev_contains_only_the_basic_devices() {
 }
 
 #[test]
-fn full_isolation_report_enforces_all_axes_but_three_and_names_no_host_path() {
+fn full_isolation_report_enforces_all_but_memory_cpu_identity_and_names_no_host_path() {
     let guest = guest();
     let report = guest.report();
     assert_eq!(report.axes.len(), IsolationAxis::ALL.len());

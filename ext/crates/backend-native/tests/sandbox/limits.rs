@@ -85,7 +85,7 @@ fn process_above_its_data_limit_fails_and_memory_pressure_is_reported() {
 }
 
 #[test]
-fn scratch_is_full_at_the_disk_limit_and_file_size_is_limited() {
+fn writing_past_the_disk_limit_or_the_file_size_limit_fails_in_the_guest() {
     let mut guest = limited(|l| l.disk_bytes = 24 * MIB);
     let result = sh(
         &mut guest,
@@ -146,7 +146,7 @@ fn cpu_time_limit_ends_one_execution_but_not_the_guest() {
 }
 
 #[test]
-fn cpu_time_and_peak_memory_are_reported() {
+fn cpu_time_and_peak_memory_of_an_execution_and_its_guest_are_reported() {
     let mut guest = guest();
     // The loop runs until a CPU time, not a wall-clock time, because the machine may be busy.
     let work = "$x=str_repeat('x',60*1024*1024); do { $u=getrusage(); } while($u['ru_utime.tv_sec']*1e6+$u['ru_utime.tv_usec']<3e5); usleep(250000);";

@@ -134,7 +134,7 @@ fn only(test: &SelfTest, weaker: &[IsolationAxis]) {
 }
 
 #[test]
-fn self_test_on_an_unrestricted_host_exhausts_every_limit() {
+fn self_test_on_an_unrestricted_host_reaches_level_full_and_each_resource_limit() {
     let test = tested("none");
     assert_eq!(test.level(), IsolationLevel::Full, "{test:#?}");
     assert_eq!(test.trials.len(), 1);
@@ -157,7 +157,7 @@ fn self_test_on_an_unrestricted_host_exhausts_every_limit() {
 }
 
 #[test]
-fn self_test_guest_starts_no_program_and_ends_with_its_runner() {
+fn self_test_guest_executes_no_program_and_ends_when_its_handle_is_dropped() {
     let end_of = |purpose, patience| {
         let mut plan = probe_plan(&fixture().host);
         plan.purpose = purpose;
@@ -256,7 +256,7 @@ fn without_landlock_isolation_axis_files_is_best_effort_and_shows_the_errno() {
 }
 
 #[test]
-fn without_seccomp_isolation_axes_syscalls_and_network_are_lower() {
+fn without_seccomp_axis_syscalls_is_not_enforced_and_axis_network_is_weaker() {
     let test = tested("deny:seccomp");
     only(&test, &[IsolationAxis::Syscalls, IsolationAxis::Network]);
     let row = row(&test, IsolationAxis::Syscalls);
@@ -362,7 +362,7 @@ fn read_only_cgroups_make_isolation_axis_memory_best_effort_at_level_full() {
 }
 
 #[test]
-fn container_seccomp_additions_are_all_needed_and_none_is_denied_by_the_docker_profile() {
+fn container_seccomp_additions_are_all_needed_and_docker_seccomp_json_denies_none() {
     let read = |path: &str| -> serde_json::Value {
         let text = std::fs::read(repository().join(path)).unwrap();
         serde_json::from_slice(&text).unwrap()
@@ -384,7 +384,7 @@ fn container_seccomp_additions_are_all_needed_and_none_is_denied_by_the_docker_p
 }
 
 #[test]
-fn self_test_result_is_cached_only_at_full_and_until_a_fact_changes() {
+fn self_test_result_is_reused_only_if_level_full_and_host_facts_are_unchanged() {
     let state = directory("kept");
     let file = state.join("self-test.json");
     let written = || std::fs::read(&file).unwrap();

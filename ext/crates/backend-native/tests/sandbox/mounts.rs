@@ -39,7 +39,7 @@ fn names(layer: BorrowedFd<'_>, below: &str) -> Vec<(String, FileType)> {
 }
 
 #[test]
-fn overlay_changes_stay_in_the_upper_layer_and_show_at_both_guest_paths() {
+fn overlay_changes_stay_in_the_upper_layer_and_show_at_target_and_workspace_path() {
     let source = plugin();
     let before = tree(&source);
     let target = "/wordpress/wp-content/plugins/demo";

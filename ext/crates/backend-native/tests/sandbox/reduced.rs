@@ -397,7 +397,7 @@ fn mount_directory_moved_by_the_guest_is_not_captured() {
 }
 
 #[test]
-fn mount_source_replaced_after_planning_is_not_copied() {
+fn mount_source_replaced_after_planning_fails_the_copy_at_level_reduced() {
     let source = plugin();
     let mount = copied(0, &source, "/workspace/a");
     let plan = Spec {
@@ -416,7 +416,7 @@ fn mount_source_replaced_after_planning_is_not_copied() {
 }
 
 #[test]
-fn reduced_plan_with_files_of_the_guests_user_or_broad_host_directories_is_refused() {
+fn reduced_plan_with_a_broad_writable_or_guest_owned_host_directory_is_refused() {
     let own = directory("own");
     let tree =
         GuestTree::lay_out(&Spec::default().plan(), &directory("tree").join("guest")).unwrap();
@@ -527,7 +527,7 @@ fn killing_the_launcher_or_the_first_process_ends_a_guest_at_level_reduced() {
 }
 
 #[test]
-fn guest_at_level_reduced_that_kills_its_first_process_ends_only_itself() {
+fn guest_at_level_reduced_that_kills_all_processes_it_can_ends_only_itself() {
     let victim = Victim::new();
     let mut sandbox = sandbox();
     let all = all_processes(&mut sandbox);
@@ -735,7 +735,7 @@ fn plan_with_a_hidden_site_below_a_system_directory_is_refused_at_isolation_leve
 }
 
 #[test]
-fn guest_at_level_reduced_runs_concurrent_and_terminal_programs_without_sockets() {
+fn guest_at_level_reduced_runs_concurrent_programs_but_refuses_connections_into_it() {
     let mut sandbox = sandbox();
     let id = sandbox
         .launch_in_terminal("trap 'stty size; exit 5' INT; echo up; while :; do sleep 0.05; done");

@@ -49,7 +49,7 @@ fn wordpress_loads_and_writes_to_the_guests_database() {
 }
 
 #[test]
-fn mail_without_receiver_and_outgoing_http_fail_at_once() {
+fn wp_mail_without_receiver_and_http_to_outside_the_guest_fail_without_waiting() {
     let mut guest = guest();
     drop(guest.take_mail());
     // Waiting for an unreachable mail server or address would take minutes. The time is measured

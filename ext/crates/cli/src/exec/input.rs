@@ -158,7 +158,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn stdin_to_the_sandbox_is_limited_by_credit_and_stops_when_stdin_closes() {
+    fn stdin_is_sent_only_up_to_the_credit_and_not_after_the_program_closed_its_stdin() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let input = Input::new(ours);
         input.change(|credit| *credit = StdinCredit::Bytes(7));

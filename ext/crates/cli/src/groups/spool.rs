@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_file_replacement_leaves_the_old_file() {
+    fn failed_file_replacement_does_not_change_the_old_file() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("answer.json");
         replace(&path, |out| out.write_all(b"one")).unwrap();

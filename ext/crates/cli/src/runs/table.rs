@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newline_in_goal_does_not_break_the_table() {
+    fn goal_in_the_run_table_is_one_short_line_without_control_characters() {
         assert_eq!(short("a\nb\u{1b}[2Jc\td"), "a b[2Jc d");
         let long = short(&"ü".repeat(200));
         assert_eq!(long.chars().count(), SHOWN);

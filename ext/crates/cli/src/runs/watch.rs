@@ -159,7 +159,7 @@ mod tests {
 
     /// When a process dies, the kernel closes its files, which inotify reports at once.
     #[test]
-    fn watch_wakes_when_a_dead_process_closes_the_journal() {
+    fn watch_wakes_when_the_last_writer_closes_the_journal() {
         let temp = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(temp.path().join("events.jsonl")).unwrap();
         let mut watch = Watch::begin(temp.path()).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn exhausted_inotify_limit_is_not_an_error() {
+    fn journal_watch_polls_without_error_when_an_inotify_limit_is_exhausted() {
         // A new user namespace, whose limits are separate from the host's.
         for budget in ["instances", "watches"] {
             let script = format!(

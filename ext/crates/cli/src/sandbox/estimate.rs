@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_estimate_scales_medians_by_time_and_needs_several_runs() {
+    fn sandbox_cost_estimate_scales_medians_by_time_and_needs_three_runs() {
         let cost = |wall_ms, cpu_ms, peak_memory_bytes| Cost {
             wall_ms,
             cpu_ms,

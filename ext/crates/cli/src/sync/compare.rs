@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn sync_takes_the_single_changed_side_and_reports_two_changes_as_conflict() {
+    fn sync_copies_the_only_changed_side_and_reports_a_conflict_if_both_changed() {
         let base = [
             ("both", "1"),
             ("gone-here", "1"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn first_sync_compares_with_the_mount_source() {
+    fn first_sync_decides_by_comparing_each_side_with_the_mount_source() {
         let sides = Sides {
             base: Files::new(),
             local: files(&[("a", "1"), ("b", "2"), ("c", "9"), ("d", "1")]),

@@ -64,7 +64,7 @@ mod tests {
     use crate::Outcome;
 
     #[test]
-    fn progress_follows_the_events_of_a_complete_run() {
+    fn run_progress_maps_each_journal_event_of_a_complete_run_to_its_state() {
         use EventType as E;
         let run = [
             (E::Created, RunState::Booting),

@@ -152,7 +152,7 @@ mod tests {
     ";
 
     #[test]
-    fn run_state_transitions_match_the_table() {
+    fn run_may_change_its_state_exactly_as_the_transition_table_allows() {
         let rows: Vec<Vec<&str>> = TABLE
             .lines()
             .map(|line| line.split_whitespace().collect())

@@ -156,7 +156,7 @@ fn agent_preset_refuses_an_unsupported_model_api_and_a_goal_too_long_for_an_argu
 }
 
 #[test]
-fn final_message_of_the_agent_is_extracted_from_its_output() {
+fn last_matching_json_line_or_trimmed_stdout_is_the_agents_final_message() {
     let lines = PresetResult::JsonLines {
         when: BTreeMap::from([("item.type".to_owned(), "message".to_owned())]),
         text: "item.text".to_owned(),
@@ -236,7 +236,7 @@ fn read_shipped(name: &str) -> AgentPreset {
 
 /// One example line of each kind that the agents print, and the expected text.
 #[test]
-fn json_lines_of_agents_are_displayed_by_preset_rules() {
+fn json_lines_of_each_agent_preset_are_displayed_as_its_step_rules_say() {
     let codex = [
         (
             json!({"type": "thread.started", "thread_id": "t1"}),

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_argument_formats_accept_only_valid_values() {
+    fn each_command_argument_format_accepts_valid_and_refuses_invalid_values() {
         let word = Format::OneOf(&["a", "b"]);
         let words = Format::ListOf(&["a", "b"]);
         let count = Format::Integer { least: 1, most: 9 };

@@ -77,7 +77,7 @@ fn policy_must_list_every_command_that_a_command_requires() {
 }
 
 #[test]
-fn unsupported_commands_and_permissions_are_refused_with_a_reason() {
+fn unsupported_command_ids_are_refused_with_the_reason_in_the_message() {
     let policy = everything();
     for (command, word) in [
         ("wordpress.fuzz-admin-pages", "fuzz"),

@@ -320,7 +320,7 @@ mod tests {
     /// Fields of the JSON Schema that are not fields of a task are exactly the fields of the
     /// group.
     #[test]
-    fn group_schemas_have_exactly_the_fields_of_tasks_and_groups() {
+    fn group_schema_fields_that_are_not_task_fields_equal_the_group_field_table() {
         use std::path::Path;
         let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../abilities/schemas");

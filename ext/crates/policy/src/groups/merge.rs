@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn task_field_replaces_the_shared_field_and_its_shared_alternatives() {
+    fn task_field_replaces_its_shared_field_and_conflicting_shared_fields() {
         let shared = json!({"goal": "shared", "tasks": [], "mounts": ["a"], "agent_command": "x",
             "network": "deny", "limits": {"processes": 4}, "checks": ["c"], "sandbox_session_id": "p"});
         assert_eq!(

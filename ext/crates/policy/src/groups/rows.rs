@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_successful_outcomes_have_status_completed() {
+    fn only_tasks_with_a_successful_outcome_get_group_status_completed() {
         for outcome in Outcome::ALL {
             let status = GroupStatus::of_outcome(*outcome);
             assert_eq!(
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn group_totals_add_up_and_determine_the_exit_status() {
+    fn group_totals_count_each_status_and_determine_the_exit_status() {
         let totals = |list: &[GroupStatus]| {
             let mut totals = Totals::default();
             list.iter().for_each(|status| totals.count(*status));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn group_session_id_is_the_given_one_or_a_new_one() {
+    fn session_id_of_a_batch_or_fanout_is_the_callers_or_else_a_new_one() {
         let input = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
         let new = || Ok("new".to_owned());
         assert_eq!(session_id(&input("{}"), new).unwrap(), "new");

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_addresses_are_allowed() {
+    fn public_and_documentation_addresses_are_allowed() {
         for text in [
             "1.1.1.1",
             "8.8.8.8",

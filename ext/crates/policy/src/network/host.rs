@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_parse_host_and_optional_port() {
+    fn authority_is_split_into_host_and_optional_port_and_invalid_ports_are_refused() {
         let with = Authority::parse("Example.org:8443").unwrap();
         assert_eq!((with.host.as_str(), with.port), ("example.org", Some(8443)));
         assert_eq!(Authority::parse("example.org").unwrap().port, None);

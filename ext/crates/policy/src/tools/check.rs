@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_tool_policy_members_are_issues() {
+    fn unknown_tool_policy_members_are_reported_as_issues() {
         let mut row = tool("a.b");
         row["alowed"] = json!(false);
         row["runtime"]["scope"] = json!("runtime_local");

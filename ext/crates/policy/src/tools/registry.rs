@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_names_are_valid_for_every_model_provider() {
+    fn tool_names_for_the_model_have_at_most_64_letters_digits_and_underscores() {
         for row in TOOLS {
             let name = runtime_tool_id(row.id);
             assert!((1..=64).contains(&name.len()));

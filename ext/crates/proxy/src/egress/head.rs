@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_http_request_heads_are_parsed() {
+    fn http_request_head_is_parsed_to_method_target_host_and_body_framing() {
         let head = read(
             "GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\nX-Name: v\u{e9}\r\n\r\nrest",
         )

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn server_name_is_found_in_fragmented_client_hello() {
+    fn server_name_is_read_from_a_client_hello_split_into_fragments() {
         let message = hello(&[(10, vec![0, 2, 0, 29]), (0, sni("A.example"))]);
         let named = Ok(Some(ServerName::Named("a.example".to_owned())));
         assert_eq!(parse(&record(&message)), named);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn server_name_is_found_in_the_client_hello_of_rustls() {
+    fn server_name_is_read_from_a_client_hello_made_by_rustls() {
         let mut roots = rustls::RootCertStore::empty();
         roots.extend(std::iter::empty::<rustls::pki_types::TrustAnchor<'static>>());
         let config = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(

@@ -206,7 +206,7 @@ mod tests {
     /// A request's row is pushed when its connection is dropped. Here the first request ended
     /// first, but its connection stayed open longest, so its row is pushed last.
     #[test]
-    fn log_rows_are_sorted_by_request_end_time() {
+    fn egress_log_rows_are_sorted_by_the_end_time_of_their_requests() {
         let ledger = Arc::new(Ledger::new(10));
         let begin = |path: &str| {
             let trace = Trace::begin(&ledger);

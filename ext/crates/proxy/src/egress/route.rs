@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn host_in_terminated_tunnel_must_match_connect() {
+    fn host_header_in_a_terminated_tunnel_must_equal_the_connect_target() {
         let host = Host::parse("a.example").unwrap();
         assert!(inner(&head("GET", "/x", "A.example"), &host, 443).is_ok());
         assert!(inner(&head("GET", "/x", "a.example:8443"), &host, 8443).is_ok());

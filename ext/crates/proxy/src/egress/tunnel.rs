@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn response_of_host_that_stopped_reading_is_forwarded() {
+    fn response_is_forwarded_completely_even_if_the_host_stopped_reading_the_request() {
         assert_eq!(through(Ok(())), (Ok(()), "all of it".to_owned()));
         let reset = io::ErrorKind::ConnectionReset.into();
         let expected = (Err(Reason::UpstreamFailed), "all of it".to_owned());

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_found_in_every_text_part_of_a_mail_up_to_a_limit() {
+    fn mail_links_are_extracted_from_every_text_part_up_to_a_limit() {
         let all = |content: &str| links(content, 9, |_| true);
         assert_eq!(
             all(

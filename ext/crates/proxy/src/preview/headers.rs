@@ -386,7 +386,7 @@ mod unit {
     }
 
     #[test]
-    fn forwarding_headers_of_visitors_are_dropped() {
+    fn forwarding_and_codebox_headers_of_a_preview_visitor_do_not_reach_the_guest() {
         let mut said = HeaderMap::new();
         for (name, value) in [
             ("x-codebox-login", "admin"),

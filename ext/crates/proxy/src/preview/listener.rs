@@ -198,7 +198,7 @@ mod unit {
     }
 
     #[test]
-    fn preview_port_is_reserved_once_and_open_only_after_listen() {
+    fn preview_port_can_be_reserved_once_and_accepts_connections_only_after_listen() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
         let port = free_port();

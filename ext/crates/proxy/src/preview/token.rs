@@ -84,7 +84,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn only_the_latest_sign_in_link_works_and_only_once() {
+    fn only_the_latest_sign_in_link_is_accepted_and_only_once() {
         let key = |text| Token::given(text).unwrap();
         let logins = Logins::default();
         assert_eq!(logins.take("aaaaaaaaaaaaaaaa"), None);

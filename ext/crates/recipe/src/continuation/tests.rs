@@ -65,7 +65,7 @@ fn step_repeats_with_mapped_arguments_until_its_predicate_is_false() {
 }
 
 #[test]
-fn each_continuation_failure_has_its_code() {
+fn each_failure_of_a_repeated_step_has_its_own_code() {
     let good = args(&["input={\"cursor\":0}"]);
     let more = json!({"more": true, "next": 1});
     let rows: &[(&[&str], Executed<'_>, &str)] = &[
@@ -142,7 +142,7 @@ fn each_continuation_failure_has_its_code() {
 }
 
 #[test]
-fn continuation_fails_exactly_at_max_iterations() {
+fn step_that_still_wants_to_repeat_after_max_iterations_fails() {
     let continuation = cursor(3);
     let mut run = Loop::new(&continuation);
     let more = json!({"more": true, "next": 1});
@@ -163,7 +163,7 @@ fn continuation_fails_exactly_at_max_iterations() {
 }
 
 #[test]
-fn failed_continuation_mapping_changes_no_argument() {
+fn failed_argument_mapping_of_a_repeated_step_changes_no_argument() {
     let two = policy(
         5,
         json!([
@@ -285,7 +285,7 @@ fn json_pointer_to_any_position_finds_and_sets_its_value() {
 }
 
 #[test]
-fn continued_step_never_runs_more_often_than_max_iterations() {
+fn repeated_step_never_runs_more_often_than_max_iterations() {
     let mut dice = Random(42);
     for _ in 0..300 {
         let most = 2 + u32::try_from(dice.roll(20)).unwrap();

@@ -163,7 +163,7 @@ mod tests {
     use super::Pattern::*;
 
     #[test]
-    fn recipe_text_patterns_match_only_valid_texts() {
+    fn each_recipe_text_pattern_matches_its_example_and_no_invalid_text() {
         for pattern in [
             Any,
             Name,

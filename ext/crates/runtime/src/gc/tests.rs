@@ -143,7 +143,7 @@ fn size_budget_of_the_garbage_collection_retains_the_newest_runs() {
 }
 
 #[test]
-fn run_without_active_marker_is_settled_only_if_its_lease_is_unlocked() {
+fn run_missing_in_the_active_directory_is_settled_only_if_no_process_holds_its_lock() {
     let world = world();
     let dir = RunDir::create(&world.state, &world.site, &NewRun::new(run(1)), 99).unwrap();
     fs::remove_file(
@@ -182,7 +182,7 @@ fn garbage_collection_finishes_an_interrupted_removal_and_keeps_unknown_director
 }
 
 #[test]
-fn garbage_collection_removes_bundles_only_if_its_rules_allow() {
+fn garbage_collection_removes_old_dated_bundles_only_if_its_rules_set_an_age() {
     let world = world();
     let artifacts = world.root.parent().unwrap().join("artifacts");
     for (n, created) in [

@@ -247,7 +247,7 @@ fn cleanup_failed_is_reported_only_for_an_ended_run_whose_scratch_remains() {
 }
 
 #[test]
-fn consecutive_pages_return_each_run_once() {
+fn consecutive_pages_of_the_run_list_return_each_run_once() {
     let world = world();
     for n in 0..7 {
         let dir = world.begin(n);

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_are_sent_as_chunks_of_one_response() {
+    async fn event_stream_is_one_http_response_in_chunked_encoding() {
         let text = answered(b"GET /events HTTP/1.1\r\nHost: sandbox\r\n\r\n").await;
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let mut head = head.split("\r\n");

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn run_summary_sentence_matches_the_outcome() {
+    fn run_summary_sentence_states_outcome_changes_checks_and_error() {
         assert_eq!(
             summary(Worker::Agent, Outcome::Succeeded, ONE, &[], None).sentence(),
             "The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted)."

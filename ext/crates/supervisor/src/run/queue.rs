@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn lifetime_extension_request_is_found_at_any_queue_position() {
+    fn lifetime_extension_request_can_be_taken_before_earlier_queued_requests() {
         let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let (mut queued, mut waiting) = (call(), Vec::new());
         queue.put(queued.0).unwrap();

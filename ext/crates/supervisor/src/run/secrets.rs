@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_gets_placeholder_unless_policy_exposes_the_value() {
+    fn guest_gets_a_placeholder_for_each_secret_that_the_policy_does_not_expose() {
         let mut policy = wp_codebox_policy::defaults(vec![]);
         policy.secrets = SecretsPolicy::ConnectorScoped;
         policy.expose_secrets = vec!["B_KEY".to_owned()];

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn computed_json_sizes_equal_serialized_sizes() {
+    fn json_size_of_a_text_equals_the_length_of_its_serialized_form() {
         let text: String = ('\0'..='\u{ff}').chain(['…', '😀']).collect();
         let written = serde_json::to_string(&text).unwrap_or_default();
         assert_eq!(json_size(&text), written.len() - 2);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn subordinate_ranges_are_found_by_user_name_and_number() {
+    fn subordinate_id_ranges_are_read_for_the_users_name_and_number() {
         assert_eq!(names_of(PASSWD, 1000), ["alice", "1000"]);
         assert_eq!(names_of(PASSWD, 4242), ["4242"]);
         let text = "bob:100000:65536\nalice:165536:65536\n# alice:1:1\n1000:500000:10\nalice:x:1\nalice:5\n";

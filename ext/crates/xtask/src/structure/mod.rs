@@ -139,7 +139,7 @@ mod tests {
     use super::compare;
 
     #[test]
-    fn module_cycle_that_is_not_listed_or_only_listed_is_reported() {
+    fn unlisted_module_cycle_and_listed_cycle_that_does_not_exist_are_reported() {
         let found = ["a: x.rs y.rs".to_owned(), "b: z.rs".to_owned()].into();
         assert!(compare("a: x.rs y.rs\nb: z.rs\n", &found).is_empty());
         assert!(compare("a: x.rs y.rs\n", &found)[0].starts_with("new circle: b: z.rs;"));

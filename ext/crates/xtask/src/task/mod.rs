@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn group_schema_shares_all_task_fields_except_row_fields() {
+    fn group_schema_contains_the_task_fields_except_those_set_per_task() {
         let task = r#"{"properties": {"goal": {}, "wait": {}, "checks": {"type": "array"}}}"#;
         let own = r#"{"properties": {"tasks": {}}, "default": {}}"#;
         let made: Value = serde_json::from_str(&group(task, own).unwrap()).unwrap();

@@ -97,7 +97,7 @@ fn streamed_response_and_request_body_match_the_messages_api() {
 }
 
 #[test]
-fn roles_alternate_and_tool_results_precede_user_text() {
+fn messages_request_alternates_roles_and_puts_tool_results_before_user_text() {
     let call = |id: &str, arguments: Result<Map<String, Value>, String>| ToolCall {
         id: id.to_owned(),
         name: "workspace_read".to_owned(),

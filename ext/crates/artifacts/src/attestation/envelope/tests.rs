@@ -185,7 +185,7 @@ fn sample_like(s: &Sample) -> Sample {
 }
 
 #[test]
-fn malformed_and_forged_envelopes_are_rejected() {
+fn malformed_or_forged_attestation_envelope_is_rejected() {
     let base = sample();
     let other = key().public_half();
     let text = base.envelope.pointer("/payload").unwrap().as_str().unwrap();

@@ -302,7 +302,7 @@ fn rejected_episode_reset_does_not_change_the_current_trace() {
 }
 
 #[test]
-fn secrets_are_redacted_before_digests_are_computed() {
+fn episode_secrets_are_redacted_before_digests_are_computed() {
     const SECRET: &str = "hunter2-hunter2";
     let redactor = Redactor::new(&[SECRET.to_owned()]);
     let mut episode = EpisodeBuilder::new(&redactor);

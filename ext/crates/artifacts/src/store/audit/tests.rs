@@ -149,7 +149,7 @@ fn append_to_the_audit_log_removes_an_unfinished_line_and_refuses_a_damaged_one(
 }
 
 #[test]
-fn concurrent_appends_form_one_valid_chain() {
+fn concurrent_appends_to_the_audit_log_form_one_valid_hash_chain() {
     let log = Log::with(1);
     let path = log.dir.path().to_owned();
     std::thread::scope(|scope| {

@@ -74,7 +74,7 @@ fn run_cgroup_sets_limits_contains_its_processes_and_is_removed() {
 }
 
 #[test]
-fn oom_kill_in_the_cgroup_is_reported_by_the_meter() {
+fn oom_kill_after_a_meter_was_taken_is_reported_by_that_meter() {
     let Some(place) = place() else { return };
     let limits = Limits {
         memory_bytes: 64 << 20,
@@ -123,7 +123,7 @@ fn v2_cgroup_without_delegable_memory_controller_is_an_error() {
 /// Uses a plain directory in place of the cgroup file system, because the unified hierarchy of the
 /// test machine has no memory controller. The files in it contain exactly what `make_in` wrote.
 #[test]
-fn v2_cgroup_gets_every_limit_written() {
+fn every_limit_is_written_to_a_v2_cgroup() {
     let temp = tempfile::tempdir().unwrap();
     fs::write(temp.path().join("cgroup.subtree_control"), "cpu memory\n").unwrap();
     let place = CgroupParents {

@@ -123,7 +123,7 @@ fn ended_run_without_outcome_has_state_failed() {
 }
 
 #[test]
-fn cleanup_status_of_an_ended_run_depends_on_outcome_and_scratch_directory() {
+fn cleanup_status_is_succeeded_without_scratch_failed_with_it_and_running_until_settled() {
     use LifecycleCleanupStatus as C;
     let status = |view: &RunView, scratch| {
         let mut seen = seen(RunProgress::Collecting);

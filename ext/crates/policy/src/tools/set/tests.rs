@@ -145,7 +145,7 @@ fn each_way_in_which_a_tool_rule_refuses_a_tool_has_its_own_reason() {
 }
 
 #[test]
-fn tool_rule_applies_by_id_wire_name_or_alias() {
+fn tool_rule_matches_a_tool_by_its_id_its_name_for_the_model_or_an_alias() {
     for name in ["workspace_grep", "workspace-search", "search_files"] {
         let policy = policy(vec![rule(name)]);
         let set = ToolSet::resolve(Some(&policy), &[], None, &runtime()).unwrap();

@@ -123,7 +123,7 @@ fn response_body_over_limit_is_truncated_without_buffering() {
 }
 
 #[test]
-fn guest_that_does_not_read_applies_back_pressure_to_the_upstream_host() {
+fn bridge_stops_reading_from_the_host_while_the_guest_reads_no_response() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     let mut rig = limited(|l| {
@@ -190,7 +190,7 @@ fn request_heads_over_size_or_time_limit_are_refused() {
 }
 
 #[test]
-fn slow_bodies_and_slow_hosts_time_out() {
+fn slow_request_bodies_and_slow_hosts_end_with_the_idle_or_total_timeout() {
     let mut rig = limited(|l| {
         l.idle_timeout = Duration::from_millis(500);
         l.total_timeout = Duration::from_secs(20);
@@ -362,7 +362,7 @@ fn egress_bridge_stops_at_its_deadline() {
 }
 
 #[test]
-fn many_parallel_requests_all_complete() {
+fn many_parallel_requests_through_the_bridge_all_get_complete_responses() {
     let mut rig = limited(|l| l.requests_per_minute = 10_000);
     std::thread::scope(|scope| {
         for worker in 0..16 {

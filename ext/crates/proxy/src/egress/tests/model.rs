@@ -249,7 +249,7 @@ fn model_request_is_refused_if_the_run_has_no_model() {
 }
 
 #[test]
-fn model_response_is_streamed() {
+fn model_response_reaches_the_guest_piece_by_piece_while_the_model_still_sends() {
     let rig = rig(Options {
         rules: json!({"presets": ["model"]}),
         model: Some(route(

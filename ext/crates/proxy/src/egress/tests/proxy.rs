@@ -5,7 +5,7 @@ use crate::egress::{EgressDecision, EgressMode};
 use serde_json::json;
 
 #[test]
-fn allowed_request_passes_and_is_logged() {
+fn allowed_request_is_forwarded_without_hop_by_hop_headers_and_logged() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.host("plain.example", 80, echo());
     let answer = rig.raw(b"GET http://plain.example/a/b?token=x HTTP/1.1\r\nHost: evil.test\r\nConnection: X-Drop\r\nX-Drop: 1\r\nX-Keep: 2\r\nProxy-Authorization: Basic eA==\r\n\r\n");
@@ -39,7 +39,7 @@ fn allowed_request_passes_and_is_logged() {
 }
 
 #[test]
-fn base_url_mode_forwards_request_and_response_bodies() {
+fn request_to_the_bridge_with_the_target_host_in_its_path_is_forwarded_with_its_body() {
     let mut rig = rules(json!({"allowHosts": ["plain.example:8080"]}));
     rig.host("plain.example", 8080, echo());
     let answer = rig.raw(
@@ -145,7 +145,7 @@ fn egress_refusal_names_the_rule_that_would_allow_the_request() {
 }
 
 #[test]
-fn head_response_has_no_body() {
+fn response_to_a_head_request_has_no_body() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.host(
         "plain.example",
@@ -234,7 +234,7 @@ fn next_address_of_a_host_is_tried_when_connect_fails() {
 }
 
 #[test]
-fn redirect_is_returned_to_the_guest_and_a_request_to_its_target_is_checked() {
+fn redirect_is_returned_to_the_guest_and_a_request_to_its_private_target_is_refused() {
     let mut rig = rules(json!({"allowHosts": ["plain.example", "inner.example"]}));
     rig.host("plain.example", 80, server(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.1 302 Found\r\nLocation: http://inner.example/\r\nContent-Length: 0\r\n\r\n");

@@ -253,7 +253,7 @@ fn tunnel_ends_at_its_byte_and_time_limits() {
 }
 
 #[test]
-fn base_url_mode_verifies_the_hosts_certificate() {
+fn request_with_the_host_in_its_path_fails_if_the_hosts_certificate_is_not_trusted() {
     let mut rig = tls_rig(json!({"rules": [
         {"host": "a.example", "methods": ["GET"], "paths": ["/v1/"]},
         {"host": "wrong.example"}, {"host": "foreign.example"},
@@ -305,7 +305,7 @@ fn terminating() -> Rig {
 }
 
 #[test]
-fn terminated_tls_checks_each_request() {
+fn request_inside_terminated_tls_that_breaks_a_network_rule_is_refused() {
     let mut rig = terminating();
     let trusted = client(rig.authority.as_deref().unwrap(), Sni::Sent);
     let ask = |request: &str| {
@@ -389,7 +389,7 @@ fn terminated_tls_fails_for_client_that_does_not_trust_the_runs_certificate_auth
 }
 
 #[test]
-fn terminated_tls_verifies_the_hosts_certificate() {
+fn request_inside_terminated_tls_fails_if_the_hosts_certificate_has_another_name() {
     let mut rig = terminating();
     let foreign = rig.servers.config("other.example");
     rig.wire(

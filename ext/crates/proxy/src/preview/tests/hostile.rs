@@ -62,7 +62,7 @@ fn preview_visitor_that_does_not_read_is_disconnected() {
 }
 
 #[test]
-fn permit_of_a_preview_request_is_held_until_its_response_ends() {
+fn preview_request_counts_towards_the_limit_until_its_response_ends() {
     let go = Arc::new(AtomicBool::new(false));
     let wait = Arc::clone(&go);
     let guest = Guest::doing(move |mut stream| {

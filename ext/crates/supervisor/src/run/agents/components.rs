@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn error_for_missing_ability_lists_registered_abilities() {
+    fn error_for_missing_ability_lists_registered_namespaces_and_missing_components() {
         let yes = object(json!({"ability": {"exists": true, "namespaces": ["a"]}}));
         assert!(found("a/b", &yes, &MissingComponents::default()).is_ok());
         let no = object(json!({"ability": {"exists": false, "namespaces": ["core", "other"]}}));

@@ -328,7 +328,7 @@ fn program_is_killed_at_its_timeout_and_guest_survives() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn output_and_memory_limits_apply_and_guest_survives() {
+fn programs_over_the_output_or_memory_limit_do_not_end_the_guest() {
     let limits = json!({"limits": {"memory_bytes": 268_435_456, "output_bytes": 1_000_000}});
     run_with(&limits, |hand| {
         let said = hand.sh("yes | head -c 20000000");
@@ -529,7 +529,7 @@ fn agent_wordpress_tools_return_results_in_a_real_guest() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn agent_tools_denied_by_the_tool_policy_are_refused_in_a_real_run() {
+fn agent_tools_missing_in_allowed_tools_are_refused_in_a_real_run() {
     let request = json!({
         "policy": policy(&["wordpress.wp-cli"]),
         "task": {"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "g", "allowed_tools": ["workspace.read", "wordpress.wp-cli"]},

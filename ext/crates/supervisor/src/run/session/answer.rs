@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn program_given_by_the_caller_fails_by_exit_status_or_by_invalid_json_output() {
+    fn program_given_by_the_caller_fails_on_nonzero_exit_or_on_invalid_json_if_requested() {
         let fine = ended("wordpress.run-php", &["code=1"], 0, "no JSON");
         assert_eq!((fine.status, fine.json), (CommandStatus::Ok, None));
         let failed = ended("wordpress.run-php", &["code=1"], 3, "{}");
