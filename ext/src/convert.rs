@@ -28,19 +28,19 @@ pub(crate) enum ConvertError {
     #[error("{at} has a key that is not valid UTF-8; use text keys")]
     KeyNotUtf8 { at: String },
     /// The number is NAN or infinite.
-    #[error("{at} is not a finite number")]
+    #[error("{at} is NAN or infinite; give a finite number")]
     NotFinite { at: String },
     /// The value is an object or a resource, which have no JSON form.
     #[error("{at} must be null, a bool, a number, a string or an array")]
     Kind { at: String },
     /// The nesting is too deep, or the value contains itself.
-    #[error("{at} is nested deeper than {MAX_DEPTH} levels or contains itself")]
+    #[error("{at} is nested deeper than {MAX_DEPTH} levels, or contains itself; flatten it")]
     TooDeep { at: String },
     /// There are too many values.
-    #[error("{at} holds more than {MAX_VALUES} values")]
+    #[error("{at} contains more than {MAX_VALUES} values; pass fewer")]
     TooMany { at: String },
     /// There is too much text.
-    #[error("{at} holds more than {MAX_TEXT_BYTES} bytes of text")]
+    #[error("{at} contains more than {MAX_TEXT_BYTES} bytes of text; pass less")]
     TooLarge { at: String },
     /// A list was given where string keys are required.
     #[error("{at} must be an array with string keys, not a list")]

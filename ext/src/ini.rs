@@ -83,7 +83,7 @@ pub(crate) enum ConfigError {
     #[error("{name} must be auto, own or shared; set it in php.ini")]
     NotAnIdentity { name: String },
     /// The value is not a range of user and group ids (FIRST:COUNT).
-    #[error("{name}: {source}; set it in php.ini")]
+    #[error("{name} is not valid: {source}; correct it in php.ini")]
     NotIds {
         name: String,
         source: InvalidGuestIds,

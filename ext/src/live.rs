@@ -209,11 +209,7 @@ fn connect(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveCl
     let path = format!("{}/sites/{site}/runs/{id}", settings.state_dir);
     LiveClient::connect(Path::new(&path), MAX_FRAME_BYTES).map_err(|error| match error {
         LiveError::NotHeld => not_held("it has just ended").into(),
-        error => ErrorBody::new(
-            ErrorCode::RunnerUnavailable,
-            format!("{error}; only the sandbox's owner and root can connect to it"),
-        )
-        .into(),
+        error => ErrorBody::new(ErrorCode::RunnerUnavailable, error.to_string()).into(),
     })
 }
 

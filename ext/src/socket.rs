@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) enum SocketError {
     /// The path is longer than the 107 bytes of a unix socket address.
     #[error(
-        "wp_codebox.runner_socket is too long for a socket ({bytes} bytes, at most 107); set a shorter path in php.ini"
+        "wp_codebox.runner_socket is too long for a socket path ({bytes} bytes, at most 107); set a shorter path in php.ini"
     )]
     TooLong { bytes: usize },
     /// The socket file does not exist.
@@ -39,24 +39,24 @@ pub(crate) enum SocketError {
     Missing { path: String },
     /// No process listens.
     #[error(
-        "nothing listens on {path}; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner"
+        "no process listens on the socket {path}; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner"
     )]
     Refused { path: String },
     /// The file permissions refuse access.
     #[error(
-        "user {us} may not connect to {path}; permit it with SocketUser=, SocketGroup= or SocketMode= in the socket unit"
+        "user {us} may not connect to the socket {path}; permit it with SocketUser=, SocketGroup= or SocketMode= in the socket unit"
     )]
     Forbidden { path: String, us: u32 },
     /// The listener's queue of connections stayed full until the deadline.
-    #[error("{path} did not accept the connection within {} seconds; check the service behind it", CONNECT_TIMEOUT.as_secs())]
+    #[error("the socket {path} did not accept the connection within {} seconds; check its service", CONNECT_TIMEOUT.as_secs())]
     Slow { path: String },
     /// The socket, or the process that listens on it, belongs to an untrusted user.
     #[error(
-        "{path} belongs to user {owner}, who is neither root, nor the owner of the state directory, nor this process's user; remove that socket and start the right service"
+        "the socket {path} belongs to user {owner}, who is neither root, nor the owner of the state directory, nor this process's user; start the right service"
     )]
     Foreign { path: String, owner: u32 },
     /// The connection failed for a reason that no other variant describes.
-    #[error("the connection to {path} failed: {errno}; check the service behind it")]
+    #[error("the connection to the socket {path} failed: {errno}; check its service")]
     Failed { path: String, errno: Errno },
 }
 

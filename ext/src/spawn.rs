@@ -40,7 +40,9 @@ pub(crate) enum SpawnError {
     )]
     Argument,
     /// A descriptor could not be duplicated.
-    #[error("a descriptor for the runner could not be duplicated: {errno}")]
+    #[error(
+        "PHP could not duplicate a file descriptor for the runner: {errno}; check its limit on open files"
+    )]
     Descriptor { errno: Errno },
 }
 

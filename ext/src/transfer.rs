@@ -191,7 +191,10 @@ pub(crate) fn members_of(bytes: &[u8]) -> Result<MemberSet, Failure> {
 }
 
 fn refused(error: &MembersError) -> ErrorBody {
-    ErrorBody::new(error.code(), format!("the source is not a bundle: {error}"))
+    ErrorBody::new(
+        error.code(),
+        format!("the source cannot be imported: {error}"),
+    )
 }
 
 /// Refuses a source in the state directory, which holds other sites' bundles, and a source outside

@@ -99,7 +99,7 @@ def test_component_target_that_overlaps_a_mount_is_refused(bench):
     one = component(bench, "plugin")
     source = bench.source("same")
     clash = [{"source": source, "target": "/wordpress/wp-content/plugins/plugin", "mode": "readwrite"}]
-    run(bench, shell("true"), [one], mounts=clash).refused("wp_codebox_mount_target_overlap", "component plugin", "works on")
+    run(bench, shell("true"), [one], mounts=clash).refused("wp_codebox_mount_target_overlap", "component plugin", "overlaps the task's mount")
     other = [{"source": source, "target": "/wordpress/wp-content/plugins/other", "mode": "readwrite"}]
     run(bench, shell("true"), [one], mounts=other).expect("no_op")
 

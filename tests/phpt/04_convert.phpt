@@ -86,9 +86,9 @@ key not UTF-8: InvalidInputException wp_codebox_input_invalid
 surrogate: InvalidInputException wp_codebox_input_invalid
   data.v[0] is not valid UTF-8; give text, or base64 for bytes
 nan: InvalidInputException wp_codebox_input_invalid
-  data.v.n is not a finite number
+  data.v.n is NAN or infinite; give a finite number
 infinite: InvalidInputException wp_codebox_input_invalid
-  data.v is not a finite number
+  data.v is NAN or infinite; give a finite number
 object: InvalidInputException wp_codebox_input_invalid
   data.v.o must be null, a bool, a number, a string or an array
 closure: InvalidInputException wp_codebox_input_invalid
@@ -96,15 +96,15 @@ closure: InvalidInputException wp_codebox_input_invalid
 resource: InvalidInputException wp_codebox_input_invalid
   data.v must be null, a bool, a number, a string or an array
 many: InvalidInputException wp_codebox_input_invalid
-  data holds more than 500000 values
+  data contains more than 500000 values; pass fewer
 large: InvalidInputException wp_codebox_input_invalid
-  data holds more than 16777216 bytes of text
+  data contains more than 16777216 bytes of text; pass less
 large in sum: InvalidInputException wp_codebox_input_invalid
-  data holds more than 16777216 bytes of text
+  data contains more than 16777216 bytes of text; pass less
 deep: InvalidInputException wp_codebox_input_invalid
-  data is nested deeper than 64 levels or contains itself
+  data is nested deeper than 64 levels, or contains itself; flatten it
 self: InvalidInputException wp_codebox_input_invalid
-  data is nested deeper than 64 levels or contains itself
+  data is nested deeper than 64 levels, or contains itself; flatten it
 bool(true)
 int(400000)
 TypeError: Invalid value given for argument `data`.

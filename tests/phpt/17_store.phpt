@@ -188,9 +188,9 @@ int(1)
 InvalidInputException wp_codebox_input_invalid
 2 valid
 0 valid
-0 2 records were removed from the end
-0 the anchor of the log is not signed by this host
-1 1 record was removed from the end
+0 2 records were removed from the end of the audit log
+0 the anchor of the audit log has no valid signature of this host
+1 1 record was removed from the end of the audit log
 2 valid
 bool(false)
 bool(true)

@@ -99,14 +99,14 @@ bool(true)
 bool(true)
 refused
 wp_codebox_runner_unavailable wp_codebox.runner_socket: there is no socket at DIR/none; start the service that makes it (`systemctl enable --now wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
-wp_codebox_runner_unavailable wp_codebox.runner_socket: nothing listens on DIR/left; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
-wp_codebox_runner_unavailable wp_codebox.runner_socket: nothing listens on DIR/file; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
+wp_codebox_runner_unavailable wp_codebox.runner_socket: no process listens on the socket DIR/left; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
+wp_codebox_runner_unavailable wp_codebox.runner_socket: no process listens on the socket DIR/file; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket must be an absolute path without `.` and `..` segments; set it in php.ini
-wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket is too long for a socket (121 bytes, at most 107); set a shorter path in php.ini
-wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/deaf did not accept the connection within 5 seconds; check the service behind it
+wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket is too long for a socket path (121 bytes, at most 107); set a shorter path in php.ini
+wp_codebox_runner_unavailable wp_codebox.runner_socket: the socket DIR/deaf did not accept the connection within 5 seconds; check its service
 bool(true)
 owner of the socket
-wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/foreign belongs to user 65534, who is neither root, nor the owner of the state directory, nor this process's user; remove that socket and start the right service
+wp_codebox_runner_unavailable wp_codebox.runner_socket: the socket DIR/foreign belongs to user 65534, who is neither root, nor the owner of the state directory, nor this process's user; start the right service
 succeeded
 the self-test
 runner-socket ok

@@ -206,7 +206,7 @@ final class Artifacts {
 		$anchor  = Bundles::root() . "/anchors/$site.json";
 		foreach ( [ is_file( $anchor ) ? json_decode( (string) file_get_contents( $anchor ), true ) : [], $anchors['fake'] ?? [] ] as $known ) {
 			$missing = ( $known['seq'] ?? 0 ) - count( $records );
-			$problem ??= $missing > 0 ? sprintf( '%d records were removed from the end', $missing ) : null;
+			$problem ??= $missing > 0 ? sprintf( '%d records were removed from the end of the audit log', $missing ) : null;
 		}
 		return [
 			'records' => $after < 0 ? array_slice( $records, max( $after, -$limit ) ) : array_slice( $records, $after, $limit ),

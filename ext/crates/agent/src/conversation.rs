@@ -122,7 +122,9 @@ pub trait Model {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// Connecting failed, the response ended early, or retries were used up.
-    #[error("the model's provider sent no usable response: {why}")]
+    #[error(
+        "the model's provider sent no usable response ({why}); check base_url, or try again later"
+    )]
     Unavailable {
         /// Description of the last failure.
         why: String,
@@ -130,7 +132,9 @@ pub enum ModelError {
         attempts: u32,
     },
     /// The response violates the protocol.
-    #[error("the response of the model's provider violates {protocol}: {why}")]
+    #[error(
+        "the response of the model's provider violates {protocol}: {why}; check base_url and the API of the model"
+    )]
     Malformed {
         /// Name of the protocol that the provider should follow.
         protocol: &'static str,
@@ -138,7 +142,9 @@ pub enum ModelError {
         why: String,
     },
     /// The provider rejected the API key.
-    #[error("the model's provider refused the key (status {status}): check the credentials")]
+    #[error(
+        "the model's provider refused the key (status {status}); correct the secret that holds it"
+    )]
     Unauthorised {
         /// HTTP status of the response.
         status: u16,
@@ -152,13 +158,17 @@ pub enum ModelError {
         why: String,
     },
     /// The conversation exceeds the model's context window. The loop shortens it and retries.
-    #[error("the conversation is longer than the model's context window")]
+    #[error(
+        "the conversation is longer than the model's context window; use a model with a larger window, or give a smaller task"
+    )]
     TooLong,
     /// The deadline of the turn passed; it limits the first request and all retries together.
-    #[error("the wall clock limit was reached while waiting for the model")]
+    #[error(
+        "the run reached its wall clock limit while the agent waited for the model; raise the limit or use a faster model"
+    )]
     Deadline,
     /// The run was cancelled.
-    #[error("the run was cancelled while waiting for the model")]
+    #[error("the run was cancelled while the agent waited for the model")]
     Cancelled,
 }
 

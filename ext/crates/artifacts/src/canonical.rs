@@ -32,19 +32,19 @@ pub enum OverLimit {
 #[non_exhaustive]
 pub enum CanonicalError {
     /// An object has too many keys.
-    #[error("an object has {count} keys, but canonical JSON may have at most {MAX_KEYS}")]
+    #[error("a JSON object has {count} keys, but canonical JSON allows at most {MAX_KEYS}")]
     Keys {
         /// Number of keys in the object that has too many.
         count: usize,
     },
     /// A list has too many items.
-    #[error("a list has {count} items, but canonical JSON may have at most {MAX_ITEMS}")]
+    #[error("a JSON list has {count} items, but canonical JSON allows at most {MAX_ITEMS}")]
     Items {
         /// Number of items in the list that has too many.
         count: usize,
     },
     /// A value is nested more than [`MAX_DEPTH`] levels deep.
-    #[error("a value is nested deeper than {MAX_DEPTH} levels")]
+    #[error("a JSON value is nested deeper than the {MAX_DEPTH} levels that canonical JSON allows")]
     Depth,
 }
 

@@ -128,7 +128,7 @@ pub enum ChangedFilesError {
     Json(#[from] JsonError),
     /// The document has a missing or malformed member.
     #[error(
-        "changed-files.json is not a wp-codebox/changed-files/v1 document: {field} is missing or malformed"
+        "changed-files.json is not a wp-codebox/changed-files/v1 document: its member {field} is missing or malformed"
     )]
     Shape {
         /// Name of the missing or malformed member.

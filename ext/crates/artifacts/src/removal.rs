@@ -28,13 +28,15 @@ const OWNER: u32 = 0o700;
 #[non_exhaustive]
 pub enum RemovalError {
     /// The name is not a single path component.
-    #[error("{name:?} is not a single path component")]
+    #[error("the name of the directory to remove, {name:?}, is not a single path component")]
     Name {
         /// The invalid name.
         name: String,
     },
     /// Some entries could not be removed.
-    #[error("{failed} entries could not be removed; the first is {path:?}: {source}")]
+    #[error(
+        "{failed} entries of the directory tree could not be removed; the first is {path:?}: {source}"
+    )]
     Remains {
         /// Path of the first entry that could not be removed, beginning with the name to be
         /// removed; shortened if it is long.

@@ -77,20 +77,21 @@ pub struct Execution {
 pub enum ExecError {
     /// Arguments and environment do not fit into one packet to the guest.
     #[error(
-        "arguments and environment together are larger than 256 KiB; pass large data through a file or standard input"
+        "the program's arguments and environment together are larger than 256 KiB; pass large data through a file or standard input"
     )]
     TooLarge,
-    /// The guest is dead, so no program can start in it.
-    #[error("the sandbox has ended")]
+    /// The guest is dead, so it can neither start a program nor signal one.
+    #[error("the sandbox has ended, so no program can be started or signalled in it")]
     Gone,
-    /// The program's file descriptors cannot be passed to the guest now.
+    /// The limit on this user's descriptors in flight (sent, not received yet), or the kernel's
+    /// memory, was used up until the deadline for sending the request.
     #[error(
-        "the program's descriptors cannot be passed to the sandbox: other processes of this user have used up the kernel's limit on descriptors in flight; the sandbox still runs, try again"
+        "the request could not be sent to the sandbox, because this user's descriptors in flight or the kernel's memory are used up; try again later"
     )]
     Busy,
     /// The maximum number of concurrently running programs, [`MAX_LAUNCHED`], is reached.
     #[error(
-        "{} programs run in the sandbox already; end one of them first",
+        "the sandbox runs {} programs already, the most that it may run at once; end one of them first",
         MAX_LAUNCHED
     )]
     TooMany,
@@ -105,8 +106,10 @@ pub enum ExecError {
         /// Errno of the failed step.
         errno: i32,
     },
-    /// A system call of the runner failed, for example for lack of descriptors.
-    #[error("an execution could not be prepared: {source}")]
+    /// The runner could not create the program's pipes, for example for lack of descriptors.
+    #[error(
+        "the runner could not create the pipes of a program: {source}; check its limit on open files"
+    )]
     Host {
         /// Errno of the system call.
         #[from]

@@ -22,7 +22,7 @@ pub enum LaunchError {
         source: std::io::Error,
     },
     /// A system call of the runner failed while it prepared the guest.
-    #[error("the sandbox could not be prepared: {step} failed: {source}")]
+    #[error("the runner could not prepare the sandbox: its step `{step}` failed: {source}")]
     Host {
         /// What the runner did when the system call failed, in one word, for example `pipe` or
         /// `cgroup`.
@@ -31,7 +31,7 @@ pub enum LaunchError {
         source: std::io::Error,
     },
     /// The launcher reported that a step of building the guest failed.
-    #[error("the sandbox could not be built: step {step} failed at {subject} ({})", errno_text(*.errno))]
+    #[error("the launcher could not build the sandbox: step {step} failed at {subject} ({})", errno_text(*.errno))]
     Step {
         /// Name of the step.
         step: String,
@@ -56,7 +56,7 @@ pub enum LaunchError {
     },
     /// The process wrapper around the launcher ended before the launcher reported anything.
     #[error(
-        "the launcher could not build its sandbox inside the outer sandbox ({why}); the run was refused"
+        "the outer sandbox around the launcher ended before the launcher reported anything ({why}), so the run was refused"
     )]
     Wrapper {
         /// Kind of wrapper.
@@ -64,7 +64,7 @@ pub enum LaunchError {
         /// How the wrapper ended, for the error message.
         why: String,
     },
-    /// The launcher sent a message that breaks the protocol.
+    /// A launcher's message breaks the protocol, or the plan for the launcher has no JSON form.
     #[error(
         "the messages between runner and launcher violate their protocol ({detail}); install both from the same build"
     )]
@@ -74,7 +74,7 @@ pub enum LaunchError {
     },
     /// The guest was built, but its probes observed weaker isolation than the run requires.
     #[error(
-        "the sandbox started, but its isolation is {}, below `{}`; the run was refused",
+        "the sandbox started, but its isolation level is `{}`, below the required `{}`; the run was refused",
         .report.level.as_str(), .wanted.as_str()
     )]
     Level {

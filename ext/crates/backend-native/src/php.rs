@@ -76,7 +76,7 @@ pub enum PhpError {
         detail: String,
     },
     /// The version of PHP is older than the product supports.
-    #[error("PHP {version} is too old; 8.2 or newer is needed")]
+    #[error("PHP {version} is too old; set wp_codebox.php_binary or --php to PHP 8.2 or newer")]
     TooOld {
         /// Version that PHP reported.
         version: String,

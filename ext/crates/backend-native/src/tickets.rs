@@ -19,10 +19,10 @@ const MAX_PENDING: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The guest is dead.
-    #[error("the sandbox has ended")]
+    #[error("the sandbox has ended, so no connection to it can be made")]
     Gone,
-    /// The port is closed or does not answer.
-    #[error("port {port} of the sandbox cannot be reached: {}", std::io::Error::from_raw_os_error(*.errno))]
+    /// The guest could not connect to the port, for example because no server listens on it.
+    #[error("port {port} of the sandbox cannot be reached: {}; check that a server in the sandbox listens on it", std::io::Error::from_raw_os_error(*.errno))]
     Refused {
         /// Requested port on the guest's 127.0.0.1.
         port: u16,
@@ -30,7 +30,7 @@ pub enum ConnectError {
         errno: i32,
     },
     /// Pid 1 of the guest did not answer in time.
-    #[error("the sandbox did not answer a request to connect to its port {port}")]
+    #[error("the sandbox did not answer a request to connect to its port {port}; try again")]
     Silent {
         /// Requested port on the guest's 127.0.0.1.
         port: u16,

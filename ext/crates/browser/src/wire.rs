@@ -43,7 +43,7 @@ pub enum Failure {
     )]
     Crashed,
     /// The timeout of the command or of a part of it passed.
-    #[error("{what} took longer than {seconds} seconds")]
+    #[error("the browser did not finish within {seconds} seconds: {what}")]
     Timeout {
         /// What the command waited for.
         what: String,
@@ -51,7 +51,7 @@ pub enum Failure {
         seconds: u64,
     },
     /// The browser answered a request with an error.
-    #[error("the browser refused {method}: {message}")]
+    #[error("the browser refused the debugging command {method}: {message}")]
     Refused {
         /// Method of the debugging protocol.
         method: &'static str,
@@ -59,7 +59,7 @@ pub enum Failure {
         message: String,
     },
     /// The browser could not load the URL.
-    #[error("{url} could not be opened: {why}")]
+    #[error("the page {url} could not be opened: {why}")]
     Navigation {
         /// URL of the page.
         url: String,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Error for text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} must be {rule}")]
+#[error("the text is not a valid {what}; it must be {rule}")]
 pub struct InvalidId {
     what: &'static str,
     rule: &'static str,

@@ -53,14 +53,14 @@ pub enum ChannelError {
         reason: &'static str,
     },
     /// A system call on the socket failed.
-    #[error("the socket to the runner failed: {errno}")]
+    #[error("the connection to the runner failed: {errno}; check whether the runner still runs")]
     Socket {
         /// Error number of the system call.
         errno: Errno,
     },
     /// The calling process is not the process that opened the channel.
     #[error(
-        "this run belongs to the process that started it; start a run of your own after a fork"
+        "only the process that started this run can use it; after a fork, start another run in the child process"
     )]
     Foreign,
 }

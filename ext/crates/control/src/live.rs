@@ -18,29 +18,33 @@ const LONG_WAIT: Duration = Duration::from_secs(3600);
 /// Error of a request to a held sandbox, on the side of the client.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// No process listens on the control socket of the run.
-    #[error("the run accepts no requests: it has ended")]
+    /// No process listens on the control socket of the run, because its supervisor has ended.
+    #[error("the run accepts no requests, because it has ended")]
     NotHeld,
     /// The listen backlog of the socket is full. A later attempt can succeed.
-    #[error("too many clients wait for the supervisor; try again")]
+    #[error("the control socket of the run has too many waiting clients; try again later")]
     QueueFull,
     /// The run directory cannot be opened, or the connection to its socket fails.
-    #[error("the supervisor cannot be reached: {errno}")]
+    #[error(
+        "the control socket of the run cannot be reached: {errno}; only the sandbox's owner and root can connect to it"
+    )]
     Unreachable {
         /// Error number of the system call.
         errno: Errno,
     },
     /// The serialized request exceeds the line length limit.
-    #[error("the request is larger than the 2 MiB that a sandbox accepts; send less data in it")]
+    #[error("the request to the sandbox is larger than 2 MiB; send less data in it")]
     RequestTooLarge,
     /// Within the time limit, the sandbox did not read the request, or sent no byte of a reply.
-    #[error("the sandbox sent nothing for {} seconds", time.as_secs())]
+    #[error("the sandbox neither read the request nor answered it for {} seconds; try again, or end the sandbox", time.as_secs())]
     Silent {
         /// Time limit that has passed.
         time: Duration,
     },
     /// The sandbox closed the connection before the final reply.
-    #[error("the sandbox closed the connection before its final reply")]
+    #[error(
+        "the sandbox closed the connection before its final reply; check whether it still runs"
+    )]
     Ended,
     /// A received line cannot be parsed as a reply.
     #[error(

@@ -99,7 +99,7 @@ steps! {
 
 /// A failed step of building a guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} failed at {subject} (errno {errno})", step.name())]
+#[error("the guest could not be built: step {} failed at {subject} (errno {errno})", step.name())]
 pub(crate) struct Failure {
     pub(crate) step: Step,
     /// What the step failed at: a noun phrase that completes "step plan failed at …". If the step

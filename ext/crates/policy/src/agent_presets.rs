@@ -42,7 +42,7 @@ pub enum PresetError {
     )]
     Name,
     /// No preset has this name.
-    #[error("there is no agent preset {name}; {}", listed(.known))]
+    #[error("no agent preset is named {name}; installed presets: {}", listed(.known))]
     Unknown {
         /// Name of the requested preset.
         name: String,
@@ -87,7 +87,7 @@ pub enum PresetError {
     },
     /// The goal is too long to be passed as an argument of the program.
     #[error(
-        "the goal is too long for the agent {name}, which takes it as an argument: at most {MAX_ARGUMENT} bytes"
+        "the goal has more than {MAX_ARGUMENT} bytes, but the agent {name} takes it as one argument; shorten it"
     )]
     Goal {
         /// Name of the preset.
@@ -97,9 +97,9 @@ pub enum PresetError {
 
 fn listed(known: &[String]) -> String {
     if known.is_empty() {
-        "none is installed".to_owned()
+        "none".to_owned()
     } else {
-        format!("available: {}", known.join(", "))
+        known.join(", ")
     }
 }
 

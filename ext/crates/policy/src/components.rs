@@ -22,7 +22,7 @@ const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 #[non_exhaustive]
 pub enum ComponentError {
     /// The request has too many components or agent bundles.
-    #[error("a run can have at most {most} {what}")]
+    #[error("a run can have at most {most} {what}; leave some out")]
     TooMany {
         /// Kind of the entries: components or agent bundles.
         what: &'static str,
@@ -38,7 +38,7 @@ pub enum ComponentError {
         slug: String,
     },
     /// Two components have the same slug.
-    #[error("there are two components {slug}; leave one out or give it another slug")]
+    #[error("two components have the slug {slug}; leave one out or give it another slug")]
     Duplicate {
         /// Slug of the components.
         slug: String,
@@ -67,7 +67,7 @@ pub enum ComponentError {
     },
     /// The policy allows no host directory in the guest, and therefore no component.
     #[error(
-        "filesystem policy sandbox forbids component {slug}: it allows no directory of the host in the guest; use readonly-mounts or readwrite-mounts"
+        "the filesystem policy `sandbox` shows guests no host directory, so it forbids component {slug}; use readonly-mounts or readwrite-mounts"
     )]
     Policy {
         /// Slug of the component.
@@ -75,7 +75,7 @@ pub enum ComponentError {
     },
     /// A component overlaps a mount of the task.
     #[error(
-        "component {slug} would lie at {component}, but the task works on {mount}; code under change cannot be a component of the same run: leave one of them out"
+        "component {slug} at {component} overlaps the task's mount {mount}; a component cannot contain code that the task changes: leave one of them out"
     )]
     Overlap {
         /// Slug of the component.
@@ -106,7 +106,7 @@ pub enum ComponentError {
         "agent bundle {index} must have either `source`, the absolute path of a host file, or `bundle`, a JSON object"
     )]
     Bundle {
-        /// Position of the agent bundle in the request.
+        /// Position of the agent bundle in the request, counted from 0.
         index: usize,
     },
     /// The slug of an agent bundle is invalid.
@@ -114,7 +114,7 @@ pub enum ComponentError {
         "the slug of agent bundle {index} must be letters, digits, `-`, `_` and `.`, start with a letter or digit, not end with `.php` and be at most 100 bytes"
     )]
     BundleSlug {
-        /// Position of the agent bundle in the request.
+        /// Position of the agent bundle in the request, counted from 0.
         index: usize,
     },
     /// The token of an agent bundle is not a secret of this run.
@@ -122,7 +122,7 @@ pub enum ComponentError {
         "the token {name} of agent bundle {index} is not a secret of this run; add it to the run's secrets"
     )]
     Token {
-        /// Position of the agent bundle in the request.
+        /// Position of the agent bundle in the request, counted from 0.
         index: usize,
         /// Name of the token in the request.
         name: String,

@@ -9,12 +9,12 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 pub enum EnvNameError {
     /// The name is malformed.
     #[error(
-        "the name of a variable has only capital letters, digits and _ and does not begin with a digit; the name of a secret has at most 64 characters"
+        "a variable's name must have only capital letters, digits and _ and not begin with a digit; a secret's name also at most 64 characters"
     )]
     Malformed,
     /// The guest sets the variable itself, or the variable changes the behaviour of programs.
     #[error(
-        "{name} cannot be used here: it is one of the guest's own variables; choose another name"
+        "{name} is one of the guest's own environment variables, so no variable or secret can have this name; choose another"
     )]
     Reserved {
         /// Reserved name in the request.
@@ -29,7 +29,7 @@ impl EnvNameError {
     pub fn body(&self, name: &str) -> ErrorBody {
         let message = match self {
             Self::Malformed => {
-                format!("environment variable name {name:?} is not accepted: {self}")
+                format!("environment variable name {name:?} is not valid: {self}")
             }
             Self::Reserved { .. } => self.to_string(),
         };

@@ -47,7 +47,7 @@ pub enum MountError {
     },
     /// The source of a mount must never be mounted, e.g. a system directory.
     #[error(
-        "{subject} must not be mounted: it is, contains or is inside {what}; mount the plugin or theme directory itself"
+        "{subject} must not be shown to guests: it is, contains or is inside {what}; use the plugin or theme directory itself"
     )]
     Denied {
         /// Name of the mount or staged file, e.g. `the source of mount /workspace/a`; never its host
@@ -65,7 +65,9 @@ pub enum MountError {
         subject: String,
     },
     /// The policy's file-system access forbids the mount.
-    #[error("filesystem policy {policy} forbids the {wanted} mount at {target}")]
+    #[error(
+        "the filesystem policy `{policy}` forbids the {wanted} mount at {target}; choose a policy that allows it"
+    )]
     Policy {
         /// File-system access of the policy, e.g. `sandbox`.
         policy: &'static str,

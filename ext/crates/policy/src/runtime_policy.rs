@@ -17,14 +17,14 @@ use wp_codebox_contracts::{
 #[non_exhaustive]
 pub enum PolicyError {
     /// The policy document is malformed.
-    #[error("the policy is not valid: {}", join(.issues))]
+    #[error("the run's policy is not valid; correct these fields: {}", join(.issues))]
     Invalid {
         /// Every issue of the document.
         issues: Vec<PolicyIssue>,
     },
     /// The policy document is well formed, but asks for something that this backend cannot
     /// enforce.
-    #[error("the policy cannot be enforced: {}", join(.issues))]
+    #[error("this host cannot enforce the run's policy; change these fields: {}", join(.issues))]
     Unenforceable {
         /// Every issue of the document.
         issues: Vec<PolicyIssue>,

@@ -55,16 +55,18 @@ const OWN_PREFIXES: &[&str] = &[
 #[non_exhaustive]
 pub enum SecretError {
     /// The policy allows no secrets.
-    #[error("the policy allows no secrets; give none, or set \"secrets\": \"connector-scoped\"")]
+    #[error(
+        "the policy allows no secrets; give none, or set \"secrets\": \"connector-scoped\" in the policy"
+    )]
     NotAllowed,
     /// The run has too many secrets.
-    #[error("{count} secrets are given, at most {MAX_SECRETS} are accepted")]
+    #[error("the run has {count} secrets, but may have at most {MAX_SECRETS}; leave some out")]
     TooMany {
         /// Number of secrets in the request.
         count: usize,
     },
     /// The name is invalid.
-    #[error("the name of secret {position} is not accepted: {why}")]
+    #[error("the name of secret number {position} is not valid: {why}")]
     Name {
         /// Position of the secret, from 1.
         position: usize,
@@ -73,14 +75,14 @@ pub enum SecretError {
     },
     /// Another secret or a variable of the agent's environment already has the name.
     #[error(
-        "the name {name} is given to two secrets, or to a secret and a variable of the agent's environment; give each a name of its own"
+        "the name {name} occurs twice among the secrets and the variables of the agent's environment; give each its own name"
     )]
     Twice {
         /// Name of the secret.
         name: String,
     },
     /// The value of a secret cannot be sent in an HTTP header, or is too short to be redacted.
-    #[error("the value of secret {name} {rule}")]
+    #[error("the value of secret {name} is not valid: it {rule}")]
     Value {
         /// Name of the secret.
         name: String,
@@ -88,7 +90,7 @@ pub enum SecretError {
         rule: &'static str,
     },
     /// An entry in the list of hosts of a secret is invalid.
-    #[error("a host of secret {name} is not accepted: {why}")]
+    #[error("a host in the list of secret {name} is not valid: {why}")]
     Host {
         /// Name of the secret.
         name: String,
@@ -97,7 +99,7 @@ pub enum SecretError {
     },
     /// The network rules do not allow a host of the secret.
     #[error(
-        "secret {name} is for {host}, which the network rules do not allow; allow that host, or bind the secret to one that is allowed"
+        "secret {name} is for {host}, which the policy's network rules do not allow; allow that host, or name an allowed one"
     )]
     Closed {
         /// Name of the secret.
@@ -123,7 +125,7 @@ pub enum SecretError {
     },
     /// The secret has no hosts and is not exposed to the guest.
     #[error(
-        "secret {name} has no host; name the host it is for, or list it in the policy's expose_secrets"
+        "secret {name} names no host that may receive it; name one, or list the secret in the policy's expose_secrets"
     )]
     Unbound {
         /// Name of the secret.

@@ -110,31 +110,37 @@ pub const MAX_UNPACKED_FILES: usize = 5000;
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The name of an entry would lead out of the directory to which the archive is unpacked.
-    #[error("the archive has an entry whose path leads out of the archive's directory: {name:?}")]
+    #[error(
+        "the archive's entry {name:?} leads out of the directory to which the archive is unpacked; remove it"
+    )]
     Outside {
         /// Shortened name of the entry that leads out of the directory.
         name: String,
     },
     /// An entry is a symbolic link, device or other special file.
-    #[error("the archive has an entry that is not a plain file or directory: {name:?}")]
+    #[error("the archive's entry {name:?} is neither a regular file nor a directory; remove it")]
     Special {
         /// Shortened name of the entry that is no plain file or directory.
         name: String,
     },
     /// Two entries of the archive have the same name.
-    #[error("the archive has the entry {name:?} twice")]
+    #[error("the archive has two entries with the name {name:?}; remove one")]
     Twice {
         /// Shortened name that two entries have.
         name: String,
     },
     /// The archive has more than [`MAX_UNPACKED_FILES`] entries.
-    #[error("the archive has {count} entries; at most {MAX_UNPACKED_FILES} are accepted")]
+    #[error(
+        "the archive has {count} entries, but may have at most {MAX_UNPACKED_FILES}; remove files from it"
+    )]
     Entries {
         /// Number of entries in the archive.
         count: usize,
     },
     /// The archive's files have more than [`MAX_UNPACKED_BYTES`] bytes together.
-    #[error("the files of the archive have more than {MAX_UNPACKED_BYTES} bytes together")]
+    #[error(
+        "the archive's unpacked files have more than {MAX_UNPACKED_BYTES} bytes together; remove files from it"
+    )]
     Bytes,
 }
 

@@ -10,7 +10,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, Lifecyc
 
 /// The journal of a run could not be written or read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write or read the journal of the run")]
+#[error("the journal of the run (events.jsonl) could not be written or read")]
 pub struct JournalError {
     #[from]
     source: std::io::Error,

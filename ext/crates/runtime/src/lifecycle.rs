@@ -26,7 +26,7 @@ pub enum RuntimeState {
 
 /// A requested change of state that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a runtime cannot go from {from:?} to {to:?}")]
+#[error("a runtime cannot change from the state {from:?} to {to:?}")]
 pub struct IllegalTransition {
     /// State that the runtime has and keeps.
     pub from: RuntimeState,

@@ -32,7 +32,7 @@ const FIRST_BYTES: u64 = 256 * 1024;
 #[non_exhaustive]
 pub enum RegistryError {
     /// The caller gave no run id.
-    #[error("give the id of a run, or a prefix of it")]
+    #[error("the request names no run; give the id of a run or a prefix of it")]
     Missing,
     /// No run has this id, or an id that starts with it.
     #[error("no run matches {reference:?}; list the runs to see their ids")]
@@ -41,7 +41,9 @@ pub enum RegistryError {
         reference: String,
     },
     /// Several runs have an id that starts with the given text.
-    #[error("{reference:?} matches {count} runs; give more characters of the id: {examples}")]
+    #[error(
+        "the id prefix {reference:?} matches {count} runs; give more characters of the id you mean: {examples}"
+    )]
     Ambiguous {
         /// The id or prefix that the caller gave.
         reference: String,
@@ -54,7 +56,9 @@ pub enum RegistryError {
     #[error(transparent)]
     RunDir(#[from] RunDirError),
     /// A file of the run cannot be read.
-    #[error("the {what} of {run_id} cannot be read; check owner and mode of the state directory")]
+    #[error(
+        "the {what} of the run {run_id} cannot be read: {source}; check owner and mode of the state directory"
+    )]
     Unreadable {
         /// Which file of the run cannot be read: `record` or `journal`.
         what: &'static str,
@@ -75,9 +79,7 @@ impl RegistryError {
             Self::NotFound { .. } => ErrorCode::RunNotFound,
             Self::Ambiguous { .. } => ErrorCode::RunAmbiguous,
             Self::RunDir(error) => return error.body(),
-            Self::Unreadable { source, .. } => {
-                return ErrorBody::new(ErrorCode::StateDirInvalid, format!("{self}: {source}"));
-            }
+            Self::Unreadable { .. } => ErrorCode::StateDirInvalid,
         };
         ErrorBody::new(code, self.to_string())
     }

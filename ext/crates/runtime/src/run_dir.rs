@@ -40,7 +40,7 @@ pub enum RunDirError {
     State(#[from] StateDirError),
     /// The maximum number of living runs of this site is reached.
     #[error(
-        "{active} runs of this site are active, the limit is {limit}; wait for one to end or cancel it"
+        "{active} runs of this site are active, and the limit is {limit}; wait until one ends, or cancel one"
     )]
     Busy {
         /// Number of runs of the site that are alive.
@@ -48,8 +48,8 @@ pub enum RunDirError {
         /// Maximum number of runs of the site that may be alive.
         limit: usize,
     },
-    /// A file of the run directory cannot be created or read.
-    #[error("cannot {what}")]
+    /// A file or directory of the run, or the list of active runs, cannot be created or read.
+    #[error("this process cannot {what} in the state directory")]
     Io {
         /// What was attempted, e.g. `take the lease of the run`.
         what: &'static str,

@@ -57,7 +57,9 @@ pub enum StateDirError {
         mode: u32,
     },
     /// A root process could not switch to the owner's user id.
-    #[error("cannot become uid {owner}, the owner of the state directory")]
+    #[error(
+        "this process, which runs as root, cannot become uid {owner}, the owner of the state directory"
+    )]
     BecomeOwner {
         /// User id that the directory belongs to.
         owner: u32,
@@ -65,7 +67,7 @@ pub enum StateDirError {
         source: rustix::io::Errno,
     },
     /// A directory or file in the state directory cannot be created.
-    #[error("cannot create {what} below the state directory {path}")]
+    #[error("this process cannot create {what} below the state directory {path}")]
     Create {
         /// Path of the state directory.
         path: PathBuf,

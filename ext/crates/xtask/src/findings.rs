@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// The task ran and has findings.
-    #[error("{} finding(s)", .0.len())]
+    #[error("the task has {} finding(s)", .0.len())]
     Findings(Vec<String>),
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("the file or directory {} could not be read or written: {source}", path.display())]
     File {
         /// Path of the file that could not be read or written.
         path: PathBuf,
@@ -18,7 +18,7 @@ pub enum TaskError {
         source: std::io::Error,
     },
     /// A program that the task needs could not be started.
-    #[error("cannot start {program}: {source}; run `make provision` first")]
+    #[error("the program {program} cannot be started: {source}; run `make provision` first")]
     Start {
         /// Name of the program that could not be started.
         program: String,
@@ -27,7 +27,7 @@ pub enum TaskError {
         source: std::io::Error,
     },
     /// A program printed something other than JSON.
-    #[error("{program} printed no valid JSON: {source}")]
+    #[error("the program {program} printed text that is not valid JSON: {source}")]
     Answer {
         /// Name of the program that printed it.
         program: String,

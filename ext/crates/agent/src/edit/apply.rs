@@ -26,7 +26,7 @@ pub(crate) struct Applied {
 
 /// List of all reasons why a patch does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the patch does not fit, and nothing was changed:\n{}", .0.join("\n"))]
+#[error("the patch cannot be applied, and nothing was changed; correct these parts of it:\n{}", .0.join("\n"))]
 pub(crate) struct DoesNotFit(pub Vec<String>);
 
 /// Applies a patch to files. `before` contains the current content of every file that

@@ -84,12 +84,12 @@ pub(crate) enum Line {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ParseError {
     #[error(
-        "the patch is empty, or is neither a unified diff (---, +++, @@) nor in the `*** Begin Patch` form"
+        "the text contains no patch; send a unified diff (---, +++, @@) or a patch in the `*** Begin Patch` form"
     )]
     NoPatch,
-    #[error("the patch is larger than 4 MiB, or has more than 500 files")]
+    #[error("a patch may have at most 4 MiB and 500 files; split it")]
     TooLarge,
-    #[error("line {line} of the patch: {why}")]
+    #[error("line {line} of the patch is invalid: {why}")]
     Line { line: usize, why: String },
 }
 

@@ -34,7 +34,9 @@ pub(crate) enum ReplaceError {
         "old_text is empty: give the text to be replaced, or write the file with workspace.write"
     )]
     Empty,
-    #[error("old_text and new_text are the same: nothing would change")]
+    #[error(
+        "old_text and new_text are the same, so nothing would change; give the changed text as new_text"
+    )]
     Same,
     #[error("old_text is in the file {count} times, at lines {}: give more lines around the one you mean, or set replace_all to true", numbers(.lines))]
     Ambiguous { count: usize, lines: Vec<usize> },

@@ -10,11 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reason why a response exceeds the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AssemblyError {
-    #[error("the response has more than {CALLS} tool calls")]
+    #[error("the model's response has more than {CALLS} tool calls")]
     Calls,
-    #[error("the arguments of a tool call are longer than {ARGUMENT_BYTES} bytes")]
+    #[error(
+        "the model's response has a tool call with arguments of more than {ARGUMENT_BYTES} bytes"
+    )]
     Arguments,
-    #[error("the name of a called tool is longer than {NAME_CHARS} characters")]
+    #[error("the model's response calls a tool with a name of more than {NAME_CHARS} characters")]
     Name,
 }
 
@@ -33,16 +35,16 @@ pub(super) enum Progress {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AnswerError {
     /// The response ended early; the client retries.
-    #[error("the response ended early")]
+    #[error("the model's response ended before it was complete")]
     Truncated,
     /// The response is an error of the provider.
-    #[error("the provider refused the request")]
+    #[error("the model's provider refused the request")]
     Refused(Refusal),
-    #[error("the JSON of the response is invalid (line {line}, column {column})")]
+    #[error("the model's response contains invalid JSON (line {line}, column {column})")]
     Json { line: usize, column: usize },
     #[error("{0}")]
     Shape(&'static str),
-    #[error("the response is longer than {ANSWER_BYTES} bytes")]
+    #[error("the model's response is longer than {ANSWER_BYTES} bytes")]
     TooLong,
     #[error("{0}")]
     Assembly(#[from] AssemblyError),

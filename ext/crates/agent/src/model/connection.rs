@@ -33,7 +33,7 @@ pub enum ModelSetupError {
         #[source]
         source: reqwest::Error,
     },
-    #[error("the model's HTTP client cannot be created: {source}")]
+    #[error("the async runtime of the model's HTTP client cannot be started: {source}")]
     Runtime {
         #[source]
         source: std::io::Error,

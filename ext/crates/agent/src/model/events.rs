@@ -16,7 +16,7 @@ pub(super) struct Event {
 
 /// Error: a line or an event exceeds the maximum length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event is longer than {LINE_BYTES} bytes")]
+#[error("an event of the model's response is longer than {LINE_BYTES} bytes")]
 pub(super) struct EventTooLong;
 
 /// Incremental parser of an event stream.

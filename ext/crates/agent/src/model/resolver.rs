@@ -12,7 +12,7 @@ pub(super) struct CheckedResolver {
 
 /// Error: a name resolves to an address that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the provider's host name resolves to an address that {why}")]
+#[error("the host name in base_url resolves to an address that is not allowed: {why}")]
 pub(super) struct ForbiddenAddress {
     pub why: AddressRefusal,
 }

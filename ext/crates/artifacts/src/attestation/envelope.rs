@@ -89,17 +89,19 @@ impl SignatureReport {
 pub enum AttestationError {
     /// The bytes are not a DSSE envelope with one signature.
     #[error(
-        "the attestation is not a DSSE envelope with one signature: {field} is missing or wrong"
+        "the attestation is not a DSSE envelope with one signature: its part {field} is missing or wrong"
     )]
     Envelope {
-        /// Member of the envelope that is missing or malformed.
+        /// Member of the envelope that is missing or malformed; `json` if the bytes are not JSON.
         field: &'static str,
     },
-    /// The signature does not verify.
-    #[error("the attestation's signature does not verify")]
+    /// The signature is not a valid signature of the payload with the key that the envelope names.
+    #[error("the attestation's signature does not match its content; discard the bundle")]
     Signature,
     /// The payload is not a statement of the expected shape.
-    #[error("the attestation's statement has the wrong shape: {field} is missing or wrong")]
+    #[error(
+        "the attestation's statement has the wrong shape: its part {field} is missing or wrong"
+    )]
     Statement {
         /// Member of the statement that is missing or malformed.
         field: &'static str,
@@ -113,7 +115,9 @@ pub enum AttestationError {
         path: String,
     },
     /// A member of the statement's predicate differs from the same member of the manifest.
-    #[error("the manifest differs from the one that the attestation signs, in {field}")]
+    #[error(
+        "the manifest's member {field} differs from the one that the attestation signs; discard the bundle"
+    )]
     Predicate {
         /// Name of the member that differs.
         field: &'static str,

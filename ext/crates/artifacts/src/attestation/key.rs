@@ -23,7 +23,9 @@ const FILE: &str = "host.ed25519";
 #[non_exhaustive]
 pub enum KeyError {
     /// The key file could not be opened, read or created.
-    #[error("the host key could not be {step}; check owner and free space of the state directory")]
+    #[error(
+        "the host's signing key could not be {step}: {source}; check owner and free space of the state directory"
+    )]
     Io {
         /// Failed operation: `opened`, `read` or `created`.
         step: &'static str,

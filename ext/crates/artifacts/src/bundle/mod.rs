@@ -92,7 +92,7 @@ pub enum BundleError {
     NoSpace,
     /// Another I/O operation failed.
     #[error(
-        "the file or directory {member} of the bundle could not be written; check owner and mode of the state directory"
+        "the file or directory {member} of the bundle could not be written: {source}; check owner and mode of the state directory"
     )]
     Io {
         /// Path of the bundle file that could not be written; `.` is the bundle's directory.
@@ -117,10 +117,12 @@ pub enum BundleError {
     )]
     NotAscii,
     /// A bundle of this run is stored already.
-    #[error("a bundle of this run is stored already; discard it first")]
+    #[error("a bundle of this run is stored already; discard that bundle first")]
     Exists,
     /// A document exceeds the limits of canonical JSON, so it has no digest.
-    #[error("{member} of the bundle has more keys, items or levels than canonical JSON allows")]
+    #[error(
+        "the bundle's document {member} exceeds a limit of canonical JSON: {source}; let the run record less"
+    )]
     Canonical {
         /// Path of the document in the bundle.
         member: String,

@@ -25,7 +25,7 @@ pub enum CaptureError {
     },
     /// A directory or file could not be read.
     #[error(
-        "the changes could not be captured: {path:?} in the mount's {side} (baseline: before the run, result: after it) could not be read: {source}"
+        "the changes could not be captured, because {path:?} in the mount's {side} (baseline: before the run, result: after it) cannot be read: {source}"
     )]
     Io {
         /// State of the mount to which the entry belongs: `baseline` (before the run) or `result`
@@ -38,9 +38,11 @@ pub enum CaptureError {
         source: rustix::io::Errno,
     },
     /// An entry has an overlay attribute whose effect the capture cannot determine.
-    #[error("{path:?} uses the overlay feature {feature:?}, which cannot be captured")]
+    #[error(
+        "the changes could not be captured, because {path:?} has the overlay attribute {feature:?}; run again without it"
+    )]
     OverlayFeature {
-        /// Path of the entry, relative to the mount.
+        /// Path of the entry with the overlay attribute, relative to the mount.
         path: String,
         /// Name of the overlay attribute, e.g. `redirect`.
         feature: &'static str,

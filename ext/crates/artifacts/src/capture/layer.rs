@@ -18,7 +18,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Error when a layer could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{path:?} could not be written to the overlay layer")]
+#[error(
+    "the entry {path:?} could not be written to the overlay layer: {source}; check free space of the state directory"
+)]
 pub struct LayerError {
     /// Path of the entry that could not be written, relative to the layer.
     pub path: String,

@@ -27,14 +27,16 @@ pub enum TreeError {
     },
     /// The tree contains a mount point.
     #[error(
-        "{path:?} is a mount point of the host; mount it into the sandbox separately, or mount a directory without mount points inside"
+        "the directory contains the mount point {path:?} of the host; mount that into the sandbox separately, or choose a directory without mount points"
     )]
     MountPoint {
         /// Path of the mount point, relative to the tree.
         path: String,
     },
     /// The tree contains a FIFO, socket or device.
-    #[error("{path:?} is a {kind}; remove it or mount a directory without special files")]
+    #[error(
+        "the directory contains the {kind} {path:?}; remove it or mount a directory without special files"
+    )]
     Special {
         /// Path of the special file, relative to the tree.
         path: String,
@@ -43,7 +45,7 @@ pub enum TreeError {
     },
     /// An entry could not be read.
     #[error(
-        "{path:?} could not be read: {source}; give the user that runs the sandbox read access"
+        "the directory's entry {path:?} could not be read: {source}; give the user that runs the sandbox read access"
     )]
     Unreadable {
         /// Path of the entry, relative to the tree.

@@ -8,10 +8,10 @@ use wp_codebox_contracts::ErrorCode;
 #[non_exhaustive]
 pub enum EpisodeError {
     /// The episode has not been reset yet, so it has no runtime.
-    #[error("the episode has no runtime yet; reset it first")]
+    #[error("the episode has no runtime, because it has not been reset yet; reset it first")]
     NotReset,
     /// The trace would be invalid with this part.
-    #[error("the {part} cannot be part of a trace: {}", listed(.issues))]
+    #[error("the {part} violates rules of episode traces: {}", listed(.issues))]
     Invalid {
         /// Kind of the rejected part, e.g. `step`.
         part: &'static str,
@@ -19,19 +19,21 @@ pub enum EpisodeError {
         issues: Vec<TraceIssue>,
     },
     /// The episode already has a snapshot with this id.
-    #[error("a snapshot {id:?} exists in this episode; give the new one another id")]
+    #[error("the episode has a snapshot {id:?} already; give the new snapshot another id")]
     SnapshotKnown {
         /// Snapshot id that the episode already has.
         id: String,
     },
     /// The trace would exceed the size up to which validators read it.
-    #[error("the trace would be larger than {most} bytes; close the episode and begin another")]
+    #[error(
+        "the episode's trace would be larger than {most} bytes; close the episode and begin another"
+    )]
     TooLarge {
         /// Maximum size of a trace in bytes.
         most: u64,
     },
     /// A part cannot be serialised as JSON.
-    #[error("the {part} cannot be written as JSON")]
+    #[error("the episode's {part} cannot be written as JSON, so it was not stored")]
     Unwritable {
         /// Kind of the part that cannot be serialised, e.g. `step`.
         part: &'static str,

@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 200;
 
 /// Reason why bytes are not strict JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not strict JSON at byte {offset}: {reason}")]
+#[error("the document is not strict JSON at byte {offset}: {reason}")]
 pub struct JsonError {
     /// Position of the error, in bytes from the start of the document.
     pub offset: usize,

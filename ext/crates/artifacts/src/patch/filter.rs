@@ -38,13 +38,17 @@ pub enum FilterError {
         path: String,
     },
     /// Two approved entries have the same name in the patch.
-    #[error("two changed files in the patch have the name {name:?}, so the patch cannot be split")]
+    #[error(
+        "two approved files have the name {name:?} in the patch, so the patch cannot be split; discard the bundle or run again"
+    )]
     SharedName {
         /// Name that two changed files have in the patch.
         name: String,
     },
     /// Only the old or only the new path of a rename was approved.
-    #[error("{path:?} is one side of a rename; approve {other:?} as well, or neither")]
+    #[error(
+        "the approved path {path:?} is one side of a rename; approve the other side {other:?} as well, or neither"
+    )]
     HalfRename {
         /// The approved one of the two paths of the rename.
         path: String,

@@ -24,7 +24,7 @@ pub struct Conflict {
 pub enum PreflightError {
     /// The bundle violates rules of its format, e.g. a hash does not match.
     #[error(
-        "the bundle does not verify ({count} violations, the first: {first}); discard it or run again"
+        "the bundle is not valid ({count} violations, the first: {first}), so it cannot be applied; discard it or run the task again"
     )]
     Invalid {
         /// Number of violations.
@@ -35,7 +35,7 @@ pub enum PreflightError {
         verification: Box<Verification>,
     },
     /// The manifest is not the one that the approver saw.
-    #[error("the bundle changed after it was reviewed; review it again")]
+    #[error("the bundle's manifest changed after the review; review the bundle again")]
     Changed,
     /// The bundle is unsigned or its key is not trusted, and the request requires a trusted key.
     #[error(
@@ -68,7 +68,9 @@ pub enum PreflightError {
     },
     /// Only one of two changes was approved, although one path takes the place of the other: a file
     /// or link, and an entry below the same path.
-    #[error("one of {path:?} and {other:?} replaces the other; approve both or neither")]
+    #[error(
+        "the changes of {path:?} and {other:?} depend on each other, as one path replaces the other; approve both or neither"
+    )]
     Torn {
         /// The one of the two paths that was approved.
         path: String,
@@ -90,7 +92,7 @@ pub enum PreflightError {
     },
     /// The target directory differs from the state before the run.
     #[error(
-        "the target is not what the run started with: {count} of the approved files differ or are gone, the first is {first:?}; run again on the current files"
+        "the target directory changed since the run: {count} approved files differ or are missing, the first is {first:?}; run again on the current files"
     )]
     Conflict {
         /// Number of paths that differ.

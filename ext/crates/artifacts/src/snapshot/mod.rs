@@ -50,7 +50,7 @@ pub enum LayerSnapshotError {
         source: Errno,
     },
     /// An entry could not be written.
-    #[error("{path:?} could not be written to the snapshot: {source}")]
+    #[error("the entry {path:?} could not be written to the snapshot: {source}")]
     Write {
         /// Path of the entry that could not be written, relative to the layer.
         path: String,
@@ -59,7 +59,9 @@ pub enum LayerSnapshotError {
         source: Errno,
     },
     /// An entry has an overlay attribute whose effect a snapshot cannot reproduce.
-    #[error("{path:?} uses the overlay feature {feature:?}, which a snapshot cannot contain")]
+    #[error(
+        "no snapshot can be made, because {path:?} in the sandbox has the overlay attribute {feature:?}; create that entry again without it"
+    )]
     OverlayFeature {
         /// Path of the entry with the overlay attribute, relative to the overlay.
         path: String,
@@ -68,11 +70,11 @@ pub enum LayerSnapshotError {
     },
     /// A process wrote to the upper directory during the copy.
     #[error(
-        "files of the sandbox changed while they were copied: a program in the sandbox still writes"
+        "files of the sandbox changed while the snapshot copied them, so no snapshot was made; a program in the sandbox still writes"
     )]
     Moving,
     /// The files of a snapshot layer are not those in its list of entries.
-    #[error("{path:?} differs from the snapshot's list of entries: {what}")]
+    #[error("the entry {path:?} differs from the snapshot layer's list of entries: {what}")]
     Differs {
         /// Path of the differing entry, relative to the layer.
         path: String,

@@ -35,7 +35,7 @@ pub enum StoreError {
     },
     /// Several bundles have this id, or an id that starts with it.
     #[error(
-        "{reference:?} matches {count} bundles; give the run id of one, for example of these: {examples}"
+        "the id {reference:?} matches {count} bundles; give the whole run id of one, for example {examples}"
     )]
     Ambiguous {
         /// The id or prefix that the caller gave.
@@ -56,7 +56,7 @@ pub enum StoreError {
     Removal(#[from] RemovalError),
     /// A system call on the artifacts directory failed.
     #[error(
-        "the artifacts directory could not be {step}; check owner and mode of the state directory"
+        "the artifacts directory could not be {step}: {source}; check owner and mode of the state directory"
     )]
     Io {
         /// Failed operation: `opened`, `read` or `removed`.

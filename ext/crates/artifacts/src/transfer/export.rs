@@ -17,7 +17,7 @@ use super::members::MAX_TOTAL;
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The bundle does not verify, so an import would refuse the archive.
-    #[error("the bundle does not verify, so no host would import it: {first}")]
+    #[error("the bundle is not valid, so no host would import it; the first violation: {first}")]
     Invalid {
         /// Description of the first violation.
         first: String,
@@ -25,20 +25,24 @@ pub enum ArchiveError {
         verification: Box<Verification>,
     },
     /// A file of the bundle changed or disappeared during the export.
-    #[error("the file {member} of the bundle changed while the archive was written; try again")]
+    #[error(
+        "the bundle's file {member} changed while the archive was written; export the bundle again"
+    )]
     Changed {
         /// Path in the bundle of the file that changed.
         member: String,
     },
     /// The archive exceeds the caller's limit, or one file exceeds the limit of imports.
-    #[error("the archive is larger than {most} bytes; export it to a file instead")]
+    #[error(
+        "the archive exceeds the limit of {most} bytes; if the caller set that limit, export to a file instead"
+    )]
     TooLarge {
         /// The exceeded limit in bytes.
         most: u64,
     },
     /// The archive could not be written, or a file of the bundle could not be read.
     #[error(
-        "the archive could not be written, or a file of the bundle could not be read; check permissions of both and free space for the archive"
+        "the export could not read the bundle or write the archive: {source}; check permissions of both and free space for the archive"
     )]
     Write {
         /// I/O error of the failed write or read.

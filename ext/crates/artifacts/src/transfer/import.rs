@@ -67,7 +67,7 @@ pub struct Imported {
 #[non_exhaustive]
 pub enum ImportError {
     /// The bundle violates rules of its format, e.g. a hash does not match.
-    #[error("the bundle does not verify, so it was not stored: {first}")]
+    #[error("the bundle is not valid, so it was not stored; the first violation: {first}")]
     Invalid {
         /// Description of the first violation.
         first: String,
@@ -75,7 +75,9 @@ pub enum ImportError {
         verification: Box<Verification>,
     },
     /// The bundle does not have the id that the caller requires.
-    #[error("the bundle has the id {found}, but the caller expects {expected}")]
+    #[error(
+        "the bundle has the id {found}, but the caller expects {expected}; import the bundle with that id"
+    )]
     OtherId {
         /// Bundle id that the caller requires.
         expected: String,
@@ -83,7 +85,9 @@ pub enum ImportError {
         found: String,
     },
     /// The bundle does not have the content digest that the caller requires.
-    #[error("the bundle has the content digest {found}, but the caller expects {expected}")]
+    #[error(
+        "the bundle has the content digest {found}, but the caller expects {expected}; import the bundle with that digest"
+    )]
     OtherDigest {
         /// Content digest that the caller requires.
         expected: String,
@@ -99,7 +103,7 @@ pub enum ImportError {
         run_id: RunId,
     },
     /// A file of the bundle could not be written.
-    #[error("the bundle could not be stored: {source}")]
+    #[error("the imported bundle could not be stored: {source}")]
     Store {
         /// Which file could not be written, and why.
         #[source]

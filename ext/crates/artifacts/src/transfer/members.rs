@@ -26,12 +26,12 @@ pub(super) const MAX_PATH: usize = 4_096;
 const MAX_LEVELS: usize = 256;
 
 /// Reason why an archive or directory cannot be imported. Callers print the message after
-/// `the source is not a bundle: `.
+/// `the source cannot be imported: `.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MembersError {
     /// The archive, the directory or a file in it cannot be read.
-    #[error("{what} cannot be read ({source})")]
+    #[error("the import cannot read {what}: {source}")]
     Unreadable {
         /// Path of the unreadable file, or a name for the whole archive or directory.
         what: String,
@@ -39,7 +39,9 @@ pub enum MembersError {
         source: std::io::Error,
     },
     /// The bundle contains a link, device, FIFO or another special file.
-    #[error("{member} is not a regular file; a bundle may contain only regular files")]
+    #[error(
+        "the bundle's entry {member} is not a regular file; a bundle may contain only regular files"
+    )]
     Special {
         /// Path of the file that is not regular.
         member: String,
@@ -47,28 +49,32 @@ pub enum MembersError {
     /// The bundle contains a file whose path leads out of the bundle, is too long, or has
     /// characters that no path in a bundle has, e.g. spaces.
     #[error(
-        "{member:?} is not an allowed path in a bundle; it must be relative and short enough, without empty, `.` or `..` components, and of visible ASCII characters other than a backslash"
+        "the bundle's file name {member:?} is not allowed; names are short relative paths of visible ASCII without backslashes and without empty, `.` or `..` components"
     )]
     Name {
         /// The name that is not allowed, shortened.
         member: String,
     },
     /// The bundle contains two files with the same name.
-    #[error("two files have the path {member}")]
+    #[error("two files of the bundle have the path {member}; export the bundle again")]
     Twice {
         /// The name that two files have.
         member: String,
     },
     /// The bundle has too many files or bytes.
     #[error(
-        "a bundle has at most {MAX_MEMBERS} files and {MAX_TOTAL} bytes, but the source has more"
+        "the bundle has more than {MAX_MEMBERS} files or {MAX_TOTAL} bytes, which no bundle may have"
     )]
     TooLarge,
     /// The bundle has no `manifest.json`.
-    #[error("the source contains no manifest.json")]
+    #[error(
+        "the archive or directory is not a bundle, because it has no manifest.json at its top; name another one"
+    )]
     NoManifest,
     /// The contents could not be written to the temporary file.
-    #[error("the contents of the source cannot be written to a temporary file ({source})")]
+    #[error(
+        "the import cannot write the bundle's contents to a temporary file: {source}; check free space for temporary files"
+    )]
     Temporary {
         /// I/O error of the failed write.
         source: std::io::Error,

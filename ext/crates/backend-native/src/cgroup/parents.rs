@@ -20,16 +20,22 @@ const SUBGROUP: &str = "wp-codebox-supervisor";
 #[non_exhaustive]
 pub enum CgroupError {
     /// The configured directory is not a cgroup directory with a memory controller.
-    #[error("{path:?} is not a cgroup directory with a memory controller")]
+    #[error(
+        "the configured path {path:?} is not a cgroup directory with a memory controller; correct --cgroup or wp_codebox.cgroup"
+    )]
     NotMemory {
         /// Directory as configured.
         path: PathBuf,
     },
     /// This process has no visible cgroup in a hierarchy with a memory controller.
-    #[error("this process has no visible cgroup with a memory controller")]
+    #[error(
+        "this process has no visible cgroup with a memory controller; name one with --cgroup or wp_codebox.cgroup"
+    )]
     Invisible,
     /// The memory controller cannot be enabled for child cgroups.
-    #[error("the memory controller of {path:?} cannot be enabled for child cgroups: {source}")]
+    #[error(
+        "the memory controller of the cgroup {path:?} cannot be enabled for child cgroups: {source}; delegate that cgroup to this user"
+    )]
     NotDelegated {
         /// Cgroup whose children cannot get the memory controller.
         path: PathBuf,
@@ -37,9 +43,9 @@ pub enum CgroupError {
         source: std::io::Error,
     },
     /// A cgroup cannot be created or limited.
-    #[error("{what} of {path:?} failed: {source}")]
+    #[error("the cgroup {path:?} of the run could not be used: {what} failed: {source}")]
     Io {
-        /// Failed operation, for the error message.
+        /// Failed operation: `creation`, `setting a limit` or `opening cgroup.procs`.
         what: &'static str,
         /// Directory of the cgroup that could not be created or limited.
         path: PathBuf,
@@ -47,7 +53,9 @@ pub enum CgroupError {
         source: std::io::Error,
     },
     /// The kernel accepted the memory limit but reports a different one.
-    #[error("{path:?} reports a memory limit other than the one that was set")]
+    #[error(
+        "the kernel did not apply the memory limit that was set for the cgroup {path:?} of the run"
+    )]
     Ignored {
         /// Directory of the cgroup with the unexpected limit.
         path: PathBuf,

@@ -15,7 +15,7 @@ pub enum PlanError {
     },
     /// The request mounts a directory at a guest path where mounts are not allowed.
     #[error(
-        "{target} is not allowed as a mount target; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
+        "the mount target {target} is not allowed; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
     )]
     Target {
         /// Guest path at which the directory was to be mounted.
@@ -44,7 +44,7 @@ pub enum PlanError {
         target: GuestPath,
     },
     /// The fields of a mount contradict each other.
-    #[error("mount {target} is inconsistent: {rule}")]
+    #[error("the settings of mount {target} contradict each other: {rule}")]
     Mount {
         /// Guest path of the mount.
         target: GuestPath,

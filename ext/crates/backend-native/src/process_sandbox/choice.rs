@@ -37,13 +37,13 @@ pub enum WrapperError {
         program: String,
     },
     /// The configured path of the wrapper program is not absolute.
-    #[error("the outer sandbox's program {program:?} is not an absolute path")]
+    #[error("the path of the outer sandbox's program must be absolute, but is {program:?}")]
     Relative {
         /// Program as configured.
         program: String,
     },
     /// The settings name a program but no kind of wrapper.
-    #[error("a program for the outer sandbox is set, but not the kind of outer sandbox")]
+    #[error("the settings name a program for the outer sandbox, but not the kind of outer sandbox")]
     Pointless,
 }
 

@@ -53,7 +53,7 @@ pub(super) enum Capture {
 pub(super) enum StepError {
     /// A path below a system directory must be hidden, which only a mount can do.
     #[error(
-        "{path} must stay hidden, but lies below a system directory that every guest reads, and level reduced cannot cover it; move it out of that directory, or make level full possible"
+        "level reduced cannot hide {path}, which lies below a system directory that every guest reads; move it elsewhere, or make level full possible"
     )]
     Exposed { path: GuestPath },
     /// A host path is to be shown at another guest path, which only a mount can do.

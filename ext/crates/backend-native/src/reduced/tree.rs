@@ -25,7 +25,7 @@ use wp_codebox_contracts::{
 #[non_exhaustive]
 pub enum LayoutError {
     /// The directory for the tree has no valid path, for example a relative one.
-    #[error("the path of the guest's directory is invalid: {source}")]
+    #[error("the path of the guest's directory tree on the host is not valid: {source}")]
     Path {
         /// What is wrong with the path.
         #[from]
@@ -38,7 +38,9 @@ pub enum LayoutError {
         detail: String,
     },
     /// A file operation failed.
-    #[error("the guest's directory could not be prepared: {step} failed for {path}: {source}")]
+    #[error(
+        "the guest's directory tree could not be created: step `{step}` failed for {path}: {source}"
+    )]
     Io {
         /// Failed step, for the error message.
         step: &'static str,
@@ -48,7 +50,7 @@ pub enum LayoutError {
         source: std::io::Error,
     },
     /// A directory could not be copied.
-    #[error("the copy of {path} could not be made: {source}")]
+    #[error("the guest's copy of {path} could not be made: {source}")]
     Copy {
         /// Guest path of the directory that was copied.
         path: String,

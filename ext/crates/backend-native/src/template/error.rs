@@ -29,14 +29,14 @@ pub enum TemplateError {
         missing: &'static str,
     },
     /// A path is not UTF-8, so the launch plan, which is JSON, cannot contain it.
-    #[error("path {path:?} is not UTF-8; move the directory to a path that is")]
+    #[error("the path {path:?} is not UTF-8; move the directory to a path in UTF-8")]
     PathNotText {
         /// The path that is not UTF-8.
         path: PathBuf,
     },
     /// A file or directory from which the template is built could not be read.
     #[error(
-        "{path:?} cannot be read: {source}; the user that owns the state directory needs read access to it"
+        "the template's source {path:?} cannot be read: {source}; give the user that owns the state directory read access to it"
     )]
     Unreadable {
         /// Path of the file or directory.
@@ -45,7 +45,9 @@ pub enum TemplateError {
         source: std::io::Error,
     },
     /// The template directory could not be written.
-    #[error("the template could not be written ({step}): {source}")]
+    #[error(
+        "the template could not be written: step `{step}` failed: {source}; check free space of the state directory"
+    )]
     Io {
         /// Failed step, for the error message.
         step: &'static str,
@@ -67,10 +69,10 @@ pub enum TemplateError {
     #[error("{0}")]
     Launch(#[from] LaunchError),
     /// A program could not be started in the guest that installs WordPress.
-    #[error("a program could not run in the guest that prepares the template: {0}")]
+    #[error("a program could not be started in the guest that prepares the template: {0}")]
     Exec(#[from] ExecError),
     /// A program that installs WordPress in the guest failed.
-    #[error("WordPress could not be prepared in the guest ({step}): {output}")]
+    #[error("WordPress could not be installed in the guest: its program `{step}` failed: {output}")]
     Install {
         /// Name of the failed program.
         step: &'static str,
@@ -79,7 +81,7 @@ pub enum TemplateError {
     },
     /// The installer left a journal file beside the database, so the database is not closed.
     #[error(
-        "the WordPress installation left the journal file {file} beside the database, so the database is not closed and the template is not used"
+        "the WordPress installation left the journal file {file}, so its database is not closed and the template is not used; try again"
     )]
     Database {
         /// Name of the journal file.

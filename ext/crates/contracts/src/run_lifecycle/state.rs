@@ -41,7 +41,7 @@ pub enum RunPhase {
 
 /// Error for a change of state that [`RunState::next`] does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a run cannot go from {} to {}", from.as_str(), to.as_str())]
+#[error("a run cannot change from the state `{}` to `{}`", from.as_str(), to.as_str())]
 pub struct RunTransitionError {
     /// State before the change.
     pub from: RunState,
@@ -178,7 +178,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a run cannot go from succeeded to failed"
+            "a run cannot change from the state `succeeded` to `failed`"
         );
     }
 

@@ -11,13 +11,13 @@ use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
 #[non_exhaustive]
 pub enum CommandError {
     /// The registry has no command with this id.
-    #[error("there is no command {command:?}; `wp-codebox commands` lists them")]
+    #[error("there is no command {command:?}; `wp-codebox commands` lists all commands")]
     Unknown {
         /// Command id of the call.
         command: String,
     },
     /// The registry lists the command, but this backend does not support it.
-    #[error("{command} is not offered by this backend: {reason}")]
+    #[error("the command {command} is not supported by this backend: {reason}")]
     Unsupported {
         /// Command id of the call.
         command: String,
@@ -25,7 +25,7 @@ pub enum CommandError {
         reason: &'static str,
     },
     /// The policy does not list the command.
-    #[error("the policy does not allow {command:?}; it allows {}", list(.allowed))]
+    #[error("the policy does not allow the command {command:?}; to allow it, add it to the policy's commands (now: {})", list(.allowed))]
     Disallowed {
         /// Command id of the call.
         command: String,
@@ -34,7 +34,7 @@ pub enum CommandError {
     },
     /// The policy lists the command, but not all commands that it requires.
     #[error(
-        "the policy allows {command:?} but not {}, which it requires; add them to the policy's commands",
+        "the policy allows the command {command:?}, but not the required {}; add what is missing to the policy's commands",
         list(.missing)
     )]
     Incomplete {
@@ -46,7 +46,7 @@ pub enum CommandError {
         allowed: Vec<String>,
     },
     /// An argument of the call is not `name=value`, unknown, repeated, missing or malformed.
-    #[error("{command}: {reason}")]
+    #[error("the arguments of the command {command} are not valid: {reason}")]
     Argument {
         /// Command id of the call.
         command: String,

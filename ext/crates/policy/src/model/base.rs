@@ -9,59 +9,61 @@ const MAX_URL: usize = 2_048;
 /// Address of the AWS metadata service, which lies in the otherwise private unique-local range.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// Why the base URL of a model is refused. Each text completes "base_url …".
+/// Why the base URL of a model (`base_url`) is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BaseUrlError {
     /// The URL is too long, or contains characters that programs interpret differently.
     #[error(
-        "must be a URL of at most {MAX_URL} characters: letters, digits and - . _ ~ / : @ +, and [ ] around an IPv6 address"
+        "the base URL must have at most {MAX_URL} characters and only letters, digits, - . _ ~ / : @ +, and [ ] around an IPv6 address"
     )]
     Character,
     /// The scheme is neither `https` nor `http`.
     #[error(
-        "must begin with https://, or with http:// if the model is on this host or in its private network"
+        "the base URL must begin with https://, or with http:// if the model is on this host or in its private network"
     )]
     Scheme,
     /// The URL contains a user or password.
-    #[error("must not contain a user name or a key: use a secret instead")]
+    #[error("the base URL must not contain a user name or a key; use a secret instead")]
     UserInfo,
     /// The URL contains a query or fragment.
-    #[error("must have no query and no fragment")]
+    #[error("the base URL must have no query and no fragment; remove the text from ? or # on")]
     Query,
     /// The URL ends in `/`, or its path has an empty, `.` or `..` segment.
-    #[error("must not end in / and must have no empty, . or .. part in its path")]
+    #[error("the base URL must not end in / and must have no empty, . or .. segment in its path")]
     Path,
     /// The host in the URL is invalid.
-    #[error("has a host that is not accepted: {0}")]
+    #[error("the base URL contains an invalid host: {0}")]
     Host(HostError),
     /// The host in the URL is an IP address that is not allowed.
-    #[error("leads to an address that {0}")]
+    #[error("the base URL leads to an address that is not allowed: {0}")]
     Address(AddressRefusal),
     /// The URL has the scheme `http` and a public host.
     #[error(
-        "must begin with https://: http:// is accepted for localhost, private addresses, and names without a dot or ending in .local or .internal"
+        "the base URL must begin with https://; http:// is allowed only for localhost, private addresses, and names without a dot or ending in .local or .internal"
     )]
     Plain,
 }
 
-/// Why the host name of a model must not resolve to an IP address. Each text completes "an address
-/// that …".
+/// Why a model must not be at an IP address, which is the host in `base_url` or what that host name
+/// resolves to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressRefusal {
     /// The address is of a kind at which no model can be, e.g. a multicast address.
-    #[error("is {0}; no model can be at such an address")]
+    #[error("{0}; a model cannot have such an address")]
     Forbidden(Forbidden),
     /// The address is public and the connection would be plain HTTP.
-    #[error("is public and must not be used without TLS")]
+    #[error("the address is public, so base_url must begin with https://")]
     Public,
     /// The address is not a loopback address, but the host is `localhost`.
-    #[error("is not a loopback address: the host localhost may only mean this machine")]
+    #[error(
+        "the host localhost resolves to an address that is not loopback; correct the name resolution of this machine"
+    )]
     NotHere,
     /// The address is loopback or private, and the operator did not allow the host.
     #[error(
-        "is on this host or in a private network: the operator must allow the host in wp_codebox.private_models of php.ini"
+        "the address is on this host or in a private network; the operator must allow the host in wp_codebox.private_models of php.ini"
     )]
     Private,
 }
@@ -248,7 +250,7 @@ impl ModelBase {
         match self.reach {
             Reach::Loopback | Reach::Anywhere | Reach::Public => Ok(()),
             Reach::Private => Err(
-                "would send the key in the clear through a network: use https://, or a model that needs no key",
+                "the base URL would send the key in the clear through a network; use https://, or a model that needs no key",
             ),
         }
     }

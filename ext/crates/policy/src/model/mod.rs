@@ -42,24 +42,26 @@ pub enum ModelError {
     )]
     Missing,
     /// The model of the run is invalid.
-    #[error("the model is not accepted: {}", join(.issues))]
+    #[error("the settings of the run's model are not valid; correct these fields: {}", join(.issues))]
     Model {
         /// Every issue of the model.
         issues: Vec<PolicyIssue>,
     },
     /// The budget of the built-in agent loop is invalid.
-    #[error("the budget is not accepted: {}", join(.issues))]
+    #[error("the budget of the built-in agent is not valid; correct these fields: {}", join(.issues))]
     Budget {
         /// Every issue of the budget.
         issues: Vec<PolicyIssue>,
     },
     /// The host's instructions are too long or contain a NUL byte.
-    #[error("the host's instructions to the model are longer than 64 KiB or contain a NUL byte")]
+    #[error(
+        "the host's instructions to the model may have at most 64 KiB and no NUL byte; shorten or correct them"
+    )]
     Instructions,
 }
 
 fn join(issues: &[PolicyIssue]) -> String {
-    let texts = issues.iter().map(|i| format!("{} {}", i.field, i.message));
+    let texts = issues.iter().map(|i| format!("{}: {}", i.field, i.message));
     texts.collect::<Vec<_>>().join("; ")
 }
 
@@ -205,7 +207,7 @@ pub fn check_model_agent(
         };
         issues.add(
             "cost_microusd",
-            "cannot be enforced without the model's prices: give them, or leave the limit out",
+            "this limit cannot be enforced without the model's prices; give them, or leave the limit out",
         );
         return Err(ModelError::Budget {
             issues: issues.found,

@@ -7,46 +7,46 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is not public. Each text completes "the address is …".
+/// Why the egress bridge may not connect to an IP address: the kind of a non-public address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Forbidden {
     /// Unspecified addresses: `0.0.0.0/8`, `::`.
-    #[error("unspecified")]
+    #[error("the address is unspecified")]
     Unspecified,
     /// Loopback addresses: `127.0.0.0/8`, `::1`.
-    #[error("loopback")]
+    #[error("the address is a loopback address")]
     Loopback,
     /// Private addresses of RFC 1918.
-    #[error("private")]
+    #[error("the address is private (RFC 1918)")]
     Private,
     /// Link-local addresses `169.254.0.0/16` and `fe80::/10`; most cloud metadata services have
     /// one.
-    #[error("link-local")]
+    #[error("the address is link-local")]
     LinkLocal,
     /// Addresses of carrier-grade NAT: `100.64.0.0/10`.
-    #[error("carrier-grade NAT")]
+    #[error("the address belongs to carrier-grade NAT")]
     CarrierGrade,
     /// Multicast addresses: `224.0.0.0/4`, `ff00::/8`.
-    #[error("multicast")]
+    #[error("the address is a multicast address")]
     Multicast,
     /// Reserved addresses `240.0.0.0/4`, which include the broadcast address.
-    #[error("reserved")]
+    #[error("the address is reserved")]
     Reserved,
     /// Special-purpose addresses: `192.0.0.0/24`, `192.88.99.0/24`, `198.18.0.0/15`, `2001::/23`.
-    #[error("special-purpose")]
+    #[error("the address is a special-purpose address")]
     SpecialPurpose,
     /// Unique-local IPv6 addresses: `fc00::/7`.
-    #[error("unique-local")]
+    #[error("the address is unique-local (private IPv6)")]
     UniqueLocal,
     /// An IPv4 address embedded in IPv6: mapped, compatible, 6to4, Teredo, ISATAP, local NAT64.
-    #[error("an IPv4 address embedded in IPv6")]
+    #[error("the address is an IPv4 address embedded in IPv6")]
     Embedded,
     /// Any other IPv6 address outside `2000::/3`.
-    #[error("outside the global unicast range of IPv6")]
+    #[error("the address is outside the global unicast range of IPv6")]
     NotGlobal,
     /// Address of a cloud provider's metadata service outside the private ranges.
-    #[error("that of a cloud metadata service")]
+    #[error("the address belongs to a cloud metadata service")]
     Metadata,
 }
 

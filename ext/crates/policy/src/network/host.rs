@@ -18,22 +18,26 @@ const MAX_LABEL: usize = 63;
 #[non_exhaustive]
 pub enum HostError {
     /// The host is empty.
-    #[error("the host is empty")]
+    #[error("the host is empty; give a host name, such as api.example.org")]
     Empty,
     /// The host is longer than DNS allows.
-    #[error("the host is longer than 253 bytes or has a label longer than 63")]
+    #[error("a host name may have at most 253 bytes, and each of its labels at most 63")]
     TooLong,
     /// The host contains a byte that host names must not contain.
     #[error(
-        "the host may only have letters, digits, `-`, `_` and `.`; write international names as xn--"
+        "a host name may only have letters, digits, `-`, `_` and `.`; write an international name in its xn-- form"
     )]
     Character,
     /// The host has an empty label (e.g. from a trailing dot), or a label that begins or ends with
     /// `-`.
-    #[error("the host has an empty label, a trailing dot, or a label that begins or ends with `-`")]
+    #[error(
+        "a host name must have no empty label, no trailing dot, and no label that begins or ends with `-`"
+    )]
     Label,
     /// The host has no dot: the resolver would append a search domain.
-    #[error("the host must be a fully qualified name with at least one dot")]
+    #[error(
+        "the host must be a fully qualified name with at least one dot, such as api.example.org"
+    )]
     NotQualified,
     /// The host is a number that resolvers accept as another notation of an IP address, e.g.
     /// `0x7f000001`.
@@ -42,7 +46,7 @@ pub enum HostError {
     )]
     OddAddress,
     /// The host is an IP address that is not public.
-    #[error("the address is {0}; only public addresses can be reached")]
+    #[error("{0}; only public addresses can be reached")]
     Private(Forbidden),
     /// The port is empty, zero or not a number.
     #[error("the port must be a number from 1 to 65535")]

@@ -384,7 +384,7 @@ fn rule_path(text: &str) -> Result<String, String> {
     match path.comparable() {
         Ok(form) => Ok(form.to_owned()),
         Err(why) => Err(format!(
-            "{why}; servers interpret such a path differently, so a rule cannot name it"
+            "{why}; servers interpret such a path differently, so write the rule without it"
         )),
     }
 }

@@ -13,7 +13,7 @@ pub enum PathError {
     #[error("the path must begin with /")]
     NotAbsolute,
     /// The target contains a space, control character, non-ASCII byte, `#` or backslash.
-    #[error("the path has a byte that must be percent-encoded, or a #")]
+    #[error("the path has a #, or a byte that must be percent-encoded, such as a space; encode it")]
     Character,
 }
 
@@ -23,19 +23,19 @@ pub enum PathError {
 #[non_exhaustive]
 pub enum Ambiguity {
     /// The path has a segment `.` or `..`, encoded or not.
-    #[error("the path has a segment . or ..")]
+    #[error("the path has a segment `.` or `..`")]
     DotSegment,
     /// The path contains `//`.
-    #[error("the path has an empty segment")]
+    #[error("the path has an empty segment (`//`)")]
     EmptySegment,
     /// The path contains `%2f` or `%5c`.
-    #[error("the path has an encoded slash or backslash")]
+    #[error("the path has an encoded slash or backslash (%2f, %5c)")]
     EncodedSlash,
     /// The path contains `;` or `%3b`.
     #[error("the path has a `;`, which begins a parameter")]
     Parameter,
     /// The path contains `%25`: a server may decode the following characters a second time.
-    #[error("the path has an encoded percent sign")]
+    #[error("the path has an encoded percent sign (%25)")]
     DoubleEncoding,
     /// The path contains `%` without two hexadecimal digits, or an encoded control character.
     #[error("the path has a `%` sequence that is malformed or encodes a control character")]

@@ -28,13 +28,13 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, PolicyIssue};
 #[non_exhaustive]
 pub enum ToolPolicyError {
     /// The tool policy, or the list of the parent's tools, is malformed.
-    #[error("the tool policy is not valid: {}", join(.issues))]
+    #[error("the tool policy, or the list of the parent's tools, is not valid; correct these fields: {}", join(.issues))]
     Invalid {
         /// Every issue of the tool policy and of the list of the parent's tools.
         issues: Vec<PolicyIssue>,
     },
     /// The list of allowed tools names a tool that does not exist.
-    #[error("there is no tool {}; available: {}", quoted(.unknown), .known.join(", "))]
+    #[error("the list of allowed tools names unknown tools: {}; it may name {}", quoted(.unknown), .known.join(", "))]
     Unknown {
         /// Unknown names in the list.
         unknown: Vec<String>,
@@ -42,7 +42,7 @@ pub enum ToolPolicyError {
         known: Vec<String>,
     },
     /// The list of allowed tools names tools that this run may not have.
-    #[error("{}; this run may have {}", refusals(.refused), .offered.join(", "))]
+    #[error("the list of allowed tools names tools that this run may not have: {}; it may have {}", refusals(.refused), .offered.join(", "))]
     NotAllowed {
         /// The refused tools, each with its reason.
         refused: Vec<ToolRefusal>,

@@ -9,24 +9,24 @@ use wp_codebox_runtime::kernel_error;
 #[non_exhaustive]
 pub enum EgressError {
     /// The host's certificate store contains no usable certificate.
-    #[error("no trusted certificates were found; install the ca-certificates package")]
+    #[error("this host has no trusted certificates; install the ca-certificates package")]
     Trust,
     /// Generating the run's certificate authority failed.
-    #[error("the certificate authority of the run could not be made")]
+    #[error("the run's certificate authority could not be created: {source}")]
     Authority {
         /// Error of the certificate library.
         #[source]
         source: rcgen::Error,
     },
     /// Configuring TLS failed.
-    #[error("TLS could not be set up")]
+    #[error("the egress bridge could not set up TLS: {source}")]
     Tls {
         /// Error of the TLS library.
         #[source]
         source: rustls::Error,
     },
     /// The given descriptor is not a usable listening socket.
-    #[error("cannot listen on the guest's {what} socket: {source}")]
+    #[error("the egress bridge cannot listen on the guest's {what} socket: {source}")]
     Socket {
         /// Socket kind: `unix` or `tcp`.
         what: &'static str,
@@ -35,7 +35,7 @@ pub enum EgressError {
         source: io::Error,
     },
     /// Starting the server thread failed.
-    #[error("the bridge could not start a thread: {source}")]
+    #[error("the egress bridge could not start its server thread: {source}")]
     Thread {
         /// Error of the thread spawn.
         #[source]

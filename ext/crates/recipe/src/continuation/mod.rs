@@ -79,17 +79,17 @@ pub struct Target {
 #[non_exhaustive]
 pub enum Failure {
     /// The step could not be executed, or was stopped.
-    #[error("the step could not be executed, or was stopped before it ended")]
+    #[error("the step did not run to its end: it could not be started or was stopped")]
     ExecutionError,
     /// The step's command ended with an exit code other than 0.
-    #[error("the step's command ended with exit code {exit_code}")]
+    #[error("the step's command failed with exit code {exit_code}; see its output")]
     CommandFailed {
         /// Exit code of the command.
         exit_code: i32,
     },
     /// The result is not JSON, or has no value at the pointer of the condition.
     #[error(
-        "the step's result is not JSON, or has no value at {pointer:?}, where the condition `while` needs one"
+        "the step's condition `while` needs a value at {pointer:?} in the step's JSON result, but there is none; correct the pointer or the step"
     )]
     PredicateValueMissing {
         /// JSON pointer in the condition.
@@ -97,33 +97,39 @@ pub enum Failure {
     },
     /// A value to be copied is not in the result.
     #[error(
-        "the step's JSON result has no value at {pointer:?}, from which inputMappings copies; correct `from`"
+        "the step's inputMappings copy from {pointer:?}, but the step's JSON result has no value there; correct `from`"
     )]
     MappingSourceMissing {
         /// JSON pointer to the value that is missing in the result.
         pointer: String,
     },
     /// A value is to be copied into an argument that the step does not have.
-    #[error("the step has no argument {arg:?}, into which inputMappings copies; add it")]
+    #[error(
+        "the step's inputMappings copy into the argument {arg:?}, which the step does not have; add it"
+    )]
     TargetArgumentMissing {
         /// Name of the argument that the step does not have.
         arg: String,
     },
     /// A value is to be copied into an argument that the step has more than once.
-    #[error("the step has the argument {arg:?} more than once; keep one for inputMappings")]
+    #[error(
+        "the step's inputMappings copy into the argument {arg:?}, which the step has more than once; keep only one"
+    )]
     TargetArgumentAmbiguous {
         /// Name of the argument that occurs more than once.
         arg: String,
     },
     /// A value is to be copied into an argument that is not JSON.
-    #[error("the step's argument {arg:?} must be JSON, because inputMappings changes a part of it")]
+    #[error(
+        "the step's inputMappings change a part of the argument {arg:?}, so its value must be JSON"
+    )]
     TargetArgumentNotJson {
         /// Name of the argument that is not JSON.
         arg: String,
     },
     /// A value is to be copied into an argument that is neither a JSON object nor a list.
     #[error(
-        "the step's argument {arg:?} must be a JSON object or list, because inputMappings changes a part of it"
+        "the step's inputMappings change a part of the argument {arg:?}, so its value must be a JSON object or list"
     )]
     TargetArgumentNotContainer {
         /// Name of the argument that is neither an object nor a list.
@@ -131,7 +137,7 @@ pub enum Failure {
     },
     /// A copied value would replace a whole argument, not a part of its JSON.
     #[error(
-        "inputMappings cannot replace the whole argument {arg:?}; set a pointer to a position in it"
+        "the step's inputMappings cannot replace the whole argument {arg:?}; set a pointer to a position in it"
     )]
     TargetRootMutationUnsupported {
         /// Name of the argument that would be replaced.
@@ -139,7 +145,7 @@ pub enum Failure {
     },
     /// A value is to be copied to a position that does not exist in the argument's JSON.
     #[error(
-        "the JSON of the step's argument {arg:?} has no position {pointer:?}, to which inputMappings copies"
+        "the step's inputMappings copy to {pointer:?} in the argument {arg:?}, but its JSON has no such position; correct the pointer"
     )]
     TargetPointerMissing {
         /// Name of the argument that lacks the position.

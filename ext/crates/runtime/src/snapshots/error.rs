@@ -11,7 +11,7 @@ pub enum SnapshotError {
     #[error(transparent)]
     Layer(#[from] LayerSnapshotError),
     /// A file of the snapshot cannot be created or read.
-    #[error("cannot {what}: {source}")]
+    #[error("this process cannot {what}: {source}")]
     Io {
         /// What was attempted, e.g. `open the snapshot`.
         what: &'static str,
@@ -21,14 +21,14 @@ pub enum SnapshotError {
     },
     /// No snapshot has this name or id, or several ids start with `reference`.
     #[error(
-        "no snapshot, or more than one, matches {reference:?}; `wp-codebox sandbox snapshots` lists all"
+        "the name or id {reference:?} does not match exactly one snapshot; `wp-codebox sandbox snapshots` lists all"
     )]
     NotFound {
         /// The name, id or prefix that the caller gave.
         reference: String,
     },
     /// The document or a file of the snapshot is invalid or does not have the stated digest.
-    #[error("snapshot {id} cannot be used: {why}")]
+    #[error("the snapshot {id} cannot be used: {why}; use another one")]
     Invalid {
         /// Id of the snapshot that cannot be used.
         id: String,
@@ -37,13 +37,15 @@ pub enum SnapshotError {
     },
     /// Another process holds the lock of the snapshot: a sandbox uses it, so it cannot be removed,
     /// or it is being removed, so no sandbox can use it.
-    #[error("snapshot {id} is in use by a sandbox, or is being removed")]
+    #[error(
+        "another process has locked the snapshot {id}, to use it in a sandbox or to remove it; try again later"
+    )]
     InUse {
         /// Id of the locked snapshot.
         id: String,
     },
     /// The metadata of the snapshot exceed the limits of canonical JSON.
-    #[error("the metadata of the snapshot is too large or too deep: {why}")]
+    #[error("the snapshot's metadata exceed a limit of canonical JSON: {why}; give less metadata")]
     Metadata {
         /// Which limit of canonical JSON the metadata exceed.
         why: String,

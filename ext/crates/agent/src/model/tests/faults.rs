@@ -294,7 +294,10 @@ fn model_response_above_the_size_limit_is_aborted() {
 
     let line = vec![stream_head(), raw(vec![b'x'; LINE_BYTES + 1]), Step::Hang];
     let why = malformed(talk(vec![line]).ask());
-    assert!(why.contains("an event is longer"), "{why}");
+    assert!(
+        why.contains("an event of the model's response is longer"),
+        "{why}"
+    );
 
     let mut endless = vec![stream_head()];
     let padding = format!(
@@ -304,7 +307,7 @@ fn model_response_above_the_size_limit_is_aborted() {
     endless.extend((0..17).map(|_| raw(padding.clone())));
     endless.push(Step::Hang);
     let why = malformed(talk(vec![endless]).ask());
-    assert!(why.contains("the response is longer"), "{why}");
+    assert!(why.contains("the model's response is longer"), "{why}");
 
     let head = |bytes: usize| {
         let filler = "x".repeat(bytes);

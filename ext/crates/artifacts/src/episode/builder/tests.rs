@@ -209,15 +209,15 @@ fn rejected_step_leaves_the_episode_unchanged() {
         ),
         (
             |s| s.execution.result = Some((0..31).fold(json!(1), |v, _| json!([v]))),
-            "$: a value is nested deeper than 30 levels",
+            "$: a JSON value is nested deeper than the 30 levels that canonical JSON allows",
         ),
         (
             |s| s.execution.result = Some(json!(vec![0; 2001])),
-            "$: a list has 2001 items, but canonical JSON may have at most 2000",
+            "$: a JSON list has 2001 items, but canonical JSON allows at most 2000",
         ),
         (
             |s| s.action.args = vec![String::new(); 2001],
-            "$: a list has 2001 items, but canonical JSON may have at most 2000",
+            "$: a JSON list has 2001 items, but canonical JSON allows at most 2000",
         ),
         (
             |s| {
@@ -290,7 +290,10 @@ fn rejected_episode_reset_does_not_change_the_current_trace() {
             "$.runtime.id: must be a string that is not empty",
         ),
         (untimed, "$.createdAt: must be a string that is not empty"),
-        (deep, "$: a value is nested deeper than 30 levels"),
+        (
+            deep,
+            "$: a JSON value is nested deeper than the 30 levels that canonical JSON allows",
+        ),
     ] {
         let told = issues(episode.reset(bad).unwrap_err());
         assert!(told.iter().any(|i| i == expected), "{told:?}");

@@ -46,15 +46,19 @@ pub struct AuditAnchor {
 /// unusable.
 #[derive(Debug, thiserror::Error)]
 enum Mismatch {
-    #[error("{count} record{} removed from the end", if *.count == 1 { " was" } else { "s were" })]
+    #[error("{count} record{} removed from the end of the audit log", if *.count == 1 { " was" } else { "s were" })]
     Removed { count: u64 },
-    #[error("record {seq} does not have the hash that the log's signed anchor states")]
+    #[error(
+        "record {seq} of the audit log does not have the hash that the log's signed anchor states"
+    )]
     Replaced { seq: u64 },
-    #[error("{count} records at the end were not written by this host")]
+    #[error(
+        "the last {count} records of the audit log are newer than its signed anchor: another program wrote them, or replaced the anchor"
+    )]
     Unanchored { count: u64 },
-    #[error("the anchor of the log is missing")]
+    #[error("the signed anchor of the audit log is missing in anchors/ of the state directory")]
     Missing,
-    #[error("the anchor of the log is not signed by this host")]
+    #[error("the anchor of the audit log has no valid signature of this host")]
     Unsigned,
 }
 

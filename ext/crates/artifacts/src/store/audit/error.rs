@@ -13,7 +13,9 @@ pub(super) const MAX_LINE: usize = 1024 * 1024;
 #[non_exhaustive]
 pub enum AuditError {
     /// The log could not be opened, locked, read or written.
-    #[error("the audit log could not be {step}; check owner and free space of the state directory")]
+    #[error(
+        "the audit log could not be {step}: {source}; check owner and free space of the state directory"
+    )]
     Io {
         /// Failed operation: `opened`, `locked`, `read` or `written`.
         step: &'static str,
@@ -27,10 +29,10 @@ pub enum AuditError {
     )]
     Damaged,
     /// The record exceeds the maximum length of a record in the log.
-    #[error("the audit record is too long; it may have at most {MAX_LINE} bytes")]
+    #[error("the audit record may have at most {MAX_LINE} bytes; shorten its fields")]
     TooLarge,
     /// The record exceeds the limits of canonical JSON, so it has no hash.
-    #[error("the audit record has more keys, items or levels than canonical JSON allows")]
+    #[error("the audit record exceeds a limit of canonical JSON: {0}; shorten it")]
     Canonical(#[from] CanonicalError),
     /// The host key that signs the anchor cannot be used.
     #[error(transparent)]

@@ -207,11 +207,11 @@ fn removal_of_the_last_audit_records_is_detected() {
 
     let whole = log.text();
     log.cut(1);
-    let one = "1 record was removed from the end".to_owned();
+    let one = "1 record was removed from the end of the audit log".to_owned();
     assert_eq!(log.problem(&none), Some(one.clone()));
     assert_eq!(log.problem(&known), Some(one));
     log.cut(2);
-    let three = Some("3 records were removed from the end".to_owned());
+    let three = Some("3 records were removed from the end of the audit log".to_owned());
     assert_eq!(log.problem(&none), three);
     std::fs::write(log.path(), &whole).unwrap();
     assert_eq!(log.problem(&known), None, "the records are back");
@@ -219,19 +219,22 @@ fn removal_of_the_last_audit_records_is_detected() {
     std::fs::remove_file(log.path()).unwrap();
     assert_eq!(
         log.problem(&none).unwrap(),
-        "6 records were removed from the end"
+        "6 records were removed from the end of the audit log"
     );
     std::fs::remove_file(log.anchor()).unwrap();
     assert_eq!(log.problem(&none), None, "nothing is left to compare with");
     assert_eq!(
         log.problem(&known).unwrap(),
-        "5 records were removed from the end"
+        "5 records were removed from the end of the audit log"
     );
     // Later records do not hide the removal, whatever anchors the caller stores from now on.
     let after = log.append_with(&json!({"n": 6}), &known);
     for known in [&none, &known, &kept(&after)] {
         let problem = log.problem(known).unwrap();
-        assert_eq!(problem, "5 records were removed from the end");
+        assert_eq!(
+            problem,
+            "5 records were removed from the end of the audit log"
+        );
     }
     log.append(&json!({"n": 7}));
     assert!(log.problem(&none).is_some());
@@ -246,7 +249,7 @@ fn append_to_a_truncated_audit_log_does_not_hide_the_truncation() {
     log.append(&json!({"n": 11}));
     assert_eq!(
         log.problem(&Map::new()).unwrap(),
-        "2 records were removed from the end"
+        "2 records were removed from the end of the audit log"
     );
 }
 
@@ -264,8 +267,10 @@ fn audit_records_that_replace_removed_ones_are_detected() {
     log.append(&json!({"n": 9}));
     assert_eq!(log.problem(&none), None, "control: the chain itself holds");
 
-    let replaced =
-        Some("record 4 does not have the hash that the log's signed anchor states".to_owned());
+    let replaced = Some(
+        "record 4 of the audit log does not have the hash that the log's signed anchor states"
+            .to_owned(),
+    );
     assert_eq!(log.problem(&known), replaced);
     std::fs::write(log.anchor(), newer).unwrap();
     assert_eq!(log.problem(&none), replaced);
@@ -307,7 +312,7 @@ fn modified_or_removed_anchor_of_the_audit_log_is_detected() {
     let shorter = old
         .replace("\"seq\":4", "\"seq\":2")
         .replace(&head(3), &head(1));
-    let unsigned = "the anchor of the log is not signed by this host";
+    let unsigned = "the anchor of the audit log has no valid signature of this host";
     for bent in [shorter.as_str(), "{}", "", "[1]"] {
         std::fs::write(log.anchor(), bent).unwrap();
         assert_eq!(log.problem(&none).unwrap(), unsigned, "{bent}");
@@ -315,7 +320,7 @@ fn modified_or_removed_anchor_of_the_audit_log_is_detected() {
     std::fs::remove_file(log.anchor()).unwrap();
     assert_eq!(
         log.problem(&none).unwrap(),
-        "the anchor of the log is missing"
+        "the signed anchor of the audit log is missing in anchors/ of the state directory"
     );
     std::fs::write(log.path(), &text).unwrap();
     std::fs::write(log.anchor(), &old).unwrap();
@@ -360,7 +365,7 @@ fn crash_between_writing_record_and_anchor_leaves_a_valid_audit_log() {
     log.append(&json!({"n": 9}));
     log.append(&json!({"n": 10}));
     std::fs::write(log.anchor(), old).unwrap();
-    let more = "2 records at the end were not written by this host";
+    let more = "the last 2 records of the audit log are newer than its signed anchor: another program wrote them, or replaced the anchor";
     assert_eq!(log.problem(&none).unwrap(), more);
 }
 

@@ -21,18 +21,22 @@ const HEADER_BYTES: u64 = 8 * 1024;
 /// Mask of the file type bits (`S_IFMT`).
 const KIND: u32 = 0o170_000;
 
-/// Why an archive is not unpacked. Each text continues the sentence "the archive of NAME …".
+/// Why an archive is not unpacked. Callers print the message after the mount's name and a colon.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("cannot be read: {0}")]
+    #[error("the archive cannot be read: {0}")]
     Unreadable(#[from] ZipUnreadable),
-    #[error("cannot be used: {0}")]
+    #[error("the archive cannot be used: {0}")]
     Archive(#[from] ArchiveError),
-    #[error("does not have the requested sha256; it may have changed")]
+    #[error(
+        "the archive does not have the requested sha256, so it may have changed; correct `sha256` or the file"
+    )]
     Digest,
-    #[error("does not contain the requested directory {subdir:?}")]
+    #[error(
+        "the archive does not contain the requested directory {subdir:?}; name one that it contains"
+    )]
     Subdir { subdir: String },
-    #[error("cannot be unpacked: {0}")]
+    #[error("the archive cannot be unpacked: {0}; check free space of the state directory")]
     Write(#[from] std::io::Error),
 }
 
@@ -45,7 +49,7 @@ impl Refused {
             | Refused::Subdir { .. } => ErrorCode::MountSourceInvalid,
             Refused::Write(_) => ErrorCode::SandboxStartFailed,
         };
-        ErrorBody::new(code, format!("the archive of {of} {self}"))
+        ErrorBody::new(code, format!("{of}: {self}"))
     }
 }
 
