@@ -1,0 +1,164 @@
+//! Proposes checks from the test and lint configuration that a project brings.
+//!
+//! A check is proposed only if its program exists in the guest, which sees the mount and the host's
+//! `/usr`, and no tool is proposed twice. The values come from files of the project; a check runs in
+//! a guest and without a shell.
+
+use super::composer::Package;
+use super::composer_script::{Command, command, tool};
+use super::folder::Folder;
+use super::found::Project;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Sentence for the user about a project for which no check is proposed.
+pub(crate) const NO_CHECKS: &str = "no checks are proposed: the project has no runnable phpunit, phpcs or phpstan configuration and no simple Composer script named test, lint, phpcs or phpstan";
+
+/// Directory of the host's programs, which the guest sees at the same path.
+const HOST_PROGRAMS: &str = "/usr/bin";
+/// Composer scripts that test or lint.
+const SCRIPTS: [&str; 4] = ["test", "lint", "phpcs", "phpstan"];
+
+/// A tool that runs without arguments in a project that has its configuration.
+struct Tool {
+    /// Files that the tool reads its configuration from.
+    configuration: &'static [&'static str],
+    /// Programs in `vendor/bin`, the preferred one first.
+    programs: &'static [&'static str],
+    /// Program in the host's directory, if the tool does not need the project's own version.
+    host_program: Option<&'static str>,
+    arguments: &'static str,
+}
+
+const PHPUNIT: Tool = Tool {
+    configuration: &["phpunit.xml", "phpunit.dist.xml", "phpunit.xml.dist"],
+    // Pest reads PHPUnit's configuration, and PHPUnit cannot run Pest's tests.
+    programs: &["pest", "phpunit"],
+    host_program: Some("phpunit"),
+    arguments: "",
+};
+
+const PHPCS: Tool = Tool {
+    configuration: &[
+        ".phpcs.xml",
+        "phpcs.xml",
+        ".phpcs.xml.dist",
+        "phpcs.xml.dist",
+    ],
+    programs: &["phpcs"],
+    host_program: Some("phpcs"),
+    arguments: "",
+};
+
+const PHPSTAN: Tool = Tool {
+    configuration: &["phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon"],
+    programs: &["phpstan"],
+    // The extensions that a configuration names are in the project's `vendor`.
+    host_program: None,
+    arguments: " analyse",
+};
+
+/// A check that the user may want to run after the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProposedCheck {
+    /// Command line for `--check`. Its working directory is the mount.
+    pub command: String,
+    /// What in the project suggests it.
+    pub why: String,
+}
+
+/// Returns the checks that a project's files suggest, in the order in which they should run; empty if
+/// there are none.
+pub(crate) fn proposed_checks(project: &Project) -> Vec<ProposedCheck> {
+    propose(&project.root, Path::new(HOST_PROGRAMS))
+}
+
+pub(super) fn propose(root: &Path, host_programs: &Path) -> Vec<ProposedCheck> {
+    let Ok(folder) = Folder::open(root) else {
+        return Vec::new();
+    };
+    let mut proposals = Proposals {
+        folder: &folder,
+        host_programs,
+        tools: Vec::new(),
+        checks: Vec::new(),
+    };
+    proposals.configured(&PHPUNIT);
+    if let Some(package) = Package::read(&folder) {
+        for name in SCRIPTS {
+            let script = package.script(name).and_then(|line| command(line, &folder));
+            if let Some(script) = script {
+                proposals.add(script, format!("composer.json has the script {name:?}"));
+            }
+        }
+    }
+    proposals.configured(&PHPCS);
+    proposals.configured(&PHPSTAN);
+    proposals.checks
+}
+
+/// The checks proposed so far.
+struct Proposals<'a> {
+    folder: &'a Folder,
+    host_programs: &'a Path,
+    tools: Vec<String>,
+    checks: Vec<ProposedCheck>,
+}
+
+impl Proposals<'_> {
+    /// Proposes a tool whose configuration exists: its program in the project's dependencies,
+    /// otherwise that of the host.
+    fn configured(&mut self, given: &Tool) {
+        let mut files = given.configuration.iter();
+        let Some(file) = files.find(|file| self.folder.is_file(file)) else {
+            return;
+        };
+        let mut own = given
+            .programs
+            .iter()
+            .map(|name| format!("vendor/bin/{name}"));
+        let (program, why) = if let Some(path) = own.find(|path| self.folder.is_program(path)) {
+            (path, format!("the project has {file}"))
+        } else if let Some(name) = given.host_program.filter(|name| self.host_has(name)) {
+            let why =
+                format!("the project has {file}, but no vendor/bin/{name}: this is the host's");
+            (name.to_owned(), why)
+        } else {
+            return;
+        };
+        let line = format!("{program}{}", given.arguments);
+        let tool = tool(&program).to_owned();
+        self.add(Command { tool, line }, why);
+    }
+
+    fn add(&mut self, command: Command, why: String) {
+        let tool = match command.tool.as_str() {
+            "pest" | "paratest" => "phpunit".to_owned(),
+            _ => command.tool,
+        };
+        if self.tools.contains(&tool) {
+            return;
+        }
+        self.tools.push(tool);
+        self.checks.push(ProposedCheck {
+            command: command.line,
+            why,
+        });
+    }
+
+    /// Returns whether the host has a program that the guest sees: links such as those of
+    /// `/etc/alternatives` lead out of `/usr`, and the guest has no target for them.
+    fn host_has(&self, name: &str) -> bool {
+        let Ok(programs) = self.host_programs.canonicalize() else {
+            return false;
+        };
+        let Ok(program) = programs.join(name).canonicalize() else {
+            return false;
+        };
+        let visible = programs.parent().unwrap_or(&programs);
+        program.starts_with(visible)
+            && program
+                .metadata()
+                .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    }
+}

@@ -1,0 +1,164 @@
+//! Why a directory gives no project, with a stable code and what to do.
+
+use std::io;
+use std::path::PathBuf;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Maximum number of plugins and themes that an error message lists.
+const MAX_LISTED: usize = 10;
+
+/// Why a directory gives no project.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum ProjectError {
+    /// The directory does not exist, or its path cannot be resolved.
+    #[error("{directory} cannot be opened: {source}")]
+    Missing {
+        /// Path as the user gave it.
+        directory: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// The path leads to a file.
+    #[error("{path} is not a directory")]
+    NotADirectory {
+        /// Path as the user gave it.
+        path: PathBuf,
+    },
+    /// The directory cannot be listed.
+    #[error("{directory} cannot be read: {source}")]
+    Unreadable {
+        /// Path as the user gave it.
+        directory: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// A mount and its records have only UTF-8 paths.
+    #[error("the path {directory} is not valid UTF-8")]
+    NotUtf8 {
+        /// Path with replacement characters.
+        directory: PathBuf,
+    },
+    /// The path contains a character that the syntax of `--mount` or a terminal interprets.
+    #[error("the path {directory:?} contains {what}")]
+    Character {
+        /// Real path of the project.
+        directory: PathBuf,
+        /// The character, e.g. "`:`".
+        what: &'static str,
+    },
+    /// The directory is no project, whatever files it has, e.g. the home directory.
+    #[error("{directory} is {what}, which is not taken as a project")]
+    NotAProject {
+        /// Real path of the directory.
+        directory: PathBuf,
+        /// Kind of the directory.
+        what: &'static str,
+    },
+    /// Several PHP files have a plugin header, and no rule prefers one.
+    #[error("two plugins are in {directory}: {first} and {second} both have a plugin header")]
+    TwoPlugins {
+        /// Real path of the directory.
+        directory: PathBuf,
+        /// First file with a plugin header.
+        first: String,
+        /// Second file with a plugin header.
+        second: String,
+    },
+    /// The directory has a plugin header and a theme header.
+    #[error(
+        "{directory} is a plugin and a theme: {plugin} has a plugin header and style.css a theme header"
+    )]
+    PluginAndTheme {
+        /// Real path of the directory.
+        directory: PathBuf,
+        /// File with the plugin header.
+        plugin: String,
+    },
+    /// The directory is a site or its directory of plugins, so it is not one project.
+    #[error(
+        "{directory} belongs to a whole WordPress site and is not one project; it contains {}",
+        listed(.members)
+    )]
+    WholeSite {
+        /// Real path of the directory.
+        directory: PathBuf,
+        /// Plugins and themes of the site, e.g. `plugins/hello`.
+        members: Vec<String>,
+    },
+}
+
+impl ProjectError {
+    /// Returns the error with its stable code and what to do.
+    pub(crate) fn body(&self) -> ErrorBody {
+        let (code, hint) = match self {
+            Self::Missing { .. } => (ErrorCode::MountSourceInvalid, "check the path"),
+            Self::NotADirectory { .. } => (
+                ErrorCode::MountSourceInvalid,
+                "name the directory that contains the file",
+            ),
+            Self::Unreadable { .. } => (
+                ErrorCode::MountUnreadable,
+                "give the user that runs wp-codebox read access to the directory",
+            ),
+            Self::NotUtf8 { .. } => (ErrorCode::InputInvalid, "rename the directory"),
+            Self::Character { .. } => (
+                ErrorCode::InputInvalid,
+                "rename the directory, or state the guest path: --mount DIR:/workspace/NAME",
+            ),
+            Self::NotAProject { .. } => (
+                ErrorCode::InputInvalid,
+                "cd into the plugin, theme or package, or state what to mount: --mount DIR",
+            ),
+            Self::TwoPlugins { .. } => (
+                ErrorCode::InputInvalid,
+                "name the directory like the main file of the plugin, or state the guest path: --mount DIR:/wordpress/wp-content/plugins/NAME or DIR:/workspace/NAME",
+            ),
+            Self::PluginAndTheme { .. } => (
+                ErrorCode::InputInvalid,
+                "remove one header, or state the guest path: --mount DIR:/wordpress/wp-content/plugins/NAME",
+            ),
+            Self::WholeSite { .. } => (
+                ErrorCode::InputInvalid,
+                "cd into one plugin or theme, or state it: --mount DIR",
+            ),
+        };
+        ErrorBody::new(code, self.to_string()).hint(hint)
+    }
+}
+
+fn listed(members: &[String]) -> String {
+    if members.is_empty() {
+        return "no plugin and no theme".to_owned();
+    }
+    let more = members.len().saturating_sub(MAX_LISTED);
+    let first: Vec<&str> = members
+        .iter()
+        .take(MAX_LISTED)
+        .map(String::as_str)
+        .collect();
+    match more {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_site_lists_at_most_ten_members_and_counts_the_rest() {
+        let message = |count: usize| {
+            let members = (0..count).map(|n| format!("plugins/p{n}")).collect();
+            let directory = PathBuf::from("/srv/site");
+            ProjectError::WholeSite { directory, members }
+                .body()
+                .message
+        };
+        assert!(message(0).ends_with("it contains no plugin and no theme"));
+        assert!(message(1).ends_with("it contains plugins/p0"));
+        assert!(message(10).ends_with(", plugins/p9"));
+        assert!(message(12).ends_with(", plugins/p9 and 2 more"));
+    }
+}

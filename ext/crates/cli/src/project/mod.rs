@@ -1,0 +1,31 @@
+//! Finds the project around a directory of the host: what to mount where in the guest, how to
+//! activate it, which WordPress lies around it and which checks it brings.
+//!
+//! Everything that is read here belongs to the user's project and is data: headers, names and JSON.
+//! No program is started and no code is executed. Reads are bounded, follow no symbolic link out of
+//! the directory that is read, and open regular files only.
+//!
+//! The search goes up the *real* path of a directory, so that a mount always contains the directory
+//! where the user stands. Names (and with them slugs) come from the path by which the user reached
+//! that directory: a plugin that is a symbolic link in `wp-content/plugins` has the link's name.
+
+mod checks;
+mod code;
+mod composer;
+mod composer_script;
+mod error;
+mod find;
+mod folder;
+mod found;
+mod header;
+mod place;
+mod site;
+mod slug;
+
+pub(crate) use checks::{NO_CHECKS, ProposedCheck, proposed_checks};
+pub(crate) use error::ProjectError;
+pub(crate) use find::{around, of};
+pub(crate) use found::{Kind, Project};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! The directory where a search starts, the directories above it, and where the search ends.
+
+use super::error::ProjectError;
+use super::folder::Folder;
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Maximum number of directories from the start upwards.
+pub(super) const MAX_LEVELS: usize = 64;
+
+/// One directory of the search.
+#[derive(Debug, Clone)]
+pub(super) struct Level {
+    /// Path without symbolic links.
+    pub real: PathBuf,
+    /// Path by which the user reached the directory; it can contain symbolic links.
+    pub shown: PathBuf,
+}
+
+impl Level {
+    /// Returns the name by which the user reached the directory.
+    pub(super) fn name(&self) -> &str {
+        name(&self.shown)
+    }
+}
+
+/// Returns the last segment of a path; empty if there is none.
+pub(super) fn name(path: &Path) -> &str {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default()
+}
+
+/// The directory where a search starts, and the directories above it, nearest first.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub start: Level,
+    pub above: Vec<Level>,
+}
+
+/// Where a search ends.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    /// Real path of the user's home directory.
+    pub home: Option<PathBuf>,
+}
+
+impl Bounds {
+    pub(super) fn of_user() -> Self {
+        let home = std::env::home_dir();
+        Self {
+            home: home.and_then(|home| home.canonicalize().ok()),
+        }
+    }
+
+    /// Returns what a directory is if it is never a project. The search ends there.
+    pub(super) fn refuse(&self, real: &Path) -> Option<&'static str> {
+        if real.parent().is_none() {
+            return Some("the root of the file system");
+        }
+        match &self.home {
+            Some(home) if home == real => return Some("your home directory"),
+            Some(home) if home.starts_with(real) => {
+                return Some("a directory that contains your home directory");
+            }
+            Some(_) | None => {}
+        }
+        // Another user can place files in a directory such as /tmp, for example a plugin header
+        // that would turn it into the project.
+        let shared = real
+            .metadata()
+            .is_ok_and(|about| about.permissions().mode() & 0o1002 == 0o1002);
+        shared.then_some("a directory in which every user may create files")
+    }
+}
+
+impl Place {
+    /// Resolves a directory and the directories above it, up to the end of the search.
+    pub(super) fn new(given: &Path, bounds: &Bounds) -> Result<Self, ProjectError> {
+        let given = absolute(given)?;
+        let real = real(&given)?;
+        if let Some(what) = bounds.refuse(&real) {
+            let directory = real;
+            return Err(ProjectError::NotAProject { directory, what });
+        }
+        // The kernel resolves `..` after a symbolic link, so such a path has no other spelling.
+        let plain = !given.components().any(|part| part == Component::ParentDir);
+        let reached: Vec<(PathBuf, &Path)> = given
+            .ancestors()
+            .take_while(|_| plain)
+            .take(MAX_LEVELS)
+            .filter(|path| path.to_str().is_some())
+            .filter_map(|path| Some((path.canonicalize().ok()?, path)))
+            .collect();
+        let level = |real: &Path| Level {
+            real: real.to_owned(),
+            shown: reached
+                .iter()
+                .find(|(resolved, _)| resolved == real)
+                .map_or(real, |(_, path)| *path)
+                .to_owned(),
+        };
+        let above = real
+            .ancestors()
+            .take(MAX_LEVELS)
+            .skip(1)
+            .take_while(|real| bounds.refuse(real).is_none());
+        Ok(Self {
+            above: above.map(level).collect(),
+            start: level(&real),
+        })
+    }
+}
+
+/// Returns the absolute path without `.` segments. A relative path begins at `$PWD`, which a shell
+/// sets to the path with symbolic links.
+fn absolute(given: &Path) -> Result<PathBuf, ProjectError> {
+    let joined = if given.is_absolute() {
+        given.to_owned()
+    } else {
+        let real = std::env::current_dir().map_err(|source| failed(given, source))?;
+        working_directory(std::env::var_os("PWD"), real).join(given)
+    };
+    Ok(joined.components().collect())
+}
+
+/// Returns `$PWD` if it leads to the working directory, otherwise the working directory's real path.
+fn working_directory(variable: Option<OsString>, real: PathBuf) -> PathBuf {
+    variable
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .filter(|path| path.canonicalize().is_ok_and(|path| path == real))
+        .unwrap_or(real)
+}
+
+/// Returns the path of a readable directory without symbolic links.
+fn real(given: &Path) -> Result<PathBuf, ProjectError> {
+    let real = given.canonicalize().map_err(|e| failed(given, e))?;
+    Folder::open(&real).map_err(|errno| match errno {
+        Errno::NOTDIR => ProjectError::NotADirectory {
+            path: given.to_owned(),
+        },
+        errno => failed(given, errno.into()),
+    })?;
+    match real.to_str() {
+        Some(_) => Ok(real),
+        None => Err(ProjectError::NotUtf8 { directory: real }),
+    }
+}
+
+fn failed(given: &Path, source: io::Error) -> ProjectError {
+    let directory = given.to_owned();
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => ProjectError::Unreadable { directory, source },
+        _ => ProjectError::Missing { directory, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn pwd_is_used_only_if_it_leads_to_the_working_directory() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("real")).unwrap();
+        fs::create_dir_all(root.join("other")).unwrap();
+        symlink("real", root.join("link")).unwrap();
+        let real = root.join("real");
+        let used = |pwd: Option<PathBuf>| {
+            working_directory(pwd.map(PathBuf::into_os_string), real.clone())
+        };
+        assert_eq!(used(Some(root.join("link"))), root.join("link"));
+        for ignored in [
+            None,
+            Some(root.join("other")),
+            Some(root.join("missing")),
+            Some("link".into()),
+            Some("".into()),
+        ] {
+            assert_eq!(used(ignored.clone()), real, "{ignored:?}");
+        }
+    }
+
+    #[test]
+    fn levels_are_real_directories_with_the_names_of_the_given_path() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("src/hello/includes")).unwrap();
+        fs::create_dir_all(root.join("site")).unwrap();
+        symlink("../src/hello", root.join("site/greeting")).unwrap();
+        let bounds = Bounds {
+            home: Some(root.clone()),
+        };
+        let place = Place::new(&root.join("site/greeting/./includes"), &bounds).unwrap();
+        assert_eq!(place.start.real, root.join("src/hello/includes"));
+        assert_eq!(place.start.shown, root.join("site/greeting/includes"));
+        let above: Vec<(&Path, &str)> = place
+            .above
+            .iter()
+            .map(|level| (level.real.as_path(), level.name()))
+            .collect();
+        let (hello, src) = (root.join("src/hello"), root.join("src"));
+        assert_eq!(
+            above,
+            [(hello.as_path(), "greeting"), (src.as_path(), "src")]
+        );
+        // With `..` only the real path is known.
+        let place = Place::new(&root.join("site/greeting/../hello"), &bounds).unwrap();
+        assert_eq!(place.start.shown, root.join("src/hello"));
+    }
+}

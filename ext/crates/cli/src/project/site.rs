@@ -1,0 +1,174 @@
+//! Recognises WordPress sites: their core, their content directory and the directories above.
+//!
+//! Known layouts: core and `wp-content` in one directory; Bedrock (`web/wp` beside `web/app`); a
+//! moved content directory (`content` beside `wp`); a document root of a local development
+//! environment (`public`, `htdocs`, `wordpress`) in the directory of the project.
+
+use super::folder::Folder;
+use super::place::{Bounds, Level, MAX_LEVELS, name};
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::terminal_text::plain_line;
+
+/// Directories that can contain the core, relative to a directory around the site.
+const CORES: &[&str] = &["wp", "wordpress", "web/wp", "public", "htdocs"];
+/// Content directories beside a core in a directory of its own.
+const MOVED_CONTENT: &[&str] = &["app", "content"];
+const CONTENT: &str = "wp-content";
+/// Directories of a content directory whose entries WordPress loads.
+const PLUGINS: &str = "plugins";
+const THEMES: &str = "themes";
+const MU_PLUGINS: &str = "mu-plugins";
+
+/// Part of a site that a directory is. The order is that of how much is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Role {
+    /// None that is known: the directory can be a project.
+    Ordinary,
+    /// A directory of plugins or themes without a site that is known, for example in a checkout
+    /// without the core. A file with a plugin header directly in it, such as `hello.php`, does not
+    /// make it a plugin.
+    Collection,
+    /// The content directory of a site, or its directory of plugins or themes.
+    Container,
+    /// `wp-admin` or `wp-includes`.
+    CorePart,
+    /// The directory with the core.
+    Core,
+}
+
+/// Returns the part of a site that a directory is, by its real path or by the path that the user
+/// sees.
+pub(super) fn role(level: &Level) -> Role {
+    role_of(&level.real).max(role_of(&level.shown))
+}
+
+fn role_of(path: &Path) -> Role {
+    if is_core(path) {
+        return Role::Core;
+    }
+    let Some(parent) = path.parent() else {
+        return Role::Ordinary;
+    };
+    match name(path) {
+        "wp-admin" | "wp-includes" if is_core(parent) => Role::CorePart,
+        PLUGINS | THEMES | MU_PLUGINS if is_content(parent) => Role::Container,
+        _ if is_content(path) => Role::Container,
+        PLUGINS | THEMES | MU_PLUGINS if parts(parent) > 1 => Role::Collection,
+        _ => Role::Ordinary,
+    }
+}
+
+/// Returns whether a directory is a content directory. A plugin can have a directory with that name
+/// for its drop-ins, so the name alone is not enough.
+fn is_content(path: &Path) -> bool {
+    let parent_is_core = || path.parent().is_some_and(is_core);
+    let beside_core = |parent: &Path| ["wp", "wordpress"].iter().any(|c| is_core(&parent.join(c)));
+    match name(path) {
+        CONTENT => parent_is_core() || parts(path) > 0,
+        moved if MOVED_CONTENT.contains(&moved) => path.parent().is_some_and(beside_core),
+        _ => false,
+    }
+}
+
+/// Returns how many of the directories of plugins and themes a directory has.
+fn parts(path: &Path) -> usize {
+    let parts = [PLUGINS, THEMES, MU_PLUGINS].iter();
+    parts.filter(|part| path.join(part).is_dir()).count()
+}
+
+fn is_core(path: &Path) -> bool {
+    path.join("wp-load.php").is_file() && path.join("wp-includes/version.php").is_file()
+}
+
+/// Returns the core in one of the known subdirectories.
+fn core_below(path: &Path) -> Option<PathBuf> {
+    let mut cores = CORES.iter().map(|below| path.join(below));
+    cores.find(|core| is_core(core))
+}
+
+/// Returns whether a site lies in a known subdirectory and is configured. The directory then
+/// contains the site's secrets; a core without configuration is a dependency for tests.
+pub(super) fn surrounds_site(path: &Path) -> bool {
+    core_below(path).is_some_and(|core| {
+        // WordPress also reads the configuration one directory above the core.
+        core.ancestors()
+            .take(2)
+            .any(|place| place.join("wp-config.php").is_file())
+    })
+}
+
+/// Returns the real path of the nearest WordPress core around a directory: first along the path by
+/// which the user reached it, then along its real path.
+pub(super) fn core_around(level: &Level, bounds: &Bounds) -> Option<PathBuf> {
+    core_upwards(&level.shown, bounds).or_else(|| core_upwards(&level.real, bounds))
+}
+
+fn core_upwards(path: &Path, bounds: &Bounds) -> Option<PathBuf> {
+    for directory in path.ancestors().take(MAX_LEVELS) {
+        let real = directory.canonicalize().ok()?;
+        if bounds.refuse(&real).is_some() {
+            // A home directory can be a document root. Its subdirectories are unrelated.
+            let is_home = bounds.home.as_ref() == Some(&real);
+            return (is_home && is_core(&real)).then_some(real);
+        }
+        if is_core(&real) {
+            return Some(real);
+        }
+        if let Some(core) = core_below(&real) {
+            return core.canonicalize().ok();
+        }
+    }
+    None
+}
+
+/// Returns the plugins and themes of the site to which a directory belongs, e.g. `plugins/hello`.
+pub(super) fn members(level: &Level) -> Vec<String> {
+    match members_of(&level.real) {
+        none if none.is_empty() => members_of(&level.shown),
+        members => members,
+    }
+}
+
+fn members_of(path: &Path) -> Vec<String> {
+    if [PLUGINS, THEMES, MU_PLUGINS].contains(&name(path)) {
+        return directories(path, name(path));
+    }
+    let mut members = Vec::new();
+    let contents = contents(path);
+    for part in [PLUGINS, THEMES] {
+        for content in &contents {
+            members.extend(directories(&content.join(part), part));
+        }
+    }
+    members
+}
+
+/// Returns the content directories of the site to which a directory belongs.
+fn contents(path: &Path) -> Vec<PathBuf> {
+    if is_content(path) {
+        return vec![path.to_owned()];
+    }
+    let core = match role_of(path) {
+        Role::Core => Some(path.to_owned()),
+        Role::CorePart => path.parent().map(Path::to_owned),
+        Role::Container | Role::Collection | Role::Ordinary => core_below(path),
+    };
+    let Some(core) = core else { return Vec::new() };
+    let beside = core.parent().into_iter().flat_map(|parent| {
+        let names = MOVED_CONTENT.iter().chain([&CONTENT]);
+        names.map(|name| parent.join(name)).collect::<Vec<_>>()
+    });
+    let all = [core.join(CONTENT)].into_iter().chain(beside);
+    all.filter(|content| is_content(content)).collect()
+}
+
+fn directories(path: &Path, part: &str) -> Vec<String> {
+    let Ok(folder) = Folder::open(path) else {
+        return Vec::new();
+    };
+    let names = folder.names().into_iter();
+    names
+        .filter(|name| !name.starts_with('.') && path.join(name).is_dir())
+        .map(|name| plain_line(&format!("{part}/{name}")))
+        .collect()
+}

@@ -1,0 +1,73 @@
+//! Themes, child themes, and directories with both headers.
+
+use super::{PLUGIN, THEME, Tree};
+use crate::project::{Kind, ProjectError};
+use wp_codebox_contracts::ErrorCode;
+
+#[test]
+fn theme_is_found_and_activated_by_its_slug() {
+    let tree = Tree::new(&[
+        ("code/sky/style.css", THEME),
+        ("code/sky/theme.json", "{}"),
+        ("code/sky/templates/index.html", ""),
+    ]);
+    for start in ["code/sky", "code/sky/templates"] {
+        let project = tree.around(start).unwrap();
+        assert_eq!(
+            project.kind,
+            Kind::Theme {
+                slug: "sky".to_owned(),
+                name: "Sky".to_owned(),
+            }
+        );
+        assert_eq!(project.target, "/wordpress/wp-content/themes/sky");
+        assert_eq!(project.activation.as_deref(), Some("theme activate sky"));
+        assert!(project.why.starts_with("theme \"Sky\" 2.0 (style.css) at "));
+        assert!(!project.why.contains("child theme"));
+    }
+}
+
+#[test]
+fn child_theme_names_its_parent() {
+    let child = "/*\nTheme Name: Night\nTemplate: sky\n*/";
+    let tree = Tree::new(&[("code/night/style.css", child)]);
+    let project = tree.around("code/night").unwrap();
+    assert_eq!(project.target, "/wordpress/wp-content/themes/night");
+    assert!(
+        project
+            .why
+            .ends_with("child theme of \"sky\", which the guest needs too"),
+        "{}",
+        project.why
+    );
+}
+
+#[test]
+fn stylesheet_without_a_theme_name_makes_no_theme() {
+    for (content, is_theme) in [
+        (THEME, true),
+        ("/* Theme Name: */", false),
+        ("/* Template: sky */", false),
+        ("body {}", false),
+    ] {
+        let tree = Tree::new(&[("code/sky/style.css", content)]);
+        let project = tree.around("code/sky").unwrap();
+        let found = matches!(project.kind, Kind::Theme { .. });
+        assert_eq!(found, is_theme, "{content}");
+    }
+}
+
+#[test]
+fn directory_with_a_plugin_and_a_theme_header_is_refused_with_both_files() {
+    let tree = Tree::new(&[
+        ("code/both/main.php", PLUGIN),
+        ("code/both/style.css", THEME),
+    ]);
+    for found in [tree.around("code/both"), tree.of("code/both")] {
+        let error = found.unwrap_err();
+        assert!(matches!(error, ProjectError::PluginAndTheme { .. }));
+        let body = error.body();
+        assert_eq!(body.code, ErrorCode::InputInvalid);
+        assert!(body.message.contains("main.php") && body.message.contains("style.css"));
+    }
+}
