@@ -29,6 +29,9 @@ mod network;
 mod output;
 mod preview;
 mod profile;
+// No command uses it yet.
+#[allow(dead_code, unused_imports)]
+mod project;
 mod recipe;
 mod recipe_request;
 mod request;
