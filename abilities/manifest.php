@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '93b8b96a349ce420658ee4f5eca2b384c5d98ef33c2c2ebd4ebf57f7c6c26ed9',
+	'contract_digest' => 'ebd06522e46c16dd7a74d9333b421afd0611227ea566d47c51ee4e0071585d5c',
 ];

@@ -104,6 +104,8 @@ enum ErrorCode: string {
 	case ConfigInvalid = 'wp_codebox_config_invalid';
 	case StateDirInvalid = 'wp_codebox_state_dir_invalid';
 	case RunnerUnavailable = 'wp_codebox_runner_unavailable';
+	case WordpressUnavailable = 'wp_codebox_wordpress_unavailable';
+	case WordpressInvalid = 'wp_codebox_wordpress_invalid';
 	case TemplateFailed = 'wp_codebox_template_failed';
 	case BundleWriteFailed = 'wp_codebox_bundle_write_failed';
 	case CheckFailed = 'wp_codebox_check_failed';
@@ -133,6 +135,10 @@ enum ErrorCode: string {
 	case ApprovedFilesInvalid = 'wp_codebox_approved_files_invalid';
 	case PatchUnfilterable = 'wp_codebox_patch_unfilterable';
 	case ApplyConflict = 'wp_codebox_apply_conflict';
+	case ApplySyntaxInvalid = 'wp_codebox_apply_syntax_invalid';
+	case ApplyFailed = 'wp_codebox_apply_failed';
+	case ApplyNotFound = 'wp_codebox_apply_not_found';
+	case ApplyUndone = 'wp_codebox_apply_undone';
 	case ApplyTargetMismatch = 'wp_codebox_apply_target_mismatch';
 	case FileChangesDisallowed = 'wp_codebox_file_changes_disallowed';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
@@ -253,6 +259,8 @@ enum ErrorCode: string {
 		'wp_codebox_config_invalid' => [ 503, 125 ],
 		'wp_codebox_state_dir_invalid' => [ 503, 125 ],
 		'wp_codebox_runner_unavailable' => [ 503, 125 ],
+		'wp_codebox_wordpress_unavailable' => [ 503, 125 ],
+		'wp_codebox_wordpress_invalid' => [ 400, 1 ],
 		'wp_codebox_template_failed' => [ 503, 125 ],
 		'wp_codebox_bundle_write_failed' => [ 507, 1 ],
 		'wp_codebox_check_failed' => [ 409, 3 ],
@@ -282,6 +290,10 @@ enum ErrorCode: string {
 		'wp_codebox_approved_files_invalid' => [ 400, 1 ],
 		'wp_codebox_patch_unfilterable' => [ 400, 1 ],
 		'wp_codebox_apply_conflict' => [ 409, 1 ],
+		'wp_codebox_apply_syntax_invalid' => [ 422, 1 ],
+		'wp_codebox_apply_failed' => [ 507, 1 ],
+		'wp_codebox_apply_not_found' => [ 404, 1 ],
+		'wp_codebox_apply_undone' => [ 409, 1 ],
 		'wp_codebox_apply_target_mismatch' => [ 409, 1 ],
 		'wp_codebox_file_changes_disallowed' => [ 403, 126 ],
 		'wp_codebox_apply_adapter_missing' => [ 501, 1 ],

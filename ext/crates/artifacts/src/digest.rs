@@ -33,7 +33,7 @@ pub fn sha256(bytes: &[u8]) -> Sha256Hex {
 }
 
 /// Returns the SHA-256 of an open file from its current position on.
-pub(crate) fn sha256_of_file(fd: &OwnedFd) -> Result<Sha256Hex, Errno> {
+pub fn sha256_of_file(fd: &OwnedFd) -> Result<Sha256Hex, Errno> {
     let mut hasher = Sha256::new();
     read_pieces(fd, |piece| {
         hasher.update(piece);

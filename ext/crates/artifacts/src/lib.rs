@@ -52,7 +52,7 @@ pub use capture::{
 pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
 pub use digest::{
     CONTENT_INPUTS, content_digest, file_list_digest, manifest_self_hash,
-    reference_manifest_digest, replay_index_digest, sha256,
+    reference_manifest_digest, replay_index_digest, sha256, sha256_of_file,
 };
 pub use dirfd::Dir;
 pub use episode::{

@@ -9,6 +9,7 @@
 //! and a file may take the place of a deleted directory.
 
 mod base;
+mod changes;
 mod error;
 
 use crate::attestation::{SignatureReport, SignatureStatus, TrustedKeys};

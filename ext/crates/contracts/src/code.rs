@@ -235,6 +235,10 @@ codes! {
     StateDirInvalid = "wp_codebox_state_dir_invalid", Unavailable, 503, 125;
     /// The runner could not be started or exited early.
     RunnerUnavailable = "wp_codebox_runner_unavailable", Unavailable, 503, 125;
+    /// No WordPress core is available: it is not installed, or it cannot be downloaded or stored.
+    WordpressUnavailable = "wp_codebox_wordpress_unavailable", Unavailable, 503, 125;
+    /// An archive or directory contains no WordPress core, or not the published one.
+    WordpressInvalid = "wp_codebox_wordpress_invalid", Integrity, 400, 1;
     /// The installed WordPress that guests start from could not be built.
     TemplateFailed = "wp_codebox_template_failed", Unavailable, 503, 125;
     /// The bundle could not be written; the message says where the changes are stored.
@@ -295,6 +299,14 @@ codes! {
     PatchUnfilterable = "wp_codebox_patch_unfilterable", Integrity, 400, 1;
     /// The files to change differ from the baseline of the run.
     ApplyConflict = "wp_codebox_apply_conflict", Conflict, 409, 1;
+    /// A new PHP file has a syntax error, so nothing was applied.
+    ApplySyntaxInvalid = "wp_codebox_apply_syntax_invalid", Conflict, 422, 1;
+    /// Files could not be written, or the journal of an apply cannot be used.
+    ApplyFailed = "wp_codebox_apply_failed", Internal, 507, 1;
+    /// No applied change has the given id or belongs to the given directory.
+    ApplyNotFound = "wp_codebox_apply_not_found", NotFound, 404, 1;
+    /// The applied change was undone before.
+    ApplyUndone = "wp_codebox_apply_undone", Conflict, 409, 1;
     /// The target of the apply is not the code that the run changed.
     ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
     /// The site does not allow file changes.

@@ -130,6 +130,16 @@ pub const PREVIEW: &str = "wp-codebox/preview/v1";
 pub const SANDBOX_SYNC: &str = "wp-codebox/sandbox-sync/v1";
 /// Objects that a garbage collection removed.
 pub const GC: &str = "wp-codebox/gc/v1";
+/// Settings of this host with their sources.
+pub const CONFIG: &str = "wp-codebox/config/v1";
+/// Change of a run: changed files and patch.
+pub const RUN_DIFF: &str = "wp-codebox/run-diff/v1";
+/// Runs of a directory, and whether their changes were applied.
+pub const DIRECTORY_LOG: &str = "wp-codebox/directory-log/v1";
+/// Result of applying a change to a directory of this host.
+pub const APPLIED_CHANGE: &str = "wp-codebox/applied-change/v1";
+/// Result of undoing an applied change.
+pub const UNDONE_CHANGE: &str = "wp-codebox/undone-change/v1";
 /// Report of the doctor command.
 pub const DOCTOR: &str = "wp-codebox/doctor/v1";
 /// Tools that an agent may have.

@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("policy", &["contracts"]),
     ("recipe", &["contracts", "policy"]),
     ("artifacts", &["contracts", "policy"]),
+    ("apply", &["contracts", "artifacts"]),
     ("runtime", &["contracts", "policy", "recipe", "artifacts"]),
     (
         "backend-native",
@@ -63,6 +64,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "browser",
             "agent",
             "supervisor",
+            "apply",
         ],
     ),
     (
@@ -80,7 +82,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("landlock", &["launcher"]),
     ("seccompiler", &["launcher"]),
     ("tokio", &["proxy", "browser", "agent", "supervisor", "cli"]),
-    ("reqwest", &["agent"]),
+    ("reqwest", &["agent", "cli"]),
     ("hyper", &["proxy", "supervisor"]),
     ("rustls", &["proxy", "agent"]),
 ];

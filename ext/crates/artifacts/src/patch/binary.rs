@@ -1,9 +1,10 @@
 //! `GIT binary patch` blocks: the new and the old contents, each deflated and in git's base 85.
 
 use flate2::Compression;
+use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use sha1::{Digest, Sha1};
-use std::io::Write;
+use std::io::{Read, Write};
 use wp_codebox_contracts::hex;
 
 const ALPHABET: &[u8; 85] =
@@ -53,6 +54,40 @@ fn literal(bytes: &[u8], out: &mut Vec<u8>) {
         out.push(b'\n');
     }
     out.push(b'\n');
+}
+
+/// Decodes the lines of a literal; `None` if they are malformed or do not give exactly `size` bytes.
+pub(super) fn literal_bytes(lines: &[&[u8]], size: u64) -> Option<Vec<u8>> {
+    let mut deflated = Vec::new();
+    for line in lines {
+        let (count, digits) = line.split_first()?;
+        let count = match count {
+            b'A'..=b'Z' => count - b'A' + 1,
+            b'a'..=b'z' => count - b'a' + 27,
+            _ => return None,
+        };
+        let mut bytes = Vec::with_capacity(LINE);
+        for group in digits.chunks(5) {
+            let mut word = 0_u32;
+            for digit in group {
+                let value = ALPHABET.iter().position(|letter| letter == digit)?;
+                word = word
+                    .checked_mul(85)?
+                    .checked_add(u32::try_from(value).ok()?)?;
+            }
+            bytes.extend_from_slice(&word.to_be_bytes());
+        }
+        if digits.len() != usize::from(count).div_ceil(4) * 5 {
+            return None;
+        }
+        bytes.truncate(usize::from(count));
+        deflated.extend_from_slice(&bytes);
+    }
+    let mut bytes = Vec::new();
+    // One more byte than stated shows that the size is wrong; the bytes beyond are not decoded.
+    let mut decoder = ZlibDecoder::new(deflated.as_slice()).take(size.checked_add(1)?);
+    decoder.read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 == size).then_some(bytes)
 }
 
 fn deflate(bytes: &[u8]) -> Vec<u8> {

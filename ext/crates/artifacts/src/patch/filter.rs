@@ -37,6 +37,14 @@ pub enum FilterError {
         /// Path of the approved entry.
         path: String,
     },
+    /// The patch does not give the file the contents whose hash `changed-files.json` states.
+    #[error(
+        "the patch does not give {path:?} the contents that changed-files.json states; discard the bundle or run again"
+    )]
+    Contents {
+        /// Path of the approved entry.
+        path: String,
+    },
     /// Two approved entries have the same name in the patch.
     #[error(
         "two approved files have the name {name:?} in the patch, so the patch cannot be split; discard the bundle or run again"
@@ -65,6 +73,7 @@ impl FilterError {
             Self::Malformed(_)
             | Self::BlockCount { .. }
             | Self::Shape { .. }
+            | Self::Contents { .. }
             | Self::SharedName { .. } => ErrorCode::PatchUnfilterable,
             Self::HalfRename { .. } => ErrorCode::ApprovedFilesInvalid,
         }

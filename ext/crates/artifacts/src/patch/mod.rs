@@ -5,6 +5,7 @@
 //! empty directories, which a patch cannot represent. The parser counts lines as the hunks
 //! declare them and never searches for text.
 
+mod apply;
 mod binary;
 mod filter;
 mod parse;
@@ -13,6 +14,7 @@ mod rename;
 mod render;
 mod text;
 
+pub(crate) use apply::apply_block;
 pub use filter::{FilterError, filter_patch, split_patch};
 pub(crate) use filter::{NamedBy, filter_by};
 pub use parse::{Block, PatchError, parse_patch};

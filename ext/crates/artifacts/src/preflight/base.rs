@@ -51,7 +51,7 @@ pub(super) fn check(
 }
 
 /// What exists at a path in the target directory now.
-enum Current {
+pub(super) enum Current {
     Absent,
     File,
     Symlink,
@@ -59,12 +59,10 @@ enum Current {
     Unknown,
 }
 
-/// Returns how the host's entry at the path of `entry` differs from the state before the run;
-/// `None` if it does not differ.
-fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option<&'static str> {
-    let path = raw_relative(entry);
-    let current = match dir.stat_path(&path) {
-        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+/// Returns what exists at a path below the directory. A link in the path gives `ELOOP`.
+pub(super) fn current(dir: &Dir, path: &[u8]) -> Result<Current, Errno> {
+    match dir.stat_path(path) {
+        Ok(stat) => Ok(match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Current::File,
             FileType::Symlink => Current::Symlink,
             FileType::Directory => Current::Directory,
@@ -73,13 +71,37 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
             | FileType::CharacterDevice
             | FileType::BlockDevice
             | FileType::Unknown => Current::Unknown,
-        },
-        Err(Errno::NOENT | Errno::NOTDIR) => Current::Absent,
+        }),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(Current::Absent),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the reason of a conflict for a path that could not be read.
+pub(super) const fn obstacle(error: Errno) -> &'static str {
+    match error {
+        Errno::LOOP | Errno::XDEV => "reached through a link",
+        _ => "unreadable",
+    }
+}
+
+/// Reads the target of the link at a path below the directory.
+pub(super) fn link_text(dir: &Dir, path: &[u8]) -> Result<Vec<u8>, Errno> {
+    let at = path.iter().rposition(|b| *b == b'/');
+    let (parent, name) = at.map_or((&b"."[..], path), |at| (&path[..at], &path[at + 1..]));
+    dir.dir(parent)?.link_text(name)
+}
+
+/// Returns how the host's entry at the path of `entry` differs from the state before the run;
+/// `None` if it does not differ.
+fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option<&'static str> {
+    let path = raw_relative(entry);
+    let current = match current(dir, &path) {
+        Ok(current) => current,
         // A parent of this path is a link that the same change replaces, so nothing can exist at
         // this path. The link has an entry of its own, which is compared separately.
         Err(Errno::LOOP) if replaces_link_above(&path, entry, changed) => Current::Absent,
-        Err(Errno::LOOP | Errno::XDEV) => return Some("reached through a link"),
-        Err(_) => return Some("unreadable"),
+        Err(error) => return Some(obstacle(error)),
     };
     // An entry without a mode is a regular file: other implementations write no modes and list only
     // regular files.
@@ -108,20 +130,15 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
             let hash = dir.open_file(&path).and_then(|(fd, _)| sha256_of_file(&fd));
             same(hash.ok())
         }
-        (Some(EntryType::Symlink), Current::Symlink) => same(link_hash(dir, &path)),
+        (Some(EntryType::Symlink), Current::Symlink) => {
+            same(link_text(dir, &path).ok().map(|text| sha256(&text)))
+        }
         (Some(EntryType::Directory), Current::Directory) => {
             let names = dir.dir(&path).and_then(|inner| inner.names());
             (!names.is_ok_and(|n| n.is_empty())).then_some("not empty")
         }
         (Some(_), _) => Some("another type"),
     }
-}
-
-fn link_hash(dir: &Dir, path: &[u8]) -> Option<Sha256Hex> {
-    let at = path.iter().rposition(|b| *b == b'/');
-    let (parent, name) = at.map_or((&b"."[..], path), |at| (&path[..at], &path[at + 1..]));
-    let text = dir.dir(parent).and_then(|inner| inner.link_text(name));
-    text.ok().map(|text| sha256(&text))
 }
 
 /// Returns whether the change removes a link that is a parent of this path.

@@ -1,0 +1,135 @@
+//! Error type of an apply or undo and its mapping to error codes.
+
+use rustix::io::Errno;
+use serde_json::json;
+use wp_codebox_artifacts::Conflict;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Reason why changes were not applied or not undone. Except for [`Self::Stuck`], the target is as
+/// it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// Another apply or undo holds the lock of the target.
+    #[error("another apply or undo works on {target}; wait until it has ended")]
+    Busy {
+        /// Host path of the target directory.
+        target: String,
+    },
+    /// Files of the target are not in the state that the change starts from.
+    #[error(
+        "the target is not what the run started with: {count} of the files differ or are gone, the first is {first:?}; nothing was applied; run again on the current files"
+    )]
+    Conflict {
+        /// Number of conflicts.
+        count: usize,
+        /// Path of the first conflict, relative to the target.
+        first: String,
+        /// All conflicts.
+        conflicts: Vec<Conflict>,
+    },
+    /// The configured PHP reports a syntax error in a new file.
+    #[error("{path:?} is not valid PHP, so nothing was applied: {message}")]
+    Syntax {
+        /// Path relative to the target.
+        path: String,
+        /// Message of PHP.
+        message: String,
+    },
+    /// A file of the target or of the journal cannot be read or written.
+    #[error("cannot {action} {path:?}: {source}; nothing was changed")]
+    Io {
+        /// What was attempted, e.g. `write the copy of`.
+        action: &'static str,
+        /// Path relative to the target or to the journal.
+        path: String,
+        /// Error number of the system call that failed.
+        source: Errno,
+    },
+    /// A step failed and an earlier step could not be reversed. The journal still has all old
+    /// contents.
+    #[error(
+        "cannot {action} {path:?}: {source}; the change is incomplete; call this again when the cause is removed"
+    )]
+    Stuck {
+        /// What was attempted.
+        action: &'static str,
+        /// Path relative to the target.
+        path: String,
+        /// Error number of the system call that failed.
+        source: Errno,
+    },
+    /// The target is not a directory that can be opened.
+    #[error("the target directory {target} cannot be opened: {source}")]
+    Target {
+        /// Host path of the target directory.
+        target: String,
+        /// Error number of the system call that failed.
+        source: Errno,
+    },
+    /// No apply has this id, or none was made to this directory.
+    #[error("there is no applied change {reference:?} to undo")]
+    NotFound {
+        /// What was searched for.
+        reference: String,
+    },
+    /// All files of this apply were undone before.
+    #[error("the change {id} was undone already")]
+    Undone {
+        /// Id of the apply.
+        id: String,
+    },
+    /// A journal is damaged, or it belongs to another user, so it cannot be trusted.
+    #[error("the journal {id} cannot be used: {why}")]
+    Journal {
+        /// Id of the transaction.
+        id: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+impl ApplyError {
+    /// Returns the machine-readable code of this error, which later versions keep.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Busy { .. } => ErrorCode::Busy,
+            Self::Conflict { .. } => ErrorCode::ApplyConflict,
+            Self::Syntax { .. } => ErrorCode::ApplySyntaxInvalid,
+            Self::Io { .. } | Self::Stuck { .. } | Self::Journal { .. } => ErrorCode::ApplyFailed,
+            Self::Target { .. } => ErrorCode::MountSourceInvalid,
+            Self::NotFound { .. } => ErrorCode::ApplyNotFound,
+            Self::Undone { .. } => ErrorCode::ApplyUndone,
+        }
+    }
+
+    /// Returns code and message of this error as the JSON body that callers receive. Its `data` has
+    /// the conflicts.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
+            Self::Io { source, .. } | Self::Stuck { source, .. } => match *source {
+                Errno::NOSPC | Errno::DQUOT => body.hint("free some disk space, then try again"),
+                Errno::ROFS => body.hint("the file system is mounted read-only"),
+                Errno::ACCESS | Errno::PERM => {
+                    body.hint("run this as the user who owns the files, or as root")
+                }
+                _ => body,
+            },
+            _ => body,
+        }
+    }
+}
+
+/// Returns the conflict error of these conflicts; `None` if there are none.
+pub(crate) fn conflicts(conflicts: Vec<Conflict>) -> Option<ApplyError> {
+    let first = conflicts.first()?.path.clone();
+    Some(ApplyError::Conflict {
+        count: conflicts.len(),
+        first,
+        conflicts,
+    })
+}

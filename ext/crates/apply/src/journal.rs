@@ -1,0 +1,288 @@
+//! The journal of a user: applies changes, lists them, undoes them and finishes interrupted ones.
+
+use crate::error::{ApplyError, conflicts};
+use crate::path::{open_dir, shown, sync};
+use crate::plan::{Ground, Plan, Planned};
+use crate::record::{Action, ApplyId, BundleReference, Record, SCHEMA, Step, Target};
+use crate::steps::io;
+use crate::transaction::{Transaction, lock, read_finished};
+use crate::undone::read_undone;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Gid, Mode, Uid};
+use rustix::io::Errno;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use wp_codebox_artifacts::{Conflict, Dir, MountChanges, remove_tree_in};
+
+/// Directory of interrupted transactions.
+const OPEN: &str = "open";
+/// Directory of finished applies.
+const DONE: &str = "done";
+
+/// Checks the syntax of a new PHP file, given its path relative to the target and its contents.
+/// Returns the message of PHP if it is not valid.
+pub type SyntaxCheck<'a> = &'a dyn Fn(&str, &[u8]) -> Result<(), String>;
+
+/// Changes for one directory of the host.
+#[derive(Debug)]
+pub struct TargetChanges {
+    /// Guest path of the mount in which the changes were made.
+    pub mount: String,
+    /// Host directory to change. It must exist; symbolic links in the path are followed.
+    pub path: PathBuf,
+    /// Changes with the contents of both sides.
+    pub changes: MountChanges,
+}
+
+/// A change to apply.
+pub struct ApplyRequest<'a> {
+    /// Id for the transaction, not used before.
+    pub id: ApplyId,
+    /// Present time, in RFC 3339.
+    pub now: String,
+    /// Bundle from which the changes come.
+    pub bundle: BundleReference,
+    /// Changes for each target.
+    pub targets: Vec<TargetChanges>,
+    /// Check for new PHP files; `None` skips it.
+    pub check: Option<SyntaxCheck<'a>>,
+}
+
+/// An applied change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AppliedChange {
+    /// Id of the transaction.
+    pub id: ApplyId,
+    /// Time of the apply, in RFC 3339.
+    pub created_at: String,
+    /// Bundle from which the change came.
+    pub bundle: BundleReference,
+    /// Host directories that were changed.
+    pub targets: Vec<String>,
+    /// Changed files and links, as paths relative to their target, in the order of the targets.
+    pub files: Vec<String>,
+    /// Files of `files` that were undone since.
+    pub undone: Vec<String>,
+}
+
+/// Result of an undo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UndoReport {
+    /// Id of the undone apply.
+    pub id: ApplyId,
+    /// Files that are as before the apply again, relative to their target.
+    pub restored: Vec<String>,
+    /// Files that changed since the apply; they were left as they are.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Journal of the changes that the user of this process applied.
+#[derive(Debug)]
+pub struct Journal {
+    pub(crate) open: OwnedFd,
+    done: OwnedFd,
+}
+
+impl Journal {
+    /// Opens the journal of this process's user in `site`, the directory of a site in the state
+    /// directory, and creates it if missing: `applies/<uid>/`.
+    ///
+    /// # Errors
+    /// [`ApplyError::Io`] if a directory cannot be created.
+    pub fn open(site: &Path) -> Result<Self, ApplyError> {
+        let failed = |error| io("open the journal", b"applies", error);
+        let site = Dir::open(site).map_err(failed)?;
+        let owner = fs::fstat(&site).map_err(failed)?;
+        let applies = subdirectory(site.as_fd(), "applies").map_err(failed)?;
+        let user = rustix::process::geteuid();
+        if user.is_root() {
+            // Other users of the state directory make their journals beside root's.
+            let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+            fs::fchown(&applies, Some(uid), Some(gid)).map_err(failed)?;
+        }
+        let own = subdirectory(applies.as_fd(), &user.as_raw().to_string()).map_err(failed)?;
+        if fs::fstat(&own).map_err(failed)?.st_uid != user.as_raw() {
+            return Err(failed(Errno::PERM));
+        }
+        Ok(Self {
+            open: subdirectory(own.as_fd(), OPEN).map_err(failed)?,
+            done: subdirectory(own.as_fd(), DONE).map_err(failed)?,
+        })
+    }
+
+    /// Applies changes: all of them or, after an error, none.
+    ///
+    /// # Errors
+    /// Every [`ApplyError`] but those of an undo.
+    pub fn apply(&self, request: ApplyRequest<'_>) -> Result<AppliedChange, ApplyError> {
+        let mut record = Record {
+            schema: SCHEMA.to_owned(),
+            id: request.id,
+            created_at: request.now,
+            bundle: request.bundle,
+            undoes: None,
+            targets: Vec::new(),
+            steps: Vec::new(),
+        };
+        for target in &request.targets {
+            let named = target.path.display().to_string();
+            let failed = |source| ApplyError::Target {
+                target: named.clone(),
+                source,
+            };
+            let real = target.path.canonicalize();
+            let real = real.map_err(|e| failed(Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
+            let path = real
+                .to_str()
+                .ok_or_else(|| failed(Errno::ILSEQ))?
+                .to_owned();
+            record.targets.push(Target {
+                mount: target.mount.clone(),
+                path,
+            });
+        }
+        let roots = lock(&record)?;
+        let mut all = Plan::default();
+        for (index, (root, target)) in roots.iter().zip(&request.targets).enumerate() {
+            let plan = Ground {
+                root: root.as_fd(),
+                target: index,
+            }
+            .apply(&target.changes)?;
+            all.steps.extend(plan.steps);
+            all.conflicts.extend(plan.conflicts);
+        }
+        if let Some(error) = conflicts(all.conflicts) {
+            return Err(error);
+        }
+        if let Some(check) = request.check {
+            check_syntax(&all.steps, check)?;
+        }
+        let id = record.id.clone();
+        self.run(record, roots, all.steps)?;
+        self.finish(&id)?;
+        self.applied(&id)
+    }
+
+    /// Runs a transaction in a new directory below `open`.
+    pub(crate) fn run(
+        &self,
+        record: Record,
+        roots: Vec<OwnedFd>,
+        steps: Vec<Planned>,
+    ) -> Result<Vec<Conflict>, ApplyError> {
+        let name = record.id.to_string();
+        let failed = |error| io("write the journal", name.as_bytes(), error);
+        fs::mkdirat(&self.open, &*name, Mode::RWXU).map_err(failed)?;
+        let directory = open_dir(self.open.as_fd(), name.as_bytes()).map_err(failed)?;
+        sync(&self.open).map_err(failed)?;
+        let result = Transaction::begin(directory, record, roots).and_then(|t| t.run(steps));
+        match &result {
+            // The target is as before, so nothing of the transaction is needed any more. A failure
+            // to remove it is repaired by the next call.
+            Err(error) if !matches!(error, ApplyError::Stuck { .. }) => {
+                let _ = remove_tree_in(self.open.as_fd(), name.as_bytes());
+            }
+            _ => {}
+        }
+        result
+    }
+
+    /// Moves a completed apply to the finished ones.
+    pub(crate) fn finish(&self, id: &ApplyId) -> Result<(), ApplyError> {
+        fs::renameat(&self.open, id.as_str(), &self.done, id.as_str())
+            .and_then(|()| sync(&self.done))
+            .and_then(|()| sync(&self.open))
+            .map_err(|e| io("write the journal", id.as_str().as_bytes(), e))
+    }
+
+    /// Returns an applied change.
+    ///
+    /// # Errors
+    /// [`ApplyError::NotFound`], or [`ApplyError::Journal`] if its journal cannot be used.
+    pub fn applied(&self, id: &ApplyId) -> Result<AppliedChange, ApplyError> {
+        let (directory, record) = self.finished(id)?;
+        let undone = read_undone(directory.as_fd(), id)?;
+        let named = |wanted: &dyn Fn(usize) -> bool| {
+            let steps = record.steps.iter().enumerate();
+            let files = steps.filter(|(index, step)| wanted(*index) && is_file(step));
+            files.map(|(_, step)| shown(&step.path)).collect()
+        };
+        Ok(AppliedChange {
+            id: record.id.clone(),
+            created_at: record.created_at.clone(),
+            bundle: record.bundle.clone(),
+            targets: record.targets.iter().map(|t| t.path.clone()).collect(),
+            files: named(&|_| true),
+            undone: named(&|index| undone.contains(&index)),
+        })
+    }
+
+    pub(crate) fn finished(&self, id: &ApplyId) -> Result<(OwnedFd, Record), ApplyError> {
+        let directory = match open_dir(self.done.as_fd(), id.as_str().as_bytes()) {
+            Err(Errno::NOENT) => {
+                return Err(ApplyError::NotFound {
+                    reference: id.to_string(),
+                });
+            }
+            directory => directory.map_err(|e| io("read", id.as_str().as_bytes(), e))?,
+        };
+        let record = read_finished(directory.as_fd(), id)?;
+        Ok((directory, record))
+    }
+
+    /// Returns all applied changes whose journal can be read, newest first.
+    ///
+    /// # Errors
+    /// [`ApplyError::Io`] if the journal cannot be listed.
+    pub fn list(&self) -> Result<Vec<AppliedChange>, ApplyError> {
+        let ids = names(&self.done)?;
+        let mut all: Vec<_> = ids.iter().filter_map(|id| self.applied(id).ok()).collect();
+        all.sort_by(|a, b| (&b.created_at, &b.id).cmp(&(&a.created_at, &a.id)));
+        Ok(all)
+    }
+
+    pub(crate) fn forget(&self, id: &ApplyId) -> Result<(), ApplyError> {
+        remove_tree_in(self.open.as_fd(), id.as_str().as_bytes())
+            .map_err(|_| io("remove", id.as_str().as_bytes(), Errno::NOTEMPTY))?;
+        sync(&self.open).map_err(|e| io("synchronise", id.as_str().as_bytes(), e))
+    }
+}
+
+/// Returns whether the step changes a file or link, not a directory.
+pub(crate) fn is_file(step: &Step) -> bool {
+    match step.action {
+        Action::Replace { .. } | Action::Place { .. } | Action::Remove { .. } => true,
+        Action::MakeDirectory { .. } | Action::RemoveDirectory { .. } => false,
+    }
+}
+
+fn check_syntax(steps: &[Planned], check: SyntaxCheck<'_>) -> Result<(), ApplyError> {
+    for Planned { step, new } in steps {
+        let path = shown(&step.path);
+        if let (Some(bytes), true) = (new, path.ends_with(".php")) {
+            check(&path, bytes).map_err(|message| ApplyError::Syntax { path, message })?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens a directory and creates it with mode 0700 if missing.
+fn subdirectory(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    match fs::mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => open_dir(parent, name.as_bytes()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the ids of the transactions in a directory of the journal; other names are ignored.
+pub(crate) fn names(directory: &OwnedFd) -> Result<Vec<ApplyId>, ApplyError> {
+    let failed = |error| io("list the journal", b".", error);
+    let names = Dir::reopen(directory.as_fd())
+        .and_then(|dir| dir.names())
+        .map_err(failed)?;
+    let ids = names
+        .into_iter()
+        .filter_map(|name| ApplyId::new(String::from_utf8(name).ok()?).ok());
+    Ok(ids.collect())
+}

@@ -1,0 +1,33 @@
+//! Applies approved changes to directories of the host, and undoes them.
+//!
+//! An apply and an undo are the same kind of transaction: a list of steps, each of which brings one
+//! path from one known state to another. [`Journal::apply`] and [`Journal::undo`] plan the steps,
+//! stage every new file beside the target, write the journal, and then exchange the paths.
+//!
+//! Invariants:
+//! - Before the first path of a target is exchanged, all new contents are on its file system, all
+//!   old contents are in the journal, and both are synchronised to the disk.
+//! - A path is exchanged by one `renameat2`. The kernel shows a reader the old file or the new one,
+//!   never a part. While a transaction runs, or after it was interrupted and until the next call, a
+//!   reader can see new files beside old ones.
+//! - A file that changed since it was planned is put back and reported as a conflict. An apply with
+//!   a conflict is reversed as a whole; an undo leaves the path as it is.
+//! - After a crash at any instruction, the next call of [`Journal::recover`] finishes the
+//!   transaction if all its files were staged, and otherwise removes what was staged.
+#![forbid(unsafe_code)]
+
+mod error;
+mod journal;
+mod metadata;
+mod path;
+mod plan;
+mod record;
+mod recover;
+mod steps;
+mod transaction;
+mod undo;
+mod undone;
+
+pub use error::ApplyError;
+pub use journal::{AppliedChange, ApplyRequest, Journal, SyntaxCheck, TargetChanges, UndoReport};
+pub use record::{ApplyId, BundleReference};

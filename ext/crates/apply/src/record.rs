@@ -1,0 +1,167 @@
+//! Documents of a journal.
+
+use crate::metadata::Metadata;
+use crate::path::text;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use wp_codebox_contracts::{RunId, Sha256Hex};
+
+/// Id of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ApplyId(String);
+
+impl ApplyId {
+    /// Accepts `apply_` or `undo_`, followed by 32 hexadecimal digits.
+    pub fn new(text: impl Into<String>) -> Result<Self, &'static str> {
+        let text = text.into();
+        let digits = text
+            .strip_prefix("apply_")
+            .or_else(|| text.strip_prefix("undo_"));
+        let valid = digits.is_some_and(|d| {
+            d.len() == 32
+                && d.bytes()
+                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        });
+        match valid {
+            true => Ok(Self(text)),
+            false => Err("an id is apply_ or undo_ with 32 hexadecimal digits"),
+        }
+    }
+
+    /// Returns the id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ApplyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for ApplyId {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::new(text)
+    }
+}
+
+impl From<ApplyId> for String {
+    fn from(id: ApplyId) -> Self {
+        id.0
+    }
+}
+
+/// The bundle from which a change was applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BundleReference {
+    /// Id of the bundle.
+    pub artifact_id: String,
+    /// SHA-256 of its manifest.
+    pub manifest_sha256: Sha256Hex,
+    /// Run that wrote the bundle, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+}
+
+/// A transaction: what it does and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    pub schema: String,
+    pub id: ApplyId,
+    /// Time at which the transaction began, in RFC 3339.
+    pub created_at: String,
+    pub bundle: BundleReference,
+    /// The apply that this transaction undoes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<ApplyId>,
+    pub targets: Vec<Target>,
+    /// Steps in the order of their execution; empty until everything is staged.
+    #[serde(default)]
+    pub steps: Vec<Step>,
+}
+
+/// Schema id of [`Record`].
+pub(crate) const SCHEMA: &str = "wp-codebox/apply-journal/v1";
+
+/// A directory of the host that the transaction changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Target {
+    /// Guest path of the mount.
+    pub mount: String,
+    /// Real path of the directory on the host.
+    pub path: String,
+}
+
+/// One step of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Step {
+    /// Position of the target in the list of targets.
+    pub target: usize,
+    /// Path relative to the target.
+    #[serde(with = "text")]
+    pub path: Vec<u8>,
+    #[serde(flatten)]
+    pub action: Action,
+}
+
+/// What a step does with its path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+pub(crate) enum Action {
+    /// Exchanges a file or link for another one.
+    Replace { from: Stored, to: Stored },
+    /// Creates a file or link where nothing exists.
+    Place { to: Stored },
+    /// Removes a file or link.
+    Remove { from: Stored },
+    /// Creates a directory.
+    MakeDirectory { metadata: Metadata },
+    /// Removes an empty directory.
+    RemoveDirectory { metadata: Metadata, need: Need },
+}
+
+/// Whether an apply fails if a directory that it should remove is not empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Need {
+    /// It fails: a file takes the place of the directory.
+    Required,
+    /// It leaves the directory.
+    IfEmpty,
+}
+
+/// A file or link, as a journal describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Stored {
+    pub kind: Kind,
+    /// SHA-256 of the contents of the file or of the target of the link.
+    pub sha256: Sha256Hex,
+    pub metadata: Metadata,
+}
+
+/// Kind of a stored entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    File,
+    Link,
+}
+
+impl Stored {
+    /// Returns whether both have the same kind, contents and execute bits. Other metadata may
+    /// differ: an administrator can change them at any time.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let executable = |one: &Self| one.kind == Kind::File && one.metadata.mode & 0o111 != 0;
+        self.kind == other.kind
+            && self.sha256 == other.sha256
+            && executable(self) == executable(other)
+    }
+}

@@ -1,0 +1,173 @@
+//! Undoes applied changes, per file.
+
+use crate::error::ApplyError;
+use crate::journal::{Journal, UndoReport, is_file};
+use crate::path::{ancestors, open_dir, shown};
+use crate::plan::{Ground, Plan, Planned, inverse};
+use crate::record::{Action, ApplyId, Record, Step};
+use crate::steps::{io, staged_name};
+use crate::transaction::{lock, read_own};
+use crate::undone::{read_undone, write_undone};
+use rustix::fd::{AsFd, BorrowedFd};
+use std::collections::BTreeSet;
+use wp_codebox_artifacts::{Conflict, sha256};
+use wp_codebox_contracts::Sha256Hex;
+
+/// Maximum size of a file's old contents that are read, in bytes.
+const LARGEST: u64 = 1 << 30;
+
+impl Journal {
+    /// Undoes an applied change. `files` has the paths to undo, relative to their target; `None`
+    /// undoes all that were not undone yet. `id` is the id of the new transaction.
+    ///
+    /// # Errors
+    /// [`ApplyError::NotFound`], [`ApplyError::Undone`], [`ApplyError::Conflict`] if nothing can be
+    /// undone, and those of the disk.
+    pub fn undo(
+        &self,
+        applied: &ApplyId,
+        files: Option<&[String]>,
+        id: ApplyId,
+        now: String,
+    ) -> Result<UndoReport, ApplyError> {
+        let (directory, before) = self.finished(applied)?;
+        let record = Record {
+            id,
+            created_at: now,
+            undoes: Some(applied.clone()),
+            steps: Vec::new(),
+            ..before.clone()
+        };
+        let roots = lock(&record)?;
+        // Read under the lock: another undo may just have ended.
+        let undone = read_undone(directory.as_fd(), applied)?;
+        if let Some(files) = files
+            && let Some(unknown) = files.iter().find(|f| {
+                !before
+                    .steps
+                    .iter()
+                    .any(|s| is_file(s) && shown(&s.path) == **f)
+            })
+        {
+            let reference = format!("{unknown} in {applied}");
+            return Err(ApplyError::NotFound { reference });
+        }
+        let wanted = |step: &Step| match files {
+            None => true,
+            Some(files) if is_file(step) => files.contains(&shown(&step.path)),
+            Some(files) => files
+                .iter()
+                .any(|f| ancestors(f.as_bytes()).any(|a| a == step.path)),
+        };
+        let old = open_dir(directory.as_fd(), b"old").map_err(|e| io("read", b"old", e))?;
+        let mut plan = Plan::default();
+        let mut indexes = Vec::new();
+        let mut open = false;
+        for (index, step) in before.steps.iter().enumerate() {
+            if !wanted(step) || undone.contains(&index) {
+                continue;
+            }
+            open |= is_file(step);
+            let Some(root) = roots.get(step.target) else {
+                continue;
+            };
+            let ground = Ground {
+                root: root.as_fd(),
+                target: step.target,
+            };
+            let action = ground
+                .see(&step.path)?
+                .and_then(|seen| inverse(&step.action, seen));
+            match action {
+                Ok(None) => indexes.push(index),
+                Ok(Some(action)) => {
+                    let new = match &action {
+                        Action::Replace { to, .. } | Action::Place { to } => {
+                            Some(read_old(old.as_fd(), index, &to.sha256, applied)?)
+                        }
+                        _ => None,
+                    };
+                    let step = Step {
+                        action,
+                        ..step.clone()
+                    };
+                    plan.steps.push(Planned { step, new });
+                    indexes.push(index);
+                }
+                Err(reason) => plan.conflicts.push(Conflict {
+                    path: shown(&step.path),
+                    reason,
+                }),
+            }
+        }
+        if !open {
+            return Err(ApplyError::Undone {
+                id: applied.to_string(),
+            });
+        }
+        plan.sort();
+        let transaction = record.id.clone();
+        let mut found = std::mem::take(&mut plan.conflicts);
+        let late = self.run(record, roots, plan.steps)?;
+        let clashed: BTreeSet<_> = late.iter().map(|c| c.path.clone()).collect();
+        found.extend(late);
+        let path = |index: &usize| before.steps.get(*index).map(|step| shown(&step.path));
+        // A directory is not recorded: it can still have files, and a later undo of these removes
+        // it.
+        indexes.retain(|index| {
+            let file = before.steps.get(*index).is_some_and(is_file);
+            file && path(index).is_some_and(|path| !clashed.contains(&path))
+        });
+        let all: BTreeSet<usize> = undone.iter().chain(&indexes).copied().collect();
+        write_undone(directory.as_fd(), &all)?;
+        self.forget(&transaction)?;
+        let restored = indexes.iter().filter_map(|index| before.steps.get(*index));
+        Ok(UndoReport {
+            id: applied.clone(),
+            restored: restored
+                .filter(|s| is_file(s))
+                .map(|s| shown(&s.path))
+                .collect(),
+            conflicts: found,
+        })
+    }
+
+    /// Records the undone steps of an apply after its undo was finished by recovery.
+    pub(crate) fn mark_recovered(
+        &self,
+        undo: &Record,
+        applied: &ApplyId,
+        late: &[Conflict],
+    ) -> Result<(), ApplyError> {
+        let (directory, before) = self.finished(applied)?;
+        let mut all = read_undone(directory.as_fd(), applied)?;
+        let done = |step: &Step| {
+            let same = |other: &&Step| other.target == step.target && other.path == step.path;
+            is_file(step)
+                && undo.steps.iter().any(|s| same(&s))
+                && !late.iter().any(|c| c.path == shown(&step.path))
+        };
+        let steps = before.steps.iter().enumerate();
+        all.extend(steps.filter(|(_, step)| done(step)).map(|(index, _)| index));
+        write_undone(directory.as_fd(), &all)
+    }
+}
+
+/// Reads the old contents of a path from the journal and checks their hash.
+fn read_old(
+    old: BorrowedFd<'_>,
+    index: usize,
+    hash: &Sha256Hex,
+    id: &ApplyId,
+) -> Result<Vec<u8>, ApplyError> {
+    let refused = |why| ApplyError::Journal {
+        id: id.to_string(),
+        why,
+    };
+    let bytes = read_own(old, &staged_name(index), LARGEST).map_err(refused)?;
+    match bytes {
+        Some(bytes) if sha256(&bytes) == *hash => Ok(bytes),
+        Some(_) => Err(refused("the old contents of a file are damaged")),
+        None => Err(refused("the old contents of a file are missing")),
+    }
+}

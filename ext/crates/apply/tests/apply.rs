@@ -1,0 +1,335 @@
+//! Applies and undoes changes in real directories.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod trees;
+
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use trees::{Bench, added, changes, deleted, executable, file, link, modified, tree};
+use wp_codebox_apply::{ApplyError, TargetChanges};
+use wp_codebox_artifacts::{Change, EntryChange, MountChanges, Node};
+
+/// Writes a tree, and returns a change of each kind to it.
+fn every_kind(bench: &Bench) -> MountChanges {
+    bench.write("keep.txt", b"kept\n");
+    bench.write("text.php", b"<?php\necho 1;\n");
+    bench.write("gone/deep/old.txt", b"old\n");
+    bench.write("run.sh", b"#!/bin/sh\n");
+    bench.write("becomes-directory", b"file\n");
+    bench.write("becomes-file/inner.txt", b"inner\n");
+    bench.write("becomes-link", b"plain\n");
+    symlink("keep.txt", bench.path("points")).unwrap();
+    fs::create_dir(bench.path("empty")).unwrap();
+    changes(vec![
+        modified(
+            "text.php",
+            file(b"<?php\necho 1;\n"),
+            file(b"<?php\necho 2;\n"),
+        ),
+        deleted("gone/deep/old.txt", file(b"old\n")),
+        added("new/dir/b.bin", file(b"\0\x01")),
+        modified("run.sh", file(b"#!/bin/sh\n"), executable(b"#!/bin/sh\n")),
+        deleted("becomes-directory", file(b"file\n")),
+        added("becomes-directory/now.txt", file(b"now\n")),
+        deleted("becomes-file/inner.txt", file(b"inner\n")),
+        added("becomes-file", file(b"flat\n")),
+        modified("becomes-link", file(b"plain\n"), link("keep.txt")),
+        modified("points", link("keep.txt"), link("text.php")),
+        deleted("empty", Node::Directory),
+        added("made-empty", Node::Directory),
+    ])
+}
+
+#[test]
+fn apply_makes_every_kind_of_change_and_undo_restores_the_tree() {
+    let bench = Bench::new();
+    let changes = every_kind(&bench);
+    let before = tree(&bench.target);
+    let applied = bench.apply(changes).unwrap();
+    let after = tree(&bench.target);
+    let text = |path: &str| fs::read(bench.path(path)).unwrap();
+    let points_to = |path: &str| fs::read_link(bench.path(path)).unwrap();
+    assert_eq!(text("text.php"), b"<?php\necho 2;\n");
+    assert_eq!(text("new/dir/b.bin"), b"\0\x01");
+    assert_eq!(text("becomes-directory/now.txt"), b"now\n");
+    assert_eq!(text("becomes-file"), b"flat\n");
+    assert_eq!(points_to("becomes-link"), Path::new("keep.txt"));
+    assert_eq!(points_to("points"), Path::new("text.php"));
+    assert!(!bench.path("gone").exists() && !bench.path("empty").exists());
+    assert!(bench.path("made-empty").is_dir());
+    let mode = fs::metadata(bench.path("run.sh")).unwrap().mode();
+    assert_eq!(mode & 0o777, 0o755);
+    assert!(
+        !after.keys().any(|name| name.contains(".wp-codebox")),
+        "{after:?}"
+    );
+    let report = bench.undo(&applied.id, None).unwrap();
+    assert_eq!(report.conflicts, []);
+    assert_eq!(tree(&bench.target), before);
+    let again = bench.undo(&applied.id, None);
+    assert!(matches!(again, Err(ApplyError::Undone { .. })), "{again:?}");
+}
+
+#[test]
+fn replaced_file_keeps_owner_mode_and_extended_attributes() {
+    let bench = Bench::new();
+    bench.write("a.php", b"1\n");
+    let path = bench.path("a.php");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let root = rustix::process::geteuid().is_root();
+    if root {
+        std::os::unix::fs::chown(&path, Some(4321), Some(4322)).unwrap();
+    }
+    let attribute = setxattr(&path, "user.note", b"kept", XattrFlags::empty());
+    let change = modified("a.php", file(b"1\n"), executable(b"2\n"));
+    let applied = bench.apply(changes(vec![change])).unwrap();
+    let check = |mode: u32| {
+        let now = fs::metadata(&path).unwrap();
+        assert_eq!(now.mode() & 0o7777, mode);
+        if root {
+            assert_eq!((now.uid(), now.gid()), (4321, 4322));
+        }
+        if attribute.is_ok() {
+            let mut value = [0_u8; 16];
+            let length = getxattr(&path, "user.note", &mut value).unwrap();
+            assert_eq!(&value[..length], b"kept");
+        }
+    };
+    check(0o750);
+    bench.undo(&applied.id, None).unwrap();
+    check(0o640);
+}
+
+#[test]
+fn changed_file_is_a_conflict_and_nothing_is_applied() {
+    let bench = Bench::new();
+    bench.write("a.php", b"1\n");
+    bench.write("b.php", b"edited meanwhile\n");
+    let before = tree(&bench.target);
+    let change = || {
+        changes(vec![
+            modified("a.php", file(b"1\n"), file(b"2\n")),
+            modified("b.php", file(b"1\n"), file(b"2\n")),
+        ])
+    };
+    match bench.apply(change()) {
+        Err(ApplyError::Conflict {
+            count: 1, first, ..
+        }) => assert_eq!(first, "b.php"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(tree(&bench.target), before);
+    bench.write("b.php", b"1\n");
+    bench.apply(change()).unwrap();
+}
+
+/// Writes the state before the change `.1`, which conflicts with it.
+type Case = (fn(&Bench), EntryChange);
+
+#[test]
+fn path_in_an_unexpected_state_is_a_conflict() {
+    let cases: [Case; 5] = [
+        (|b| b.write("a", b"there\n"), added("a", file(b"new\n"))),
+        (|_| (), deleted("a", file(b"old\n"))),
+        (
+            |b| {
+                b.write("real/x", b"old\n");
+                symlink("real", b.path("a")).unwrap();
+            },
+            modified("a/x", file(b"old\n"), file(b"new\n")),
+        ),
+        (
+            |b| {
+                b.write("a", b"old\n");
+                fs::hard_link(b.path("a"), b.path("second")).unwrap();
+            },
+            modified("a", file(b"old\n"), file(b"new\n")),
+        ),
+        (|b| b.write("a/kept", b"kept\n"), added("a", file(b"new\n"))),
+    ];
+    for (prepare, change) in cases {
+        let bench = Bench::new();
+        prepare(&bench);
+        let before = tree(&bench.target);
+        let result = bench.apply(changes(vec![change.clone()]));
+        let conflict = matches!(result, Err(ApplyError::Conflict { .. }));
+        assert!(conflict, "{change:?} {result:?}");
+        assert_eq!(tree(&bench.target), before);
+        assert_eq!(bench.journal().recover().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn invalid_php_is_refused_before_anything_is_exchanged() {
+    let bench = Bench::new();
+    bench.write("a.php", b"<?php\n");
+    let before = tree(&bench.target);
+    let check = |path: &str, bytes: &[u8]| match bytes.ends_with(b"broken") {
+        true => Err(format!("syntax error in {path}")),
+        false => Ok(()),
+    };
+    let change = |text: &[u8]| changes(vec![modified("a.php", file(b"<?php\n"), file(text))]);
+    match bench.apply_checked(change(b"<?php broken"), &check) {
+        Err(ApplyError::Syntax { path, .. }) => assert_eq!(path, "a.php"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(tree(&bench.target), before);
+    bench.apply_checked(change(b"<?php good"), &check).unwrap();
+}
+
+#[test]
+fn undo_leaves_a_file_that_was_edited_since_and_restores_the_others() {
+    let bench = Bench::new();
+    bench.write("a.php", b"1\n");
+    bench.write("b.php", b"1\n");
+    let change = changes(vec![
+        modified("a.php", file(b"1\n"), file(b"2\n")),
+        modified("b.php", file(b"1\n"), file(b"2\n")),
+        added("c.php", file(b"3\n")),
+    ]);
+    let applied = bench.apply(change).unwrap();
+    bench.write("b.php", b"mine\n");
+    let report = bench.undo(&applied.id, None).unwrap();
+    assert_eq!(report.restored, ["a.php", "c.php"]);
+    assert_eq!(report.conflicts.len(), 1);
+    assert_eq!(fs::read(bench.path("b.php")).unwrap(), b"mine\n");
+    assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"1\n");
+    // After the edit was taken back, the rest can be undone.
+    bench.write("b.php", b"2\n");
+    let report = bench.undo(&applied.id, None).unwrap();
+    assert_eq!(report.restored, ["b.php"]);
+    assert_eq!(report.conflicts, []);
+}
+
+#[test]
+fn single_files_can_be_undone_and_unknown_ones_are_refused() {
+    let bench = Bench::new();
+    let change = changes(vec![
+        added("d/a.txt", file(b"a\n")),
+        added("d/b.txt", file(b"b\n")),
+    ]);
+    let applied = bench.apply(change).unwrap();
+    let one = ["d/a.txt".to_owned()];
+    bench.undo(&applied.id, Some(&one)).unwrap();
+    assert!(!bench.path("d/a.txt").exists() && bench.path("d/b.txt").exists());
+    let unknown = ["d/c.txt".to_owned()];
+    let refused = bench.undo(&applied.id, Some(&unknown));
+    assert!(
+        matches!(refused, Err(ApplyError::NotFound { .. })),
+        "{refused:?}"
+    );
+    bench.undo(&applied.id, None).unwrap();
+    assert!(!bench.path("d").exists());
+    let undone = bench.journal().applied(&applied.id).unwrap().undone;
+    assert_eq!(undone.len(), 2);
+}
+
+#[test]
+fn second_apply_to_a_locked_target_is_refused() {
+    let bench = Bench::new();
+    let lock = fs::File::open(&bench.target).unwrap();
+    let exclusive = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+    rustix::fs::flock(&lock, exclusive).unwrap();
+    let change = || changes(vec![added("a", file(b"a\n"))]);
+    let refused = bench.apply(change());
+    assert!(
+        matches!(refused, Err(ApplyError::Busy { .. })),
+        "{refused:?}"
+    );
+    drop(lock);
+    bench.apply(change()).unwrap();
+}
+
+#[test]
+fn two_targets_are_changed_together_or_not_at_all() {
+    let bench = Bench::new();
+    let other = tempfile::tempdir().unwrap();
+    bench.write("a", b"1\n");
+    let both = |first: &[u8]| {
+        vec![
+            TargetChanges {
+                mount: "/workspace/two".to_owned(),
+                path: other.path().to_owned(),
+                changes: changes(vec![added("b", file(b"b\n"))]),
+            },
+            TargetChanges {
+                mount: "/workspace/one".to_owned(),
+                path: bench.target.clone(),
+                changes: changes(vec![modified("a", file(first), file(b"2\n"))]),
+            },
+        ]
+    };
+    assert!(bench.apply_to(both(b"not this\n")).is_err());
+    assert!(!other.path().join("b").exists());
+    let applied = bench.apply_to(both(b"1\n")).unwrap();
+    assert!(other.path().join("b").exists());
+    bench.undo(&applied.id, None).unwrap();
+    assert!(!other.path().join("b").exists());
+}
+
+#[test]
+fn journal_with_forged_old_contents_or_of_another_user_is_refused() {
+    let bench = Bench::new();
+    bench.write("a", b"1\n");
+    let change = modified("a", file(b"1\n"), file(b"2\n"));
+    let applied = bench.apply(changes(vec![change])).unwrap();
+    let user = rustix::process::geteuid().as_raw().to_string();
+    let done = bench.site.join("applies").join(user).join("done");
+    let done = done.join(applied.id.as_str());
+    let refused = || {
+        matches!(
+            bench.undo(&applied.id, None),
+            Err(ApplyError::Journal { .. })
+        )
+    };
+    fs::write(done.join("old/000000"), b"forged\n").unwrap();
+    assert!(refused());
+    fs::write(done.join("old/000000"), b"1\n").unwrap();
+    if rustix::process::geteuid().is_root() {
+        let journal = done.join("journal.json");
+        std::os::unix::fs::chown(&journal, Some(4321), None).unwrap();
+        assert!(refused());
+        std::os::unix::fs::chown(&journal, Some(0), None).unwrap();
+    }
+    bench.undo(&applied.id, None).unwrap();
+    assert_eq!(fs::read(bench.path("a")).unwrap(), b"1\n");
+}
+
+#[test]
+fn name_that_is_not_utf8_is_applied_and_undone() {
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::new();
+    let name = b"caf\xe9 \"x\"\n.txt";
+    let change = EntryChange {
+        path: name.to_vec(),
+        change: Change::Added(file(b"x\n")),
+    };
+    let applied = bench.apply(changes(vec![change])).unwrap();
+    let path = bench.target.join(std::ffi::OsStr::from_bytes(name));
+    assert!(path.exists());
+    bench.undo(&applied.id, None).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn full_disk_leaves_the_target_unchanged() {
+    let Some(small) = trees::SmallDisk::new(256 * 1024) else {
+        eprintln!("skipped: a tmpfs cannot be mounted by this user");
+        return;
+    };
+    let bench = Bench::at(small.path());
+    bench.write("a", b"1\n");
+    let before = tree(&bench.target);
+    let big = vec![b'x'; 512 * 1024];
+    let refused = bench.apply(changes(vec![
+        modified("a", file(b"1\n"), file(b"2\n")),
+        added("big", file(&big)),
+    ]));
+    assert!(matches!(refused, Err(ApplyError::Io { .. })), "{refused:?}");
+    assert_eq!(tree(&bench.target), before);
+    let change = modified("a", file(b"1\n"), file(b"2\n"));
+    bench.apply(changes(vec![change])).unwrap();
+}

@@ -1,0 +1,197 @@
+//! Kills an apply and an undo at every system call, and checks that the next call finishes or
+//! reverses it.
+//!
+//! The program runs itself as the child: `kill child apply|undo DIRECTORY`. The parent traces the
+//! child with ptrace and sends SIGKILL at the entry of its Nth system call, for every N.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod trees;
+
+use std::path::Path;
+use std::process::Command;
+use trees::{Bench, added, changes, deleted, executable, file, link, modified, tree};
+use wp_codebox_artifacts::MountChanges;
+
+fn change() -> MountChanges {
+    changes(vec![
+        modified("a.php", file(b"<?php 1;\n"), file(b"<?php 2;\n")),
+        modified("run.sh", file(b"#!/bin/sh\n"), executable(b"#!/bin/sh\n")),
+        deleted("old/only.txt", file(b"old\n")),
+        added("new/deep/b.txt", file(b"new\n")),
+        modified("link", link("a.php"), link("run.sh")),
+        deleted("flat", file(b"flat\n")),
+        added("flat/inner.txt", file(b"inner\n")),
+    ])
+}
+
+fn prepare(bench: &Bench) {
+    bench.write("a.php", b"<?php 1;\n");
+    bench.write("run.sh", b"#!/bin/sh\n");
+    bench.write("old/only.txt", b"old\n");
+    bench.write("flat", b"flat\n");
+    std::os::unix::fs::symlink("a.php", bench.path("link")).unwrap();
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).is_some_and(|a| a == "child") {
+        return child(&arguments[2], Path::new(&arguments[3]));
+    }
+    if std::env::args().any(|a| a == "--list") {
+        println!("kill_at_every_system_call: test");
+        return;
+    }
+    let (before, after) = both_states();
+    let mut killed = 0;
+    let mut finished = 0;
+    for kind in ["apply", "undo"] {
+        for call in 0.. {
+            let temp = tempfile::tempdir().unwrap();
+            let bench = Bench::at(temp.path());
+            prepare(&bench);
+            if kind == "undo" {
+                bench.apply(change()).unwrap();
+            }
+            let ended = run_and_kill(kind, temp.path(), call);
+            let journal = bench.journal();
+            let recovered = journal.recover().unwrap();
+            assert!(
+                recovered.iter().all(|(_, e)| e.is_none()),
+                "{kind} {call}: {recovered:?}"
+            );
+            let now = tree(&bench.target);
+            let (old, new) = if kind == "apply" {
+                (&before, &after)
+            } else {
+                (&after, &before)
+            };
+            assert!(now == *old || now == *new, "{kind} {call}: {now:#?}");
+            assert_eq!(journal.recover().unwrap().len(), 0, "{kind} {call}");
+            consistent(&bench, now == after, &before, kind, call);
+            match ended {
+                Ended::Killed => killed += 1,
+                Ended::Exited => {
+                    assert_eq!(now, *new, "{kind}");
+                    finished += 1;
+                    break;
+                }
+            }
+        }
+    }
+    assert!(killed >= 300, "only {killed} points");
+    println!("test kill_at_every_system_call ... ok");
+    println!(
+        "\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; {killed} kills, {finished} complete runs\n"
+    );
+}
+
+/// Returns the tree before and after the change.
+fn both_states() -> (Tree, Tree) {
+    let bench = Bench::new();
+    prepare(&bench);
+    let before = tree(&bench.target);
+    bench.apply(change()).unwrap();
+    (before, tree(&bench.target))
+}
+
+type Tree = std::collections::BTreeMap<String, (u32, Vec<u8>)>;
+
+/// Checks that the journal tells the truth: an applied change can be undone to the old tree, and
+/// one that was not applied or was undone can be applied again.
+fn consistent(bench: &Bench, is_applied: bool, before: &Tree, kind: &str, call: usize) {
+    let journal = bench.journal();
+    let open: Vec<_> = journal
+        .list()
+        .unwrap()
+        .into_iter()
+        .filter(|c| c.undone.len() < c.files.len())
+        .collect();
+    assert_eq!(open.len(), usize::from(is_applied), "{kind} {call}");
+    match open.first() {
+        Some(change) => {
+            let report = bench.undo(&change.id, None).unwrap();
+            assert_eq!(report.conflicts, [], "{kind} {call}");
+        }
+        None => {
+            let applied = bench.apply(change()).unwrap();
+            bench.undo(&applied.id, None).unwrap();
+        }
+    }
+    assert_eq!(tree(&bench.target), *before, "{kind} {call}");
+}
+
+/// The child: announces itself with SIGSTOP, then applies or undoes.
+fn child(kind: &str, directory: &Path) {
+    let bench = Bench::at(directory);
+    let open = bench.journal().list().unwrap();
+    // SAFETY: raise only sends a signal to this process.
+    unsafe { libc::raise(libc::SIGSTOP) };
+    if kind == "apply" {
+        bench.apply(change()).unwrap();
+    } else {
+        bench.undo(&open[0].id, None).unwrap();
+    }
+    // SAFETY: the process has nothing to clean up; the exit of the runtime would add system calls.
+    unsafe { libc::_exit(0) };
+}
+
+enum Ended {
+    Killed,
+    Exited,
+}
+
+/// Runs the child and kills it at the entry of its system call number `call`, counted from its
+/// SIGSTOP.
+fn run_and_kill(kind: &str, directory: &Path, call: usize) -> Ended {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg("child").arg(kind).arg(directory);
+    // SAFETY: ptrace is async-signal-safe, and the closure allocates nothing.
+    unsafe {
+        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+    #[allow(clippy::zombie_processes)] // waitpid below reaps it.
+    let child = command.spawn().unwrap();
+    let pid = child.id() as libc::pid_t;
+    let wait = || {
+        let mut status = 0;
+        // SAFETY: status is a valid pointer, and the process is a child of this one.
+        let waited = unsafe { libc::waitpid(pid, &mut status, 0) };
+        assert_eq!(waited, pid);
+        status
+    };
+    let resume = |request, signal: i32| {
+        // SAFETY: the child is stopped and traced by this process; the calls pass no memory.
+        let done = unsafe { libc::ptrace(request, pid, 0, signal) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    };
+    // The stop of execve, then the SIGSTOP that the child sends itself.
+    wait();
+    loop {
+        resume(libc::PTRACE_CONT, 0);
+        if libc::WSTOPSIG(wait()) == libc::SIGSTOP {
+            break;
+        }
+    }
+    let mut stops = 0;
+    loop {
+        resume(libc::PTRACE_SYSCALL, 0);
+        let status = wait();
+        if libc::WIFEXITED(status) {
+            assert_eq!(libc::WEXITSTATUS(status), 0, "{kind} {call}");
+            return Ended::Exited;
+        }
+        // Entry and exit of a call stop the child alternately.
+        if stops == 2 * call {
+            // SAFETY: kill only sends a signal to the child.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            wait();
+            return Ended::Killed;
+        }
+        stops += 1;
+    }
+}
