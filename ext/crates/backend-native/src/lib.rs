@@ -76,8 +76,8 @@ pub use spawner::{
     GuestIdentity, GuestStore, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
 };
 pub use template::{
-    StaleTemplate, Sweep, Swept, Template, TemplateError, TemplateRequest, ensure_template,
-    sweep_templates,
+    CORE_DIRECTORIES, CORE_FILES, StaleTemplate, Sweep, Swept, Template, TemplateError,
+    TemplateRequest, ensure_template, sweep_templates,
 };
 pub use tickets::ConnectError;
 pub use user_budgets::{KernelMemory, OverShare, UserBudgets};

@@ -313,7 +313,12 @@ fn mounted(
         // are no changes to capture.
         (MountAccess::Readonly, MountView::Bind | MountView::Copy) => false,
         (MountAccess::Readwrite, MountView::Overlay | MountView::Copy) => true,
-        (MountAccess::Readonly, MountView::Overlay) => true,
+        // A layer would be writable.
+        (MountAccess::Readonly, MountView::Overlay) => {
+            return Err(inconsistent(
+                "a read-only mount needs view `bind` or `copy`, not `overlay`",
+            ));
+        }
         (MountAccess::Readwrite, MountView::Bind) => {
             return Err(inconsistent(
                 "a writable mount needs view `overlay` or `copy`, not `bind`",

@@ -62,18 +62,32 @@ pub(super) fn text<'v>(value: &'v Value, path: &str) -> &'v str {
     value.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
 
-/// Returns a URL without fragment and with `[redacted]` instead of the query. Of a `data:` URL,
-/// returns only the media type.
+/// Returns a URL without fragment and user information and with `[redacted]` instead of the query.
+/// Of a `data:` URL, returns only the media type.
 pub fn address(url: &str) -> String {
     if let Some(rest) = url.strip_prefix("data:") {
         let kind = rest.split([',', ';']).next().unwrap_or_default();
         return format!("data:{}", cut(kind, 80));
     }
     let bare = url.split('#').next().unwrap_or_default();
+    let bare = &without_user(bare);
     match bare.split_once('?') {
         Some((before, _)) => format!("{}?[redacted]", cut(before, URL)),
         None => cut(bare, URL),
     }
+}
+
+/// Removes user name and password from a URL.
+fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
 }
 
 pub(super) fn console(params: &Value) -> Console {
@@ -164,13 +178,15 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn recorded_url_has_its_query_redacted_and_fragment_and_data_removed() {
+    fn recorded_url_has_its_query_redacted_and_user_fragment_and_data_removed() {
         for (url, shown) in [
             (
                 "http://localhost/a?token=1#x",
                 "http://localhost/a?[redacted]",
             ),
             ("http://localhost/a#x", "http://localhost/a"),
+            ("https://user:p@ss@host:8/a@b", "https://host:8/a@b"),
+            ("https://user:pass@host?q", "https://host?[redacted]"),
             ("data:image/png;base64,AAAA", "data:image/png"),
             ("", ""),
         ] {

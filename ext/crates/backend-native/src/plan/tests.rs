@@ -310,6 +310,16 @@ fn readonly_mount_is_a_read_only_bind_mount_and_not_listed_as_writable() {
 }
 
 #[test]
+fn readonly_mount_with_an_overlay_view_is_refused() {
+    let mut readonly = mount(0, "/workspace/mine");
+    readonly.access = MountAccess::Readonly;
+    let refused = plan_of(std::slice::from_ref(&readonly), &[], TemplateAccess::Run);
+    assert!(matches!(refused, Err(PlanError::Mount { .. })));
+    readonly.view = MountView::Bind;
+    assert!(plan_of(&[readonly], &[], TemplateAccess::Run).is_ok());
+}
+
+#[test]
 fn readonly_mount_with_two_lower_directories_is_merged_read_only() {
     let mut readonly = mount(0, "/workspace/mine");
     readonly.access = MountAccess::Readonly;

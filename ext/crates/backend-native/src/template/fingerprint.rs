@@ -15,7 +15,7 @@ use wp_codebox_contracts::{IsolationLevel, Sha256Hex};
 
 /// Files of a WordPress root that belong to core. No other file of the root is copied, in
 /// particular no wp-config.php.
-pub(super) const CORE_FILES: [&str; 14] = [
+pub const CORE_FILES: [&str; 14] = [
     "index.php",
     "wp-activate.php",
     "wp-blog-header.php",
@@ -32,7 +32,7 @@ pub(super) const CORE_FILES: [&str; 14] = [
     "xmlrpc.php",
 ];
 /// Directories of a WordPress root that belong to core.
-pub(super) const CORE_DIRECTORIES: [&str; 2] = ["wp-admin", "wp-includes"];
+pub const CORE_DIRECTORIES: [&str; 2] = ["wp-admin", "wp-includes"];
 /// Buffer size for directory entries in bytes.
 const LISTING: usize = 32 * 1024;
 
