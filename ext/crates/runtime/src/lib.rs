@@ -57,10 +57,10 @@ pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{
     FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, cost, entry, events, find,
-    list, list_entries, status, view,
+    list, list_entries, runs_of_directory, status, view,
 };
 pub use run_dir::{RECOVERY_BUNDLE, RESULT_FILE, RunDir, RunDirError, Scratch};
-pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
+pub use run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};
 pub use snapshots::{
     LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, SnapshotError, SnapshotFacts,
     SnapshotScope, SnapshotStore,

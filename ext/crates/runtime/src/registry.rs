@@ -2,13 +2,16 @@
 //! Every query first settles dead runs (writes their final records), so the status `running` is
 //! reported only for a run whose supervisor holds its locks.
 
+mod list;
+
+pub use list::{ListFilter, StatusFilter, list, list_entries, runs_of_directory};
+
 use crate::event_log::{self, PageLimits};
 use crate::markers::{MarkerState, marker_state};
 use crate::reap::{Settled, settle_dead};
 use crate::recovery::result_bytes;
 use crate::run_dir::{RESULT_FILE, io};
-use crate::run_record::RecordHead;
-use crate::{RunDirError, RunRecord, StateDir, now_rfc3339, reap_dead};
+use crate::{RecordedWork, RunDirError, RunRecord, StateDir, now_rfc3339, reap_dead};
 use std::fs;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -85,27 +88,6 @@ impl RegistryError {
     }
 }
 
-/// Which runs a list contains, by their status.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum StatusFilter {
-    /// All runs, whatever their status.
-    #[default]
-    Any,
-    /// Only runs with this status.
-    Only(RunStatus),
-}
-
-/// Which runs a list contains, and which page of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListFilter {
-    /// Which runs the list contains, by their status.
-    pub status: StatusFilter,
-    /// Maximum number of runs on the page.
-    pub limit: usize,
-    /// Number of runs, newest first, that come before the page.
-    pub offset: usize,
-}
-
 /// A run found in the state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundRun {
@@ -123,33 +105,12 @@ impl FoundRun {
     pub fn recorded_error(&self) -> Option<ErrorBody> {
         RunRecord::read(&self.path)?.error
     }
-}
 
-/// Returns a page of the runs of these sites, newest first, without their results. The second value
-/// is the number of runs on all pages.
-pub fn list(
-    state: &StateDir,
-    sites: &[SiteId],
-    filter: ListFilter,
-) -> Result<(u64, Vec<(FoundRun, RunView)>), RegistryError> {
-    let (total, rows) = page(state, sites, filter)?;
-    let rows = rows.into_iter().map(|(found, record, status)| {
-        let view = record.into_view(&found.path, status);
-        (found, view)
-    });
-    Ok((total, rows.collect()))
-}
-
-/// Returns the same page as [`list`], with each run as an entry in the format of the run registry.
-pub fn list_entries(
-    state: &StateDir,
-    sites: &[SiteId],
-    filter: ListFilter,
-) -> Result<(u64, Vec<RunRegistryEntry>), RegistryError> {
-    let (total, rows) = page(state, sites, filter)?;
-    let rows = rows.into_iter();
-    let entries = rows.map(|(found, record, status)| entry_of(state, &found, record, status));
-    Ok((total, entries.collect()))
+    /// Returns directories, agent and checks of the run from its record.
+    #[must_use]
+    pub fn work(&self) -> Option<RecordedWork> {
+        Some(RunRecord::read(&self.path)?.work)
+    }
 }
 
 /// Returns a run as an entry in the format of the run registry.
@@ -221,56 +182,6 @@ fn progress(found: &FoundRun) -> RunProgress {
     let last = event_log::last_events(&found.path);
     let seen = types(first.unwrap_or_default());
     RunProgress::of(seen.into_iter().chain(types(last.unwrap_or_default())))
-}
-
-type Row = (FoundRun, RunRecord, RunStatus);
-
-/// Returns a page of the runs with the requested status, newest first. Of a run with another
-/// status, only the beginning of the record is read. If the record says that the run has ended, no
-/// lock is checked.
-fn page(
-    state: &StateDir,
-    sites: &[SiteId],
-    filter: ListFilter,
-) -> Result<(u64, Vec<Row>), RegistryError> {
-    let mut rows = Vec::new();
-    for site in sites {
-        let found = match filter.status {
-            // Every running run has a marker, so runs without one need not be read.
-            StatusFilter::Only(RunStatus::Running) => marked(state, site)?,
-            StatusFilter::Only(RunStatus::Ended) | StatusFilter::Any => runs(state, site)?,
-        };
-        for found in found {
-            let Some(head) = RecordHead::read(&found.path) else {
-                continue;
-            };
-            let status = match head.status {
-                RunStatus::Ended => RunStatus::Ended,
-                RunStatus::Running => match known(state, &found) {
-                    Some((_, status)) => status,
-                    None => continue,
-                },
-            };
-            let wanted = match filter.status {
-                StatusFilter::Any => true,
-                StatusFilter::Only(only) => only == status,
-            };
-            if wanted {
-                rows.push((head.created_at, found));
-            }
-        }
-    }
-    rows.sort_by(|(a_time, a), (b_time, b)| {
-        let newer = b_time.cmp(a_time);
-        newer.then_with(|| a.run_id.cmp(&b.run_id))
-    });
-    let total = rows.len() as u64;
-    let page = rows.into_iter().skip(filter.offset).take(filter.limit);
-    let page = page.filter_map(|(_, found)| {
-        let (record, status) = known(state, &found)?;
-        Some((found, record, status))
-    });
-    Ok((total, page.collect()))
 }
 
 /// Returns the run of these sites whose id is `reference`, or the only run whose id starts with

@@ -8,13 +8,15 @@ use crate::host_note::HostNote;
 use crate::{event_log, now_rfc3339};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::{
-    CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus, RunSummary, RunView, schema_id,
+    Agent, CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus, RunSummary, RunView,
+    schema_id,
 };
 
 /// Maximum size of a run's record that is read, in bytes.
@@ -31,6 +33,29 @@ pub struct NewRun {
     pub goal: Option<String>,
     /// Who or what requested the run.
     pub provenance: Map<String, Value>,
+    /// What a later run needs to repeat this one, and an apply to find its directories.
+    pub work: RecordedWork,
+}
+
+/// Directories, agent and checks of a run, as its record stores them for later commands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedWork {
+    /// Host directory of each mount, by its guest path. These paths are in no bundle.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub directories: BTreeMap<String, PathBuf>,
+    /// Agent of the run; absent if no agent worked in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Agent>,
+    /// Command lines of the checks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
+}
+
+impl RecordedWork {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl NewRun {
@@ -42,6 +67,7 @@ impl NewRun {
             mode: RunMode::Attached,
             goal: None,
             provenance: Map::new(),
+            work: RecordedWork::default(),
         }
     }
 }
@@ -103,6 +129,9 @@ pub struct RunRecord {
     /// Who or what requested the run.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provenance: Map<String, Value>,
+    /// Directories, agent and checks of the run.
+    #[serde(default, skip_serializing_if = "RecordedWork::is_empty")]
+    pub work: RecordedWork,
     /// Boot id and OOM kill count of the host when the run started; absent after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<HostNote>,
@@ -126,6 +155,7 @@ impl RunRecord {
             salvaged: false,
             cancellation: None,
             provenance: run.provenance.clone(),
+            work: run.work.clone(),
             host: Some(HostNote::now()),
         }
     }

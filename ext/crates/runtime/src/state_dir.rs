@@ -178,6 +178,29 @@ impl StateDir {
         Ok(())
     }
 
+    /// Calls `work` with the owner's user and group ids, so that root leaves no files of its own in
+    /// the state directory; root's ids come back afterwards. Another user keeps its ids. Must be
+    /// called while the process has one thread, because the ids are those of the thread.
+    pub fn as_owner<T>(&self, work: impl FnOnce() -> T) -> Result<T, StateDirError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(work());
+        }
+        let fail = |source| StateDirError::BecomeOwner {
+            owner: self.owner.uid,
+            source,
+        };
+        let (uid, gid) = (Uid::from_raw(self.owner.uid), Gid::from_raw(self.owner.gid));
+        let groups = rustix::process::getgroups().map_err(fail)?;
+        rustix::thread::set_thread_groups(&[gid]).map_err(fail)?;
+        rustix::thread::set_thread_res_gid(Gid::ROOT, gid, Gid::ROOT).map_err(fail)?;
+        rustix::thread::set_thread_res_uid(Uid::ROOT, uid, Uid::ROOT).map_err(fail)?;
+        let result = work();
+        rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(fail)?;
+        rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(fail)?;
+        rustix::thread::set_thread_groups(&groups).map_err(fail)?;
+        Ok(result)
+    }
+
     /// Returns the path of the state directory.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -78,10 +78,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_agent::Parent;
 use wp_codebox_contracts::{
-    ErrorBody, EventType, LifecycleEvent, Outcome, RunId, RunMode, RunResult,
+    ErrorBody, EventType, LifecycleEvent, MountRequest, Outcome, RunId, RunMode, RunRequest,
+    RunResult,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead};
+use wp_codebox_runtime::{
+    Cancellation, Ending, Journal, NewRun, RecordedWork, RunDir, Scratch, reap_dead,
+};
 
 /// A run that has its directory and its journal, so that queries by run id can find it.
 #[derive(Debug)]
@@ -117,6 +120,7 @@ pub(crate) fn begin(
             Value::Object(map) => map,
             _ => Map::new(),
         },
+        work: recorded_work(request, redactor),
     };
     let limit = request.max_runs as usize;
     let run_dir = RunDir::create(&prepared.state, &request.site, &new, limit)
@@ -129,6 +133,21 @@ pub(crate) fn begin(
             clock,
         }),
         Err(error) => Err(failed(run_dir, error.body(), Scratch::Remove)),
+    }
+}
+
+/// Returns what the record of the run keeps for commands that repeat or apply its work. Texts are
+/// redacted, because a command line can contain a secret of the run.
+fn recorded_work(request: &RunRequest, redactor: &Redactor) -> RecordedWork {
+    let directory = |mount: &MountRequest| (mount.target.clone(), mount.source.clone().into());
+    let mut agent = serde_json::to_value(&request.agent).unwrap_or_default();
+    // Values of variables are not needed to name the agent.
+    agent.as_object_mut().and_then(|agent| agent.remove("env"));
+    let redacted = |check: &String| redactor.redact(check).into_owned();
+    RecordedWork {
+        directories: request.mounts.iter().map(directory).collect(),
+        agent: serde_json::from_value(redactor.redact_value(agent)).unwrap_or_default(),
+        checks: request.checks.iter().map(redacted).collect(),
     }
 }
 
