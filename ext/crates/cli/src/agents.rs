@@ -34,7 +34,10 @@ pub(crate) struct AgentsArgs {
 /// Lists all presets, or shows one with its installation steps; an invalid preset is a row with its
 /// error.
 pub(crate) fn main(output: &Output, args: &AgentsArgs) -> ExitCode {
-    let settings = Settings::resolve(&args.paths);
+    let settings = match Settings::resolve(&args.paths) {
+        Ok(settings) => settings,
+        Err(error) => return output.failure("agents", &error),
+    };
     let names = match &args.name {
         None => preset::names(&settings.share_dir),
         Some(name) => match preset::load(&settings.share_dir, name) {

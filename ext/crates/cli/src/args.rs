@@ -1,6 +1,7 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
 use super::boot::BootArgs;
+use super::daily;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::profile::ProfileCommand;
@@ -25,10 +26,13 @@ use std::path::PathBuf;
 #[command(after_help = "\
 `wp-codebox help COMMAND` and the manual pages describe each command in detail.
 
+Nothing has to be configured: in the directory of a plugin or theme, a goal in quotes starts a run.
+
 Examples:
-  wp-codebox doctor
-  wp-codebox run --wordpress /srv/site --mount ./my-plugin:/workspace/x \\
-    --agent-command 'sh fix.sh' --check 'phpunit'
+  wp-codebox 'Fix the failing test' --agent-command 'sh fix.sh' --check auto
+  wp-codebox diff && wp-codebox apply
+  wp-codebox up --open
+  wp-codebox test
   wp-codebox runs list --json | jq -r '.runs[].runId'
 
 Exit status: 0 succeeded, 1 failed or wrong usage, 3 partial or blocked, 124 timed out, 125 the \
@@ -46,13 +50,18 @@ Environment:
   WP_CODEBOX_AGENTS_DIR                instead of --agents-dir
   WP_CODEBOX_BROWSER                   instead of --browser
   WP_CODEBOX_PHP                       instead of --php
+  WP_CODEBOX_CACHE_DIR                 directory of WordPress versions
+  WP_CODEBOX_CONFIG                    configuration file, see `config`
   WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS  longest --preview-hold, 3600 to 86400
   WP_CODEBOX_REQUIRE_SOURCE_SHA256     1: archives in recipes need a sha256
   COLUMNS                              width of help without a terminal
   NO_COLOR                             if set, no colours in help and errors
 
 Files:
-  /var/lib/wp-codebox             state: templates, runs, bundles, keys
+  /var/lib/wp-codebox             state of root: templates, runs, bundles, keys
+  ~/.local/state/wp-codebox       state of other users
+  /var/cache/wp-codebox           WordPress versions of root
+  ~/.cache/wp-codebox             WordPress versions of other users
   /usr/share/wp-codebox           WP-CLI, the SQLite drop-in, guest programs
   /usr/libexec/wp-codebox-launch  launcher
   /opt/wp-codebox/agents          agent programs, one directory each
@@ -66,6 +75,24 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
+    /// Print the change of a run as a patch.
+    Diff(daily::DiffArgs),
+    /// Apply the change of a run to the files of this directory.
+    Apply(daily::ApplyArgs),
+    /// Undo an applied change.
+    Undo(daily::UndoArgs),
+    /// List the runs of this directory, newest first.
+    Log(daily::LogArgs),
+    /// Start a WordPress with the project of this directory and print its address.
+    Up(Box<daily::UpArgs>),
+    /// Open a shell in a sandbox with the project of this directory.
+    Shell(daily::ShellArgs),
+    /// Run WP-CLI in a sandbox with the project of this directory.
+    Wp(daily::ProgramArgs),
+    /// Run PHP in a sandbox with the project of this directory.
+    Php(daily::ProgramArgs),
+    /// Run the project's own checks in a sandbox.
+    Test(daily::TestArgs),
     /// Run a program in a held sandbox, connected to your terminal or pipes.
     Exec(Box<super::exec::ExecArgs>),
     /// Start a WordPress sandbox and hold it for a while.
@@ -112,6 +139,11 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     /// Check whether this host can run sandboxes and show how to fix problems.
     Doctor(DoctorArgs),
+    /// Show all settings and where each value comes from.
+    Config(super::settings::ConfigArgs),
+    /// Install, list and choose WordPress versions for sandboxes.
+    #[command(subcommand)]
+    Wordpress(super::wordpress::WordpressCommand),
     /// Synchronize files between a local directory and a held sandbox.
     Sync(SyncArgs),
     /// Remove leftovers of runs: settled run directories, scratch directories of dead runs,

@@ -43,7 +43,7 @@ fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
 fn options(output: Output, named: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
     let state = match named {
         Some(state) => state.to_owned(),
-        None => Settings::resolve(&PathArgs::default()).state_dir,
+        None => Settings::resolve(&PathArgs::default())?.state_dir,
     };
     let loaded = Dir::open(&state)
         .map_err(|e| {

@@ -6,7 +6,7 @@ use super::output::Output;
 use super::preview::{self, PreviewArgs};
 use super::recipe::read_blueprint;
 use super::request::{self, SizeArgs};
-use super::{Settings, duration, supervisor};
+use super::{Settings, duration, mount, supervisor};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -57,22 +57,24 @@ pub(crate) struct BootArgs {
 }
 
 pub(crate) fn boot(output: &Output, args: &BootArgs) -> ExitCode {
-    let settings = Settings::resolve(&args.store.paths);
     let mut shown = None;
-    let started = build(args, &settings).and_then(|request| {
-        let ready = supervisor::until_ready(&request, |event| {
-            preview::announce(*output, &request, event);
-            if let Some(link) = preview::link(&request, event) {
-                let mut record = event.data.clone();
-                if let Some(login) = preview::login(&request, &link) {
-                    record.insert("loginUrl".to_owned(), json!(login));
+    let settings = Settings::for_guests(&args.store.paths, args.guest.wp.as_deref(), *output);
+    let started = settings
+        .and_then(|settings| build(args, &settings))
+        .and_then(|request| {
+            let ready = supervisor::until_ready(&request, |event| {
+                preview::announce(*output, &request, event);
+                if let Some(link) = preview::link(&request, event) {
+                    let mut record = event.data.clone();
+                    if let Some(login) = preview::login(&request, &link) {
+                        record.insert("loginUrl".to_owned(), json!(login));
+                    }
+                    record.insert("accessUrl".to_owned(), json!(link));
+                    shown = Some(record);
                 }
-                record.insert("accessUrl".to_owned(), json!(link));
-                shown = Some(record);
-            }
-        })?;
-        Ok((request, ready))
-    });
+            })?;
+            Ok((request, ready))
+        });
     match started {
         Err(error) => output.failure("boot", &error),
         Ok((request, ready)) => {
@@ -114,8 +116,6 @@ fn input(message: String) -> ErrorBody {
 }
 
 fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
-    let wordpress = request::wordpress(settings)?;
-    request::check_version(args.guest.wp.as_deref(), wordpress)?;
     let ttl_ms = duration::positive(ErrorCode::LimitInvalid, "--hold", &args.hold)?;
     if ttl_ms > LONGEST {
         let message = "--hold is longer than a day";
@@ -125,12 +125,10 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
     let mut spec = TaskSpec {
         mode: RunMode::Detached,
         policy,
-        mounts: args
-            .guest
-            .mounts
-            .iter()
-            .map(|text| request::mount(text, args.guest.git))
-            .collect::<Result<_, _>>()?,
+        mounts: mount::mounts(&args.guest)?
+            .into_iter()
+            .map(|mounted| mounted.request)
+            .collect(),
         workflow: workflow(args)?,
         hold: Some(Hold {
             ttl_ms,
@@ -185,7 +183,7 @@ mod tests {
         let all = all.iter().chain(flags);
         match Cli::try_parse_from(all).unwrap().command {
             Command::Boot(args) => {
-                let settings = Settings::resolve(&args.store.paths);
+                let settings = Settings::resolve(&args.store.paths).unwrap();
                 build(&args, &settings).map(|request| request.limits)
             }
             other => panic!("{other:?}"),

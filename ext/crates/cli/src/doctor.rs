@@ -45,7 +45,10 @@ fn failed(id: &'static str, error: &ErrorBody) -> Check {
 
 /// Runs every check. Exit status 0 if sandboxes can run, else 1.
 pub(crate) fn main(output: &Output, args: &DoctorArgs) -> ExitCode {
-    let settings = Settings::resolve(&args.paths);
+    let settings = match Settings::resolve(&args.paths) {
+        Ok(settings) => settings,
+        Err(error) => return output.failure("doctor", &error),
+    };
     let (checks, test) = examine(&settings);
     let status = checks.iter().map(|c| c.status).max().unwrap_or(Status::Ok);
     if output.is_json() {
@@ -221,14 +224,12 @@ fn writable(state: &StateDir) -> Check {
 /// passes its own WordPress directory with each run.
 fn wordpress(settings: &Settings) -> Check {
     const ID: &str = "guest-wordpress";
-    let Some(directory) = &settings.wordpress else {
-        return ok(
-            ID,
-            "not configured: set --wordpress or WP_CODEBOX_WORDPRESS for runs",
-        );
+    let cached = || settings.cores.find(None);
+    let Some(directory) = settings.wordpress.clone().or_else(cached) else {
+        return ok(ID, "none yet: the first run installs the latest one");
     };
     if directory.join("wp-includes/version.php").is_file() {
-        let version = crate::recipe_request::wordpress_version(directory);
+        let version = crate::recipe_request::wordpress_version(&directory);
         return ok(ID, format!("{version} at {}", directory.display()));
     }
     Check {

@@ -92,7 +92,8 @@ pub(crate) fn actor(given: Option<&str>) -> String {
     }
 }
 
-fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
+/// Runs the program and returns its exit status.
+pub(crate) fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
     let (_, found) = runs::found(&args.place, &args.run)?;
     let actor = actor(args.actor.as_deref());
     let exec = wanted(&args)?;

@@ -23,7 +23,7 @@ pub(crate) fn main(output: &Output, args: &GcArgs) -> ExitCode {
 
 fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
     let rules = rules(args)?;
-    let settings = Settings::resolve(&args.place.paths);
+    let settings = Settings::resolve(&args.place.paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let mut report = GcReport::default();
     // Only root can remove cgroups that root created, so this happens before root is given up.

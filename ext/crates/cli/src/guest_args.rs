@@ -20,15 +20,18 @@ pub(crate) struct StoreArgs {
 /// Content of a guest.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct GuestArgs {
-    /// Host directory and its path in the guest: HOST:GUEST[:readonly|readwrite]; may be repeated.
-    #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
+    /// Host directory and its path in the guest: HOST[:GUEST][:readonly|readwrite]; may be
+    /// repeated. Without GUEST a plugin or theme gets its place in WordPress and is activated, any
+    /// other directory is mounted below /workspace.
+    #[arg(long = "mount", value_name = "HOST[:GUEST][:MODE]")]
     pub mounts: Vec<String>,
     /// Git repository of each mount in the guest. baseline: one commit of the mounted files; auto:
     /// baseline if the directory is in a work tree; history: all real commits. The guest never sees
     /// the host's own .git directory, its configuration and its hooks.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     pub git: GitMode,
-    /// Required WordPress version of the directory; `latest` accepts any version.
+    /// Required WordPress version, such as 6.9; see `wp-codebox wordpress list`. `latest` accepts
+    /// any version.
     #[arg(long, value_name = "VERSION")]
     pub wp: Option<String>,
 }

@@ -15,6 +15,7 @@ mod boot;
 mod cancel;
 mod columns;
 mod commands;
+mod daily;
 mod doctor;
 mod duration;
 mod episode;
@@ -25,12 +26,11 @@ mod guest_args;
 mod live;
 mod manual;
 mod model;
+mod mount;
 mod network;
 mod output;
 mod preview;
 mod profile;
-// No command uses it yet.
-#[allow(dead_code, unused_imports)]
 mod project;
 mod recipe;
 mod recipe_request;
@@ -45,6 +45,7 @@ mod signals;
 mod supervisor;
 mod sync;
 mod usage;
+mod wordpress;
 
 use args::{Cli, Command};
 use clap::CommandFactory;
@@ -95,6 +96,17 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Commands(options) => commands::main(output, &options),
         Command::Schema(options) => schema::main(output, &options),
         Command::Doctor(options) => doctor::main(output, &options),
+        Command::Config(options) => settings::config(output, &options),
+        Command::Wordpress(command) => wordpress::main(output, &command),
+        Command::Up(options) => daily::up(output, *options),
+        Command::Shell(options) => daily::shell(output, &options),
+        Command::Wp(options) => daily::program(output, &options, daily::Program::Wp),
+        Command::Php(options) => daily::program(output, &options, daily::Program::Php),
+        Command::Test(options) => daily::test(output, &options),
+        Command::Log(options) => daily::log(output, &options),
+        Command::Diff(options) => daily::diff(output, &options),
+        Command::Apply(options) => daily::apply(output, &options),
+        Command::Undo(options) => daily::undo(output, &options),
         Command::Sync(options) => sync::main(output, &options),
         Command::Gc(options) => gc::main(output, &options),
         Command::Completion { shell } => manual::completion(output, &Cli::command(), shell),

@@ -113,12 +113,17 @@ impl<W: Write> Write for PlainJson<W> {
 pub(crate) struct Output {
     json: bool,
     pub agent: AgentOutput,
+    /// Whether the link to a preview is opened in the browser of the desktop.
+    pub open_links: bool,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        let agent = AgentOutput::default();
-        Self { json, agent }
+        Self {
+            json,
+            agent: AgentOutput::default(),
+            open_links: false,
+        }
     }
 
     pub(crate) fn is_json(self) -> bool {

@@ -199,11 +199,29 @@ pub(crate) fn announce(output: Output, request: &RunRequest, event: &LifecycleEv
             "preview {link} until {}",
             until.unwrap_or_default()
         ));
-        if let Some(login) = login(request, &link) {
+        let login = login(request, &link);
+        if let Some(login) = &login {
             output.note(&format!("login, works once: {login}"));
+        }
+        if output.open_links {
+            open(output, login.as_deref().unwrap_or(&link));
         }
     } else if let Some((status @ ("closed" | "expired"), url)) = of_preview(event) {
         output.note(&format!("preview {url}/ {status}"));
+    }
+}
+
+/// Opens the link with the desktop's browser. The link grants access, but its argument list is only
+/// visible to processes of this host until the browser has started.
+fn open(output: Output, link: &str) {
+    let started = std::process::Command::new("xdg-open")
+        .arg(link)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    if let Err(error) = started {
+        output.note(&format!("no browser was opened: xdg-open: {error}"));
     }
 }
 

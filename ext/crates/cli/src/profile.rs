@@ -77,8 +77,9 @@ pub(crate) fn main(output: &Output, command: &ProfileCommand) -> ExitCode {
         ProfileCommand::Validate(args) => ("profile validate", validate(output, args)),
         ProfileCommand::Show(args) => ("profile show", show(output, args)),
         ProfileCommand::List(args) => {
-            list(output, &Settings::resolve(&args.paths).state_dir);
-            ("profile list", Ok(()))
+            let settings = Settings::resolve(&args.paths);
+            let listed = settings.map(|settings| list(output, &settings.state_dir));
+            ("profile list", listed)
         }
     };
     match done {
@@ -88,7 +89,7 @@ pub(crate) fn main(output: &Output, command: &ProfileCommand) -> ExitCode {
 }
 
 fn validate(output: &Output, args: &NamedArgs) -> Result<(), ErrorBody> {
-    let loaded = load(&args.profile, &Settings::resolve(&args.paths).state_dir)?;
+    let loaded = load(&args.profile, &Settings::resolve(&args.paths)?.state_dir)?;
     let Profile {
         id,
         version,
@@ -104,7 +105,7 @@ fn validate(output: &Output, args: &NamedArgs) -> Result<(), ErrorBody> {
 }
 
 fn show(output: &Output, args: &NamedArgs) -> Result<(), ErrorBody> {
-    let loaded = load(&args.profile, &Settings::resolve(&args.paths).state_dir)?;
+    let loaded = load(&args.profile, &Settings::resolve(&args.paths)?.state_dir)?;
     output.document(&json!(loaded.profile));
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Converts a task to a run request by resolving its references on this host.
 
-use super::guest_args::GitMode;
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
 use super::{Settings, duration, model, network};
@@ -8,8 +7,8 @@ use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    Agent, AgentCommand, ErrorBody, ErrorCode, LimitsRequest, MountAccess, MountRequest,
-    PresetAgent, RunPaths, RunRequest, SiteId, TaskSpec,
+    Agent, AgentCommand, ErrorBody, ErrorCode, LimitsRequest, PresetAgent, RunPaths, RunRequest,
+    SiteId, TaskSpec,
 };
 use wp_codebox_control::new_run_id;
 
@@ -83,19 +82,8 @@ pub(crate) fn request(
     settings: &Settings,
 ) -> Result<RunRequest, ErrorBody> {
     let site = SiteId::new(site).map_err(|e| input(format!("--site: {e}")))?;
-    let paths = run_paths(settings, wordpress(settings)?)?;
+    let paths = run_paths(settings, settings.named_wordpress()?)?;
     Ok(task.into_request(new_run_id()?, site, paths))
-}
-
-/// Returns the directory whose WordPress core the guest gets.
-pub(crate) fn wordpress(settings: &Settings) -> Result<&Path, ErrorBody> {
-    settings.wordpress.as_deref().ok_or_else(|| {
-        ErrorBody::new(
-            ErrorCode::ConfigInvalid,
-            "--wordpress is missing: set it to a directory that contains WordPress",
-        )
-        .hint("or set WP_CODEBOX_WORDPRESS")
-    })
 }
 
 /// Returns the host paths of a run that is started with this program.
@@ -127,20 +115,6 @@ pub(crate) fn input(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-/// Fails if the WordPress in the directory does not have the required version.
-pub(super) fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
-    let Some(wanted) = wanted.filter(|w| *w != "latest") else {
-        return Ok(());
-    };
-    let found = crate::recipe_request::wordpress_version(wordpress);
-    if found == wanted {
-        return Ok(());
-    }
-    Err(input(format!(
-        "--wp requires WordPress {wanted}, but --wordpress contains {found}"
-    )))
-}
-
 pub(crate) fn text(path: &Path) -> Result<String, ErrorBody> {
     path.to_str()
         .map(str::to_owned)
@@ -150,37 +124,6 @@ pub(crate) fn text(path: &Path) -> Result<String, ErrorBody> {
 pub(super) fn absolute(host: &str) -> Result<String, ErrorBody> {
     let path: PathBuf = std::path::absolute(host).map_err(|e| input(format!("{host:?}: {e}")))?;
     text(&path)
-}
-
-/// Parses `HOST:GUEST[:MODE]`; the host part may contain colons, the guest path starts at the last
-/// `:/`.
-pub(super) fn mount(given: &str, git: GitMode) -> Result<MountRequest, ErrorBody> {
-    let invalid = || {
-        ErrorBody::new(
-            ErrorCode::MountInvalid,
-            format!("--mount {given:?} must be HOST:GUEST[:readonly|readwrite]"),
-        )
-    };
-    let (rest, mode) = match given.rsplit_once(':') {
-        Some((rest, "readonly" | "ro")) => (rest, MountAccess::Readonly),
-        Some((rest, "readwrite" | "rw")) => (rest, MountAccess::Readwrite),
-        Some((_, last)) if !last.starts_with('/') => return Err(invalid()),
-        Some(_) => (given, MountAccess::Readwrite),
-        None => return Err(invalid()),
-    };
-    let at = rest.rfind(":/").ok_or_else(invalid)?;
-    let (host, target) = (&rest[..at], &rest[at + 1..]);
-    if host.is_empty() {
-        return Err(invalid());
-    }
-    Ok(MountRequest {
-        source: absolute(host)?,
-        target: target.to_owned(),
-        mode,
-        exclude: Vec::new(),
-        git: git.into(),
-        metadata: None,
-    })
 }
 
 fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
@@ -261,26 +204,6 @@ fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mount_argument_is_split_at_the_last_guest_path() {
-        let row = mount("/srv/a:b:/workspace/x:ro", GitMode::Auto).unwrap();
-        assert_eq!(
-            (row.source.as_str(), row.target.as_str(), row.mode),
-            ("/srv/a:b", "/workspace/x", MountAccess::Readonly)
-        );
-        assert_eq!(
-            mount("/a:/workspace/x", GitMode::Auto).unwrap().mode,
-            MountAccess::Readwrite
-        );
-        for bad in ["", "/a", ":/workspace/x", "/a:workspace", "/a:/w:rwx"] {
-            assert_eq!(
-                mount(bad, GitMode::Auto).unwrap_err().code,
-                ErrorCode::MountInvalid,
-                "{bad}"
-            );
-        }
-    }
 
     #[test]
     fn limit_size_with_a_unit_is_converted_to_bytes_and_an_invalid_size_is_refused() {

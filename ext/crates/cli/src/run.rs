@@ -4,7 +4,7 @@ use super::output::{Output, Stream};
 use super::run_args::RunArgs;
 use super::signals::{on_end, unheard_signals};
 use super::supervisor::{self, Followed, unreachable};
-use super::{Settings, preview, run_args};
+use super::{Settings, daily, preview, run_args};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -18,11 +18,18 @@ use wp_codebox_control::{SupervisorFrame, write_frame};
 use wp_codebox_runtime::now_rfc3339;
 
 pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
-    let settings = Settings::resolve(&args.store.paths);
+    ExitCode::from(status(output, "run", args))
+}
+
+/// Runs as the command `command`, which errors name, and returns the exit status.
+pub(crate) fn status(output: &Output, command: &str, args: RunArgs) -> u8 {
     let mut output = *output;
     output.agent = args.agent_output;
     let output = &output;
-    let answer = run_args::build(&args, &settings).and_then(|request| start(output, &request));
+    let settings = Settings::for_guests(&args.store.paths, args.guest.wp.as_deref(), *output);
+    let answer = settings
+        .and_then(|settings| run_args::build(&args, &settings, *output))
+        .and_then(|request| start(output, &request));
     match answer {
         Ok(Followed::Ended(result)) => finish(output, &args, &result),
         Ok(Followed::Left(run_id)) => {
@@ -35,9 +42,12 @@ pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
                 "cursor": 0,
             });
             output.answer(&document, &[run_id.into()]);
-            ExitCode::SUCCESS
+            0
         }
-        Err(error) => output.failure("run", &error),
+        Err(error) => {
+            output.failure(command, &error);
+            error.code.exit_status()
+        }
     }
 }
 
@@ -120,20 +130,26 @@ fn show(output: Output, event: &LifecycleEvent) {
     output.guest(if data { Stream::Data } else { Stream::Talk }, &bytes);
 }
 
-fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> ExitCode {
+fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> u8 {
     let mut exported = None;
     if let (Some(root), Some(bundle)) = (&args.artifacts, &result.artifacts) {
         match export(root, result.run_id.as_str(), Path::new(&bundle.path)) {
             Ok(path) => exported = Some(path),
-            Err(error) => return output.failure("run", &error),
+            Err(error) => {
+                output.failure("run", &error);
+                return error.code.exit_status();
+            }
         }
     }
     if output.is_json() {
         output.document(&document(result, exported.as_deref()));
     } else {
         human(output, result, exported.as_deref());
+        if result.artifacts.is_some() && !result.changed_files.is_empty() {
+            daily::next_steps(*output, result.run_id.as_str());
+        }
     }
-    ExitCode::from(result.outcome.exit_status())
+    result.outcome.exit_status()
 }
 
 /// Copies the bundle to the caller's directory and verifies the copy.

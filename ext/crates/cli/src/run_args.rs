@@ -3,14 +3,11 @@
 use super::guest_args::{GuestArgs, StoreArgs};
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
-use super::output::AgentOutput;
+use super::output::{AgentOutput, Output};
 use super::preview::{self, PreviewArgs};
-use super::request::{
-    Beside, SizeArgs, absolute, check_version, input, mount, policy, resolve, size, text, timeout,
-    wordpress,
-};
-use super::{Settings, duration};
-use clap::Args;
+use super::request::{Beside, SizeArgs, absolute, input, policy, resolve, size, text, timeout};
+use super::{Settings, duration, mount};
+use clap::{Args, Parser};
 use serde_json::Value;
 use std::path::PathBuf;
 use wp_codebox_contracts::{
@@ -61,9 +58,13 @@ pub(crate) struct RunArgs {
     /// Exit codes of the agent that count as success.
     #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0")]
     pub agent_success_codes: Vec<i32>,
-    /// Command line to run after the agent in a fresh sandbox; may be repeated.
+    /// Command line to run after the agent in a fresh sandbox; may be repeated. `auto` stands for
+    /// the checks that the project brings, such as phpunit.xml.
     #[arg(long = "check", value_name = "COMMAND LINE")]
     pub checks: Vec<String>,
+    /// Do not activate a plugin or theme whose guest path this command chose.
+    #[arg(long)]
+    pub no_activate: bool,
     /// Host file that the guest may read: HOST:GUEST below /workspace or /run/codebox/staged; may
     /// be repeated.
     #[arg(long = "staged-file", value_name = "HOST:GUEST")]
@@ -130,21 +131,63 @@ pub(crate) struct RunArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub model: ModelArgs,
+    /// Without --mount, mount the project around the current directory, whatever it is.
+    #[arg(long, hide = true)]
+    pub of_project: bool,
+    /// Key and value for the provenance, by which other commands recognise the run.
+    #[arg(skip)]
+    pub purpose: Option<(&'static str, &'static str)>,
 }
 
-/// Builds the run request of `run`; errors name the flag.
-pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
-    check_version(args.guest.wp.as_deref(), wordpress(settings)?)?;
+impl RunArgs {
+    /// Returns the arguments of `wp-codebox run` without any option.
+    pub(crate) fn plain() -> Result<Self, ErrorBody> {
+        #[derive(Parser)]
+        struct Plain {
+            #[command(flatten)]
+            run: RunArgs,
+        }
+        let parsed = Plain::try_parse_from(["run"]);
+        parsed.map(|plain| plain.run).map_err(|e| {
+            let message = format!("the arguments of run have no defaults: {e}");
+            ErrorBody::new(ErrorCode::Internal, message)
+        })
+    }
+}
+
+/// Builds the run request of `run`; errors name the flag. An agent without mounts works on the
+/// project around the current directory.
+pub(crate) fn build(
+    args: &RunArgs,
+    settings: &Settings,
+    output: Output,
+) -> Result<RunRequest, ErrorBody> {
+    let mut task = task(args)?;
+    let has_agent = args.agent_command.is_some() || args.agent.is_some() || task.model.is_some();
+    let mounts = match (args.of_project, has_agent) {
+        (true, _) => mount::mounts_or_project(&args.guest)?,
+        (false, true) => mount::mounts_or_recognised(&args.guest)?,
+        (false, false) => mount::mounts(&args.guest)?,
+    };
+    mount::announce(output, &mounts);
+    task.checks = mount::checks(output, &args.checks, &mounts);
+    if !args.no_activate {
+        task.commands.splice(0..0, mount::activations(&mounts));
+    }
+    if let Some((key, value)) = args.purpose {
+        task.provenance.insert(key.to_owned(), value.into());
+    }
+    task.mounts = mounts.into_iter().map(|mounted| mounted.request).collect();
     let beside = Beside {
         site: &args.store.site,
         model: &args.model,
         network: &args.network,
         settings,
     };
-    resolve(task(args)?, &beside)
+    resolve(task, &beside)
 }
 
-/// Returns the task that the flags describe.
+/// Returns the task that the flags describe, without its mounts.
 pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
     if args.goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
         return Err(ErrorBody::new(
@@ -170,12 +213,6 @@ pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
             RunMode::Attached
         },
         policy: args.policy.as_deref().map(policy).transpose()?,
-        mounts: args
-            .guest
-            .mounts
-            .iter()
-            .map(|text| mount(text, args.guest.git))
-            .collect::<Result<_, _>>()?,
         commands: args
             .command
             .iter()
@@ -187,7 +224,6 @@ pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
         hold: hold(args)?,
         agent_command: args.agent_command.clone(),
         agent: args.agent.clone(),
-        checks: args.checks.clone(),
         staged_files,
         secret_env: args.secret_env.clone(),
         limits: limits(args)?,

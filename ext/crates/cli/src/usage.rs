@@ -10,6 +10,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Returns the parsed arguments and the output, or the exit status if help or an error was printed.
 pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
+    let args = &goal_first(args)[..];
     let parsed = Cli::command()
         .try_get_matches_from(args)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
@@ -30,6 +31,23 @@ pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
         }
         _ => ExitCode::from(1),
     })
+}
+
+/// Expands a goal as the first argument, `wp-codebox "Fix the test" …`, to `run --goal … …`. A goal
+/// contains a space; a single word is the name of a command or an error.
+fn goal_first(args: &[OsString]) -> Vec<OsString> {
+    let goal = args.get(1).and_then(|first| first.to_str());
+    match goal {
+        Some(goal) if goal.trim().contains(' ') && !goal.starts_with('-') => {
+            let program = args.iter().take(1).cloned();
+            let run = ["run", "--of-project", "--goal", goal].map(OsString::from);
+            program
+                .chain(run)
+                .chain(args.iter().skip(2).cloned())
+                .collect()
+        }
+        Some(_) | None => args.to_vec(),
+    }
 }
 
 /// Prints the `--help` text of a command.

@@ -34,10 +34,7 @@ pub(crate) struct Control {
 /// Runs the positive controls of the probes: operations that must succeed now and fail later. Call
 /// it before the restrictions take effect.
 pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
-    test_kill_process(launcher).at(
-        Step::Probe,
-        "the positive control: signalling the launcher without restrictions",
-    )?;
+    test_kill_process(launcher).at(Step::Probe, "control: signalling the launcher")?;
     let opens = |flags: OFlags| move |path: &&str| open(path, flags).is_ok();
     let readable: Vec<_> = READABLE.into_iter().filter(opens(OFlags::RDONLY)).collect();
     let listable: Vec<_> = LISTABLE
@@ -46,14 +43,10 @@ pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
         .collect();
     let public = open(PUBLIC, OFlags::TMPFILE | OFlags::WRONLY);
     if readable.is_empty() || listable.is_empty() || public.is_err() {
-        return Err(wrong(
-            "the positive control: no host file can be opened even without restrictions",
-        ));
+        return Err(wrong("control: no host file can be opened unrestricted"));
     }
     if socket(libc::AF_UNIX, libc::SOCK_STREAM) != 0 {
-        return Err(wrong(
-            "the positive control: no socket can be created even without restrictions",
-        ));
+        return Err(wrong("control: no socket can be created unrestricted"));
     }
     Ok(Control {
         launcher,
@@ -176,9 +169,7 @@ fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
         }
     }
     if write == 0 || read == 0 {
-        return Err(wrong(
-            "the positive control, because the plan has no readable or no writable path",
-        ));
+        return Err(wrong("control: no host path is readable and writable"));
     }
     Ok(enforced(
         IsolationAxis::Files,
@@ -275,9 +266,7 @@ fn network() -> Result<AxisReport, Failure> {
         }
     }
     if pair(libc::SOCK_STREAM) != 0 {
-        return Err(wrong(
-            "the positive control: socketpair refuses a stream pair, which is allowed",
-        ));
+        return Err(wrong("control: socketpair refuses a stream pair"));
     }
     // One end of a datagram pair could be connected to any unix datagram socket of the host, so the
     // filter must refuse datagram pairs.
@@ -421,9 +410,7 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
         )
     };
     if own != 0 {
-        return Err(wrong(
-            "the positive control: prlimit64 refuses this process's own limits",
-        ));
+        return Err(wrong("control: prlimit64 refuses its own limits"));
     }
     if mode != 2 {
         return Err(wrong("the seccomp mode, which is not filter mode"));

@@ -7,7 +7,7 @@ pub(crate) use args::EpisodeCommand;
 use super::guest_args::GitMode;
 use super::output::Output;
 use super::runs::{bundle, found};
-use super::{Settings, duration, request, supervisor};
+use super::{Settings, duration, mount, request, supervisor};
 use crate::live;
 use args::{OneArgs, StartArgs, StepArgs, Which};
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn main(output: &Output, command: &EpisodeCommand) -> ExitCode {
     let (name, done) = match command {
-        EpisodeCommand::Start(args) => ("episode start", start(args)),
+        EpisodeCommand::Start(args) => ("episode start", start(args, *output)),
         EpisodeCommand::Step(args) => ("episode step", step(args)),
         EpisodeCommand::Observe(args) => (
             "episode observe",
@@ -99,8 +99,8 @@ fn spec(given: &str) -> Result<ObservationSpec, ErrorBody> {
     serde_json::from_value(value).map_err(|e| invalid(format!("the observation: {e}")))
 }
 
-fn start(args: &StartArgs) -> Result<Value, ErrorBody> {
-    let settings = Settings::resolve(&args.store.paths);
+fn start(args: &StartArgs, output: Output) -> Result<Value, ErrorBody> {
+    let settings = Settings::for_guests(&args.store.paths, None, output)?;
     let request = sandbox(args, &settings)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     supervisor::until_accepted(&request)?;
@@ -153,8 +153,8 @@ fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBod
         mode: RunMode::Detached,
         policy: args.policy.as_deref().map(request::policy).transpose()?,
         mounts: mounts
-            .map(|text| request::mount(text, GitMode::Auto))
-            .collect::<Result<_, _>>()?,
+            .map(|text| Ok(mount::mount(text, GitMode::Auto)?.request))
+            .collect::<Result<_, ErrorBody>>()?,
         hold: Some(Hold {
             ttl_ms: ttl,
             max_ttl_ms: ttl,

@@ -82,7 +82,7 @@ fn failed(output: &Output, command: &str, args: &TaskArgs, error: &ErrorBody) ->
 
 fn run_one(output: Output, args: &TaskArgs) -> Result<u8, ErrorBody> {
     let input = input(&args.input_file)?;
-    let settings = Settings::resolve(&args.store.paths);
+    let settings = Settings::for_guests(&args.store.paths, None, output)?;
     let request = task::request(&input, args, &settings)?;
     let supervisors = Supervisors::begin()?;
     let result = supervisors.run(&request, || {
@@ -130,14 +130,7 @@ fn grouped(
     run: impl FnOnce(&Host<'_>, Map<String, Value>, &str) -> Result<Answered, ErrorBody>,
 ) -> Result<u8, ErrorBody> {
     let input = input(&args.input_file)?;
-    let settings = Settings::resolve(&args.store.paths);
-    if settings.wordpress.is_none() {
-        return Err(ErrorBody::new(
-            ErrorCode::ConfigInvalid,
-            "--wordpress is missing: set it to a directory that contains WordPress",
-        )
-        .hint("or set WP_CODEBOX_WORDPRESS"));
-    }
+    let settings = Settings::for_guests(&args.store.paths, None, output)?;
     let new = || {
         let id = new_run_id()?;
         let digits = id.as_str().trim_start_matches("run_");

@@ -109,6 +109,7 @@ fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
 mod tests {
     use super::*;
     use crate::args::{Cli, Command};
+    use crate::output::Output;
     use crate::run_args::{self, RunArgs};
     use clap::Parser;
     use serde_json::json;
@@ -122,7 +123,7 @@ mod tests {
         let Command::Run(args) = parse(&all) else {
             panic!("run");
         };
-        let settings = Settings::resolve(&args.store.paths);
+        let settings = Settings::resolve(&args.store.paths).unwrap();
         (*args, settings)
     }
 
@@ -152,7 +153,7 @@ mod tests {
         ]);
         let by_flags = RunRequest {
             run_id: by_json.run_id.clone(),
-            ..run_args::build(&args, &settings).unwrap()
+            ..run_args::build(&args, &settings, Output::new(true)).unwrap()
         };
         assert_eq!(by_json, by_flags);
     }

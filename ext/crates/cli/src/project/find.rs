@@ -8,11 +8,17 @@ use super::found::{Found, Project, describe};
 use super::place::{Bounds, Level, Place, name};
 use super::site::{Role, core_around, members, role, surrounds_site};
 use std::path::Path;
+use wp_codebox_contracts::ErrorBody;
 
 /// Returns the project around a directory: the nearest plugin or theme, else the nearest Composer
 /// package with a name, else the nearest git work tree, else the directory itself.
 pub(crate) fn around(start: &Path) -> Result<Project, ProjectError> {
     find(start, Reach::Upward, &Bounds::of_user())
+}
+
+/// Returns the project around the current directory.
+pub(crate) fn here() -> Result<Project, ErrorBody> {
+    around(Path::new(".")).map_err(|e| e.body())
 }
 
 /// Returns the project that is exactly this directory.

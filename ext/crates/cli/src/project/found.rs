@@ -54,6 +54,14 @@ pub(crate) struct Project {
     pub why: String,
 }
 
+impl Project {
+    /// Returns whether it is a plugin, a theme or a Composer package, which are mounted without
+    /// being named.
+    pub(crate) const fn is_recognised(&self) -> bool {
+        !matches!(self.kind, Kind::Directory { .. })
+    }
+}
+
 /// What makes a directory a project.
 #[derive(Debug)]
 pub(super) enum Found {

@@ -22,10 +22,13 @@ mod place;
 mod site;
 mod slug;
 
-pub(crate) use checks::{NO_CHECKS, ProposedCheck, proposed_checks};
-pub(crate) use error::ProjectError;
-pub(crate) use find::{around, of};
-pub(crate) use found::{Kind, Project};
+pub(crate) use checks::{NO_CHECKS, proposed_checks};
+pub(crate) use find::{here, of};
+pub(crate) use found::Project;
+pub(crate) use site::site_around;
+
+#[cfg(test)]
+use {error::ProjectError, found::Kind};
 
 #[cfg(test)]
 mod tests;

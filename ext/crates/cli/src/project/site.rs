@@ -97,6 +97,11 @@ pub(super) fn surrounds_site(path: &Path) -> bool {
     })
 }
 
+/// Returns the real path of the nearest WordPress core around any directory of the host.
+pub(crate) fn site_around(directory: &Path) -> Option<PathBuf> {
+    core_upwards(directory, &Bounds::of_user())
+}
+
 /// Returns the real path of the nearest WordPress core around a directory: first along the path by
 /// which the user reached it, then along its real path.
 pub(super) fn core_around(level: &Level, bounds: &Bounds) -> Option<PathBuf> {

@@ -17,7 +17,7 @@ use super::{Settings, request};
 use crate::recipe_request::{Host, Loaded, load};
 use serde_json::Value;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
+use wp_codebox_contracts::{ErrorBody, RunPaths};
 use wp_codebox_recipe::{Context, PolicyChoice, dry_run, validation};
 
 /// `recipe validate` and `recipe dry-run`.
@@ -60,7 +60,7 @@ fn status(document: &Value) -> ExitCode {
 }
 
 fn look(args: &RecipeArgs) -> Result<Looked, ErrorBody> {
-    let settings = Settings::resolve(&args.paths);
+    let settings = Settings::resolve(&args.paths)?;
     Looked::at(&args.recipe, args.policy.as_deref(), &settings)
 }
 
@@ -86,13 +86,10 @@ impl Looked {
             .ok()
             .and_then(|r| r.runtime.assets.as_ref()?.wordpress_directory.clone())
             .map(|directory| loaded.directory.join(directory));
-        let wordpress = own.or_else(|| settings.wordpress.clone()).ok_or_else(|| {
-            ErrorBody::new(
-                ErrorCode::ConfigInvalid,
-                "--wordpress is missing: set it to a directory that contains WordPress",
-            )
-            .hint("or set WP_CODEBOX_WORDPRESS, or the recipe's runtime.assets.wordpressDirectory")
-        })?;
+        let found = own.or_else(|| settings.wordpress.clone());
+        let found = found.or_else(|| settings.cores.find(None));
+        // Validation needs no WordPress: its version is unknown then, and the run installs one.
+        let wordpress = found.unwrap_or_default();
         let paths = request::run_paths(settings, &wordpress)?;
         Ok(Self {
             host: Host::new(loaded.directory.clone(), paths.clone())?,

@@ -3,6 +3,7 @@
 use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
 use crate::output::Output;
 use crate::recipe_request::{self as recipe, Asked, RunReport};
+use crate::settings::prepare_state;
 use crate::{Settings, duration, preview, run};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -12,8 +13,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
 use wp_codebox_recipe::{Demand, Recipe, demand, lower, validate};
 
 pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
-    let settings = Settings::resolve(&args.store.paths);
-    let looked = match Looked::at(&args.recipe, args.policy.as_deref(), &settings) {
+    let looked = match look(output, args) {
         Ok(looked) => looked,
         Err(error) => return output.failure("recipe-run", &error),
     };
@@ -49,6 +49,20 @@ pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
             output.failure("recipe-run", &error)
         }
     }
+}
+
+/// Loads the recipe. A run needs a WordPress: without any, the latest one is installed.
+fn look(output: &Output, args: &RecipeRunArgs) -> Result<Looked, ErrorBody> {
+    let at = |settings: &Settings| Looked::at(&args.recipe, args.policy.as_deref(), settings);
+    let looked = at(&Settings::resolve(&args.store.paths)?)?;
+    if args.dry_run {
+        return Ok(looked);
+    }
+    if looked.paths.wordpress.is_empty() {
+        return at(&Settings::for_guests(&args.store.paths, None, *output)?);
+    }
+    prepare_state(&Settings::resolve(&args.store.paths)?)?;
+    Ok(looked)
 }
 
 fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> ExitCode {

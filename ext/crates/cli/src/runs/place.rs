@@ -20,7 +20,7 @@ impl PlaceArgs {
 /// Opens the state directory, switches from root to its owner, and returns the partitions to
 /// search.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
-    let settings = Settings::resolve(&place.paths);
+    let settings = Settings::resolve(&place.paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     state.become_owner().map_err(|e| e.body())?;
     let wanted = place.sites(&state)?;

@@ -4,6 +4,7 @@ use super::args::{CreateArgs, PlaceArgs};
 use super::place::{PROVENANCE, site};
 use super::seed::Seed;
 use super::shown;
+use crate::output::Output;
 use crate::profile::{self, Loaded};
 use crate::supervisor::Spawned;
 use crate::{Settings, duration, request};
@@ -34,8 +35,8 @@ const COMMANDS: [&str; 7] = [
 /// Id of the guest command that runs a program.
 const EXEC: &str = "command-agent-run";
 
-pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
-    let settings = Settings::resolve(&args.place.paths);
+pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBody> {
+    let settings = Settings::for_guests(&args.place.paths, None, output)?;
     let Loaded { profile, text } = profile::load(&args.profile, &settings.state_dir)?;
     let ttl_ms = match &args.ttl {
         None => profile.ttl.default_ms,
@@ -53,7 +54,7 @@ pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
         actor: args.place.actor.clone(),
         instead_of: None,
     };
-    let judged = validate(&args.place, seed)?;
+    let judged = validate(&args.place, settings, seed)?;
     judged.make(Spawned::new(RunMode::Detached)?)
 }
 
@@ -68,8 +69,11 @@ pub(super) struct ValidatedSandbox {
 
 /// Validates the parameters of a sandbox (its seed): profile, times, workspace, secrets, host
 /// paths.
-pub(super) fn validate(place: &PlaceArgs, seed: Seed) -> Result<ValidatedSandbox, ErrorBody> {
-    let settings = Settings::resolve(&place.paths);
+pub(super) fn validate(
+    place: &PlaceArgs,
+    settings: Settings,
+    seed: Seed,
+) -> Result<ValidatedSandbox, ErrorBody> {
     let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
     if seed.ttl_ms > profile.ttl.max_ms {
         let shown = |ms| humantime::format_duration(std::time::Duration::from_millis(ms));
@@ -161,13 +165,7 @@ fn request_of(
     settings: &Settings,
     place: &PlaceArgs,
 ) -> Result<RunRequest, ErrorBody> {
-    let wordpress = settings.wordpress.as_deref().ok_or_else(|| {
-        ErrorBody::new(
-            ErrorCode::ConfigInvalid,
-            "--wordpress is missing: set it to a directory that contains WordPress",
-        )
-        .hint("or set WP_CODEBOX_WORDPRESS")
-    })?;
+    let wordpress = settings.named_wordpress()?;
     let secrets = secrets(profile)?;
     let identity = SandboxIdentity {
         profile: profile.id.clone(),

@@ -19,7 +19,7 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 const FEWEST: usize = 3;
 
 pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
-    let settings = Settings::resolve(&args.place.paths);
+    let settings = Settings::resolve(&args.place.paths)?;
     let profile = profile::load(&args.profile, &settings.state_dir)?.profile;
     let wall_ms = match &args.duration {
         None => profile.ttl.default_ms,

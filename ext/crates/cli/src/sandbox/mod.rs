@@ -18,7 +18,7 @@ pub(crate) use args::SandboxCommand;
 use super::duration;
 use super::output::Output;
 use super::supervisor::Spawned;
-use crate::{cancel, live};
+use crate::{Settings, cancel, live};
 use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, PreviewArgs, RestoreArgs, SnapshotArgs};
 use place::{POLL_INTERVAL, PROVENANCE, found, open};
 use seed::Seed;
@@ -42,13 +42,13 @@ const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
     let (name, done) = match command {
-        SandboxCommand::Create(args) => ("sandbox create", create::create(args)),
+        SandboxCommand::Create(args) => ("sandbox create", create::create(args, *output)),
         SandboxCommand::Get(args) => ("sandbox get", get(args)),
         SandboxCommand::List(args) => ("sandbox list", show_list(args)),
         SandboxCommand::ExtendTtl(args) => ("sandbox extend-ttl", extend(args)),
         SandboxCommand::Snapshot(args) => ("sandbox snapshot", snapshot(args)),
         SandboxCommand::Restore(args) => ("sandbox restore", restore(args)),
-        SandboxCommand::Recreate(args) => ("sandbox recreate", recreate(args)),
+        SandboxCommand::Recreate(args) => ("sandbox recreate", recreate(args, *output)),
         SandboxCommand::Destroy(args) => ("sandbox destroy", destroy(args)),
         SandboxCommand::Preview(args) => ("sandbox preview", preview(args)),
         SandboxCommand::Snapshots(args) => ("sandbox snapshots", shelf::snapshots(args)),
@@ -166,7 +166,12 @@ fn destroy(args: &OneArgs) -> Result<Value, ErrorBody> {
 }
 
 /// Ends a sandbox in any state and waits for its end. Has no effect on an ended sandbox.
-fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<(), ErrorBody> {
+pub(crate) fn end(
+    state: &StateDir,
+    run: &FoundRun,
+    actor: &str,
+    reason: &str,
+) -> Result<(), ErrorBody> {
     let over = || {
         status(state, run)
             .map(|s| s == RunStatus::Ended)
@@ -202,7 +207,7 @@ fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<()
     Ok(())
 }
 
-fn recreate(args: &OneArgs) -> Result<Value, ErrorBody> {
+fn recreate(args: &OneArgs, output: Output) -> Result<Value, ErrorBody> {
     // Spawned while still root: root may open all sources, and later only the owner may write to
     // the state directory.
     let supervisor = Spawned::new(RunMode::Detached)?;
@@ -215,7 +220,9 @@ fn recreate(args: &OneArgs) -> Result<Value, ErrorBody> {
         None => None,
         Some(reference) => Some(starting_snapshot(&state, &site, reference)?),
     };
-    let judged = create::validate(&args.place, seed.again(&run.run_id, &args.place.actor))?;
+    let settings = Settings::for_guests(&args.place.paths, None, output)?;
+    let seed = seed.again(&run.run_id, &args.place.actor);
+    let judged = create::validate(&args.place, settings, seed)?;
     end(&state, &run, &args.place.actor, "it is recreated")?;
     judged.make(supervisor)
 }

@@ -13,7 +13,7 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Opens the state directory, switches from root to its owner, and returns the site.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, SiteId), ErrorBody> {
-    let settings = Settings::resolve(&place.paths);
+    let settings = Settings::resolve(&place.paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     state.become_owner().map_err(|e| e.body())?;
     Ok((state, site(place)?))

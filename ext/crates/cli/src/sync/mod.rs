@@ -71,7 +71,7 @@ struct Way {
 }
 
 fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, ErrorBody> {
-    let settings = Settings::resolve(&given.place.paths);
+    let settings = Settings::resolve(&given.place.paths)?;
     // A process of root does not switch to the owner of the state directory: the local files may
     // belong to any user.
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;

@@ -1,8 +1,7 @@
 //! Network rules: destinations that a guest may reach through the egress bridge.
 //!
-//! A rule has no wildcards: a request is allowed only if a single rule allows its host, port,
-//! method and path. The egress bridge, through which all network traffic of the guest passes, asks
-//! this module about every request and makes no decision itself.
+//! A rule has no wildcards: a single rule must allow host, port, method and path of a request. The
+//! egress bridge asks this module about every request and makes no decision itself.
 
 mod address;
 mod host;
@@ -71,8 +70,7 @@ pub struct Allowed<'a> {
 pub enum RuleScope {
     /// Every value is allowed.
     Any,
-    /// Only listed values are allowed; a header or parameter that overrides the value is
-    /// refused.
+    /// Only listed values are allowed; a header or parameter that overrides one is refused.
     Named,
 }
 
@@ -327,10 +325,7 @@ fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option
         }
     };
     if rule.ports.contains(&0) {
-        issues.add(
-            &format!("{field}.ports"),
-            "every port must be from 1 to 65535",
-        );
+        issues.add(&format!("{field}.ports"), "a port is not 1 to 65535");
     }
     for method in &rule.methods {
         if !is_method(method) || matches!(method.as_str(), "CONNECT" | "TRACE") {
@@ -416,8 +411,7 @@ fn preset(name: &str) -> Result<Vec<Rule>, String> {
             compile_rule(&rule, format!("{name}[{index}]"), &mut issues)
         })
         .collect();
-    // A preset that does not compile is a defect of this program. The policy is refused, because
-    // the rules that did compile are not what the preset promises.
+    // A preset that does not compile is a defect of this program: the policy is refused.
     match issues.0.first() {
         Some(issue) => Err(format!("the preset is broken: {}", issue.message)),
         None => Ok(unfolded),

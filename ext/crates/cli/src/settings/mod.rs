@@ -1,7 +1,23 @@
-//! Paths of an installation: from flag, else environment, else next to this program, else the
-//! packaged path.
+//! Paths of an installation: from flag, else environment, else the configuration file, else a place
+//! where they are found, else a default.
 
+mod config;
+mod file;
+mod places;
+mod show;
+mod source;
+mod state;
+mod wordpress;
+mod xdg;
+
+pub(crate) use config::{ConfigArgs, main as config};
+
+pub(crate) use state::prepare_state;
+
+use crate::wordpress::Cores;
 use clap::Args;
+use file::ConfigFile;
+use source::{Chosen, Origin, Setting, chosen};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, IdentityChoice};
 
@@ -18,10 +34,12 @@ const HEADING: &str = "Places on this host";
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PathArgs {
     /// State directory with templates, runs, bundles and keys; owned by one user other than root.
-    /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
+    /// [default: $WP_CODEBOX_STATE_DIR; root: /var/lib/wp-codebox; others:
+    /// ~/.local/state/wp-codebox]
     #[arg(long = "state", value_name = "DIR", help_heading = HEADING)]
     pub state: Option<PathBuf>,
-    /// Directory whose WordPress core the guest gets. [default: $WP_CODEBOX_WORDPRESS]
+    /// Directory whose WordPress core the guest gets. [default: $WP_CODEBOX_WORDPRESS, else the
+    /// site around the current directory, else a core of `wp-codebox wordpress list`]
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub wordpress: Option<PathBuf>,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs. [default:
@@ -65,26 +83,20 @@ pub(crate) struct Settings {
     pub share_dir: PathBuf,
     pub launcher: PathBuf,
     pub php_binary: PathBuf,
+    /// WordPress that was named or that lies around the current directory; `None`: use a cached
+    /// core.
     pub wordpress: Option<PathBuf>,
+    /// Cached WordPress cores.
+    pub cores: Cores,
     pub cgroup: Option<PathBuf>,
     pub identity: Option<String>,
     pub guest_ids: Option<String>,
     pub agents_dir: Option<PathBuf>,
     pub browser: Option<PathBuf>,
-}
-
-/// Returns the path from the flag, else from the environment variable.
-fn given(flag: &Option<PathBuf>, variable: &str) -> Option<PathBuf> {
-    flag.as_ref()
-        .map(|p| std::path::absolute(p).unwrap_or_else(|_| p.clone()))
-        .or_else(|| std::env::var_os(variable).map(PathBuf::from))
-}
-
-/// Returns the text from the flag, else from the environment variable.
-fn text(flag: &Option<String>, variable: &str) -> Option<String> {
-    let set = |value: &String| !value.is_empty();
-    flag.clone()
-        .or_else(|| std::env::var(variable).ok().filter(set))
+    /// All values with their origins, in the order in which `wp-codebox config` prints them.
+    chosen: Vec<Chosen>,
+    /// Configuration file that was read; `None` if there is none.
+    file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -107,48 +119,104 @@ impl Settings {
             .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))
     }
 
-    pub(crate) fn resolve(args: &PathArgs) -> Self {
+    /// Returns where the value of a setting came from.
+    pub(crate) fn origin(&self, setting: Setting) -> &Origin {
+        let row = self.chosen.iter().find(|row| row.setting == setting);
+        row.map_or(&Origin::Default, |row| &row.origin)
+    }
+
+    /// Resolves all settings for the current directory.
+    ///
+    /// # Errors
+    /// `wp_codebox_config_invalid` if the configuration file cannot be used.
+    pub(crate) fn resolve(args: &PathArgs) -> Result<Self, ErrorBody> {
+        let file = ConfigFile::read()?;
         let beside = std::env::current_exe()
             .ok()
             .and_then(|exe| exe.parent().map(Path::to_owned))
             .unwrap_or_default();
+        let path =
+            |flag: &Option<PathBuf>, setting, find: &dyn Fn() -> Option<(PathBuf, Origin)>| {
+                chosen(setting, flag.as_deref().map(absolute), &file, find)
+            };
+        let text = |flag: &Option<String>, setting| {
+            chosen(setting, flag.as_ref().map(PathBuf::from), &file, &|| None)
+        };
         // A path is chosen if it contains `mark`; if none does, the last one is used and appears in
         // the error.
-        let pick = |flag: &Option<PathBuf>, variable: &str, mark: &str, places: &[PathBuf]| {
+        let pick = |mark: &str, places: &[PathBuf]| {
             // Joining an empty name would add a trailing slash, which requires a directory.
             let there = |place: &&PathBuf| match mark {
                 "" => place.exists(),
                 mark => place.join(mark).exists(),
             };
-            let found = || places.iter().find(there);
-            given(flag, variable)
-                .or_else(|| found().or(places.last()).cloned())
-                .unwrap_or_default()
+            let found = places.iter().find(there);
+            let default = || Some((places.last()?.clone(), Origin::Default));
+            found
+                .map(|place| (place.clone(), Origin::Found("it exists".to_owned())))
+                .or_else(default)
         };
         let share = [
             beside.join("share"),
             beside.join("../share"),
             "/usr/share/wp-codebox".into(),
         ];
-        let share = pick(&args.share, "WP_CODEBOX_SHARE_DIR", SHARE_MARK, &share);
         let launcher = [
             beside.join("wp-codebox-launch"),
             "/usr/libexec/wp-codebox-launch".into(),
         ];
-        let state = ["/var/lib/wp-codebox".into()];
-        let php = ["/usr/bin/php".into()];
-        Self {
-            state_dir: pick(&args.state, "WP_CODEBOX_STATE_DIR", "", &state),
-            share_dir: share.canonicalize().unwrap_or(share),
-            launcher: pick(&args.launcher, "WP_CODEBOX_LAUNCHER", "", &launcher),
-            php_binary: pick(&args.php, "WP_CODEBOX_PHP", "", &php),
-            wordpress: given(&args.wordpress, "WP_CODEBOX_WORDPRESS"),
-            cgroup: given(&args.cgroup, "WP_CODEBOX_CGROUP"),
-            identity: text(&args.identity, "WP_CODEBOX_IDENTITY"),
-            guest_ids: text(&args.guest_ids, "WP_CODEBOX_GUEST_IDS"),
-            browser: given(&args.browser, "WP_CODEBOX_BROWSER"),
-            agents_dir: given(&args.agents_dir, "WP_CODEBOX_AGENTS_DIR")
-                .or_else(|| Some(AGENTS_DIR.into())),
-        }
+        let default = |path: &str| Some((PathBuf::from(path), Origin::Default));
+        let chosen = vec![
+            path(&args.state, Setting::State, &|| {
+                Some(places::default_state())
+            }),
+            path(&args.wordpress, Setting::Wordpress, &|| None),
+            path(&args.share, Setting::Share, &|| {
+                let (path, origin) = pick(SHARE_MARK, &share)?;
+                Some((path.canonicalize().unwrap_or(path), origin))
+            }),
+            path(&args.launcher, Setting::Launcher, &|| pick("", &launcher)),
+            path(&args.php, Setting::Php, &|| default("/usr/bin/php")),
+            path(&args.cgroup, Setting::Cgroup, &|| None),
+            text(&args.identity, Setting::Identity),
+            text(&args.guest_ids, Setting::GuestIds),
+            path(&args.agents_dir, Setting::AgentsDir, &|| {
+                default(AGENTS_DIR)
+            }),
+            path(&args.browser, Setting::Browser, &|| None),
+            path(&None, Setting::Cache, &|| Some(places::default_cache())),
+        ];
+        Ok(Self::of(chosen, file.path().map(Path::to_owned)))
     }
+
+    fn of(mut chosen: Vec<Chosen>, file: Option<PathBuf>) -> Self {
+        let value = |setting: Setting| {
+            let row = chosen.iter().find(|row| row.setting == setting);
+            row.and_then(|row| row.value.clone())
+        };
+        let text = |setting| value(setting).map(|value| value.to_string_lossy().into_owned());
+        let cores = Cores::new(&value(Setting::Cache).unwrap_or_default());
+        let mut settings = Self {
+            state_dir: value(Setting::State).unwrap_or_default(),
+            share_dir: value(Setting::Share).unwrap_or_default(),
+            launcher: value(Setting::Launcher).unwrap_or_default(),
+            php_binary: value(Setting::Php).unwrap_or_default(),
+            wordpress: value(Setting::Wordpress),
+            cgroup: value(Setting::Cgroup),
+            identity: text(Setting::Identity),
+            guest_ids: text(Setting::GuestIds),
+            agents_dir: value(Setting::AgentsDir),
+            browser: value(Setting::Browser),
+            cores,
+            chosen: Vec::new(),
+            file,
+        };
+        settings.find_wordpress(&mut chosen);
+        settings.chosen = chosen;
+        settings
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

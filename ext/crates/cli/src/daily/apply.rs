@@ -1,0 +1,319 @@
+//! `wp-codebox apply` and `undo`: the apply engine with the bundles of this host.
+
+use super::args::{ApplyArgs, UndoArgs};
+use super::history::{History, directory};
+use crate::output::{Output, name};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use wp_codebox_apply::{
+    AppliedChange, ApplyId, ApplyRequest, BundleReference, Journal, TargetChanges, UndoReport,
+};
+use wp_codebox_artifacts::{Dir, HostKey, PreflightRequest, SignatureRule, TrustedKeys, preflight};
+use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, schema_id};
+use wp_codebox_control::new_run_id;
+use wp_codebox_runtime::{FoundRun, now_rfc3339};
+
+/// Opens the journal of this user and finishes interrupted transactions.
+pub(super) fn journal(history: &History) -> Result<Journal, ErrorBody> {
+    let site = history.state.as_owner(|| history.state.site(&history.site));
+    let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
+    let journal = Journal::open(&site).map_err(|e| e.body())?;
+    journal.recover().map_err(|e| e.body())?;
+    Ok(journal)
+}
+
+/// Applies the change of a run to the files of its directory.
+pub(crate) fn apply(output: &Output, args: &ApplyArgs) -> ExitCode {
+    match applied(args) {
+        Ok((run, change)) => {
+            if output.is_json() {
+                output.document(&json!({
+                    "schema": schema_id::APPLIED_CHANGE,
+                    "success": true,
+                    "runId": run.run_id,
+                    "change": change,
+                }));
+                return ExitCode::SUCCESS;
+            }
+            for file in &change.files {
+                output.line(&format!("applied {}", name(file)));
+            }
+            output.note(&format!(
+                "{} file(s) in {}",
+                change.files.len(),
+                change.targets.join(", ")
+            ));
+            output.note("Next: wp-codebox undo takes this back");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            if !output.is_json() {
+                show_conflicts(*output, &error);
+            }
+            output.failure("apply", &error)
+        }
+    }
+}
+
+/// Prints the conflicts in an error, one per line.
+fn show_conflicts(output: Output, error: &ErrorBody) {
+    let conflicts = error.data.as_ref().and_then(|data| data.get("conflicts"));
+    for conflict in conflicts.and_then(|c| c.as_array()).into_iter().flatten() {
+        output.note(&format!(
+            "conflict {}: {}",
+            name(conflict["path"].as_str().unwrap_or_default()),
+            conflict["reason"].as_str().unwrap_or_default()
+        ));
+    }
+}
+
+fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
+    let history = History::open(&args.of.store)?;
+    let journal = journal(&history)?;
+    let run = history.run(&args.of)?;
+    let directories = history.directories(&run)?;
+    let bundle = history.bundle(&run)?;
+    let changed = super::diff::changed(&bundle)?;
+    let approved = chosen(&changed, &args.files)?;
+    let targets = targets(&changed, directories, args.to.as_deref())?;
+    let host = Dir::open(history.state.path())
+        .map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))
+        .and_then(|dir| HostKey::load(&dir).map_err(|e| e.body()))?;
+    let request = PreflightRequest {
+        approved_files: approved,
+        manifest_sha256: None,
+        targets: targets.clone(),
+        trusted: TrustedKeys {
+            host: Some(host.public_half()),
+            known: Vec::new(),
+        },
+        signatures: SignatureRule::Trusted,
+    };
+    let ready = preflight(&bundle.directory, &request).map_err(|e| e.body())?;
+    let mut changes = Vec::new();
+    for patch in &ready.mount_patches {
+        let mount = patch.mount_target.to_string();
+        let Some(path) = targets.get(&mount) else {
+            return Err(elsewhere(&mount));
+        };
+        changes.push(TargetChanges {
+            changes: ready.changes(patch, path).map_err(|e| e.body())?,
+            path: path.clone(),
+            mount,
+        });
+    }
+    let php = history.settings.php_binary.clone();
+    let check = |_: &str, bytes: &[u8]| check_syntax(&php, bytes);
+    let change = journal
+        .apply(ApplyRequest {
+            id: new_id("apply")?,
+            now: now_rfc3339(),
+            bundle: BundleReference {
+                artifact_id: ready.artifact_id.clone(),
+                manifest_sha256: ready.manifest_sha256.clone(),
+                run_id: Some(run.run_id.clone()),
+            },
+            targets: changes,
+            check: Some(&check),
+        })
+        .map_err(|e| e.body())?;
+    Ok((run, change))
+}
+
+fn new_id(kind: &str) -> Result<ApplyId, ErrorBody> {
+    let run = new_run_id()?;
+    let digits = run.as_str().trim_start_matches("run_");
+    ApplyId::new(format!("{kind}_{digits}")).map_err(|why| ErrorBody::new(ErrorCode::Internal, why))
+}
+
+/// Returns the paths of the chosen files as the bundle names them; all without a choice.
+fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, ErrorBody> {
+    if files.is_empty() {
+        return Ok(changed.iter().map(|file| file.path.clone()).collect());
+    }
+    let mut paths = Vec::new();
+    for wanted in files {
+        let wanted = wanted.trim_start_matches("./");
+        let named = |file: &&ChangedFile| file.relative_path == wanted || file.path == wanted;
+        let mut matching = changed.iter().filter(named);
+        match (matching.next(), matching.next()) {
+            (Some(file), None) => paths.push(file.path.clone()),
+            (None, _) => {
+                let message = format!("--file {wanted:?} is not a changed file of this run");
+                return Err(ErrorBody::new(ErrorCode::ApprovedFilesInvalid, message)
+                    .hint("wp-codebox diff --stat lists them"));
+            }
+            (Some(_), Some(_)) => {
+                let message = format!("--file {wanted:?} is in several mounts");
+                return Err(ErrorBody::new(ErrorCode::ApprovedFilesInvalid, message)
+                    .hint("name it with its guest path, as in changed-files.json"));
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// Returns the host directory for each changed mount: the one that the run mounted, which must
+/// contain the current directory, or the one that `--to` names.
+fn targets(
+    changed: &[ChangedFile],
+    directories: BTreeMap<String, PathBuf>,
+    to: Option<&Path>,
+) -> Result<BTreeMap<String, PathBuf>, ErrorBody> {
+    let mounts: std::collections::BTreeSet<String> = changed
+        .iter()
+        .map(|file| file.mount_target.to_string())
+        .collect();
+    if let Some(to) = to {
+        if mounts.len() > 1 {
+            let message = "--to names one directory, but the run changed several mounts";
+            return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
+                .hint("choose the files of one mount with --file"));
+        }
+        return Ok(mounts
+            .into_iter()
+            .map(|mount| (mount, to.to_owned()))
+            .collect());
+    }
+    // A run of another directory must not change files that the user does not look at.
+    let here = directory()?;
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let near = |path: &PathBuf| here.starts_with(real(path)) || real(path).starts_with(&here);
+    if !mounts.is_empty() && !directories.values().any(near) {
+        let named: Vec<_> = directories
+            .values()
+            .map(|d| d.display().to_string())
+            .collect();
+        let message = match named.is_empty() {
+            true => "it is not known which directory this run changed".to_owned(),
+            false => format!("this run changed {}, not this directory", named.join(", ")),
+        };
+        return Err(ErrorBody::new(ErrorCode::ApplyTargetMismatch, message)
+            .hint("change to that directory, or name one with --to"));
+    }
+    Ok(directories)
+}
+
+fn elsewhere(mount: &str) -> ErrorBody {
+    let message =
+        format!("it is not known which directory of this host the run mounted at {mount}");
+    ErrorBody::new(ErrorCode::ApplyTargetMismatch, message).hint("name one with --to")
+}
+
+/// Checks the syntax of a PHP file with the configured PHP. The file is standard input, so that no
+/// path is needed, and no configuration is loaded.
+fn check_syntax(php: &Path, bytes: &[u8]) -> Result<(), String> {
+    let started = Command::new(php)
+        .args(["-n", "-d", "display_errors=stderr", "-l"])
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = started.map_err(|e| format!("{} cannot be started: {e}", php.display()))?;
+    let mut stdin = child.stdin.take();
+    // PHP stops reading at `__halt_compiler`; its exit status decides.
+    let _ = stdin.as_mut().map(|stdin| stdin.write_all(bytes));
+    drop(stdin);
+    let ended = child.wait_with_output().map_err(|e| e.to_string())?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&ended.stderr);
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    Err(line.unwrap_or("php -l refuses it").trim().to_owned())
+}
+
+/// Undoes an applied change.
+pub(crate) fn undo(output: &Output, args: &UndoArgs) -> ExitCode {
+    match undone(args) {
+        Ok(report) => {
+            if output.is_json() {
+                output.document(&json!({
+                    "schema": schema_id::UNDONE_CHANGE,
+                    "success": report.conflicts.is_empty(),
+                    "change": report,
+                }));
+            } else {
+                for file in &report.restored {
+                    output.line(&format!("restored {}", name(file)));
+                }
+                for conflict in &report.conflicts {
+                    output.line(&format!(
+                        "left as it is {}: {}",
+                        name(&conflict.path),
+                        conflict.reason
+                    ));
+                }
+            }
+            ExitCode::from(u8::from(!report.conflicts.is_empty()))
+        }
+        Err(error) => output.failure("undo", &error),
+    }
+}
+
+fn undone(args: &UndoArgs) -> Result<UndoReport, ErrorBody> {
+    let history = History::open(&args.store)?;
+    let journal = journal(&history)?;
+    let all = journal.list().map_err(|e| e.body())?;
+    let change = match &args.change {
+        Some(reference) => named(&all, reference)?,
+        None => last_here(&all)?,
+    };
+    let files: Vec<String> = args
+        .files
+        .iter()
+        .map(|file| file.trim_start_matches("./").to_owned())
+        .collect();
+    let files = (!files.is_empty()).then_some(files);
+    journal
+        .undo(&change.id, files.as_deref(), new_id("undo")?, now_rfc3339())
+        .map_err(|e| e.body())
+}
+
+fn named<'a>(all: &'a [AppliedChange], reference: &str) -> Result<&'a AppliedChange, ErrorBody> {
+    let fits = |id: &str| {
+        let digits = id.split_once('_').map_or(id, |(_, digits)| digits);
+        id.starts_with(reference) || digits.starts_with(reference)
+    };
+    let mut matching = all.iter().filter(|change| {
+        let run = change.bundle.run_id.as_ref();
+        fits(change.id.as_str()) || run.is_some_and(|run| fits(run.as_str()))
+    });
+    matching.next().ok_or_else(|| {
+        let message = format!("no applied change of this user matches {reference:?}");
+        ErrorBody::new(ErrorCode::ApplyNotFound, message)
+            .hint("wp-codebox log shows the runs of this directory")
+    })
+}
+
+/// Returns the last change of this directory that was not undone completely.
+fn last_here(all: &[AppliedChange]) -> Result<&AppliedChange, ErrorBody> {
+    let here = directory()?;
+    let near = |change: &&AppliedChange| {
+        let mut targets = change.targets.iter().map(Path::new);
+        targets.any(|target| here.starts_with(target) || target.starts_with(&here))
+    };
+    let of_here: Vec<_> = all.iter().filter(near).collect();
+    let open = of_here
+        .iter()
+        .find(|change| change.undone.len() < change.files.len());
+    match (open, of_here.first()) {
+        (Some(change), _) => Ok(change),
+        (None, Some(last)) => Err(ErrorBody::new(
+            ErrorCode::ApplyUndone,
+            format!(
+                "the last change of this directory, {}, was undone already",
+                last.id
+            ),
+        )),
+        (None, None) => Err(ErrorBody::new(
+            ErrorCode::ApplyNotFound,
+            "no change was applied to this directory",
+        )
+        .hint("wp-codebox apply applies the change of the last run")),
+    }
+}

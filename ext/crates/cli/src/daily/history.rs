@@ -1,0 +1,119 @@
+//! Runs of the current directory and their bundles.
+
+use super::args::OfRunArgs;
+use crate::guest_args::StoreArgs;
+use crate::output::Output;
+use crate::project;
+use crate::settings::{Settings, prepare_state};
+use std::path::PathBuf;
+use wp_codebox_artifacts::{Dir, Store, StoredBundle};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunStatus, RunView, SiteId};
+use wp_codebox_runtime::{FoundRun, RunRecord, StateDir, find, runs_of_directory, view};
+
+/// Maximum number of runs of a directory that are searched for one with a bundle.
+const MOST: usize = 200;
+
+/// The state directory, the site, and the project directory of a daily command. The process keeps
+/// its user, because an apply writes files of that user.
+#[derive(Debug)]
+pub(super) struct History {
+    pub state: StateDir,
+    pub site: SiteId,
+    pub settings: Settings,
+}
+
+impl History {
+    /// Opens the state directory of the settings, and creates the default one.
+    pub(super) fn open(store: &StoreArgs) -> Result<Self, ErrorBody> {
+        let settings = Settings::resolve(&store.paths)?;
+        prepare_state(&settings)?;
+        let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+        let site = SiteId::new(&store.site)
+            .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?;
+        Ok(Self {
+            state,
+            site,
+            settings,
+        })
+    }
+
+    /// Returns the runs that mounted the project around the current directory, newest first.
+    pub(super) fn runs(
+        &self,
+        most: usize,
+    ) -> Result<Vec<(FoundRun, RunRecord, RunStatus)>, ErrorBody> {
+        let sites = std::slice::from_ref(&self.site);
+        let directory = directory()?;
+        let runs = || runs_of_directory(&self.state, sites, &directory, most);
+        let runs = self.state.as_owner(runs).map_err(|e| e.body())?;
+        runs.map_err(|e| e.body())
+    }
+
+    /// Returns the run of the arguments, else the last run of this directory with a bundle.
+    pub(super) fn run(&self, args: &OfRunArgs) -> Result<FoundRun, ErrorBody> {
+        if let Some(reference) = &args.run {
+            let sites = std::slice::from_ref(&self.site);
+            let found = || find(&self.state, sites, reference);
+            let found = self.state.as_owner(found).map_err(|e| e.body())?;
+            return found.map_err(|e| e.body());
+        }
+        let runs = self.runs(MOST)?;
+        let with_bundle =
+            |(_, record, _): &&(FoundRun, RunRecord, RunStatus)| record.bundle_id.is_some();
+        match runs.iter().find(with_bundle) {
+            Some((run, _, _)) => Ok(run.clone()),
+            None => Err(ErrorBody::new(
+                ErrorCode::RunNotFound,
+                "no run of this directory has a change yet",
+            )
+            .hint(
+                "start one with `wp-codebox \"what to do\"`, or name a run: `wp-codebox runs list`",
+            )),
+        }
+    }
+
+    /// Returns the bundle of a run.
+    pub(super) fn bundle(&self, run: &FoundRun) -> Result<StoredBundle, ErrorBody> {
+        let root = Dir::open(self.state.path());
+        let root = root.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
+        let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
+        store.resolve(run.run_id.as_str()).map_err(|e| e.body())
+    }
+
+    /// Returns the record of a run. Settles a dead run first, so that its bundle is complete.
+    pub(super) fn view(&self, run: &FoundRun) -> Result<RunView, ErrorBody> {
+        let settled = self.state.as_owner(|| view(&self.state, run));
+        settled.map_err(|e| e.body())?.map_err(|e| e.body())
+    }
+
+    /// Returns the host directories that a run mounted, by guest path.
+    pub(super) fn directories(
+        &self,
+        run: &FoundRun,
+    ) -> Result<std::collections::BTreeMap<String, PathBuf>, ErrorBody> {
+        self.view(run)?;
+        Ok(run.work().map(|work| work.directories).unwrap_or_default())
+    }
+}
+
+/// Returns the real path of the project around the current directory, else of that directory.
+pub(super) fn directory() -> Result<PathBuf, ErrorBody> {
+    match project::here() {
+        Ok(project) => Ok(project.root),
+        Err(_) => {
+            let here = std::env::current_dir().and_then(|here| here.canonicalize());
+            here.map_err(|e| {
+                let message = format!("the current directory cannot be read: {e}");
+                ErrorBody::new(ErrorCode::InputInvalid, message)
+            })
+        }
+    }
+}
+
+/// Prints what can be done with the change of a run.
+pub(crate) fn next_steps(output: Output, run_id: &str) {
+    let short = run_id.trim_start_matches("run_");
+    let short = short.get(..8).unwrap_or(short);
+    output.note(&format!("Next: wp-codebox diff {short}"));
+    output.note(&format!("      wp-codebox apply {short}"));
+}

@@ -1,0 +1,24 @@
+//! The daily loop of a developer in a project directory: start, look, apply, undo.
+//!
+//! Every command here builds the arguments of an existing one (`run`, `boot`, `exec`) or calls the
+//! apply engine. There is no second way to run a guest.
+
+mod apply;
+mod args;
+mod diff;
+mod guest;
+mod history;
+mod log;
+mod test;
+mod up;
+
+pub(crate) use apply::{apply, undo};
+pub(crate) use args::{
+    ApplyArgs, DiffArgs, LogArgs, Program, ProgramArgs, ShellArgs, TestArgs, UndoArgs, UpArgs,
+};
+pub(crate) use diff::diff;
+pub(crate) use guest::{program, shell};
+pub(crate) use history::next_steps;
+pub(crate) use log::log;
+pub(crate) use test::test;
+pub(crate) use up::up;

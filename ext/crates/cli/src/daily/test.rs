@@ -1,0 +1,53 @@
+//! `wp-codebox test`: the project's own checks in a sandbox.
+
+use super::args::TestArgs;
+use super::guest::Sandbox;
+use crate::output::Output;
+use crate::{mount, project};
+use std::process::ExitCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Runs each check in one sandbox and prints how many passed.
+pub(crate) fn test(output: &Output, args: &TestArgs) -> ExitCode {
+    match run(*output, args) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => output.failure("test", &error),
+    }
+}
+
+fn run(output: Output, args: &TestArgs) -> Result<u8, ErrorBody> {
+    let mut checks = args.checks.clone();
+    if checks.is_empty() {
+        let mounts = mount::mounts_or_project(&args.guest)?;
+        let projects = mounts.iter().filter_map(|mounted| mounted.project.as_ref());
+        checks = projects
+            .flat_map(project::proposed_checks)
+            .map(|check| check.command)
+            .collect();
+    }
+    if checks.is_empty() {
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, project::NO_CHECKS)
+            .hint("name one: wp-codebox test 'php tests/run.php'"));
+    }
+    let mut programs = Vec::new();
+    for check in &checks {
+        let argv = shell_words::split(check).map_err(|e| {
+            ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
+        })?;
+        programs.push(argv);
+    }
+    let sandbox = Sandbox::get(output, &args.guest, &args.store)?;
+    let (mut passed, mut first_failure) = (0, Ok(0));
+    for (check, argv) in checks.iter().zip(programs) {
+        output.note(&format!("== {check}"));
+        let status = sandbox.run(&output, argv);
+        match &status {
+            Ok(0) => passed += 1,
+            Ok(_) | Err(_) if matches!(first_failure, Ok(0)) => first_failure = status,
+            Ok(_) | Err(_) => {}
+        }
+    }
+    sandbox.end()?;
+    output.note(&format!("{passed} of {} checks passed", checks.len()));
+    first_failure
+}

@@ -1,0 +1,156 @@
+//! The configuration file `config.json`: the settings of this host or user, as a JSON object.
+
+use super::xdg::xdg;
+use rustix::fs::OFlags;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Maximum size of the file that is read, in bytes.
+const LARGEST: u64 = 64 * 1024;
+/// Environment variable with the path of the file.
+const VARIABLE: &str = "WP_CODEBOX_CONFIG";
+/// `O_NONBLOCK` as the standard library expects it.
+const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
+/// File of this host.
+const SYSTEM: &str = "/etc/wp-codebox/config.json";
+
+/// Members of the file. Each is optional; paths are absolute.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Members {
+    state: Option<String>,
+    wordpress: Option<String>,
+    share: Option<String>,
+    launcher: Option<String>,
+    php: Option<String>,
+    cgroup: Option<String>,
+    identity: Option<String>,
+    guest_ids: Option<String>,
+    agents_dir: Option<String>,
+    browser: Option<String>,
+    cache: Option<String>,
+}
+
+/// The configuration file that was read, or none.
+#[derive(Debug, Default)]
+pub(super) struct ConfigFile {
+    path: Option<PathBuf>,
+    members: Members,
+}
+
+/// Returns the files of this user and of this host, in the order in which they are tried.
+fn files() -> Vec<PathBuf> {
+    let user = match rustix::process::geteuid().is_root() {
+        true => None,
+        false => xdg("XDG_CONFIG_HOME", ".config").map(|c| c.join("wp-codebox/config.json")),
+    };
+    user.into_iter().chain([PathBuf::from(SYSTEM)]).collect()
+}
+
+/// Returns the places where a configuration file would be read, for messages.
+pub(super) fn candidates() -> String {
+    let files = files();
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    format!("{VARIABLE} or {}", files.join(" or "))
+}
+
+impl ConfigFile {
+    /// Reads the file that `WP_CODEBOX_CONFIG` names, else the user's, else the host's. Without any
+    /// of them no setting has a value.
+    pub(super) fn read() -> Result<Self, ErrorBody> {
+        if let Some(named) = std::env::var_os(VARIABLE).filter(|v| !v.is_empty()) {
+            return Self::load(named.into());
+        }
+        for file in files() {
+            if file.exists() {
+                return Self::load(file);
+            }
+        }
+        Ok(Self::default())
+    }
+
+    fn load(path: PathBuf) -> Result<Self, ErrorBody> {
+        let invalid = |why: String| {
+            ErrorBody::new(
+                ErrorCode::ConfigInvalid,
+                format!("the configuration file {} {why}", path.display()),
+            )
+            .hint("wp-codebox config --help names its members")
+        };
+        let mut text = String::new();
+        // Opening a FIFO would wait for a writer.
+        let mut options = std::fs::OpenOptions::new();
+        let options = options.read(true).custom_flags(NONBLOCK);
+        let opened = options
+            .open(&path)
+            .and_then(|file| match file.metadata()?.is_file() {
+                true => file.take(LARGEST + 1).read_to_string(&mut text),
+                false => Err(std::io::Error::other("it is not a regular file")),
+            });
+        opened.map_err(|e| invalid(format!("cannot be read: {e}")))?;
+        if text.len() as u64 > LARGEST {
+            return Err(invalid("is larger than 64 KiB".to_owned()));
+        }
+        // A struct of serde would also accept a list.
+        let members: Members = serde_json::from_str(&text)
+            .and_then(|object: Map<String, Value>| serde_json::from_value(object.into()))
+            .map_err(|e| invalid(format!("is not valid: {e}")))?;
+        let file = Self {
+            path: Some(path.clone()),
+            members,
+        };
+        for key in [
+            "state",
+            "wordpress",
+            "share",
+            "launcher",
+            "php",
+            "cgroup",
+            "agents_dir",
+            "browser",
+            "cache",
+        ] {
+            if file
+                .value(key)
+                .is_some_and(|value| !Path::new(value).is_absolute())
+            {
+                return Err(invalid(format!(
+                    "has a relative path in {key:?}; write an absolute one"
+                )));
+            }
+        }
+        Ok(file)
+    }
+
+    /// Returns the path of the file that was read.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Returns the value of a member.
+    pub(super) fn value(&self, key: &str) -> Option<&str> {
+        let members = &self.members;
+        match key {
+            "state" => &members.state,
+            "wordpress" => &members.wordpress,
+            "share" => &members.share,
+            "launcher" => &members.launcher,
+            "php" => &members.php,
+            "cgroup" => &members.cgroup,
+            "identity" => &members.identity,
+            "guest_ids" => &members.guest_ids,
+            "agents_dir" => &members.agents_dir,
+            "browser" => &members.browser,
+            "cache" => &members.cache,
+            _ => &None,
+        }
+        .as_deref()
+    }
+}

@@ -1,0 +1,45 @@
+//! How settings are shown: one row for each, with its value and where that came from.
+
+use super::source::{Chosen, Origin};
+use super::{Settings, file};
+use serde_json::{Value, json};
+
+impl Settings {
+    /// Returns all settings as JSON rows: `name`, `value`, `origin`, `detail`.
+    pub(super) fn rows(&self) -> Vec<Value> {
+        self.chosen.iter().map(|row| self.row(row)).collect()
+    }
+
+    fn row(&self, row: &Chosen) -> Value {
+        let names = row.setting.names();
+        let (origin, detail) = match &row.origin {
+            Origin::Flag => ("flag", names.flag.unwrap_or_default().to_owned()),
+            Origin::Environment => ("environment", names.variable.to_owned()),
+            Origin::File => {
+                let file = self.file.as_ref().map(|file| file.display().to_string());
+                ("file", file.unwrap_or_default())
+            }
+            Origin::Found(why) => ("found", why.clone()),
+            Origin::Default => ("default", String::new()),
+        };
+        json!({
+            "name": names.key,
+            "value": row.value.as_ref().map(|value| value.to_string_lossy()),
+            "origin": origin,
+            "detail": detail,
+            "flag": names.flag,
+            "variable": names.variable,
+        })
+    }
+
+    /// Returns the configuration file that was read, or says how to make one.
+    pub(super) fn file_line(&self) -> String {
+        match &self.file {
+            Some(path) => format!("configuration file: {}", path.display()),
+            None => format!(
+                "configuration file: none; {} would be read",
+                file::candidates()
+            ),
+        }
+    }
+}

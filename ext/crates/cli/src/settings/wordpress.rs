@@ -1,0 +1,94 @@
+//! Chooses the WordPress core of guests.
+
+use super::source::{Chosen, Origin, Setting};
+use super::state::prepare_state;
+use super::{PathArgs, Settings};
+use crate::output::Output;
+use crate::recipe_request::wordpress_version;
+use std::path::Path;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+impl Settings {
+    /// Resolves the settings for a command that starts guests: creates the default state directory
+    /// if it is missing, and chooses a WordPress core with the wanted version. The core is a named
+    /// one, else the site around the current directory, else a cached one; without any, the latest
+    /// one is installed.
+    ///
+    /// # Errors
+    /// `wp_codebox_config_invalid` or `wp_codebox_state_dir_invalid` if a setting cannot be used;
+    /// `wp_codebox_input_invalid` if the named core does not have the wanted version; the errors of
+    /// the installation.
+    pub(crate) fn for_guests(
+        args: &PathArgs,
+        wanted: Option<&str>,
+        output: Output,
+    ) -> Result<Self, ErrorBody> {
+        let mut settings = Self::resolve(args)?;
+        prepare_state(&settings)?;
+        let wanted = wanted.filter(|wanted| *wanted != "latest");
+        let fits = |directory: &Path| {
+            wanted.is_none_or(|wanted| {
+                let found = wordpress_version(directory);
+                found == wanted || found.starts_with(&format!("{wanted}."))
+            })
+        };
+        if settings.wordpress.as_deref().is_some_and(fits) {
+            return Ok(settings);
+        }
+        let named = matches!(
+            settings.origin(Setting::Wordpress),
+            Origin::Flag | Origin::Environment
+        );
+        if let (true, Some(directory), Some(wanted)) = (named, &settings.wordpress, wanted) {
+            let found = wordpress_version(directory);
+            return Err(ErrorBody::new(
+                ErrorCode::InputInvalid,
+                format!("--wp requires WordPress {wanted}, but --wordpress contains {found}"),
+            ));
+        }
+        let core = match (settings.cores.find(wanted), wanted) {
+            (Some(core), _) => core,
+            (None, None) => crate::wordpress::install_first(&settings.cores, output)?,
+            (None, Some(version)) => {
+                let message = format!("WordPress {version} is not installed for sandboxes");
+                return Err(ErrorBody::new(ErrorCode::ConfigInvalid, message)
+                    .hint(format!("wp-codebox wordpress install {version}")));
+            }
+        };
+        settings.wordpress = Some(core);
+        Ok(settings)
+    }
+
+    /// Returns the WordPress core for guests. It is there for every command that resolved its
+    /// settings with [`Self::for_guests`].
+    pub(crate) fn named_wordpress(&self) -> Result<&Path, ErrorBody> {
+        self.wordpress.as_deref().ok_or_else(|| {
+            let message = "no WordPress was found for the sandbox";
+            ErrorBody::new(ErrorCode::ConfigInvalid, message)
+                .hint("wp-codebox wordpress install, or name a directory with --wordpress")
+        })
+    }
+
+    /// Uses the site around the current directory unless flag or environment name a WordPress, and
+    /// shows a cached core if nothing else names one.
+    pub(super) fn find_wordpress(&mut self, chosen: &mut [Chosen]) {
+        let mut rows = chosen.iter_mut();
+        let Some(row) = rows.find(|row| row.setting == Setting::Wordpress) else {
+            return;
+        };
+        if matches!(row.origin, Origin::Flag | Origin::Environment) {
+            return;
+        }
+        let here = std::env::current_dir().ok();
+        if let Some(site) = here.and_then(|here| crate::project::site_around(&here)) {
+            row.origin = Origin::Found("the site around this directory".to_owned());
+            row.value = Some(site.clone());
+            self.wordpress = Some(site);
+        } else if row.value.is_none()
+            && let Some(core) = self.cores.find(None)
+        {
+            row.origin = Origin::Found("a cached core".to_owned());
+            row.value = Some(core);
+        }
+    }
+}

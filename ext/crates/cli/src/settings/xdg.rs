@@ -1,0 +1,15 @@
+//! Directories of a user by the XDG base directory specification.
+
+use std::path::PathBuf;
+
+/// Returns a directory below the user's home by its XDG variable; `None` without a home.
+pub(super) fn xdg(variable: &str, below_home: &str) -> Option<PathBuf> {
+    // The specification ignores a relative path.
+    let given = std::env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    given.or_else(|| {
+        let home = std::env::home_dir().filter(|home| home.is_absolute())?;
+        Some(home.join(below_home))
+    })
+}

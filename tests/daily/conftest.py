@@ -1,0 +1,32 @@
+"""A developer for the cases of a module, and the server from which WordPress comes."""
+
+import os
+import shutil
+import tempfile
+
+import pytest
+
+from harness import skip_unless_root
+from harness.developer import Developer, Origin
+from harness.users import temporary_user
+
+
+@pytest.fixture(scope="session")
+def origin(environment):
+    origin = Origin(environment["CODEBOX_WORDPRESS"])
+    yield origin
+    origin.close()
+
+
+@pytest.fixture(scope="module")
+def developer(environment, origin):
+    if os.geteuid() != 0:
+        skip_unless_root("another user")
+    root = tempfile.mkdtemp(prefix="codebox-first.")
+    os.chmod(root, 0o755)
+    home, tables = os.path.join(root, "home"), os.path.join(root, "tables")
+    os.makedirs(home), os.makedirs(tables)
+    uid = 54_000 + os.getpid() % 2000
+    with temporary_user(uid, (2_100_000_000, 4096), tables) as prefix:
+        yield Developer(environment["CODEBOX"], home, uid, prefix, origin)
+    shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,148 @@
+"""A developer with a directory, an empty home and no configuration: from nothing to an applied and an undone change."""
+
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+
+from harness import must
+from harness.developer import PLUGIN, read_version
+
+GOAL = ("Fix the greeting", "--agent-command", "sed -i s/helo/hello/ hello.php", "--check", "php -l hello.php")
+
+
+def test_first_command_installs_wordpress_runs_and_its_change_is_applied_and_undone(developer, origin):
+    first = developer.call(*GOAL)
+    must("Hello" in first.stderr and "/wordpress/wp-content/plugins/hello" in first.stderr, first.stderr)
+    must(f"{origin.version}" in first.stderr, f"the installation of WordPress is not announced\n{first.stderr}")
+    must("Next:" in first.stderr and developer.read() == PLUGIN, first.stderr)
+    asked = len(origin.asked)
+    patch = developer.call("diff").stdout
+    must("+function hello_text() { return 'hello'; }" in patch, patch)
+    applied = developer.call("apply")
+    must("applied hello.php" in applied.stdout and developer.read() == PLUGIN.replace("helo", "hello"), applied.stdout)
+    must("yes" in developer.call("log").stdout, "log does not show the applied change")
+    undone = developer.call("undo")
+    must("restored hello.php" in undone.stdout and developer.read() == PLUGIN, undone.stdout)
+    must(len(origin.asked) == asked, f"WordPress was asked for again: {origin.asked[asked:]}")
+    twice = developer.call("undo", "--json", check=1)
+    must(json.loads(twice.stdout)["error"]["code"] == "wp_codebox_apply_undone", twice.stdout)
+
+
+def test_source_that_changed_after_the_run_is_a_conflict_and_keeps_its_text(developer):
+    developer.call(*GOAL)
+    edited = PLUGIN.replace("helo", "mine")
+    developer.write("hello.php", edited)
+    refused = developer.call("apply", "--json", check=1)
+    error = json.loads(refused.stdout)["error"]
+    must(error["code"] == "wp_codebox_apply_conflict" and error["data"]["conflicts"][0]["path"].endswith("hello.php"), str(error))
+    must(developer.read() == edited, developer.read())
+    developer.write("hello.php", PLUGIN)
+    developer.call("apply")
+    developer.call("undo")
+
+
+def test_only_the_chosen_file_is_applied(developer):
+    developer.call("Two files", "--agent-command", "sh -c 'echo a > a.txt; echo b > b.txt'")
+    developer.call("apply", "--file", "a.txt")
+    must(developer.read("a.txt") == "a\n" and not os.path.exists(os.path.join(developer.plugin, "b.txt")), "wrong files")
+    unknown = developer.call("apply", "--file", "c.txt", "--json", check=1)
+    must(json.loads(unknown.stdout)["error"]["code"] == "wp_codebox_approved_files_invalid", unknown.stdout)
+    developer.call("undo")
+
+
+def test_php_syntax_error_of_the_agent_is_not_applied(developer):
+    developer.call("Break it", "--agent-command", "sed -i 's/return .*/return }/' hello.php")
+    refused = developer.call("apply", "--json", check=1)
+    must(json.loads(refused.stdout)["error"]["code"] == "wp_codebox_apply_syntax_invalid", refused.stdout)
+    must(developer.read() == PLUGIN, developer.read())
+
+
+def test_bundle_of_another_directory_is_refused_unless_the_target_is_named(developer):
+    developer.call(*GOAL)
+    run = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
+    other = os.path.join(developer.home, "elsewhere")
+    shutil.copytree(developer.plugin, other)
+    developer.write("hello.php", PLUGIN)
+    refused = developer.call("apply", run, "--json", cwd=other, check=1)
+    must(json.loads(refused.stdout)["error"]["code"] == "wp_codebox_apply_target_mismatch", refused.stdout)
+    developer.call("apply", run, "--to", ".", cwd=other)
+    with open(os.path.join(other, "hello.php"), encoding="utf-8") as file:
+        must("'hello'" in file.read(), "not applied")
+    must(developer.read() == PLUGIN, "the directory of the run was changed")
+    shutil.rmtree(other)
+
+
+def test_shell_programs_run_in_the_sandbox_with_the_active_plugin(developer):
+    active = developer.call("wp", "plugin", "list", "--status=active", "--field=name")
+    must("hello" in active.stdout.split(), active.stdout + active.stderr)
+    text = developer.call("php", "-r", "echo 6 * 7;")
+    must(text.stdout == "42", text.stdout)
+    status = developer.call("php", "-r", "exit(7);", check=7)
+    must(status.returncode == 7, str(status))
+
+
+def test_project_checks_are_run_and_counted(developer):
+    none = developer.call("test", "--json", check=1)
+    must(json.loads(none.stdout)["error"]["code"] == "wp_codebox_input_invalid", none.stdout)
+    both = developer.call("test", "php -l hello.php", "false", check=1)
+    must("1 of 2 checks passed" in both.stderr, both.stderr)
+
+
+def test_config_and_doctor_need_no_configuration(developer):
+    rows = {row["name"]: row for row in json.loads(developer.call("config", "--json").stdout)["settings"]}
+    must(rows["state"]["origin"] == "default" and rows["state"]["value"].startswith(developer.home), str(rows["state"]))
+    must(rows["wordpress"]["origin"] == "found", str(rows["wordpress"]))
+    named = json.loads(developer.call("config", "--json", WP_CODEBOX_WORDPRESS="/srv/site").stdout)["settings"]
+    must({"environment"} == {row["origin"] for row in named if row["name"] == "wordpress"}, str(named))
+    state = developer.call("doctor", "--json", check=None)
+    must({"state-dir"} <= {row["id"] for row in json.loads(state.stdout)["checks"]}, state.stdout)
+
+
+def test_configuration_file_with_an_unknown_member_is_refused_and_named(developer):
+    path = os.path.join(developer.home, ".config/wp-codebox")
+    os.makedirs(path)
+    file = os.path.join(path, "config.json")
+    for text, code in (('{"stat": "/x"}', 125), ('{"state": "relative"}', 125), ("[]", 125), ("{}", 0)):
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(text)
+        subprocess.run(["chown", "-R", f"{developer.uid}:{developer.uid}", developer.home], check=True)
+        answer = developer.call("config", "--json", check=code)
+        if code:
+            must(json.loads(answer.stdout)["error"]["code"] == "wp_codebox_config_invalid", answer.stdout)
+    shutil.rmtree(path)
+
+
+def test_second_wordpress_version_is_chosen_by_its_number(developer, environment):
+    other = os.path.join(developer.home, "wordpress-6.9.9.zip")
+    with zipfile.ZipFile(other, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
+        base = environment["CODEBOX_WORDPRESS"]
+        for directory, _, files in os.walk(base):
+            for name in files:
+                path = os.path.join(directory, name)
+                inner = os.path.relpath(path, base)
+                if inner == "wp-config.php" or inner.startswith("wp-content/"):
+                    continue
+                with open(path, "rb") as file:
+                    data = file.read()
+                if inner == "wp-includes/version.php":
+                    data = data.replace(read_version(base).encode(), b"6.9.9")
+                out.writestr(f"wordpress/{inner}", data)
+    developer.call("wordpress", "install", other)
+    versions = json.loads(developer.call("wordpress", "list", "--json").stdout)
+    must("6.9.9" in json.dumps(versions), str(versions))
+    old = developer.call("wp", "--wp", "6.9", "core", "version")
+    must(old.stdout.strip() == "6.9.9", old.stdout)
+    missing = developer.call("wp", "--wp", "5.0", "core", "version", check=125)
+    must("wordpress install 5.0" in missing.stderr, missing.stderr)
+
+
+def test_goal_needs_a_space_and_a_misspelled_command_gets_a_suggestion(developer):
+    wrong = developer.call("aply", check=1)
+    must("apply" in wrong.stderr, wrong.stderr)
+
+
+def test_home_directory_is_not_mounted(developer):
+    refused = developer.call("Do something", "--agent-command", "true", "--json", cwd=developer.home, check=1)
+    must("code" in json.loads(refused.stdout)["error"], refused.stdout)
