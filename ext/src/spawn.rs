@@ -20,7 +20,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wiring<'fd> {
-    /// A frame socket as descriptor 3.
+    /// The socket for frames to the runner, as descriptor 3.
     Frames(BorrowedFd<'fd>),
     /// A pipe as standard output.
     Stdout(BorrowedFd<'fd>),

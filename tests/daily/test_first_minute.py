@@ -146,3 +146,18 @@ def test_goal_needs_a_space_and_a_misspelled_command_gets_a_suggestion(developer
 def test_home_directory_is_not_mounted(developer):
     refused = developer.call("Do something", "--agent-command", "true", "--json", cwd=developer.home, check=1)
     must("code" in json.loads(refused.stdout)["error"], refused.stdout)
+
+
+def test_commands_that_start_no_guest_need_no_wordpress(developer):
+    nothing = {"WP_CODEBOX_CACHE_DIR": os.path.join(developer.home, "no-cache"), "WP_CODEBOX_WORDPRESS_ORIGIN": "http://127.0.0.1:9"}
+    recipe = os.path.join(developer.home, "recipe.json")
+    with open(recipe, "w", encoding="utf-8") as file:
+        json.dump({"schema": "wp-codebox/workspace-recipe/v1", "runtime": {"wp": "6.8"}, "workflow": {"steps": [{"command": "wordpress.wp-cli", "args": ["command=option get home"]}]}}, file)
+    answer = json.loads(developer.call("recipe", "validate", "--recipe", recipe, "--json", **nothing).stdout)
+    must(answer["success"] is True, str(answer))
+    for words in (["commands"], ["schema", "--list"], ["config"], ["wordpress", "list"], ["agents"]):
+        developer.call(*words, **nothing)
+    checks = json.loads(developer.call("doctor", "--json", check=None, **nothing).stdout)["checks"]
+    must([row["status"] for row in checks if row["id"] == "guest-wordpress"] == ["ok"], str(checks))
+    refused = developer.call("wp", "core", "version", check=125, **nothing)
+    must("wordpress install" in refused.stderr or "--wordpress" in refused.stderr, refused.stderr)

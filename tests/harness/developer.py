@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import threading
 import zipfile
@@ -102,3 +103,11 @@ class Developer:
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
         must(check is None or done.returncode == check, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
+
+
+if __name__ == "__main__":
+    # Serves the WordPress in a directory until standard input ends; prints the address.
+    served = Origin(sys.argv[1])
+    print(served.url, flush=True)
+    sys.stdin.read()
+    served.close()

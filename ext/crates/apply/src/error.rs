@@ -80,7 +80,7 @@ pub enum ApplyError {
         id: String,
     },
     /// A journal is damaged, or it belongs to another user, so it cannot be trusted.
-    #[error("the journal {id} cannot be used: {why}")]
+    #[error("the record of the applied change {id} cannot be used: {why}")]
     Journal {
         /// Id of the transaction.
         id: String,

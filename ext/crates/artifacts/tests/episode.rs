@@ -306,7 +306,8 @@ fn leaves(value: &Value, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// Returns whether the test may change a member unnoticed, because no digest covers it.
+/// Returns whether no digest covers the JSON member at this pointer, so that the verifier cannot
+/// notice a change of it.
 fn is_free(pointer: &str) -> bool {
     let parts: Vec<&str> = pointer.split('/').skip(1).collect();
     matches!(

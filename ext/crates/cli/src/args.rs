@@ -299,7 +299,8 @@ pub(crate) struct GcArgs {
     /// Remove settled runs and templates that were not used for this time, such as 12h or 7d.
     #[arg(long, value_name = "AGE", default_value = "30d")]
     pub max_age: String,
-    /// Limit for the settled runs of each site, newest first: bytes, or a number with K, M or G.
+    /// Maximum total size of the settled runs of each site; the oldest beyond it are removed: bytes,
+    /// or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub max_bytes: Option<String>,
     /// Also delete bundles older than this. Without this option bundles are never removed.
@@ -309,7 +310,8 @@ pub(crate) struct GcArgs {
     /// --snapshots-max-bytes snapshots are never removed.
     #[arg(long, value_name = "AGE")]
     pub snapshots_max_age: Option<String>,
-    /// Limit for the snapshots of each site, newest first: bytes, or a number with K, M or G.
+    /// Maximum total size of the snapshots of each site; the oldest beyond it are removed: bytes, or
+    /// a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub snapshots_max_bytes: Option<String>,
     /// List what would be removed without removing it.

@@ -41,8 +41,9 @@ pub enum Shape {
     Object(&'static [Member]),
     /// A list of objects with these members.
     Rows(&'static [Member]),
-    /// An object whose member `kind` selects a row with its other members; without `kind` the
-    /// first row applies. The error code of a row is for a wrong value in such an object.
+    /// An object whose member `kind` decides which other members it may have. Each entry: a value of
+    /// `kind`, the error code for a wrong value in an object of that kind, and the other members.
+    /// Without `kind` the first entry applies.
     Kinds(&'static [(&'static str, ErrorCode, &'static [Member])]),
     /// A runtime policy; the policy crate has a parser for it.
     Policy,

@@ -54,7 +54,7 @@ pub use profile::{
 };
 pub use sources::{
     ArchiveError, HostFacts, MAX_UNPACKED_BYTES, MAX_UNPACKED_FILES, ParentSite, PathKind,
-    SecretStatus, Sources, ZipEntry, ZipKind, ZipUnreadable, check_archive,
+    SecretStatus, Sources, UNKNOWN_VERSION, ZipEntry, ZipKind, ZipUnreadable, check_archive,
 };
 pub use validate::{Context, RECIPE_VALIDATION, validate, validation};
 

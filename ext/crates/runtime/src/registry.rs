@@ -296,7 +296,7 @@ fn runs(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError>
     named_in(state, site, "runs", "list the runs")
 }
 
-/// Returns every run of a site that has a marker, after settling dead runs.
+/// Settles the dead runs of a site, then returns the runs that still have a file in its `active/`.
 fn marked(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
     let mut found = named_in(state, site, "active", "list the active runs")?;
     found.retain(|run| run.path.is_dir());

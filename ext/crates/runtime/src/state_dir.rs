@@ -20,7 +20,7 @@ pub struct Owner {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateDirError {
-    /// The directory does not exist and cannot be created.
+    /// The directory cannot be opened, or is missing and cannot be created.
     #[error("the state directory {path} does not exist or cannot be opened")]
     Missing {
         /// Path of the state directory.

@@ -38,7 +38,9 @@ pub(super) enum AnswerError {
     #[error("the model's response ended before it was complete")]
     Truncated,
     /// The response is an error of the provider.
-    #[error("the model's provider refused the request")]
+    #[error(
+        "the model's provider answered with an error; its status and reason are reported instead"
+    )]
     Refused(Refusal),
     #[error("the model's response contains invalid JSON (line {line}, column {column})")]
     Json { line: usize, column: usize },

@@ -33,7 +33,7 @@ pub enum EpisodeError {
         most: u64,
     },
     /// A part cannot be serialised as JSON.
-    #[error("the episode's {part} cannot be written as JSON, so it was not stored")]
+    #[error("the {part} was not added to the episode, because it cannot be written as JSON")]
     Unwritable {
         /// Kind of the part that cannot be serialised, e.g. `step`.
         part: &'static str,

@@ -333,7 +333,7 @@ fn readonly_mount_with_two_lower_directories_is_merged_read_only() {
 }
 
 #[test]
-fn git_repository_of_a_mount_is_on_scratch_beside_a_view_of_the_original_files() {
+fn git_repository_of_a_mount_is_in_the_scratch_directory_and_commits_a_view_of_unchanged_files() {
     let mut with = mount(3, "/workspace/mine");
     with.lowers.insert(0, HostSource::of("/mask/3"));
     with.git = Some(PlannedGit {

@@ -38,8 +38,7 @@ const ROOT_LOCK_FILE: &str = "/run/wp-codebox/ids";
 /// Lock file of the guest ids that a user's spawners use, in that user's runtime directory
 /// (XDG_RUNTIME_DIR).
 const USER_LOCK_FILE: &str = "wp-codebox-ids";
-/// Name of the lock file of guest ids in the state directory, for a user without a runtime
-/// directory.
+/// Name of that lock file in the state directory, for a user without XDG_RUNTIME_DIR.
 const STATE_LOCK_FILE: &str = "guest-ids";
 /// Directory below which the spawner mounts host directories for launchers, visible in its own
 /// mount namespace only.

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn simple_scripts_become_command_lines_of_the_project() {
+    fn composer_script_with_one_program_becomes_a_command_line_below_vendor_bin() {
         let temp = project();
         let folder = Folder::open(temp.path()).unwrap();
         for (script, tool, line) in [

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_site_lists_at_most_ten_members_and_counts_the_rest() {
+    fn error_about_a_whole_site_names_at_most_ten_plugins_and_themes_and_counts_the_rest() {
         let message = |count: usize| {
             let members = (0..count).map(|n| format!("plugins/p{n}")).collect();
             let directory = PathBuf::from("/srv/site");

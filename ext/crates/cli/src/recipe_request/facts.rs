@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_recipe::{HostFacts, ParentSite};
+use wp_codebox_recipe::{HostFacts, ParentSite, UNKNOWN_VERSION};
 
 /// PHP code that prints the version and the extensions of the PHP for guests.
 const QUESTION: &str =
@@ -15,7 +15,7 @@ pub(crate) fn wordpress_version(wordpress: &Path) -> String {
     text.unwrap_or_default()
         .lines()
         .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
-        .unwrap_or("unknown")
+        .unwrap_or(UNKNOWN_VERSION)
         .to_owned()
 }
 

@@ -163,7 +163,7 @@ pub(crate) enum FormArg {
     /// Documents of the run registry.
     #[default]
     Registry,
-    /// Documents of the extension and the abilities.
+    /// The documents that the PHP extension and the abilities return for a run.
     View,
 }
 

@@ -64,7 +64,9 @@ pub(super) enum CacheError {
         source: io::Error,
     },
     /// The name of a version is taken by something that is no core.
-    #[error("{path:?} exists but has no complete core")]
+    #[error(
+        "{path:?} exists but contains no complete WordPress core; remove it, then install again"
+    )]
     Occupied { path: PathBuf },
     /// No such version is in the cache.
     #[error("WordPress {version} is not installed")]

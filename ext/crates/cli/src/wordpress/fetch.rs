@@ -63,7 +63,7 @@ pub(super) enum FetchError {
     #[error("{url} answered with status {status}")]
     Status { url: String, status: u16 },
     /// The response is larger than allowed.
-    #[error("{url} has more than {most} bytes")]
+    #[error("the download of {url} was stopped after {most} bytes, the maximum")]
     TooLarge { url: String, most: u64 },
     /// The response is not what its address promises.
     #[error("the answer of {url} is not usable: {reason}")]

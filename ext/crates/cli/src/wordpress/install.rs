@@ -36,13 +36,15 @@ enum InstallError {
         source: UnpackError,
     },
     /// The source has no WordPress core.
-    #[error("{of} is not installed: it has no WordPress core, because {missing} is missing")]
+    #[error("{of} was not installed: it has no WordPress core, because {missing} is missing")]
     NotWordPress { of: String, missing: &'static str },
     /// The core states no version, or one that cannot be the name of a directory.
-    #[error("{of} is not installed: its {VERSION_FILE} states no usable version{found}")]
+    #[error("{of} was not installed: its {VERSION_FILE} states no usable version{found}")]
     Version { of: String, found: String },
     /// The core has another version than the server said.
-    #[error("{of} is not installed: its {VERSION_FILE} states version {found}")]
+    #[error(
+        "{of} was not installed: the server announced another version than {found}, which its {VERSION_FILE} states; try again"
+    )]
     OtherVersion { of: String, found: String },
     /// The network may not be used, and the cache does not have what is wanted.
     #[error("{wanted} is not installed, and --offline forbids to download it")]

@@ -19,7 +19,7 @@ pub enum EgressError {
         source: rcgen::Error,
     },
     /// Configuring TLS failed.
-    #[error("the egress bridge could not set up TLS: {source}")]
+    #[error("the egress bridge cannot start, because its TLS configuration failed: {source}")]
     Tls {
         /// Error of the TLS library.
         #[source]

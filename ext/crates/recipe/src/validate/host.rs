@@ -4,6 +4,7 @@ use super::{Validator, paths};
 use crate::blueprint;
 use crate::issue::IssueCode;
 use crate::model::SourceKind;
+use crate::sources::UNKNOWN_VERSION;
 use serde_json::{Value, json};
 
 pub(super) fn check(validator: &mut Validator<'_>) {
@@ -85,6 +86,7 @@ fn versions(validator: &mut Validator<'_>) {
     let facts = validator.sources.facts().clone();
     if let Some(wp) = runtime.wp.as_deref()
         && wp != "latest"
+        && facts.wordpress_version != UNKNOWN_VERSION
         && !matches(&facts.wordpress_version, wp)
     {
         validator.report(

@@ -51,7 +51,7 @@ fn configuration_files_propose_the_programs_of_the_project() {
 }
 
 #[test]
-fn checks_are_proposed_in_order_and_each_tool_once() {
+fn checks_are_proposed_in_a_fixed_order_of_tools_and_each_tool_once() {
     let scripts = r#"{"scripts": {
         "phpstan": "phpstan analyse --level=5",
         "lint": ["@php vendor/bin/parallel-lint src"],

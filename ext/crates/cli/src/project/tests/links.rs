@@ -54,7 +54,7 @@ fn link_into_the_middle_of_a_project_leads_to_that_project() {
 }
 
 #[test]
-fn linked_plugins_directory_is_refused_by_either_name() {
+fn symlinked_plugins_directory_is_no_project_by_link_path_or_target_path() {
     let tree = tree_with_cores(
         &["site"],
         &[

@@ -203,7 +203,7 @@ fn directory_in_the_core_is_refused() {
 }
 
 #[test]
-fn package_with_an_unconfigured_core_for_its_tests_is_a_project() {
+fn package_that_contains_a_wordpress_without_configuration_is_a_project_and_no_site() {
     let files = [("lib/composer.json", r#"{"name": "acme/lib"}"#)];
     let tree = tree_with_cores(&["lib/wordpress"], &files);
     assert_eq!(tree.place("lib"), "lib -> /workspace/lib");

@@ -63,7 +63,8 @@ fn names_that_lead_out_of_the_cache_are_refused_also_for_files_that_are_not_take
         "wp-includes/x\n.php",
     ] {
         let bench = Bench::new();
-        // The writer of the test would change such names.
+        // The zip library would normalise such a name, so a name of the same length is written and
+        // its bytes are replaced.
         let plain = "n".repeat(bad.len());
         let zip = forged(
             zip_with(&plain, b"x", 0o644),
