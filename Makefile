@@ -89,7 +89,7 @@ bench: install
 # Only the exports go to stdout, so that a shell can evaluate it.
 env:
 	@$(MAKE) --no-print-directory install >&2
-	@tests/env
+	@tests/env command-line
 
 clean:
 	cargo clean
