@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'ebd06522e46c16dd7a74d9333b421afd0611227ea566d47c51ee4e0071585d5c',
+	'contract_digest' => 'dc2898d74ce610c8a3615b75e2e1baeec4f03f3e6ffb0ebd965c440c10dda6c9',
 ];

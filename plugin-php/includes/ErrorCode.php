@@ -111,6 +111,7 @@ enum ErrorCode: string {
 	case CheckFailed = 'wp_codebox_check_failed';
 	case SecretInPatch = 'wp_codebox_secret_in_patch';
 	case BaselineChanged = 'wp_codebox_baseline_changed';
+	case BaseChanged = 'wp_codebox_base_changed';
 	case ArtifactIdMissing = 'wp_codebox_artifact_id_missing';
 	case ArtifactNotFound = 'wp_codebox_artifact_not_found';
 	case ArtifactAmbiguous = 'wp_codebox_artifact_ambiguous';
@@ -266,6 +267,7 @@ enum ErrorCode: string {
 		'wp_codebox_check_failed' => [ 409, 3 ],
 		'wp_codebox_secret_in_patch' => [ 422, 3 ],
 		'wp_codebox_baseline_changed' => [ 409, 1 ],
+		'wp_codebox_base_changed' => [ 409, 1 ],
 		'wp_codebox_artifact_id_missing' => [ 400, 1 ],
 		'wp_codebox_artifact_not_found' => [ 404, 1 ],
 		'wp_codebox_artifact_ambiguous' => [ 409, 1 ],

@@ -43,6 +43,7 @@ use WPCodebox\Review\StageService;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Run\BatchService;
 use WPCodebox\Run\ComponentPlan;
+use WPCodebox\Run\EarlierBundle;
 use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\ParentTools;
@@ -129,6 +130,8 @@ final class Services {
 		$this->providers   = new Providers( $this->settings );
 		$models            = new ModelChoice( $this->settings, $this->providers, $connectors, new ProviderCredentials( $connectors ) );
 		$parent_tools      = new ParentTools( $audit );
+		$capabilities      = new Capabilities();
+		$access            = new RunAccess( $capabilities );
 		$requests          = new RequestBuilder(
 			$this->site,
 			new MountPlan( $this->code ),
@@ -139,14 +142,13 @@ final class Services {
 			$parent_tools,
 			new SecretChoice(),
 			new TaskLimits( $this->settings ),
+			new EarlierBundle( $this->site, $access ),
 			$this->settings
 		);
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$this->batches   = new BatchService( $gate, $this->runs, $schemas, $this->site );
 		$this->fanouts   = new FanoutService( $gate, $this->runs, $schemas, $this->site );
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
-		$capabilities    = new Capabilities();
-		$access          = new RunAccess( $capabilities );
 		$this->registry  = new RunRegistry( $gate, $this->site, $access, $envelope, $audit );
 		$applied         = new ApplyResult();
 		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit );

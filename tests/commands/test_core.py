@@ -160,7 +160,7 @@ BASIC = Group("core", [
     Step(HOOK, {"hook": "commands_read", "mutates": "0"}, has(output="Codebox", mutation__observed=False, mutation__declared=False, action__callbacks=1)),
     Step(HOOK, {"hook": "commands_write", "args-json": ["y"], "capability": "manage_options"},
          has(output="wrote y", mutation__observed=True, capability__required="manage_options", destructiveBoundary__kind="sandbox")),
-    Step(HOOK, {"hook": "commands_write", "args-json": ["z"], "mutates": "0"}, fails="mutated", says="wrote to its database"),
+    Step(HOOK, {"hook": "commands_write", "args-json": ["z"], "mutates": "0"}, fails="mutated", says="wrote to the database"),
     Step(HOOK, {"hook": "commands_write", "destructive-boundary": "none"}, fails="destructive-boundary"),
     Step(HOOK, {"hook": "commands_read", "mutates": "0", "capability": "fly"}, fails="capability", says="fly"),
     Step("wordpress.run-php", php("echo json_encode([get_option('commands_written')]);"), lambda d: equal(d, ["z"]), name="a hook that is refused before it runs writes nothing"),

@@ -94,6 +94,12 @@ $cases = [
 	'limit float'        => [ 'limits' => [ 'wall_clock_ms' => 1000.5 ] ],
 	'limit unknown'      => [ 'limits' => [ 'cpu' => 1 ] ],
 	'find_renames'       => [ 'find_renames' => 'yes' ],
+	'follow-up no text'  => [ 'follow_up_of' => SECRET ],
+	'follow-up field'    => [ 'follow_up_of' => [ 'artifact_id' => 'a', 'site' => SECRET ] ],
+	'follow-up nothing'  => [ 'follow_up_of' => [] ],
+	'follow-up run id'   => [ 'follow_up_of' => [ 'run_id' => SECRET ] ],
+	'follow-up line'     => [ 'follow_up_of' => [ 'artifact_id' => 'a', 'comments' => [ [ 'path' => SECRET, 'line' => 0, 'body' => SECRET ] ] ] ],
+	'follow-up body'     => [ 'follow_up_of' => [ 'artifact_id' => 'a', 'comments' => [ [ 'body' => str_repeat( SECRET, 1000 ) ] ] ] ],
 	'redact'             => [ 'redact' => [ [ SECRET ] ] ],
 	'provenance'         => [ 'provenance' => SECRET ],
 	'not UTF-8'          => [ 'provenance' => [ 'k' => "\xff" ] ],
@@ -143,6 +149,7 @@ caught(
 	'fine model'
 );
 caught( static fn() => Run::start( ...request( 'g', [ 'resolved_agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => [] ] ] ) ), 'fine ability' );
+caught( static fn() => Run::start( ...request( 'g', [ 'follow_up_of' => [ 'artifact_id' => 'a', 'comments' => [ [ 'path' => 'a.php', 'line' => 1, 'body' => 'Rename it.' ], [ 'body' => 'Add a test.' ] ] ] ] ) ), 'fine follow-up' );
 
 // validate() applies the same checks, except that mounts and agent may be missing, and starts no runner.
 var_dump( Run::validate( ...request( 'g' ) ) );
@@ -298,6 +305,18 @@ limit unknown: InvalidInputException wp_codebox_limit_invalid
   limits.cpu
 find_renames: InvalidInputException wp_codebox_input_invalid
   find_renames
+follow-up no text: InvalidInputException wp_codebox_input_invalid
+  follow_up_of
+follow-up field: InvalidInputException wp_codebox_input_invalid
+  follow_up_of.site
+follow-up nothing: InvalidInputException wp_codebox_artifact_id_missing
+  follow_up_of.artifact_id
+follow-up run id: InvalidInputException wp_codebox_input_invalid
+  follow_up_of.run_id
+follow-up line: InvalidInputException wp_codebox_input_invalid
+  follow_up_of.comments[0].line
+follow-up body: InvalidInputException wp_codebox_input_invalid
+  follow_up_of.comments[0].body
 redact: InvalidInputException wp_codebox_input_invalid
   redact[0]
 provenance: InvalidInputException wp_codebox_input_invalid
@@ -325,6 +344,7 @@ fine secret: UnavailableException wp_codebox_runner_unavailable
 fine private: UnavailableException wp_codebox_runner_unavailable
 fine model: UnavailableException wp_codebox_runner_unavailable
 fine ability: UnavailableException wp_codebox_runner_unavailable
+fine follow-up: UnavailableException wp_codebox_runner_unavailable
 NULL
 NULL
 validate: InvalidInputException wp_codebox_task_missing

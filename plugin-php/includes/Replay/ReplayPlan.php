@@ -51,6 +51,11 @@ final class ReplayPlan {
 		$spec     = (array) ( $metadata['spec'] ?? [] );
 		$task     = (array) ( $metadata['task'] ?? [] );
 		$agent    = (array) ( $spec['agent'] ?? [] );
+		$earlier  = (string) ( $metadata['provenance']['follow_up_of']['run_id'] ?? '' );
+		if ( '' !== $earlier ) {
+			// The runner summarizes the earlier run again, so it does not matter what was redacted in the summary.
+			unset( $task['context']['follow_up']['earlier_run'] );
+		}
 		$lacking  = $this->lacking( $task, $spec, $agent, (array) ( $metadata['provenance'] ?? [] ) );
 		$loaded   = $this->components( (array) ( $spec['components'] ?? [] ), $target, $authority, $lacking );
 		$mounts   = array_filter( $mounts, static fn( array $mount ): bool => ! self::is_component( $mount, array_column( $loaded, 'slug' ) ) );
@@ -64,6 +69,14 @@ final class ReplayPlan {
 		] + $this->worker( $agent );
 		if ( [] !== $loaded ) {
 			$input['component_contracts'] = $loaded;
+		}
+		if ( '' !== $earlier ) {
+			$input['follow_up_of'] = [
+				'run_id'   => $earlier,
+				'comments' => (array) ( $input['context']['follow_up']['comments'] ?? [] ),
+			];
+			// The runner writes this member again.
+			unset( $input['context']['follow_up'] );
 		}
 		foreach ( [ 'checks', 'commands', 'limits' ] as $field ) {
 			if ( ! empty( $spec[ $field ] ) ) {

@@ -38,6 +38,7 @@ final class RequestBuilder {
 	 * @param ParentTools   $parent     Resolves the tools of this site that the agent may call.
 	 * @param SecretChoice  $secrets    Resolves the secrets of a task.
 	 * @param TaskLimits    $limits     Resolves the limits of a task.
+	 * @param EarlierBundle $earlier    Finds the earlier bundle that a task continues.
 	 * @param Settings      $settings   Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct(
@@ -50,6 +51,7 @@ final class RequestBuilder {
 		private readonly ParentTools $parent,
 		private readonly SecretChoice $secrets,
 		private readonly TaskLimits $limits,
+		private readonly EarlierBundle $earlier,
 		private readonly Settings $settings
 	) {}
 
@@ -65,7 +67,7 @@ final class RequestBuilder {
 	 *   {env, value, hosts}.
 	 * @param list<array{command: string, args?: list<string>}> $commands  Commands that a replay executes.
 	 * @return RunRequest
-	 * @throws Failure When mounts, agent or secrets cannot be found.
+	 * @throws Failure When mounts, agent, secrets or the earlier bundle cannot be found.
 	 */
 	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [], array $commands = [] ): RunRequest {
 		$tools   = $this->tools->resolve( $input );
@@ -90,6 +92,7 @@ final class RequestBuilder {
 		];
 		Run::validate( $input, $host + $unresolved + $this->policy( $input, 'none', [] ) );
 
+		$host                  += $this->earlier->field( $input, $authority );
 		$host['mounts']         = $this->mounts->rows( $input );
 		$host                  += $this->components->fields( $input, $host['mounts'], $authority );
 		$host['resolved_agent'] = $this->agents->resolve( $input );

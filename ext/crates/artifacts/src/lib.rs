@@ -38,8 +38,9 @@ pub use attestation::{
 };
 pub use bundle::{
     Approvable, ArtifactContent, ArtifactFile, BundleError, BundleInputs, BundleMount,
-    BundleSigner, Durability, EpisodeFiles, EvidenceDocument, ExecutionRecord, RenameMode,
-    SecretLocation, WrittenBundle, find_secret, left_out, text_ends, write_bundle, write_bundle_as,
+    BundleSigner, Durability, EpisodeFiles, EvidenceDocument, ExecutionRecord, FollowUpInputs,
+    RenameMode, SecretLocation, WrittenBundle, find_secret, left_out, text_ends, write_bundle,
+    write_bundle_as,
 };
 pub use canonical::{
     CanonicalError, MAX_DEPTH, MAX_ITEMS, MAX_KEYS, OverLimit, canonical_json, canonical_value,
@@ -47,7 +48,8 @@ pub use canonical::{
 pub use capture::{
     CaptureError, CaptureLimits, Change, CopyReport, EntryChange, ExcludeRules, FileMode,
     LayerError, LeftOut, Links, MountChanges, Node, OmitReason, Omitted, TreeError, TreeScan,
-    apply_layer, capture, capture_difference, copy_tree, scan_tree, write_layer, write_mask,
+    apply_layer, capture, capture_difference, changes_since, copy_tree, find_removed_directories,
+    scan_tree, write_layer, write_mask,
 };
 pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
 pub use digest::{
@@ -67,11 +69,13 @@ pub use patch::{
     unquote_name,
 };
 pub use preflight::{
-    Conflict, MountPatch, Preflight, PreflightError, PreflightRequest, SignatureRule, preflight,
+    Conflict, MountPatch, Preflight, PreflightError, PreflightRequest, SignatureRule, WholeBundle,
+    preflight, whole_bundle,
 };
 pub use removal::{RemovalError, remove_tree, remove_tree_in};
 pub use snapshot::{
-    LayerSnapshot, LayerSnapshotError, SnapshotEntry, SnapshotNode, snapshot_layer, verify_layer,
+    LayerSnapshot, LayerSnapshotError, SnapshotEntry, SnapshotNode, mark_special_files,
+    snapshot_layer, verify_layer,
 };
 pub use store::{
     Appended, AuditAnchor, AuditEntry, AuditError, AuditLog, AuditReading, AuditWindow, BundleRow,

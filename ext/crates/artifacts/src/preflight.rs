@@ -11,6 +11,7 @@
 mod base;
 mod changes;
 mod error;
+mod whole;
 
 use crate::attestation::{SignatureReport, SignatureStatus, TrustedKeys};
 use crate::changed_files::{raw_relative, read_changed_files};
@@ -18,7 +19,7 @@ use crate::digest::{CONTENT_INPUTS, sha256};
 use crate::dirfd::Dir;
 use crate::json::Json;
 use crate::patch::{NamedBy, filter_by};
-use crate::verify::{Documents, Verification, VerifyOptions, verify_keeping};
+use crate::verify::{Documents, Verification, Verified, VerifyOptions, verify_keeping};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 use wp_codebox_contracts::{ChangedFile, ContentDigest, ErrorCode, GuestPath, Sha256Hex};
 
 pub use error::{Conflict, PreflightError};
+pub use whole::{WholeBundle, whole_bundle};
 
 /// Which signatures a preflight accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -101,20 +103,29 @@ pub fn preflight(bundle: &Dir, request: &PreflightRequest) -> Result<Preflight, 
         trusted: request.trusted.clone(),
     };
     let verified = verify_keeping(bundle, &options);
-    let (verification, documents) = (verified.verification, verified.documents);
-    let (manifest, manifest_sha256) = accepted(&verification, request)?;
-    check_approvable(&documents)?;
+    let manifest = accepted(&verified.verification, request)?;
+    check_approvable(&verified.documents)?;
 
-    let changed = read_changed_files(member(&documents, CONTENT_INPUTS[0])?)?.files;
+    let changed = read_changed_files(member(&verified.documents, CONTENT_INPUTS[0])?)?.files;
     let approved = approved_entries(&changed, &request.approved_files)?;
+    let mut ready = reduced(verified, manifest, &approved)?;
+    ready.base_checked = base::check(&approved, &changed, &request.targets)?;
+    Ok(ready)
+}
+
+/// Reduces a verified bundle to the approved entries, which are sorted by path.
+fn reduced(
+    verified: Verified,
+    (manifest, manifest_sha256): (Value, Sha256Hex),
+    approved: &[&ChangedFile],
+) -> Result<Preflight, PreflightError> {
+    let (verification, documents) = (verified.verification, verified.documents);
     let patch = filter_by(
         member(&documents, CONTENT_INPUTS[1])?,
-        &approved,
+        approved,
         NamedBy::Patch,
     )?;
-    let mount_patches = mount_patches(&documents, &approved)?;
-    let base_checked = base::check(&approved, &changed, &request.targets)?;
-
+    let mount_patches = mount_patches(&documents, approved)?;
     let text = |key: &str| {
         manifest
             .get(key)
@@ -128,14 +139,14 @@ pub fn preflight(bundle: &Dir, request: &PreflightRequest) -> Result<Preflight, 
     Ok(Preflight {
         artifact_id: text("id").to_owned(),
         approved_files: approved.iter().map(|e| e.path.clone()).collect(),
-        changed_files: approved.into_iter().cloned().collect(),
+        changed_files: approved.iter().copied().cloned().collect(),
         patch_sha256: sha256(&patch),
         patch: utf8(patch)?,
         mount_patches,
         content_digest,
         manifest_sha256,
         signature: verification.signature.clone(),
-        base_checked,
+        base_checked: Vec::new(),
         verification,
     })
 }

@@ -75,6 +75,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
+    /// Run again with comments on the last change of this directory.
+    Again(Box<daily::AgainArgs>),
     /// Print the change of a run as a patch.
     Diff(daily::DiffArgs),
     /// Apply the change of a run to the files of this directory.

@@ -20,6 +20,7 @@ mod doctor;
 mod duration;
 mod episode;
 mod exec;
+mod follow_up_args;
 mod gc;
 mod groups;
 mod guest_args;
@@ -107,6 +108,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Diff(options) => daily::diff(output, &options),
         Command::Apply(options) => daily::apply(output, &options),
         Command::Undo(options) => daily::undo(output, &options),
+        Command::Again(options) => daily::again(output, *options),
         Command::Sync(options) => sync::main(output, &options),
         Command::Gc(options) => gc::main(output, &options),
         Command::Completion { shell } => manual::completion(output, &Cli::command(), shell),

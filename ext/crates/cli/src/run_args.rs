@@ -1,5 +1,6 @@
 //! Flags of `run`, and the task that they describe.
 
+use super::follow_up_args::FollowUpArgs;
 use super::guest_args::{GuestArgs, StoreArgs};
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
@@ -30,6 +31,11 @@ Examples:
     --goal 'Fix the coding style' --agent-success-codes 0,1 \\
     --agent-command 'phpcbf --standard=PSR12 .' \\
     --check 'phpcs --standard=PSR12 .' --json
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin \\
+    --follow-up run_0c4f --goal 'Finish the settings save' \\
+    --comment 'settings.php:12=rename the option' --with 'add a test' \\
+    --model gpt-5 --model-url https://api.openai.com/v1 \\
+    --model-key-env OPENAI_API_KEY
   wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
     --preview-hold 10m --command wordpress.wp-cli \\
     --arg command='plugin activate my-plugin'
@@ -131,6 +137,8 @@ pub(crate) struct RunArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub model: ModelArgs,
+    #[command(flatten)]
+    pub follow_up: FollowUpArgs,
     /// Without --mount, mount the project around the current directory, whatever it is.
     #[arg(long, hide = true)]
     pub of_project: bool,
@@ -195,6 +203,13 @@ pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
             "--goal is empty: describe what the agent should do",
         ));
     }
+    let follow_up_of = args.follow_up.field()?;
+    if follow_up_of.is_some() && args.goal.is_none() && args.agent_command.is_none() {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "--follow-up needs --goal: say what the agent should do next",
+        ));
+    }
     let staged_files = args
         .staged_files
         .iter()
@@ -207,6 +222,7 @@ pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
     };
     let mut task = TaskSpec {
         goal,
+        follow_up_of,
         mode: if args.detach {
             RunMode::Detached
         } else {

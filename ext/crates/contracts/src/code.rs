@@ -249,6 +249,9 @@ codes! {
     SecretInPatch = "wp_codebox_secret_in_patch", Denied, 422, 3;
     /// The mount source changed while the run used it.
     BaselineChanged = "wp_codebox_baseline_changed", Conflict, 409, 1;
+    /// A file that an earlier bundle changed differs from its state before that change, so a run
+    /// cannot continue the bundle.
+    BaseChanged = "wp_codebox_base_changed", Conflict, 409, 1;
     /// The call names no artifact bundle.
     ArtifactIdMissing = "wp_codebox_artifact_id_missing", InvalidInput, 400, 1;
     /// No bundle has this id.

@@ -16,6 +16,7 @@ mod command;
 mod death;
 mod episode;
 mod event;
+mod follow_up;
 mod frame;
 mod ids;
 mod isolation;
@@ -62,6 +63,7 @@ pub use episode::{
     ObservationSpec, ObservationType, SnapshotSemantics, TRACE_VERSION, TraceRef, TraceRefKind,
 };
 pub use event::{EventType, LifecycleEvent, OutputStream};
+pub use follow_up::{FollowUpOf, FollowUpRecord, MAX_CHAIN, ReviewComment};
 pub use frame::{Frame, MAX_FRAME_BYTES, PROTOCOL_VERSION};
 pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId, hex};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
@@ -115,7 +117,9 @@ pub use spawner::{
 pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;
 pub use task_shape::{Member, Need, Shape};
-pub use task_spec::{RunRequest, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec};
+pub use task_spec::{
+    FollowUp, RunRequest, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec,
+};
 pub use workflow::{
     CollectedFile, GeneratedDirectory, GeneratedFrom, OnFailure, Workflow, WorkflowStep,
     WorkspaceRule, WrittenFile,

@@ -28,6 +28,8 @@ pub const AGENT_TRANSCRIPT: &str = "wp-codebox/agent-transcript/v1";
 pub const CHANGED_FILES: &str = "wp-codebox/changed-files/v1";
 /// Summary of a bundle for the person who reviews it.
 pub const ARTIFACT_REVIEW: &str = "wp-codebox/artifact-review/v1";
+/// Earlier bundle that a run continued, and what is new since.
+pub const FOLLOW_UP: &str = "wp-codebox/follow-up/v1";
 /// Check results of a bundle.
 pub const TEST_RESULTS: &str = "wp-codebox/test-results/v1";
 /// Result of a bundle verification.

@@ -115,6 +115,18 @@ pub(crate) const AGENT_BUDGET: &[Member] = &[
     member("output_tokens", Shape::Count),
     member("cost_microusd", Shape::Count),
 ];
+pub(crate) const FOLLOW_UP: &[Member] = &[
+    member("artifact_id", Shape::Name),
+    member("run_id", Shape::Name),
+    member(
+        "comments",
+        Shape::Rows(&[
+            member("path", Shape::Name),
+            member("line", Shape::Count),
+            required("body", Shape::Name),
+        ]),
+    ),
+];
 pub(crate) const LIMITS: &[Member] = &[
     member("wall_clock_ms", Shape::Count),
     member("processes", Shape::Count),

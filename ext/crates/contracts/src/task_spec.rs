@@ -6,14 +6,14 @@
 //! each field: its authority, its shape and the error code of a wrong value.
 
 use crate::task_shape::{
-    AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, HOLD, LIMITS, MODEL, MOUNT, PARENT_TOOLS, Shape,
-    member, required,
+    AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, FOLLOW_UP, HOLD, LIMITS, MODEL, MOUNT,
+    PARENT_TOOLS, Shape, member, required,
 };
 use crate::{
-    Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, Hold, LimitsRequest,
-    ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RunId, RunMode, RunPaths,
-    RuntimePolicy, SandboxToolPolicy, SecretBinding, SiteId, StagedFile, TaskInput, Workflow,
-    schema_id,
+    Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUpOf, Hold,
+    LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RunId, RunMode,
+    RunPaths, RuntimePolicy, SandboxToolPolicy, SecretBinding, SiteId, StagedFile, TaskInput,
+    Workflow, schema_id,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,6 +35,8 @@ pub struct TaskSpec {
     pub structured_artifacts: Vec<Value>,
     /// Free-form context from the caller.
     pub context: Map<String, Value>,
+    /// Earlier bundle whose change the run continues, with comments on it.
+    pub follow_up_of: Option<FollowUpOf>,
     /// Slug of the installed plugin to work on; the host site adds its directory to `mounts`.
     pub plugin: Option<String>,
     /// Slug of the installed theme to work on; the host site adds its directory to `mounts`.
@@ -164,6 +166,18 @@ pub struct TaskBudget {
     pub cost_usd: Option<f64>,
 }
 
+/// What a run request contains about the earlier bundle that the run continues.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FollowUp {
+    /// Earlier bundle and comments, as the task names them.
+    pub of: FollowUpOf,
+    /// Budget as the task sets it, without defaults: only a limit that the task sets counts over
+    /// the whole chain of runs.
+    #[serde(default)]
+    pub budget: TaskBudget,
+}
+
 /// Authority that is needed to set a field. A later level may also set the fields of the levels
 /// before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -219,6 +233,7 @@ pub const TASK_FIELDS: &[TaskField] = &[
     caller("expected_artifacts", Shape::Texts),
     caller("structured_artifacts", Shape::FreeList),
     caller("context", Shape::Free),
+    caller("follow_up_of", Shape::Object(FOLLOW_UP)),
     caller("plugin", Shape::Text),
     caller("theme", Shape::Text),
     field(
@@ -347,6 +362,9 @@ pub struct RunRequest {
     /// The task; absent if it has no goal, e.g. for `wp-codebox run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskInput>,
+    /// Earlier bundle that the run continues; absent: the run starts from the mounts' sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow_up: Option<FollowUp>,
     /// Runtime policy; absent: the default policy, which then allows the commands of this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<RuntimePolicy>,
@@ -430,6 +448,13 @@ impl TaskSpec {
             context: self.context,
             ..TaskInput::new(self.goal)
         });
+        let follow_up = self.follow_up_of.map(|of| FollowUp {
+            of,
+            budget: TaskBudget {
+                turns: self.max_turns.into_iter().chain(self.budget.turns).min(),
+                ..self.budget
+            },
+        });
         let mut provenance = self.provenance;
         if !self.metadata.is_empty() {
             provenance.insert("metadata".to_owned(), Value::Object(self.metadata));
@@ -445,6 +470,7 @@ impl TaskSpec {
                 .unwrap_or(DEFAULT_MAX_RUNS),
             paths,
             task,
+            follow_up,
             policy: self.policy,
             mounts: self.mounts,
             commands: self.commands,
@@ -478,6 +504,36 @@ mod tests {
         let fields: Vec<&String> = spec.as_object().unwrap().keys().collect();
         let rows: Vec<&str> = TASK_FIELDS.iter().map(|row| row.name).collect();
         assert_eq!(fields, rows, "add the field to TASK_FIELDS");
+    }
+
+    #[test]
+    fn follow_up_of_a_request_has_only_the_budget_that_the_task_sets() {
+        let request = |task: Value| {
+            let spec: TaskSpec = serde_json::from_value(task).unwrap();
+            let paths = json!({"state_dir": "/s", "share_dir": "/h", "launcher": "/l",
+                "php_binary": "/p", "wordpress": "/w"});
+            spec.into_request(
+                RunId::new(format!("run_{}", "0".repeat(32))).unwrap(),
+                SiteId::new("site-1").unwrap(),
+                serde_json::from_value(paths).unwrap(),
+            )
+        };
+        let of = json!({"artifact_id": "run_1", "comments": [{"body": "rename it"}]});
+        let follow_up = request(json!({"goal": "g", "follow_up_of": of, "max_turns": 9,
+            "budget": {"turns": 7, "cost_usd": 0.5}}))
+        .follow_up
+        .unwrap();
+        let budget = TaskBudget {
+            turns: Some(7),
+            cost_usd: Some(0.5),
+            ..TaskBudget::default()
+        };
+        assert_eq!(follow_up.budget, budget);
+        assert_eq!(follow_up.of.comments[0].body, "rename it");
+        assert_eq!(
+            request(json!({"goal": "g", "max_turns": 9})).follow_up,
+            None
+        );
     }
 
     #[test]

@@ -10,9 +10,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    AgentPreset, ChangedFiles, IsolationReport, ParentToolRequest, ParentToolResult,
-    RunArtifactList, RunAttestation, RunCancellation, RunCancellationRequest, RunEvents, RunHandle,
-    RunLifecycle, RunList, RunRegistryEntry, RunRegistryPage, RunResult, TaskInput,
+    AgentPreset, ChangedFiles, FollowUpRecord, IsolationReport, ParentToolRequest,
+    ParentToolResult, RunArtifactList, RunAttestation, RunCancellation, RunCancellationRequest,
+    RunEvents, RunHandle, RunLifecycle, RunList, RunRegistryEntry, RunRegistryPage, RunResult,
+    TaskInput,
 };
 
 /// Invalid examples that violate a rule of the schema only: a pattern, a length or a constant.
@@ -89,6 +90,11 @@ fn agent_preset_examples_match_the_rust_type() {
 #[test]
 fn changed_files_examples_match_the_rust_type() {
     check::<ChangedFiles>("changed-files");
+}
+
+#[test]
+fn follow_up_examples_match_the_rust_type() {
+    check::<FollowUpRecord>("follow-up");
 }
 
 #[test]

@@ -197,6 +197,7 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
             trace: closed.trace_file,
             records: closed.records_file,
         }),
+        follow_up: None,
     })
 }
 

@@ -102,7 +102,8 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
     // The redactor is created first, so that no later error message contains a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
-    let prepared = run::prepare(request, caller).map_err(|error| redactor.redact_error(error))?;
+    let prepared =
+        run::prepare(request, caller, &redactor).map_err(|error| redactor.redact_error(error))?;
     // Root is given up here; threads may be started from now on.
     let run = run::begin(prepared, &redactor, asked)?;
     note_crashes(&run);

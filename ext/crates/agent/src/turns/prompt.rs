@@ -25,6 +25,9 @@ pub struct BriefedMount {
 pub struct Briefing<'a> {
     /// Task that the run request contains, if any.
     pub task: Option<&'a TaskInput>,
+    /// Comments on the change of an earlier run that this run continues, and a summary of that run:
+    /// a section whose untrusted lines are quoted.
+    pub follow_up: Option<&'a str>,
     /// Mounts of the guest.
     pub mounts: &'a [BriefedMount],
     /// Working directory of the tools, which relative paths refer to.
@@ -96,6 +99,9 @@ pub fn first_message(briefing: &Briefing<'_>) -> String {
     match briefing.task {
         Some(task) => {
             let _ = write!(text, "# Task\n\n{}\n", task.goal.trim());
+            if let Some(section) = briefing.follow_up {
+                let _ = write!(text, "\n{section}");
+            }
             object(&mut text, "Target", &task.target);
             object(&mut text, "Context", &task.context);
             list(&mut text, "Expected artifacts", &task.expected_artifacts);
@@ -179,6 +185,7 @@ mod tests {
         let tools = ["workspace.read".to_owned(), "task.finish".to_owned()];
         let briefing = Briefing {
             task: Some(&task),
+            follow_up: Some("## Follow-up\n\n> 1. rename it\n"),
             mounts: &mounts,
             directory: "/workspace/p",
             checks: &checks,
@@ -200,7 +207,7 @@ mod tests {
         assert!(!system.contains("Use tabs"), "{system}");
         let first = first_message(&briefing);
         for part in [
-            "Fix the settings save",
+            "Fix the settings save\n\n## Follow-up\n\n> 1. rename it\n\n## Target",
             "\"kind\": \"plugin\"",
             "- patch",
             "- php tests/run.php",
@@ -215,6 +222,7 @@ mod tests {
         let notes = "n".repeat(PART * 2);
         let briefing = Briefing {
             task: None,
+            follow_up: None,
             mounts: &[],
             directory: "/tmp",
             checks: &[],

@@ -3,9 +3,10 @@
 use crate::capture::{ExcludeRules, LeftOut, MountChanges};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    CheckReport, ErrorCode, GitView, GuestPath, IsolationReport, LifecycleEvent, MountAccess,
-    MountView, Outcome, RunSummary, RuntimeInfo,
+    CheckReport, ErrorCode, FollowUpRecord, GitView, GuestPath, IsolationReport, LifecycleEvent,
+    MountAccess, MountView, Outcome, RunSummary, RuntimeInfo,
 };
 
 /// One mount of the run, as `files/mounts.jsonl` describes it.
@@ -139,6 +140,18 @@ pub struct BundleInputs {
     pub files: Vec<ArtifactFile>,
     /// Files of the episode (a recorded sequence of actions and observations), if the run had one.
     pub episode: Option<EpisodeFiles>,
+    /// What the bundle of a follow-up run says about the earlier bundle.
+    pub follow_up: Option<FollowUpInputs>,
+}
+
+/// Earlier bundle of a follow-up run, and what is new since.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FollowUpInputs {
+    /// `files/follow-up.json` without its changed files, which the writer adds. The writer redacts
+    /// the comments.
+    pub record: FollowUpRecord,
+    /// Changes since the earlier bundle, by mount index.
+    pub since: BTreeMap<usize, MountChanges>,
 }
 
 /// The two episode files of a bundle. The episode builder redacted them and computed digests over

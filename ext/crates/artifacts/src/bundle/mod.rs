@@ -8,6 +8,7 @@
 
 mod documents;
 mod ends;
+mod follow_up;
 mod inputs;
 mod mounts;
 mod records;
@@ -25,7 +26,7 @@ use wp_codebox_contracts::{BundleId, ChangedFile, ContentDigest, ErrorBody, Erro
 pub use ends::{left_out, text_ends};
 pub use inputs::{
     Approvable, ArtifactContent, ArtifactFile, BundleInputs, BundleMount, EpisodeFiles,
-    EvidenceDocument, ExecutionRecord, RenameMode,
+    EvidenceDocument, ExecutionRecord, FollowUpInputs, RenameMode,
 };
 pub(crate) use records::{Scrubber, lines};
 pub use secrets::{SecretLocation, find_secret};

@@ -45,7 +45,6 @@ pub(super) struct ChangeSet {
 
 /// Converts the changes of every captured mount to the forms that a bundle contains.
 pub(super) fn change_set(inputs: &BundleInputs, redactor: &Redactor) -> ChangeSet {
-    let captured = inputs.mounts.iter().filter(|m| m.changes.is_some()).count();
     let mut set = ChangeSet::default();
     let mut copies = Copies::new(redactor);
     let mut diffs = Vec::new();
@@ -56,7 +55,7 @@ pub(super) fn change_set(inputs: &BundleInputs, redactor: &Redactor) -> ChangeSe
         if let Some(changes) = &mount.changes {
             let changed = !changes.entries.is_empty();
             if changed {
-                add_mount(&mut set, mount, captured, inputs.renames);
+                add_mount(&mut set, mount, mount_names(inputs, mount), inputs.renames);
                 copies.add(mount);
                 row.insert("artifactPath".into(), mount_patch_path(mount.index).into());
             }
@@ -76,11 +75,10 @@ pub(super) fn change_set(inputs: &BundleInputs, redactor: &Redactor) -> ChangeSe
     set
 }
 
-fn add_mount(set: &mut ChangeSet, mount: &BundleMount, captured: usize, renames: RenameMode) {
-    let Some(changes) = &mount.changes else {
-        return;
-    };
-    let names = MountNames {
+/// Returns the names that the files of a mount have in the bundle.
+pub(super) fn mount_names(inputs: &BundleInputs, mount: &BundleMount) -> MountNames {
+    let captured = inputs.mounts.iter().filter(|m| m.changes.is_some()).count();
+    MountNames {
         index: mount.index,
         target: mount.target.clone(),
         // With only one captured mount, file names in the patch have no prefix, as other
@@ -91,6 +89,12 @@ fn add_mount(set: &mut ChangeSet, mount: &BundleMount, captured: usize, renames:
         } else {
             String::new()
         },
+    }
+}
+
+fn add_mount(set: &mut ChangeSet, mount: &BundleMount, names: MountNames, renames: RenameMode) {
+    let Some(changes) = &mount.changes else {
+        return;
     };
     let pairs = match renames {
         RenameMode::Separate => Vec::new(),

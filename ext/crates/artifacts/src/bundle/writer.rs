@@ -4,6 +4,7 @@
 //! documents that list the hashes → attestation → manifest with its self hash.
 
 use super::documents::{Identity, completed, metadata, review, test_results};
+use super::follow_up::{self, FollowUpDocuments};
 use super::inputs::{ArtifactContent, BundleInputs};
 use super::mounts::{blueprint, change_set, mount_rows};
 use super::records::{Scrubber, commands, commands_log, events, lines, runtime_log};
@@ -19,8 +20,8 @@ use crate::json::Json;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    BundleId, ChangedFiles, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RunId, Sha256Hex,
-    schema_id,
+    BundleId, ChangedFiles, DigestAlgorithm, FileDigest, FollowUpRecord, Manifest, ManifestFile,
+    RunId, Sha256Hex, schema_id,
 };
 use wp_codebox_policy::Redactor;
 
@@ -277,6 +278,13 @@ pub fn write_bundle_as(
             episode.records.clone(),
         );
     }
+    if let Some(given) = &inputs.follow_up {
+        let FollowUpDocuments { record, patch } = follow_up::documents(inputs, given, &scrub);
+        let (path, kind) = (FollowUpRecord::PATH, "follow-up");
+        m.named("followUp", path, kind, JSON, pretty(&record));
+        let (path, kind) = (FollowUpRecord::PATCH_PATH, "follow-up-patch");
+        m.named("followUpPatch", path, kind, DIFF, patch);
+    }
     for file in &inputs.files {
         let bytes = match &file.content {
             ArtifactContent::Text(text) => scrub.text(text).into_bytes(),
@@ -346,11 +354,15 @@ pub fn write_bundle_as(
     })
 }
 
-/// Fails if the change set contains a secret, because a patch must not be edited.
+/// Fails if the change set, or the patch since an earlier bundle, contains a secret, because a
+/// patch must not be edited.
 fn refuse_secrets(inputs: &BundleInputs, redactor: &Redactor) -> Result<(), BundleError> {
     for mount in &inputs.mounts {
-        let changes = mount.changes.as_ref();
-        if let Some(found) = changes.and_then(|c| find_secret(c, redactor)) {
+        let follow_up = inputs.follow_up.as_ref();
+        // The patch since an earlier bundle also contains lines that only that bundle had.
+        let since = follow_up.and_then(|follow_up| follow_up.since.get(&mount.index));
+        let mut changes = mount.changes.iter().chain(since);
+        if let Some(found) = changes.find_map(|c| find_secret(c, redactor)) {
             return Err(BundleError::Secret {
                 path: format!("{}/{}", mount.target, found.path),
                 line: found.line,

@@ -129,7 +129,7 @@ fn is_directory(dir: &Dir, name: &[u8]) -> Result<bool, Errno> {
     Ok(stat.is_some_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory))
 }
 
-fn has_below(paths: &BTreeSet<&[u8]>, above: &[u8]) -> bool {
+pub(super) fn has_below(paths: &BTreeSet<&[u8]>, above: &[u8]) -> bool {
     let start = [above, b"/"].concat();
     paths
         .range::<[u8], _>((Bound::Included(start.as_slice()), Bound::Unbounded))

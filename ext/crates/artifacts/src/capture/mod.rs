@@ -9,22 +9,26 @@
 
 mod budget;
 mod difference;
+mod emptied;
 mod error;
 mod layer;
 mod left_out;
 mod link;
 mod mask;
 mod scan;
+mod since;
 mod tree;
 mod upper;
 
 pub(crate) use budget::{Budget, Exceeded, ListError};
 pub use difference::capture_difference;
+pub use emptied::find_removed_directories;
 pub use error::CaptureError;
 pub use layer::{LayerError, apply_layer, write_layer};
 pub use left_out::LeftOut;
 pub use mask::write_mask;
 pub use scan::{TreeScan, scan_tree};
+pub use since::changes_since;
 pub use tree::{CopyReport, Links, TreeError, copy_tree};
 pub use upper::capture;
 

@@ -14,10 +14,12 @@
 
 mod copy;
 mod row;
+mod special;
 mod verify;
 
 pub use copy::{LayerSnapshot, snapshot_layer};
 pub use row::{SnapshotEntry, SnapshotNode};
+pub use special::mark_special_files;
 pub use verify::verify_layer;
 
 use crate::capture::{Exceeded, ListError};

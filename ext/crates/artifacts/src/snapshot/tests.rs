@@ -1,5 +1,5 @@
 use super::*;
-use crate::capture::CaptureLimits;
+use crate::capture::{CaptureLimits, ExcludeRules, MountChanges};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, XattrFlags};
 use std::fs;
@@ -93,6 +93,37 @@ fn walk(dir: &Path, below: &str, all: &mut Vec<String>) {
             ));
         }
     }
+}
+
+#[test]
+fn capture_of_a_merged_layer_omits_special_files_once_they_are_marked() {
+    let place = Fixture::new();
+    let fifo = |path: &str| {
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, place.at(path), FileType::Fifo, mode, 0).unwrap();
+    };
+    place.write("source/dir/kept", "1");
+    place.write("upper/dir/new", "2");
+    fifo("upper/dir/kept");
+    fifo("upper/pipe");
+    let capture = || {
+        let [source, to] = ["source", "to"].map(|name| open(&place.at(name)));
+        let (rules, limits) = (ExcludeRules::default(), CaptureLimits::default());
+        crate::capture::capture(source.as_fd(), to.as_fd(), &rules, &limits).unwrap()
+    };
+    let paths = |changes: &MountChanges| -> Vec<String> {
+        let entries = changes.entries.iter();
+        entries
+            .map(|entry| String::from_utf8(entry.path.clone()).unwrap())
+            .collect()
+    };
+    let kept = place.keep().unwrap();
+    assert_eq!(paths(&capture()), ["dir/kept", "dir/new"]);
+    mark_special_files(open(&place.at("to")).as_fd(), &kept.left_out).unwrap();
+    let changes = capture();
+    assert_eq!(paths(&changes), ["dir/new"]);
+    let omitted: Vec<_> = changes.omitted.iter().map(|left| &left.path[..]).collect();
+    assert_eq!(omitted, [&b"dir/kept"[..], b"pipe"]);
 }
 
 #[test]

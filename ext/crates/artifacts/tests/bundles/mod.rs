@@ -55,6 +55,7 @@ pub fn inputs(mounts: Vec<BundleMount>) -> BundleInputs {
     BundleInputs {
         preview: None,
         episode: None,
+        follow_up: None,
         created_at: TIME.to_owned(),
         runtime: RuntimeInfo {
             id: "run_1".to_owned(),

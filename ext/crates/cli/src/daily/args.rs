@@ -1,8 +1,30 @@
 //! Arguments of the daily commands. The doc comments are the help texts.
 
 use crate::guest_args::{GuestArgs, StoreArgs};
+use crate::run_args::RunArgs;
 use clap::Args;
 use std::path::PathBuf;
+
+/// Arguments of `again`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The guest starts from the files of this directory plus the change of the earlier run. The new bundle \
+has the whole change against the files, and what is new since the earlier one. Agent and checks are \
+those of the earlier run unless they are given.
+
+Examples:
+  wp-codebox again --with 'Also cover the empty case in the test'
+  wp-codebox again 4f2a --comment 'src/form.php:12=Escape this value'
+
+Exit status: that of `wp-codebox run`.")]
+pub(crate) struct AgainArgs {
+    /// Id of the earlier run or a unique prefix of it. [default: the last run of this directory with
+    /// a bundle]
+    #[arg(value_name = "RUN")]
+    pub earlier: Option<String>,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
 
 /// A run and the place of its records.
 #[derive(Debug, Args)]

@@ -116,4 +116,7 @@ pub(crate) fn next_steps(output: Output, run_id: &str) {
     let short = short.get(..8).unwrap_or(short);
     output.note(&format!("Next: wp-codebox diff {short}"));
     output.note(&format!("      wp-codebox apply {short}"));
+    output.note(&format!(
+        "      wp-codebox again {short} --with 'what should be different'"
+    ));
 }

@@ -3,6 +3,7 @@
 //! Every command here builds the arguments of an existing one (`run`, `boot`, `exec`) or calls the
 //! apply engine. There is no second way to run a guest.
 
+mod again;
 mod apply;
 mod args;
 mod diff;
@@ -12,9 +13,11 @@ mod log;
 mod test;
 mod up;
 
+pub(crate) use again::again;
 pub(crate) use apply::{apply, undo};
 pub(crate) use args::{
-    ApplyArgs, DiffArgs, LogArgs, Program, ProgramArgs, ShellArgs, TestArgs, UndoArgs, UpArgs,
+    AgainArgs, ApplyArgs, DiffArgs, LogArgs, Program, ProgramArgs, ShellArgs, TestArgs, UndoArgs,
+    UpArgs,
 };
 pub(crate) use diff::diff;
 pub(crate) use guest::{program, shell};

@@ -141,6 +141,8 @@ mod tests {
             "goal": "Fix it", "agent_command": "sh 'fix it.sh'", "checks": ["true"],
             "mounts": [{"source": "/srv/a:b", "target": "/workspace/x", "mode": "readonly"}],
             "find_renames": true, "task_timeout_seconds": 90,
+            "follow_up_of": {"artifact_id": "run_0c4f",
+                "comments": [{"path": "a.php", "line": 3, "body": "rename it"}]},
         }))
         .unwrap();
         let (args, settings) = run(&[
@@ -150,6 +152,8 @@ mod tests {
             "--mount=/srv/a:b:/workspace/x:readonly",
             "--find-renames",
             "--timeout=90s",
+            "--follow-up=run_0c4f",
+            "--comment=a.php:3=rename it",
         ]);
         let by_flags = RunRequest {
             run_id: by_json.run_id.clone(),

@@ -1,5 +1,6 @@
 //! Rules of a request that go beyond the shapes of its fields.
 
+use super::follow_up;
 use super::issues::Issues;
 use crate::{
     ComponentError, SecretUse, assert_command, check_agent_bundles, check_components, check_model,
@@ -40,6 +41,7 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
         places(request, &mut issues);
     }
     agent(request, &mut issues);
+    follow_up::check(request, &mut issues);
     let policy = request
         .policy
         .clone()

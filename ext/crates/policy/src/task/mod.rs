@@ -2,8 +2,10 @@
 //! contracts crate, then the rules of this crate.
 
 mod check;
+mod follow_up;
 mod issues;
 mod read;
 
 pub use check::{CheckedBy, check_request};
+pub use follow_up::FOLLOW_UP_CONTEXT;
 pub use read::read_task;

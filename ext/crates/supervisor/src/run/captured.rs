@@ -1,14 +1,11 @@
 //! Captures the changes of a guest's mounts and writes them as overlay layers for the guest that
 //! runs the checks.
 
+use super::change_layer;
 use super::context::RunContext;
-use super::pinned::pinned;
-use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
-use wp_codebox_artifacts::{
-    CaptureLimits, MountChanges, capture, capture_difference, remove_tree, write_layer,
-};
+use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, capture_difference};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, MountAccess};
 use wp_codebox_runtime::{CapturedMounts, RunDir, Runtime};
 
@@ -84,24 +81,8 @@ pub(super) fn write_layers(
             let Some(changes) = changes.as_ref().filter(|c| !c.entries.is_empty()) else {
                 return Ok(None);
             };
-            let path = run_dir
-                .scratch(&format!("change-{index}"))
-                .map_err(|e| e.body())?;
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let unable = |e: std::io::Error| {
-                ErrorBody::new(
-                    ErrorCode::RunFailed,
-                    format!("the captured change cannot be written as an overlay layer: {e}"),
-                )
-            };
-            let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| unable(e.into()))?;
-            if let Err(error) = write_layer(changes, fd.as_fd()) {
-                // A layer that is only partly written is useless, and the bundle may need its disk
-                // space.
-                let _ = remove_tree(&path);
-                return Err(error.body());
-            }
-            pinned(&path, &fd).map(Some).map_err(unable)
+            let layer = change_layer::write(run_dir, &format!("change-{index}"), changes)?;
+            Ok(Some(layer.place))
         })
         .collect()
 }

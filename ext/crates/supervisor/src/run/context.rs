@@ -1,5 +1,6 @@
 //! State that all guests of a run share once its mounts, components and template are ready.
 
+use super::earlier_layers::EarlierLayers;
 use super::materialise::Materialised;
 use super::prepare::Prepared;
 use super::preset::model_environment;
@@ -34,6 +35,8 @@ pub(super) struct RunContext<'a> {
     pub level: IsolationLevel,
     pub mounts: Vec<Materialised>,
     pub guest_mounts: Vec<GuestMount>,
+    /// Change of the earlier bundle that the run continues.
+    pub earlier: Option<Arc<EarlierLayers>>,
     pub components: Vec<ReadyComponent>,
     pub cwd: GuestPath,
     pub staged: Vec<StagedFile>,

@@ -186,6 +186,7 @@ fn block_on_secret(end: &mut RunEnd, error: &BundleError) {
     for changes in end.work.changes.iter_mut().flatten() {
         *changes = MountChanges::default();
     }
+    end.work.since.clear();
     end.verdict.counts = Default::default();
 }
 

@@ -14,7 +14,9 @@ use super::test_files;
 use super::verdict::Verdict;
 use super::work::Work;
 use serde_json::json;
-use wp_codebox_artifacts::{BundleInputs, BundleMount, EvidenceDocument, RenameMode};
+use wp_codebox_artifacts::{
+    BundleInputs, BundleMount, EvidenceDocument, FollowUpInputs, RenameMode,
+};
 use wp_codebox_backend_native::HostFacts;
 use wp_codebox_contracts::{
     ErrorBody, GuestObservation, GuestPhase, IsolationReport, MountAccess, SandboxAudit,
@@ -46,7 +48,8 @@ pub(super) fn inputs(
 ) -> Result<BundleInputs, ErrorBody> {
     let evidence = &recorder.evidence;
     let redactor = context.redactor;
-    let request = &context.prepared.request;
+    let prepared = context.prepared;
+    let request = &prepared.request;
     let verdict = seen.verdict;
     let mut error = verdict.error.clone();
     if let Some(body) = &mut error {
@@ -135,6 +138,10 @@ pub(super) fn inputs(
             .collect(),
         files: evidence.files.iter().cloned().chain(mails).collect(),
         episode: evidence.episode_files.clone(),
+        follow_up: prepared.earlier.as_ref().map(|earlier| FollowUpInputs {
+            record: earlier.record(evidence.model_usage),
+            since: seen.work.since.clone(),
+        }),
     })
 }
 

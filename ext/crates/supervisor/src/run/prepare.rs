@@ -2,6 +2,7 @@
 //! sources and staged files are opened, then the process gives up root permanently.
 
 use super::components::{self, OpenComponents};
+use super::follow_up::{self, Earlier};
 use super::group::{self, RunGroup};
 use super::identity::{self, Wanted};
 use super::mounts::open_mount;
@@ -16,7 +17,7 @@ use wp_codebox_contracts::{
     Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, KernelIds, Limits,
     ModelEndpoint, NetworkPolicy, PresetResult, PresetStep, RunRequest, RuntimePolicy, schema_id,
 };
-use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
+use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess, Redactor};
 use wp_codebox_proxy::preview::Reservation;
 use wp_codebox_runtime::{GuestMount, Owner, StateDir, command_program, working_directory};
 
@@ -53,10 +54,17 @@ pub(crate) struct Prepared {
     pub identity: GuestIdentity,
     /// Network address that is reserved for the preview of the site, if the request asks for one.
     pub preview: Option<Reservation>,
+    /// Earlier bundle that the run continues.
+    pub earlier: Option<Earlier>,
 }
 
-/// Validates the request, opens its paths with the caller's permissions and gives up root.
-pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, ErrorBody> {
+/// Validates the request, opens its paths with the caller's permissions and gives up root. The
+/// redactor removes secrets from the comments on an earlier bundle.
+pub(crate) fn prepare(
+    request: RunRequest,
+    caller: &Caller,
+    redactor: &Redactor,
+) -> Result<Prepared, ErrorBody> {
     caller.check(&request)?;
     let mut opened = caller.with_caller_ids(|| open(request))??;
     let (state, request) = (&opened.state, &opened.request);
@@ -73,9 +81,11 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     let mut rows: Vec<_> = rows.chain(opened.components.mounts_mut()).collect();
     let identity = identity::make(state, &Wanted::of(request, caller), caller, &mut rows)?;
     state.become_owner().map_err(|e| e.body())?;
+    let earlier = earlier(&mut opened, redactor)?;
     // The address is reserved only after the process has become the owner of the state directory,
     // because that user opens the address later.
-    let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
+    let (state, hold) = (&opened.state, opened.request.hold.as_ref());
+    let preview = hold.and_then(|hold| hold.preview.as_ref());
     let preview = preview
         .map(|preview| preview_request::reserve(state, preview))
         .transpose()?;
@@ -83,6 +93,7 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
         group,
         identity,
         preview,
+        earlier,
         request: opened.request,
         policy: opened.policy,
         limits: opened.limits,
@@ -97,6 +108,29 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     })
 }
 
+/// Finds the earlier bundle that the run continues, as the owner of the state directory, who wrote
+/// it. The goal of a preset's agent is extended by the comments, because such a program does not
+/// read the document of the task.
+fn earlier(opened: &mut Opened, redactor: &Redactor) -> Result<Option<Earlier>, ErrorBody> {
+    let (state, mounts) = (&opened.state, &opened.mounts);
+    let found = follow_up::find(state, &mut opened.request, mounts, redactor);
+    let Some(earlier) = found.map_err(|e| e.body())? else {
+        return Ok(None);
+    };
+    let io = (&opened.preset, &mut opened.preset_io);
+    if let ((Some(preset), Some(io)), Some(task)) = (io, &opened.request.task) {
+        let goal = format!("{}\n\n{}", task.goal.trim_end(), earlier.text);
+        let targets: Vec<GuestPath> = mounts.iter().map(|mount| mount.target.clone()).collect();
+        let stock = PresetFacts {
+            model: opened.guest_model.as_ref(),
+            secrets: &opened.secrets,
+            workspace: &workspace(&opened.request, &targets)?,
+        };
+        io.stdin = preset::change_goal(preset, &mut opened.request, &goal, stock)?;
+    }
+    Ok(Some(earlier))
+}
+
 /// A validated request and the files that it names, already opened.
 struct Opened {
     request: RunRequest,
@@ -109,6 +143,7 @@ struct Opened {
     staged: Vec<OpenStaged>,
     programs: Vec<ProgramDirectory>,
     guest_model: Option<ModelEndpoint>,
+    preset: Option<AgentPreset>,
     preset_io: Option<PresetIo>,
 }
 
@@ -201,6 +236,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         staged,
         programs,
         guest_model,
+        preset,
         preset_io,
     })
 }

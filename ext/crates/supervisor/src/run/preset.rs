@@ -22,8 +22,8 @@ use wp_codebox_contracts::{
     NetworkRules, PresetResult, PresetStep, RunRequest, RuntimePolicy,
 };
 use wp_codebox_policy::{
-    MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, check_preset_name, parse_preset,
-    resolve_preset,
+    MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, ResolvedPreset, check_preset_name,
+    parse_preset, resolve_preset,
 };
 
 /// Subdirectory of the share directory that contains the presets.
@@ -156,7 +156,6 @@ pub fn equip(
     request: &mut RunRequest,
     stock: PresetFacts<'_>,
 ) -> Result<Equipped, ErrorBody> {
-    let model = stock.model.ok_or_else(|| no_model(preset))?;
     let Some(task) = &request.task else {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,
@@ -174,26 +173,7 @@ pub fn equip(
             format!("{FILES} is reserved for the agent's own files; stage other files elsewhere"),
         ));
     }
-    let directory = guest_path(&format!("{AGENTS}/{}", preset.name))?;
-    let home = environment().remove("HOME").unwrap_or_default();
-    let key = model
-        .secret
-        .as_deref()
-        .and_then(|name| stock.secrets.placeholder(name));
-    let resolved = resolve_preset(
-        preset,
-        PresetContext {
-            goal: &task.goal,
-            model,
-            base_url: &base_url(),
-            key: key.unwrap_or(NO_KEY),
-            workspace: stock.workspace.as_str(),
-            home: &home,
-            files: FILES,
-            directory: directory.as_str(),
-        },
-    )
-    .map_err(|e| e.body())?;
+    let resolved = resolve(preset, &task.goal, stock)?;
     let staged = resolved
         .files
         .into_iter()
@@ -202,6 +182,7 @@ pub fn equip(
             Ok(OpenStaged { target, bytes })
         })
         .collect::<Result<_, ErrorBody>>()?;
+    let directory = directory(preset)?;
     let programs = locate(preset, request.paths.agents_dir.as_deref(), directory)?;
     request.agent = Some(Agent::Command(resolved.command));
     Ok(Equipped {
@@ -211,6 +192,49 @@ pub fn equip(
         staged,
         programs,
     })
+}
+
+/// Gives the preset's program another goal than that of the task. Returns its standard input.
+pub fn change_goal(
+    preset: &AgentPreset,
+    request: &mut RunRequest,
+    goal: &str,
+    stock: PresetFacts<'_>,
+) -> Result<Vec<u8>, ErrorBody> {
+    let resolved = resolve(preset, goal, stock)?;
+    request.agent = Some(Agent::Command(resolved.command));
+    Ok(resolved.stdin)
+}
+
+/// Replaces the placeholders of the preset.
+fn resolve(
+    preset: &AgentPreset,
+    goal: &str,
+    stock: PresetFacts<'_>,
+) -> Result<ResolvedPreset, ErrorBody> {
+    let model = stock.model.ok_or_else(|| no_model(preset))?;
+    let home = environment().remove("HOME").unwrap_or_default();
+    let key = model
+        .secret
+        .as_deref()
+        .and_then(|name| stock.secrets.placeholder(name));
+    let (base_url, directory) = (base_url(), directory(preset)?);
+    let context = PresetContext {
+        goal,
+        model,
+        base_url: &base_url,
+        key: key.unwrap_or(NO_KEY),
+        workspace: stock.workspace.as_str(),
+        home: &home,
+        files: FILES,
+        directory: directory.as_str(),
+    };
+    resolve_preset(preset, context).map_err(|e| e.body())
+}
+
+/// Returns the guest directory of the preset's program.
+fn directory(preset: &AgentPreset) -> Result<GuestPath, ErrorBody> {
+    guest_path(&format!("{AGENTS}/{}", preset.name))
 }
 
 /// Opens the host directory of the preset's program. The host's settings name the directory, so the

@@ -2,11 +2,13 @@
 //! and the template (an installed WordPress).
 
 use super::context::{Clock, RunContext};
-use super::materialise::{materialise, write_staged};
+use super::earlier_layers::{self, EarlierLayers};
+use super::materialise::{Materialised, materialise, write_staged};
 use super::prepare::Prepared;
 use super::recorder::Recorder;
 use super::scratch_space::ScratchSpace;
 use super::{generated, level, ready_components};
+use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_agent::Parent;
@@ -96,6 +98,7 @@ pub(super) fn ready<'a>(
         .map(|(index, mount)| materialise(index, mount, space))
         .collect::<Result<Vec<_>, _>>()?;
     let prepared: &Prepared = prepared;
+    let earlier = earlier(prepared, &mounts, run_dir, recorder)?;
     Ok(RunContext {
         run_dir,
         backend: backend(prepared, &outer.sandbox, level, cancellation)
@@ -105,6 +108,7 @@ pub(super) fn ready<'a>(
         staged: write_staged(&prepared.staged, run_dir)?,
         mounts,
         guest_mounts,
+        earlier: earlier.map(Arc::new),
         components,
         prepared,
         clock,
@@ -113,6 +117,23 @@ pub(super) fn ready<'a>(
         redactor,
         mailbox: Arc::default(),
     })
+}
+
+/// Lays the change of the earlier bundle over the mounts, if the run continues one, and records it.
+fn earlier(
+    prepared: &Prepared,
+    mounts: &[Materialised],
+    run_dir: &RunDir,
+    recorder: &mut Recorder<'_>,
+) -> Result<Option<EarlierLayers>, ErrorBody> {
+    let Some(earlier) = &prepared.earlier else {
+        return Ok(None);
+    };
+    let laid = earlier_layers::lay(earlier, mounts, run_dir)?;
+    let seen = json!({"runId": earlier.run_id(), "changedFiles": laid.count()});
+    let detail = seen.as_object().cloned().unwrap_or_default();
+    recorder.observe("follow-up", seen, detail)?;
+    Ok(Some(laid))
 }
 
 fn backend(

@@ -78,6 +78,9 @@ fn attempt(
             for mount in &mut inputs.mounts {
                 mount.changes = mount.changes.as_ref().map(|_| Default::default());
             }
+            if let Some(follow_up) = &mut inputs.follow_up {
+                follow_up.since.clear();
+            }
             write(&inputs)
         }
         answer => answer,

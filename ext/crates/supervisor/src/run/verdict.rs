@@ -139,6 +139,7 @@ mod tests {
                 entries,
                 ..MountChanges::default()
             })],
+            since: Default::default(),
             layers: Ok(Vec::new()),
             moved: moved.to_vec(),
             isolation: IsolationReport {

@@ -9,6 +9,7 @@ use super::queue::RequestQueue;
 use super::recorder::Recorder;
 use super::session::Session;
 use super::workflow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use wp_codebox_artifacts::MountChanges;
@@ -26,6 +27,8 @@ pub(super) struct Work {
     pub agent: AgentEnd,
     /// Changes by mount index; `None` for mounts that are not captured.
     pub changes: Vec<Option<MountChanges>>,
+    /// What is new since the earlier bundle that the run continues, by mount index.
+    pub since: BTreeMap<usize, MountChanges>,
     /// Changes as overlay layers in the run's scratch directory, by mount index. The checking guest
     /// mounts them, and they preserve the work if no bundle can be written.
     pub layers: Result<Vec<Option<HostSource>>, ErrorBody>,
@@ -100,16 +103,38 @@ pub(super) fn run(
         (stopped, _) => stopped,
     };
     let layers = write_layers(context.run_dir, &changes);
+    let since = since(context, recorder, &changes);
     Ok(Work {
         stopped,
         agent,
         changes,
+        since,
         layers,
         moved,
         isolation: ended.isolation,
         outer: ended.outer,
         usage: ended.usage,
     })
+}
+
+/// Returns what is new since the earlier bundle that the run continues. If nothing is, a notice says
+/// so, because the bundle still contains the earlier change.
+fn since(
+    context: &RunContext<'_>,
+    recorder: &mut Recorder<'_>,
+    changes: &[Option<MountChanges>],
+) -> BTreeMap<usize, MountChanges> {
+    let (Some(laid), Some(earlier)) = (&context.earlier, &context.prepared.earlier) else {
+        return BTreeMap::new();
+    };
+    let since = laid.since(changes);
+    if since.is_empty() && changes.iter().any(Option::is_some) {
+        recorder.evidence.notices.push(format!(
+            "nothing changed since the earlier bundle of {}",
+            earlier.run_id()
+        ));
+    }
+    since
 }
 
 /// Returns the agent's end for a run whose work stopped before the agent could run.

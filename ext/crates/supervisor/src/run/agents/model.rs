@@ -98,8 +98,17 @@ fn assignment(
         })
         .collect();
     let tools: Vec<String> = set.offered().iter().map(|tool| tool.id.clone()).collect();
+    let earlier = context.prepared.earlier.as_ref();
+    // The text of the earlier run says what the context would repeat.
+    let task = request.task.clone().map(|mut task| {
+        if earlier.is_some() {
+            task.context.shift_remove(policy::FOLLOW_UP_CONTEXT);
+        }
+        task
+    });
     let briefing = Briefing {
-        task: request.task.as_ref(),
+        task: task.as_ref(),
+        follow_up: earlier.map(|earlier| earlier.text.as_str()),
         mounts: &mounts,
         directory: context.cwd.as_str(),
         checks: &request.checks,

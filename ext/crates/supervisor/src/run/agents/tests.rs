@@ -140,7 +140,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -
     let request: RunRequest = serde_json::from_value(request).unwrap();
     WORK.set(Some(Box::new(work)));
     let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
-    let prepared = prepare(request, &Caller::Trusted).unwrap();
+    let prepared = prepare(request, &Caller::Trusted, &redactor).unwrap();
     let begun = begin(prepared, &redactor, Instant::now()).unwrap();
     let cancellation = std::sync::Arc::new(Cancellation::default());
     let result = execute(

@@ -24,7 +24,7 @@ use super::guest::{GuestContext, guest, spec};
 use super::recorder::Recorder;
 use preview::{Previews, SiteServer};
 use serde_json::json;
-use state::{Base, Uppers};
+use state::{Base, Below, Uppers};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sync::SyncProgram;
@@ -35,9 +35,9 @@ use wp_codebox_runtime::{CapturedMounts, Runtime, Usage};
 pub(super) struct WorkingGuest {
     pub runtime: Box<dyn Runtime>,
     egress: egress::Open,
-    /// Snapshot from which the guest started; `None` if it started from the sources of its mounts
+    /// Layers from which the guest started; `None` if it started from the sources of its mounts
     /// only.
-    pub base: Option<Arc<Base>>,
+    pub below: Option<Below>,
     /// Upper overlay directories, which contain what the guest has written, by layer index.
     pub uppers: Uppers,
     /// Web server in the guest; `None` until it is first needed.
@@ -187,37 +187,40 @@ fn added(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// Starts a guest. Its mounts show their sources, or a snapshot on top of their sources.
+/// Starts a guest. Its mounts show their sources, or on top of them a snapshot or the change of the
+/// earlier bundle that the run continues.
 fn start(
     context: &RunContext<'_>,
     base: Option<Arc<Base>>,
     number: u32,
 ) -> Result<WorkingGuest, ErrorBody> {
+    let below = Below::of(context, base);
     let lowers = |index: usize| -> Vec<HostSource> {
-        let kept = u32::try_from(index)
+        let layer = u32::try_from(index)
             .ok()
-            .and_then(|index| base.as_ref()?.place(index));
-        kept.into_iter()
+            .and_then(|index| below.as_ref()?.place(index));
+        layer
+            .into_iter()
             .chain(context.mounts[index].lowers.iter().cloned())
             .collect()
     };
     let egress = egress::prepare(context, GuestPhase::Work)?;
     let mut spec = spec(context, GuestPhase::Work, lowers, egress.guest())?;
-    spec.content = base.iter().flat_map(|base| base.content()).collect();
+    spec.content = below.iter().flat_map(Below::content).collect();
     if number > 0 {
         spec.tree.set_file_name(format!("work-{number}"));
     }
     let mut runtime = guest(context, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     let uppers = state::uppers(runtime.as_ref())?;
-    let runtime = match &base {
+    let runtime = match &below {
         None => runtime,
-        Some(base) => state::continued(context.run_dir, runtime, Arc::clone(base))?,
+        Some(below) => state::continued(context.run_dir, runtime, below.clone())?,
     };
     Ok(WorkingGuest {
         runtime,
         egress,
-        base,
+        below,
         uppers,
         site: None,
         sites: 0,

@@ -1,11 +1,11 @@
-//! Captures the changes of a guest that started from a snapshot, relative to the sources of its
-//! mounts.
+//! Captures the changes of a guest that started from a snapshot or from an earlier bundle's change,
+//! relative to the sources of its mounts.
 //!
-//! The guest's upper directories contain only the changes since the snapshot. For inspection and
-//! capture, the snapshot's layers and the upper directories are merged into a directory of the
-//! run's scratch directory.
+//! The guest's upper directories contain only the changes since then. For inspection and capture,
+//! the layers below them and the upper directories are merged into a directory of the run's scratch
+//! directory.
 
-use super::base::Base;
+use super::below::Below;
 use super::facts::layer_name;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
-use wp_codebox_artifacts::{CaptureLimits, Dir, remove_tree, snapshot_layer};
+use wp_codebox_artifacts::{CaptureLimits, Dir, mark_special_files, remove_tree, snapshot_layer};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ExecutionId, IsolationReport, OutputStream, SandboxAudit,
 };
@@ -36,24 +36,24 @@ pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody>
     }
 }
 
-/// Adds the changes in the snapshot, from which a guest started, to the guest's own changes, so
-/// that both are captured.
+/// Adds the changes in the layers from which a guest started to the guest's own changes, so that
+/// both are captured.
 pub(in crate::run) fn continued(
     run_dir: &RunDir,
     inner: Box<dyn Runtime>,
-    base: Arc<Base>,
+    below: Below,
 ) -> Result<Box<dyn Runtime>, ErrorBody> {
     let scratch = run_dir.scratch("merged").map_err(|e| e.body())?;
     Ok(Box::new(Continued {
         inner,
-        base,
+        below,
         scratch,
     }))
 }
 
 struct Continued {
     inner: Box<dyn Runtime>,
-    base: Arc<Base>,
+    below: Below,
     scratch: PathBuf,
 }
 
@@ -104,7 +104,7 @@ impl Runtime for Continued {
     fn look(&self) -> Result<CapturedMounts, BackendError> {
         match self.inner.look()? {
             CapturedMounts::Layers(layers) => {
-                merged(&self.scratch, &self.base, &layers).map(CapturedMounts::Layers)
+                merged(&self.scratch, &self.below, &layers).map(CapturedMounts::Layers)
             }
             trees @ CapturedMounts::Trees(_) => Ok(trees),
         }
@@ -118,7 +118,7 @@ impl Runtime for Continued {
             // If merging fails, no layer is returned, and the capture fails because the layers are
             // missing.
             CapturedMounts::Layers(layers) => CapturedMounts::Layers(
-                merged(&self.scratch, &self.base, &layers).unwrap_or_default(),
+                merged(&self.scratch, &self.below, &layers).unwrap_or_default(),
             ),
             trees @ CapturedMounts::Trees(_) => trees,
         };
@@ -126,14 +126,14 @@ impl Runtime for Continued {
     }
 }
 
-/// Merges each upper directory with the snapshot's layer into a new directory, and removes
-/// directories of earlier merges.
-fn merged(scratch: &Path, base: &Base, layers: &Uppers) -> Result<Uppers, ErrorBody> {
+/// Merges each upper directory with the layer below it into a new directory, and removes directories
+/// of previous merges. An upper directory without such a layer is returned as it is.
+fn merged(scratch: &Path, below: &Below, layers: &Uppers) -> Result<Uppers, ErrorBody> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let failed = |what: String| ErrorBody::new(ErrorCode::RunFailed, what);
     let unable = |e: std::io::Error| {
         failed(format!(
-            "the layers of the snapshot and of the guest cannot be merged: {e}"
+            "what the guest wrote cannot be merged with the layers that it started from: {e}"
         ))
     };
     for old in std::fs::read_dir(scratch).map_err(unable)?.flatten() {
@@ -143,11 +143,16 @@ fn merged(scratch: &Path, base: &Base, layers: &Uppers) -> Result<Uppers, ErrorB
     let place = scratch.join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
     let mut all = BTreeMap::new();
     for (index, upper) in layers {
+        let Some(layer) = below.layer(*index) else {
+            all.insert(*index, upper.try_clone().map_err(unable)?);
+            continue;
+        };
         let path = place.join(layer_name(*index));
         std::fs::create_dir_all(&path).map_err(unable)?;
         let to = Dir::open(&path).map_err(|e| unable(e.into()))?;
         let limits = CaptureLimits::TREE;
-        snapshot_layer(upper.as_fd(), base.layer(*index), to.as_fd(), &limits)
+        snapshot_layer(upper.as_fd(), Some(layer), to.as_fd(), &limits)
+            .and_then(|merged| mark_special_files(to.as_fd(), &merged.left_out))
             .map_err(|e| e.body())?;
         let fd = to.as_fd().try_clone_to_owned().map_err(unable)?;
         all.insert(*index, fd);

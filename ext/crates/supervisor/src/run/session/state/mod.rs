@@ -2,13 +2,15 @@
 //!
 //! A snapshot contains the captured mounts and `wp-content` (with the database); `/tmp` and the
 //! home directory are not part of it. A guest from a snapshot has the snapshot layers directly
-//! above its mounts' sources, so changes are still relative to these sources.
+//! above its mounts' sources, so changes are still relative to these sources. The change of an
+//! earlier bundle, which a follow-up run continues, lies there in the same way.
 //!
 //! The order matters: a snapshot is verified before the current guest is given up, and the new
 //! guest runs before the current one ends. After any failure one of the two continues.
 
 mod base;
 mod begin;
+mod below;
 mod checkpoints;
 mod continued;
 mod facts;
@@ -17,4 +19,5 @@ mod requests;
 
 pub(super) use base::Base;
 pub(super) use begin::{asked, began, ready};
+pub(super) use below::Below;
 pub(super) use continued::{Uppers, continued, uppers};

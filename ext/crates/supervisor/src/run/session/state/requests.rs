@@ -156,7 +156,7 @@ impl Session<'_, '_> {
         self.stop_site_server();
         let deadline = self.deadline();
         quiet::settle(self.guest.runtime.as_mut(), deadline)?;
-        let base = self.guest.base.as_deref();
+        let below = self.guest.below.as_ref();
         let sources: Vec<LayerSource<'_>> = self
             .guest
             .uppers
@@ -164,7 +164,7 @@ impl Session<'_, '_> {
             .map(|(index, upper)| LayerSource {
                 name: layer_name(*index),
                 upper: upper.as_fd(),
-                below: base.and_then(|base| base.layer(*index)),
+                below: below.and_then(|below| below.layer(*index)),
             })
             .collect();
         let facts = facts::of(self.context, request, actor)?;

@@ -1,0 +1,70 @@
+//! `wp-codebox again`: a follow-up run with comments on the last change of this directory.
+
+use super::args::{AgainArgs, OfRunArgs};
+use super::history::History;
+use crate::output::Output;
+use crate::run;
+use std::process::ExitCode;
+use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
+use wp_codebox_runtime::RecordedWork;
+
+/// Runs again from the earlier change, with the agent, checks and mounts of the earlier run.
+pub(crate) fn again(output: &Output, mut args: AgainArgs) -> ExitCode {
+    match complete(&mut args) {
+        Ok(()) => run::run(output, args.run),
+        Err(error) => output.failure("again", &error),
+    }
+}
+
+fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
+    let run = &mut args.run;
+    if run.follow_up.comments.is_empty() && run.follow_up.remarks.is_empty() {
+        let message = "again needs a comment: say what should be different";
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
+            .hint("wp-codebox again --with 'what to change'"));
+    }
+    let history = History::open(&run.store)?;
+    let earlier = history.run(&OfRunArgs {
+        run: args.earlier.take().or(run.follow_up.follow_up.take()),
+        store: run.store.clone(),
+    })?;
+    let view = history.view(&earlier)?;
+    run.follow_up.follow_up = Some(earlier.run_id.to_string());
+    if run.goal.is_none() {
+        run.goal = view.goal.filter(|goal| !goal.is_empty());
+    }
+    let work = earlier.work().unwrap_or_default();
+    if run.guest.mounts.is_empty() {
+        let mounts = work.directories.iter();
+        let mounts = mounts.map(|(target, source)| format!("{}:{target}", source.display()));
+        run.guest.mounts = mounts.collect();
+    }
+    if run.checks.is_empty() {
+        run.checks.clone_from(&work.checks);
+    }
+    let names_agent = run.agent_command.is_some() || run.agent.is_some();
+    if !names_agent && !run.model.model.is_some() {
+        same_agent(run, work)?;
+    }
+    Ok(())
+}
+
+/// Uses the agent of the earlier run. The key of a model is in no record, so a run with a model
+/// needs its options again.
+fn same_agent(run: &mut crate::run_args::RunArgs, work: RecordedWork) -> Result<(), ErrorBody> {
+    let again = |what: &str| {
+        let message = format!("the earlier run had {what}; name the agent again");
+        Err(ErrorBody::new(ErrorCode::AgentMissing, message)
+            .hint("give --model with its options, --agent or --agent-command"))
+    };
+    match work.agent {
+        Some(Agent::Command(agent)) => {
+            run.agent_command = Some(shell_words::join(&agent.argv));
+            run.agent_success_codes = agent.success_codes;
+            Ok(())
+        }
+        Some(Agent::Preset(_)) => again("an agent with a model"),
+        Some(_) => again("a model or an ability as its agent"),
+        None => again("no agent"),
+    }
+}

@@ -1,0 +1,370 @@
+//! Finds the earlier bundle that a run continues, and prepares the request for it.
+//!
+//! Invariants: only bundles of the request's own site are looked at. A bundle is used only if it
+//! verifies, this host signed it, and its review lets the change be approved; so a recovery bundle
+//! (unsigned), a bundle that is blocked for a secret, and one whose source changed during its run
+//! are refused. The outcome does not matter: a follow-up may repair a failed run.
+
+use super::super::sources::OpenMount;
+use super::budget::{remaining, sum};
+use super::error::FollowUpError;
+use super::notes::{Notes, notes};
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use wp_codebox_artifacts::{
+    Dir, HostKey, KeyError, MountChanges, PreflightError, Store, WholeBundle, whole_bundle,
+};
+use wp_codebox_contracts::{
+    Agent, ChangedFile, FollowUpOf, FollowUpRecord, GuestPath, MAX_CHAIN, ModelUsage, MountAccess,
+    ReviewComment, RunId, RunRequest, SiteId, schema_id,
+};
+use wp_codebox_policy::{FOLLOW_UP_CONTEXT, Redactor};
+use wp_codebox_runtime::StateDir;
+
+/// Member of a run's provenance that names the earlier bundle.
+const PROVENANCE: &str = "follow_up_of";
+
+/// The earlier bundle that a run continues.
+#[derive(Debug)]
+pub(crate) struct Earlier {
+    bundle: WholeBundle,
+    run_id: RunId,
+    comments: Vec<ReviewComment>,
+    /// Runs before this one, oldest first.
+    chain: Vec<RunId>,
+    /// Model usage of these runs together.
+    used: ModelUsage,
+    /// Comments and summary of the earlier run as text for the agent.
+    pub text: String,
+}
+
+/// Finds and verifies the bundle that the request continues, if any. Adds the comments and a summary
+/// of the earlier run to the context of the task, subtracts what the chain used from the agent's
+/// budget, and names the bundle in the provenance.
+pub(crate) fn find(
+    state: &StateDir,
+    request: &mut RunRequest,
+    mounts: &[OpenMount],
+    redactor: &Redactor,
+) -> Result<Option<Earlier>, FollowUpError> {
+    let Some(follow_up) = &request.follow_up else {
+        return Ok(None);
+    };
+    let (bundle, run_id) = open(state, &request.site, &follow_up.of)?;
+    let unusable = |source: PreflightError| FollowUpError::Bundle {
+        run_id: run_id.clone(),
+        source,
+    };
+    let files = &bundle.preflight().changed_files;
+    check_mounts(files, mounts)?;
+    let comments = complete(&follow_up.of.comments, files, mounts, redactor)?;
+    let (chain, used) = chain(&bundle, &run_id)?;
+    let Notes { document, text } =
+        notes(&bundle, &run_id, &comments, redactor).map_err(unusable)?;
+    if let Some(Agent::Model(agent)) = &mut request.agent {
+        agent.budget = remaining(agent.budget, &follow_up.budget, used)?;
+    }
+    if let Some(task) = &mut request.task {
+        task.context.insert(FOLLOW_UP_CONTEXT.to_owned(), document);
+    }
+    let id = &bundle.preflight().artifact_id;
+    request.provenance.insert(
+        PROVENANCE.to_owned(),
+        json!({"artifact_id": id, "run_id": run_id}),
+    );
+    Ok(Some(Earlier {
+        bundle,
+        run_id,
+        comments,
+        chain,
+        used,
+        text,
+    }))
+}
+
+impl Earlier {
+    /// Returns the earlier change of each mount, by guest path. `targets` are the directories of the
+    /// mounts; a file that differs from its state before the earlier run is an error.
+    pub(in crate::run) fn changes(
+        &self,
+        targets: &BTreeMap<String, PathBuf>,
+    ) -> Result<BTreeMap<GuestPath, MountChanges>, FollowUpError> {
+        let run_id = self.run_id.clone();
+        self.bundle.changes(targets).map_err(|error| match error {
+            PreflightError::Conflict {
+                first, conflicts, ..
+            } => FollowUpError::BaseChanged {
+                run_id,
+                first,
+                conflicts,
+            },
+            source => FollowUpError::Bundle { run_id, source },
+        })
+    }
+
+    /// Returns the record for the bundle of the run, whose agent used `own`. The writer of the
+    /// bundle adds the changed files.
+    pub(in crate::run) fn record(&self, own: Option<ModelUsage>) -> FollowUpRecord {
+        FollowUpRecord {
+            schema: schema_id::FOLLOW_UP.to_owned(),
+            artifact_id: self.bundle.preflight().artifact_id.clone(),
+            run_id: self.run_id.clone(),
+            manifest_sha256: self.bundle.preflight().manifest_sha256.clone(),
+            comments: self.comments.clone(),
+            chain: self.chain.clone(),
+            used: sum(self.used, own.unwrap_or_default()),
+            changed_files: Vec::new(),
+        }
+    }
+
+    /// Returns the id of the run that made the earlier bundle.
+    pub(in crate::run) fn run_id(&self) -> &RunId {
+        &self.run_id
+    }
+}
+
+/// Opens and verifies the bundle in the artifacts of the site.
+fn open(
+    state: &StateDir,
+    site: &SiteId,
+    of: &FollowUpOf,
+) -> Result<(WholeBundle, RunId), FollowUpError> {
+    let state = Dir::open(state.path()).map_err(|source| FollowUpError::State { source })?;
+    let reference = of.run_id.as_ref().or(of.artifact_id.as_ref());
+    let reference = reference.map(String::as_str).unwrap_or_default();
+    let found = Store::open(&state, site)?.resolve(reference)?;
+    let host = match HostKey::load(&state) {
+        Ok(key) => Some(key.public_half()),
+        Err(KeyError::Missing) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let run_id = found.row.run_id;
+    match whole_bundle(found.directory, host) {
+        Ok(bundle) => Ok((bundle, run_id)),
+        Err(source) => Err(FollowUpError::Bundle { run_id, source }),
+    }
+}
+
+/// Fails if the run has no writable mount at a guest path where the earlier bundle changed files.
+fn check_mounts(files: &[ChangedFile], mounts: &[OpenMount]) -> Result<(), FollowUpError> {
+    let writable = |mount: &&OpenMount| mount.request.mode == MountAccess::Readwrite;
+    let writable = mounts.iter().filter(writable);
+    let writable: BTreeSet<&str> = writable.map(|mount| mount.target.as_str()).collect();
+    let changed: BTreeSet<&str> = files
+        .iter()
+        .map(|file| file.mount_target.as_str())
+        .collect();
+    let missing = changed.difference(&writable);
+    let targets: Vec<String> = missing.map(|target| (*target).to_owned()).collect();
+    match targets.is_empty() {
+        true => Ok(()),
+        false => Err(FollowUpError::Mounts { targets }),
+    }
+}
+
+/// Returns the comments with complete paths, redacted.
+fn complete(
+    comments: &[ReviewComment],
+    files: &[ChangedFile],
+    mounts: &[OpenMount],
+    redactor: &Redactor,
+) -> Result<Vec<ReviewComment>, FollowUpError> {
+    let places = Places {
+        files,
+        mounts: mounts
+            .iter()
+            .map(|mount| (&mount.target, mount.request.mode))
+            .collect(),
+    };
+    let clean = |text: &str| redactor.redact(text).into_owned();
+    let rows = comments.iter().enumerate().map(|(index, comment)| {
+        let path = comment.path.as_deref().map(|path| {
+            let path = places.complete(path);
+            path.ok_or(FollowUpError::Comment { index })
+        });
+        Ok(ReviewComment {
+            path: path.transpose()?.as_deref().map(clean),
+            line: comment.line,
+            body: clean(&comment.body),
+        })
+    });
+    rows.collect()
+}
+
+/// The paths that a comment may be about.
+struct Places<'p> {
+    files: &'p [ChangedFile],
+    mounts: Vec<(&'p GuestPath, MountAccess)>,
+}
+
+impl Places<'_> {
+    /// Returns the guest path of a changed file or of a path in a mount. A relative path is that of
+    /// the only changed file with this path in its mount, or belongs to the only writable mount.
+    fn complete(&self, path: &str) -> Option<String> {
+        if self.files.iter().any(|file| file.path == path) {
+            return Some(path.to_owned());
+        }
+        if path.starts_with('/') {
+            let path = GuestPath::new(path).ok()?;
+            let mut mounts = self.mounts.iter();
+            let is_inside = mounts.any(|(target, _)| target.contains(&path));
+            return is_inside.then(|| path.as_str().to_owned());
+        }
+        let mut named = self.files.iter().filter(|file| file.relative_path == path);
+        match (named.next(), named.next()) {
+            (Some(file), None) => return Some(file.path.clone()),
+            (Some(_), Some(_)) => return None,
+            (None, _) => {}
+        }
+        let is_writable = |(_, mode): &&(&GuestPath, MountAccess)| *mode == MountAccess::Readwrite;
+        let mut writable = self.mounts.iter().filter(is_writable);
+        match (writable.next(), writable.next()) {
+            (Some((target, _)), None) => {
+                let path = GuestPath::new(format!("{target}/{path}")).ok()?;
+                Some(path.as_str().to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Part of `files/follow-up.json` that a later run of the chain needs.
+#[derive(Debug, Deserialize)]
+struct Link {
+    chain: Vec<RunId>,
+    used: ModelUsage,
+}
+
+/// Returns the runs of the chain up to the earlier bundle, oldest first, and what their agents used.
+fn chain(bundle: &WholeBundle, run_id: &RunId) -> Result<(Vec<RunId>, ModelUsage), FollowUpError> {
+    let read = |member: &str| {
+        bundle
+            .document(member)
+            .map_err(|source| FollowUpError::Bundle {
+                run_id: run_id.clone(),
+                source,
+            })
+    };
+    let link = match read(FollowUpRecord::PATH)? {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|source| FollowUpError::Record {
+            run_id: run_id.clone(),
+            source,
+        })?,
+        // The first run of the chain has no record. The log of its agent has the usage.
+        None => {
+            let log = read("files/transcript.json")?.unwrap_or_default();
+            Link {
+                chain: Vec::new(),
+                used: usage(&log),
+            }
+        }
+    };
+    linked(link, run_id)
+}
+
+/// Returns the model usage that a transcript states; nothing if no model was used.
+fn usage(transcript: &[u8]) -> ModelUsage {
+    let document: serde_json::Value = serde_json::from_slice(transcript).unwrap_or_default();
+    let usage = document.get("usage").cloned().unwrap_or_default();
+    serde_json::from_value(usage).unwrap_or_default()
+}
+
+/// Adds the earlier run to its own chain. Fails if the chain becomes too long.
+fn linked(link: Link, run_id: &RunId) -> Result<(Vec<RunId>, ModelUsage), FollowUpError> {
+    let Link { mut chain, used } = link;
+    chain.push(run_id.clone());
+    match chain.len() {
+        length if length > MAX_CHAIN => Err(FollowUpError::Chain { length }),
+        _ => Ok((chain, used)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_contracts::ErrorCode;
+
+    const TARGET: &str = "/workspace/p";
+
+    fn file(relative: &str, target: &str) -> ChangedFile {
+        serde_json::from_value(json!({
+            "path": format!("{target}/{relative}"), "relativePath": relative, "status": "added",
+            "type": "file", "mountIndex": 0, "mountTarget": target, "patchName": relative,
+            "patchPath": "files/diffs/mount-0.patch",
+        }))
+        .unwrap()
+    }
+
+    fn run(number: u64) -> RunId {
+        RunId::new(format!("run_{number:032x}")).unwrap()
+    }
+
+    #[test]
+    fn path_of_a_comment_is_a_changed_file_or_a_path_in_a_mount() {
+        let (first, second) = (
+            GuestPath::new(TARGET).unwrap(),
+            GuestPath::new("/workspace/q").unwrap(),
+        );
+        let files = [file("a.php", TARGET), file("odd\\name", TARGET)];
+        let (read, write) = (MountAccess::Readonly, MountAccess::Readwrite);
+        let one = Places {
+            files: &files,
+            mounts: vec![(&first, write), (&second, read)],
+        };
+        let path = |relative: &str| Some(format!("{TARGET}/{relative}"));
+        for (given, complete) in [
+            ("/workspace/p/a.php", path("a.php")),
+            ("/workspace/p/odd\\name", path("odd\\name")),
+            ("a.php", path("a.php")),
+            ("new/b.php", path("new/b.php")),
+            ("/workspace/p", Some(TARGET.to_owned())),
+            ("/workspace/q/c.php", Some("/workspace/q/c.php".to_owned())),
+            ("/workspace/other/c.php", None),
+            ("/workspace/p/../q/c.php", None),
+            ("../q/c.php", None),
+            ("/etc/passwd", None),
+        ] {
+            assert_eq!(one.complete(given), complete, "{given}");
+        }
+        // With two writable mounts a relative path is clear only for a changed file.
+        let both = [file("a.php", TARGET), file("a.php", "/workspace/q")];
+        let two = Places {
+            files: &both,
+            mounts: vec![(&first, write), (&second, write)],
+        };
+        assert_eq!(two.complete("a.php"), None);
+        assert_eq!(two.complete("new/b.php"), None);
+        let mounts = vec![(&first, write), (&second, write)];
+        let clear = Places {
+            files: &files,
+            mounts,
+        };
+        assert_eq!(clear.complete("a.php"), path("a.php"));
+    }
+
+    #[test]
+    fn chain_grows_by_the_earlier_run_up_to_its_longest_length() {
+        let link = |length: u64| Link {
+            chain: (0..length).map(run).collect(),
+            used: ModelUsage::default(),
+        };
+        assert_eq!(linked(link(0), &run(9)).unwrap().0, [run(9)]);
+        let (longest, _) = linked(link(19), &run(99)).unwrap();
+        assert_eq!((longest.len(), longest.last()), (20, Some(&run(99))));
+        let error = linked(link(20), &run(99)).unwrap_err().body();
+        assert_eq!(error.code, ErrorCode::InputInvalid);
+        assert!(error.message.contains("at most 20"), "{}", error.message);
+    }
+
+    #[test]
+    fn usage_is_read_from_the_transcript_of_a_built_in_agent_only() {
+        let with = br#"{"executions": [], "usage": {"turns": 3, "input_tokens": 5,
+            "cached_input_tokens": 0, "output_tokens": 7}}"#;
+        assert_eq!((usage(with).turns, usage(with).output_tokens), (3, 7));
+        for without in [&b""[..], b"{}", br#"{"executions": []}"#] {
+            assert_eq!(usage(without), ModelUsage::default());
+        }
+    }
+}
