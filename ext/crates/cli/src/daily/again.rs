@@ -43,7 +43,7 @@ fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
         run.checks.clone_from(&work.checks);
     }
     let names_agent = run.agent_command.is_some() || run.agent.is_some();
-    if !names_agent && !run.model.model.is_some() {
+    if !names_agent && run.model.model.is_none() {
         same_agent(run, work)?;
     }
     Ok(())
