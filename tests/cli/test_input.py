@@ -45,7 +45,7 @@ def test_blank_goal_is_refused(bench):
 
 def test_run_without_wordpress_directory_is_refused(bench):
     arguments = ["run", "--json", "--state", bench.state, "--mount", f"{bench.source()}:/workspace/plugin", *PHP]
-    bench.call(*arguments).expect(125, "wp_codebox_config_invalid")
+    bench.call(*arguments, environment=bench.without_wordpress()).expect(125, "wp_codebox_wordpress_unavailable")
 
 
 def test_launcher_beside_the_program_is_used_if_no_launcher_option_is_given(bench):
@@ -125,8 +125,10 @@ def test_overlapping_mount_targets_are_refused(bench):
 
 
 def test_malformed_mount_option_is_refused(bench):
-    for text in ("/tmp", ":/workspace/a", "/tmp:workspace", "/tmp:/workspace/a:sideways"):
+    for text in ("", ":/workspace/a", "/tmp:workspace", "/tmp:/workspace/a:sideways"):
         bench.run("--mount", text, *PHP).expect(1, "wp_codebox_mount_invalid")
+    # Without a guest path the directory must be a project; every user may create files in /tmp.
+    bench.run("--mount", "/tmp", *PHP).expect(1, "wp_codebox_input_invalid")
 
 
 def test_run_of_an_unregistered_command_is_refused(bench):

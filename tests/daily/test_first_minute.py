@@ -43,6 +43,18 @@ def test_source_that_changed_after_the_run_is_a_conflict_and_keeps_its_text(deve
     developer.call("undo")
 
 
+def test_again_continues_the_last_change_with_a_comment(developer):
+    developer.call(*GOAL)
+    bare = developer.call("again", "--json", check=1)
+    must(json.loads(bare.stdout)["error"]["code"] == "wp_codebox_input_invalid", bare.stdout)
+    developer.call("again", "--with", "Say it twice", "--agent-command", "sed -i s/hello/hello-hello/2 hello.php")
+    patch = developer.call("diff").stdout
+    must("-function hello_text() { return 'helo'; }" in patch and "'hello-hello'" in patch, patch)
+    developer.call("apply")
+    developer.call("undo")
+    must(developer.read() == PLUGIN, developer.read())
+
+
 def test_only_the_chosen_file_is_applied(developer):
     developer.call("Two files", "--agent-command", "sh -c 'echo a > a.txt; echo b > b.txt'")
     developer.call("apply", "--file", "a.txt")

@@ -109,6 +109,10 @@ class Bench:
     def call(self, *arguments, environment=None):
         return self.finish(arguments, self.start(arguments, environment))
 
+    def without_wordpress(self):
+        """Returns an environment without a cached WordPress and with no server to install one from."""
+        return {"PATH": "/usr/bin:/bin", "WP_CODEBOX_CACHE_DIR": os.path.join(self.directory, "no-cache"), "WP_CODEBOX_WORDPRESS_ORIGIN": "http://127.0.0.1:9"}
+
     def run_arguments(self, *arguments, state=None):
         return ["run", *self.paths(state), "--site", self.site, "--json", *arguments]
 

@@ -38,10 +38,10 @@ def test_recreate_with_missing_wordpress_or_damaged_snapshot_keeps_the_old_sandb
     box.sh("echo kept > plugin.php")
     good = box.snapshot("good")
     second = Sandbox(bench, box.source, "10m", "null", "--from-snapshot", good["id"])
-    # Without --wordpress no sandbox can be created.
+    # Without a WordPress no sandbox can be created.
     paths = bench.paths()
     bare = ["sandbox", "recreate", box.id, *paths[paths.index("--state"):], "--site", bench.site, "--json"]
-    bench.call(*bare).expect(125, "wp_codebox_config_invalid")
+    bench.call(*bare, environment=bench.without_wordpress()).expect(125, "wp_codebox_wordpress_unavailable")
     must(box.sh("cat plugin.php") == "kept\n", "the sandbox was ended although it could not be recreated")
     # The snapshot is tampered with.
     file = os.path.join(snapshots(bench), good["id"], "mount-0", "plugin.php")
