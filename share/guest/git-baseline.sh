@@ -20,6 +20,8 @@ run() {
 		GIT_COMMITTER_NAME=codebox GIT_COMMITTER_EMAIL=codebox@localhost GIT_COMMITTER_DATE="@$date +0000" "$git" "$@"
 }
 
+# git compares the content of a file whose modification time is not older than the index. The index gets a time
+# before the guest could write, so that an edit of equal size within the second of the mounted file is found.
 # With a threshold of zero bytes git writes all contents into one pack: a tree of 60,000 files takes two
 # inodes of the guest's scratch storage.
 baseline() {
@@ -27,6 +29,7 @@ baseline() {
 		run -c core.bigFileThreshold=0 -c core.compression=1 -c advice.addEmbeddedRepo=false add -A &&
 		tree=$(run write-tree) &&
 		commit=$(run commit-tree -m 'What was mounted' "$tree") &&
+		touch -d "@$((date - 1))" "$index" &&
 		mv "$index" "$repository/index" &&
 		run update-ref HEAD "$commit"
 }

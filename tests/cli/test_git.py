@@ -161,6 +161,17 @@ def test_git_log_diff_and_blame_show_the_baseline_commit_and_the_guests_changes(
             must(output == "What was mounted\n9\n", f"{way}, read-only: {output}")
 
 
+def test_git_compares_the_content_of_files_that_the_guest_may_have_edited_in_the_second_of_their_last_change(bench):
+    # git compares the content of a file whose modification time is not older than the time of the index.
+    source = repository(bench)
+    baseline = "read -r date < /run/codebox/git/0/codebox-pending; git log -1 --format=%s; test $(stat -c %Y /run/codebox/git/0/index) -lt $date"
+    must(agent_stdout(plain(bench, source, baseline, "--git", "baseline")) == "What was mounted\n", "baseline")
+    source = history_repository(bench)
+    os.utime(os.path.join(source, ".git", "index"), (1_000_000_000, 1_000_000_000))
+    output = agent_stdout(plain(bench, source, "stat -c %Y /run/codebox/git/0/index", "--git", "history"))
+    must(output == "1000000000\n", output)
+
+
 def test_each_mount_has_its_own_git_repository(bench):
     first, second = repository(bench, "first"), repository(bench, "second")
     with open(os.path.join(second, ".gitignore"), "w", encoding="utf-8") as file:

@@ -7,6 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::SystemTime;
 use wp_codebox_artifacts::Omitted;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GitView, GuestPath, MountRequest, RunRequest};
 use wp_codebox_policy as policy;
@@ -39,6 +40,8 @@ pub struct OpenMount {
 pub struct History {
     /// Path below the `.git` directory, and content of each file.
     pub files: Vec<(String, Vec<u8>)>,
+    /// Modification time of the `index` file. git compares the content of files that are not older.
+    pub indexed: Option<SystemTime>,
 }
 
 /// How launchers (programs that start guests) access a host directory.

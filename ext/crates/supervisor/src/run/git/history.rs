@@ -8,9 +8,10 @@
 
 use crate::run::sources::History;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use std::io::Read;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Generated settings of the repository. The guest's view has other inode numbers and change times
 /// than the index recorded, so git must compare only size and modification time.
@@ -94,6 +95,12 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     let settings = take("config")?.unwrap_or_default();
     let settings = settings_of(&String::from_utf8_lossy(&settings))?;
     let mut files = vec![("config".to_owned(), settings.into_bytes())];
+    // Read before the content: an older time only makes git compare more files.
+    let stat = rustix::fs::statat(git.as_fd(), "index", AtFlags::SYMLINK_NOFOLLOW).ok();
+    let indexed = stat.and_then(|stat| {
+        let seconds = u64::try_from(stat.st_mtime).ok()?;
+        UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+    });
     for name in FILES {
         if let Some(bytes) = take(name)? {
             files.push((name.to_owned(), bytes));
@@ -119,7 +126,7 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
         return Err("its source is a partial clone, whose history is incomplete".to_owned());
     }
     references(git.as_fd(), "refs", 0, &mut take, &mut files)?;
-    Ok(History { files })
+    Ok(History { files, indexed })
 }
 
 type Take<'a> = dyn FnMut(&str) -> Result<Option<Vec<u8>>, String> + 'a;
@@ -237,8 +244,7 @@ fn names(open: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
         if name == "." || name == ".." {
             continue;
         }
-        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        let stat = rustix::fs::statat(open, name, flags)?;
+        let stat = rustix::fs::statat(open, name, AtFlags::SYMLINK_NOFOLLOW)?;
         all.push((name.to_owned(), FileType::from_raw_mode(stat.st_mode)));
         if all.len() > REFERENCES {
             return Err(Errno::OVERFLOW);

@@ -179,6 +179,9 @@ fn real(path: &Path, history: &History, index: usize) -> std::io::Result<()> {
         }
         fs::write(file, bytes)?;
     }
+    if let Some(time) = history.indexed {
+        fs::File::open(path.join("index"))?.set_modified(time)?;
+    }
     for directory in ["objects/pack", "refs/heads"] {
         let mut builder = fs::DirBuilder::new();
         builder
