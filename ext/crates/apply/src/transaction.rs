@@ -85,7 +85,9 @@ impl Transaction {
     pub(crate) fn run(mut self, planned: Vec<Planned>) -> Result<Vec<Conflict>, ApplyError> {
         let staged = self.stage(planned);
         if let Err(error) = staged {
-            self.discard()?;
+            // Often fails for the same reason, e.g. on a read-only file system; the caller gets the
+            // first error, which names the cause.
+            let _ = self.discard();
             return Err(error);
         }
         self.execute()

@@ -125,8 +125,12 @@ pub(crate) fn start(
         Some(_) => Ok(()),
         None => grouping::join(options.cgroup, process.pid()),
     };
+    let joined = joined.map_err(|source| match source.raw_os_error() {
+        // The launcher, or the wrapper around it, has ended.
+        Some(libc::ESRCH) => died(&mut process),
+        _ => host("cgroup")(source),
+    });
     let begun = joined
-        .map_err(host("cgroup"))
         .and_then(|()| send_plan(plan_write, &bytes, until).map_err(host("plan")))
         .and_then(|()| await_ready(&mut channel, &mut process, plan, options.ready_timeout));
     let begun = begun.and_then(|arrivals| arrivals.read_through(options.identity));
@@ -273,14 +277,7 @@ fn await_ready(
                     detail: "a message is malformed",
                 });
             }
-            Received::Closed => {
-                process.kill();
-                let status = process.wait().map_or_else(
-                    |error| error.to_string(),
-                    |end| end_status(end.code, end.signal),
-                );
-                return Err(LaunchError::Died { status });
-            }
+            Received::Closed => return Err(died(process)),
             Received::Message(reply, descriptors) => {
                 accept(&mut arrivals, *reply, descriptors, plan)?;
                 if arrivals.report.is_some() && arrivals.spawned.is_some() {
@@ -289,6 +286,16 @@ fn await_ready(
             }
         }
     }
+}
+
+/// Returns the error for a launcher that has ended without a message, with its exit status.
+fn died(process: &mut LauncherProcess) -> LaunchError {
+    process.kill();
+    let status = process.wait().map_or_else(
+        |error| error.to_string(),
+        |end| end_status(end.code, end.signal),
+    );
+    LaunchError::Died { status }
 }
 
 fn accept(

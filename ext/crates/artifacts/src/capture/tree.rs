@@ -328,7 +328,8 @@ impl From<Exceeded> for TreeError {
 }
 
 pub(super) fn unreadable(path: &[u8], source: Errno) -> TreeError {
-    let path = shown_name(path);
+    // The tree itself has an empty path.
+    let path = shown_name(if path.is_empty() { b"." } else { path });
     match source {
         Errno::XDEV => TreeError::MountPoint { path },
         _ => TreeError::Unreadable { path, source },

@@ -5,7 +5,7 @@ use super::error::{SnapshotError, io};
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -32,7 +32,12 @@ pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, Snapsho
         id: id.to_owned(),
         why: why.to_owned(),
     };
-    let bytes = read(&path.join(DOCUMENT), LARGEST_DOCUMENT)?;
+    let bytes = read(&path.join(DOCUMENT), LARGEST_DOCUMENT).map_err(|error| match error {
+        SnapshotError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+            invalid("its snapshot.json is missing")
+        }
+        error => error,
+    })?;
     let snapshot: SandboxSnapshot = serde_json::from_slice(&bytes)
         .map_err(|e| invalid(&format!("its snapshot.json is invalid: {e}")))?;
     if snapshot.schema != schema_id::SANDBOX_SNAPSHOT {
