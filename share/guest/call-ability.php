@@ -58,7 +58,7 @@ function execute( mixed $request ): array {
 	$known = array_map( static fn ( $ability ): string => $ability->get_name(), array_values( wp_get_abilities() ) );
 	if ( ! in_array( $name, $known, true ) ) {
 		sort( $known );
-		return refusal( 'unknown', 'there is no ability ' . json_encode( $name, JSON_UNESCAPED_SLASHES ) . '; available: ' . implode( ', ', array_slice( $known, 0, 60 ) ) );
+		return refusal( 'unknown', 'there is no ability ' . json_encode( $name, JSON_UNESCAPED_SLASHES ) . '; name one of: ' . implode( ', ', array_slice( $known, 0, 60 ) ) );
 	}
 	$ability = wp_get_ability( $name );
 	try {

@@ -479,7 +479,7 @@ def test_agent_command_with_shell_operators_gets_a_hint(bench):
         must(answer.exit != 0 and "hint: there is no shell" in answer.stderr, f"{line} in text mode: {answer}")
     answer = agent("false")
     must(answer.exit != 0 and "there is no shell" not in answer.stdout, str(answer))
-    must("hint:" not in text("false").stderr, "a hint for a line without operators")
+    must("there is no shell" not in text("false").stderr, "a hint for a line without operators")
     agent("sh -c 'ls | wc'").expect(0)
 
 

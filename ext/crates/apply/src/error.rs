@@ -60,7 +60,9 @@ pub enum ApplyError {
         source: Errno,
     },
     /// The target is not a directory that can be opened.
-    #[error("the target directory {target} cannot be opened: {source}")]
+    #[error(
+        "the target directory {target} cannot be opened: {source}; check that it exists and is readable"
+    )]
     Target {
         /// Host path of the target directory.
         target: String,
@@ -68,13 +70,13 @@ pub enum ApplyError {
         source: Errno,
     },
     /// No apply has this id, or none was made to this directory.
-    #[error("there is no applied change {reference:?} to undo")]
+    #[error("there is no applied change {reference:?} to undo; choose one that was applied")]
     NotFound {
         /// What was searched for.
         reference: String,
     },
     /// All files of this apply were undone before.
-    #[error("the change {id} was undone already")]
+    #[error("the change {id} was undone already; choose another one")]
     Undone {
         /// Id of the apply.
         id: String,
@@ -111,9 +113,12 @@ impl ApplyError {
         let body = ErrorBody::new(self.code(), self.to_string());
         match self {
             Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
+            Self::Syntax { .. } => body.hint("apply only the other files, or run the task again"),
             Self::Io { source, .. } | Self::Stuck { source, .. } => match *source {
                 Errno::NOSPC | Errno::DQUOT => body.hint("free some disk space, then try again"),
-                Errno::ROFS => body.hint("the file system is mounted read-only"),
+                Errno::ROFS => body.hint(
+                    "remount the file system of the target read-write, or choose another target",
+                ),
                 Errno::ACCESS | Errno::PERM => {
                     body.hint("run this as the user who owns the files, or as root")
                 }

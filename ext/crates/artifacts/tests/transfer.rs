@@ -346,6 +346,20 @@ fn refused_bundle_archives_leave_no_files() {
 }
 
 #[test]
+fn import_into_a_removed_artifacts_directory_fails_as_copy_failed() {
+    let bytes = archive(&made(&Host::new(), 1).0);
+    let target = Target::new();
+    fs::remove_dir(target.state.path().join("sites/site-1/artifacts")).unwrap();
+    assert_eq!(
+        target.import(&bytes, &ImportRules::default()).unwrap_err(),
+        ErrorCode::ArtifactImportCopyFailed
+    );
+    // Control: the same archive is imported while the directory exists.
+    let target = Target::new();
+    target.import(&bytes, &ImportRules::default()).unwrap();
+}
+
+#[test]
 fn tampered_bundle_is_neither_exported_nor_imported() {
     let host = Host::new();
     let (bundle, _) = made(&host, 4);

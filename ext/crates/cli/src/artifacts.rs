@@ -31,6 +31,7 @@ fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
             ErrorCode::ArtifactNotFound,
             format!("--bundle {} cannot be opened: {why}", bundle.display()),
         )
+        .hint("name the directory of a bundle: `wp-codebox runs artifacts RUN` shows that of a run")
     };
     let path = bundle.canonicalize().map_err(|e| fail(e.to_string()))?;
     let dir = Dir::open(&path).map_err(|e| fail(e.to_string()))?;

@@ -225,7 +225,7 @@ pub(crate) fn parsed(bytes: &[u8], name: &str) -> Result<Loaded, ErrorBody> {
         };
         ErrorBody::new(
             ErrorCode::ProfileInvalid,
-            format!("the profile {name} is not valid: {first}{more}"),
+            format!("the profile {name} is not valid; correct these fields: {first}{more}"),
         )
         .with("issues", json!(issues))
     })?;

@@ -160,6 +160,10 @@ pub(super) fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String,
             ErrorCode::BundleWriteFailed,
             format!("cannot copy the bundle to {}: {e}", target.display()),
         )
+        .hint(format!(
+            "name a directory that this user may write; the bundle stays in {}",
+            bundle.display()
+        ))
     };
     std::fs::create_dir_all(&target).map_err(fail)?;
     wp_codebox_supervisor::copy_bundle(bundle, &target).map_err(fail)?;

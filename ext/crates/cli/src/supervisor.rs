@@ -35,6 +35,14 @@ pub(super) fn unreachable(e: &dyn std::error::Error) -> ErrorBody {
     unavailable(format!("the supervisor cannot be reached: {e}"))
 }
 
+/// Returns the error for a supervisor that ended without its last frame.
+fn died(request: &RunRequest, when: &str) -> ErrorBody {
+    let run = &request.run_id;
+    unavailable(format!("the supervisor of {run} died {when}")).hint(format!(
+        "run again; `wp-codebox runs get {run}` shows what was saved"
+    ))
+}
+
 /// Starts a supervisor and sends it the request. The duration of the run counts from the start of
 /// this command.
 pub(super) fn open(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
@@ -106,6 +114,7 @@ pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
     let of_a_source = matches!(
         error.code,
         ErrorCode::MountSourceInvalid
+            | ErrorCode::MountDenied
             | ErrorCode::MountUnreadable
             | ErrorCode::MountSpecialFile
             | ErrorCode::MountTooLarge
@@ -160,10 +169,7 @@ pub(super) fn follow<T>(
             SupervisorFrame::Error { error } => return Err(error),
         }
     }
-    Err(unavailable(format!(
-        "the supervisor of {} died without a result",
-        request.run_id
-    )))
+    Err(died(request, "without a result"))
 }
 
 /// Starts a detached run and waits until it has its directory.
@@ -212,12 +218,7 @@ impl Spawned {
                     }));
                 }
                 Some(SupervisorFrame::Accepted | SupervisorFrame::ToolRequest { .. }) => {}
-                None => {
-                    return Err(unavailable(format!(
-                        "the supervisor of {} died before the sandbox was ready",
-                        request.run_id
-                    )));
-                }
+                None => return Err(died(request, "before the sandbox was ready")),
             }
         }
     }

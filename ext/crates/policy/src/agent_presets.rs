@@ -42,7 +42,7 @@ pub enum PresetError {
     )]
     Name,
     /// No preset has this name.
-    #[error("no agent preset is named {name}; installed presets: {}", listed(.known))]
+    #[error("no agent preset is named {name}; choose an installed one: {}", listed(.known))]
     Unknown {
         /// Name of the requested preset.
         name: String,

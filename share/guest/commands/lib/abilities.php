@@ -35,7 +35,7 @@ function ability( Arguments $arguments ): array {
 	}
 	if ( ! isset( $known[ $name ] ) ) {
 		ksort( $known );
-		throw new Refusal( 'ability-missing', sprintf( 'there is no ability %s; available: %s', Arguments::shown( $name ), implode( ', ', array_slice( array_keys( $known ), 0, 60 ) ) ) );
+		throw new Refusal( 'ability-missing', sprintf( 'there is no ability %s; name one of: %s', Arguments::shown( $name ), implode( ', ', array_slice( array_keys( $known ), 0, 60 ) ) ) );
 	}
 	$document = array(
 		'schema'  => 'wp-codebox/wordpress-ability-result/v1',

@@ -391,10 +391,11 @@ impl Turns<'_> {
                 let reason = clean(&reason);
                 let message = format!("the agent says that it cannot continue: {reason}");
                 Ended {
-                    stop: Some(Stop::Blocked(ErrorBody::new(
-                        ErrorCode::AgentBlocked,
-                        message,
-                    ))),
+                    stop: Some(Stop::Blocked(
+                        ErrorBody::new(ErrorCode::AgentBlocked, message).hint(
+                            "remove what stops the agent, or change the goal, then run again",
+                        ),
+                    )),
                     how: Ending::Blocked,
                     summary: reason,
                 }

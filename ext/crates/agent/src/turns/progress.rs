@@ -60,10 +60,13 @@ fn key(parts: &[&str]) -> u64 {
 }
 
 fn circles(what: String) -> Advice {
-    Advice::Stop(Stop::Partial(ErrorBody::new(
-        ErrorCode::AgentNoProgress,
-        format!("the agent made no progress: {what}"),
-    )))
+    Advice::Stop(Stop::Partial(
+        ErrorBody::new(
+            ErrorCode::AgentNoProgress,
+            format!("the agent made no progress: {what}"),
+        )
+        .hint("give a smaller task or a more precise goal, or use another model"),
+    ))
 }
 
 impl Progress {

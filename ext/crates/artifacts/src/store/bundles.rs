@@ -46,7 +46,7 @@ pub enum StoreError {
         examples: String,
     },
     /// The name of a bundle refers to a link or to a directory of another file system.
-    #[error("the bundle {run_id} is not a directory inside the artifacts directory; discard it")]
+    #[error("the bundle {run_id} is not a directory inside the artifacts directory; remove it")]
     Outside {
         /// Run id of the bundle, which is also its directory name.
         run_id: RunId,

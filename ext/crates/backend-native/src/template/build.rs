@@ -256,9 +256,15 @@ fn run(guest: &mut Guest, step: &'static str, request: &ExecRequest) -> Result<(
     }
     let from = said.len().saturating_sub(TAIL);
     let tail = String::from_utf8_lossy(&said[from..]);
+    // An error message is one line.
+    let tail = tail.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = match execution.end {
+        ExecEnd::Exited(code) => format!("exit status {code}"),
+        end => format!("{end:?}"),
+    };
     Err(TemplateError::Install {
         step,
-        output: format!("{:?}: {}", execution.end, tail.trim()),
+        output: format!("{end}: {tail}"),
     })
 }
 

@@ -111,9 +111,13 @@ impl TemplateError {
     /// Returns public code and message, for sending to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
         match self {
             Self::Launch(error) => error.body(),
-            _ => ErrorBody::new(self.code(), self.to_string()),
+            Self::Install { .. } => body.hint(
+                "name a directory with an unchanged WordPress release; `wp-codebox wordpress install` gets one",
+            ),
+            _ => body,
         }
     }
 }

@@ -224,7 +224,8 @@ fn check_syntax(php: &Path, bytes: &[u8]) -> Result<(), String> {
     }
     let text = String::from_utf8_lossy(&ended.stderr);
     let line = text.lines().find(|line| !line.trim().is_empty());
-    Err(line.unwrap_or("php -l refuses it").trim().to_owned())
+    let line = line.unwrap_or("php -l refuses it").trim();
+    Err(line.replace(" in Standard input code", " in this file"))
 }
 
 /// Undoes an applied change.
@@ -285,8 +286,9 @@ fn named<'a>(all: &'a [AppliedChange], reference: &str) -> Result<&'a AppliedCha
     });
     matching.next().ok_or_else(|| {
         let message = format!("no applied change of this user matches {reference:?}");
-        ErrorBody::new(ErrorCode::ApplyNotFound, message)
-            .hint("wp-codebox log shows the runs of this directory")
+        ErrorBody::new(ErrorCode::ApplyNotFound, message).hint(
+            "name a change by its id or its run: wp-codebox log shows the runs of this directory",
+        )
     })
 }
 
@@ -309,7 +311,8 @@ fn last_here(all: &[AppliedChange]) -> Result<&AppliedChange, ErrorBody> {
                 "the last change of this directory, {}, was undone already",
                 last.id
             ),
-        )),
+        )
+        .hint("name an older change or its run: wp-codebox undo CHANGE; wp-codebox log shows the runs")),
         (None, None) => Err(ErrorBody::new(
             ErrorCode::ApplyNotFound,
             "no change was applied to this directory",

@@ -296,8 +296,9 @@ pub(super) fn export(host: &Host<'_>, result: &RunResult) -> Option<Value> {
     Some(match copied {
         Ok(()) => json!({"path": target}),
         Err(error) => {
-            let message = format!("the bundle cannot be copied: {error}");
-            json!({"error": ErrorBody::new(ErrorCode::BundleWriteFailed, message)})
+            let message = format!("cannot copy the bundle to {}: {error}", target.display());
+            let error = ErrorBody::new(ErrorCode::BundleWriteFailed, message);
+            json!({"error": error.hint("name a directory that this user may write")})
         }
     })
 }

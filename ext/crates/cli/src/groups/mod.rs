@@ -182,6 +182,7 @@ fn unwritten(path: &Path, e: &io::Error) -> ErrorBody {
         ErrorCode::Internal,
         format!("the output cannot be written to {}: {e}", path.display()),
     )
+    .hint("name a file in a directory that exists and that this user may write")
 }
 
 /// Reads the input of a task or group, which must be one JSON object.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, VerifyOptions, verify_bundle};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
-use wp_codebox_recipe::{Demand, Recipe, demand, lower, validate};
+use wp_codebox_recipe::{Demand, Issue, Recipe, demand, lower, validate};
 
 pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
     let looked = match look(output, args) {
@@ -33,8 +33,7 @@ pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
     match (&looked.loaded.recipe, issues.is_empty()) {
         (Ok(recipe), true) => start(output, args, &looked, recipe),
         (Ok(_) | Err(_), _) => {
-            let message = format!("Recipe validation failed with {} issue(s).", issues.len());
-            let error = ErrorBody::new(ErrorCode::RecipeInvalid, message)
+            let error = ErrorBody::new(ErrorCode::RecipeInvalid, invalid(&issues))
                 .hint("wp-codebox recipe validate shows each with its field");
             if output.is_json() {
                 output.document(&recipe::refused(&looked.loaded, &issues, &error));
@@ -49,6 +48,17 @@ pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
             output.failure("recipe-run", &error)
         }
     }
+}
+
+/// Returns the sentence about a recipe with these issues.
+fn invalid(issues: &[Issue]) -> String {
+    let first = issues.first();
+    let first = first.map_or(String::new(), |i| format!("{}: {}", i.path, i.message));
+    let more = match issues.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    format!("the recipe is not valid; correct these fields: {first}{more}")
 }
 
 /// Loads the recipe. A run needs a WordPress: without any, the latest one is installed.

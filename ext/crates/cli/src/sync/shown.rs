@@ -97,14 +97,16 @@ impl Report {
             .map(listed)
             .take(10)
             .collect();
-        let count = self.conflicts.len();
+        let more = match self.conflicts.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         let message = format!(
-            "{count} files changed on both sides since they were synced last: {}{}",
-            names.join(", "),
-            if count > names.len() { ", …" } else { "" }
+            "both sides changed these files since the last sync: {}{more}",
+            names.join(", ")
         );
         Err(ErrorBody::new(ErrorCode::SyncConflict, message)
-            .hint("--on-conflict ours keeps the local files, theirs those of the sandbox")
+            .hint("choose a side: --on-conflict ours keeps the local files, theirs those of the sandbox")
             .with("conflicts", json!(self.conflicts))
             .with("carried", json!(self.carried.len())))
     }

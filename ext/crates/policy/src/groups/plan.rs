@@ -162,7 +162,10 @@ impl FanoutPlan {
             if !ids.insert(worker.id.clone()) {
                 return Err(refuse(
                     ErrorCode::FanoutWorkerIdDuplicate,
-                    format!("Two workers have the id \"{}\".", worker.id),
+                    format!(
+                        "Two workers have the id \"{}\"; give each worker an id of its own.",
+                        worker.id
+                    ),
                 ));
             }
             plan.workers.push(worker);
@@ -228,7 +231,7 @@ impl FanoutPlan {
             let unknown = |other: &&String| !known.contains(other.as_str());
             if let Some(other) = worker.depends_on.iter().find(unknown) {
                 return Err(invalid(format!(
-                    "Worker \"{}\" depends on \"{other}\", which does not exist.",
+                    "Worker \"{}\" depends on \"{other}\", which does not exist; name workers of this plan.",
                     worker.id
                 )));
             }
@@ -251,7 +254,7 @@ impl FanoutPlan {
         }
         let ids: Vec<&str> = left.iter().map(|w| w.id.as_str()).collect();
         Err(invalid(format!(
-            "A cycle of dependencies keeps these workers from starting: {}.",
+            "A cycle of dependencies keeps these workers from starting: {}; remove one of their dependencies.",
             ids.join(", ")
         )))
     }
@@ -289,7 +292,7 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
     let Some(row) = &object(row) else {
         return Err(refuse(
             ErrorCode::FanoutWorkerInvalid,
-            format!("Worker {index} is not an object with id and goal."),
+            format!("Worker {index} is not an object; give an object with id and goal."),
         ));
     };
     let id = row
@@ -308,7 +311,7 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
     let Some(goal) = goal.filter(|goal| !goal.trim().is_empty()) else {
         return Err(refuse(
             ErrorCode::FanoutWorkerGoalMissing,
-            format!("Worker \"{id}\" has no goal."),
+            format!("Worker \"{id}\" has no goal; say in goal what it should do."),
         ));
     };
     let depends_on = dependencies(row).ok_or_else(|| {

@@ -42,7 +42,7 @@ pub enum ToolPolicyError {
         known: Vec<String>,
     },
     /// The list of allowed tools names tools that this run may not have.
-    #[error("the list of allowed tools names tools that this run may not have: {}; it may have {}", refusals(.refused), .offered.join(", "))]
+    #[error("the list of allowed tools names tools that this run may not have: {}; choose among {}", refusals(.refused), .offered.join(", "))]
     NotAllowed {
         /// The refused tools, each with its reason.
         refused: Vec<ToolRefusal>,

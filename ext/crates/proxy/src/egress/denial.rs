@@ -95,19 +95,19 @@ reasons! {
     /// The response is compressed, so the bridge cannot search it for secret values.
     ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although the request asked for an uncompressed one; because the run has secrets, the bridge searches every response for their values, which it cannot do in a compressed one";
     /// Resolving the host name gave no address.
-    NameNotFound = "name-not-found", Failed, 502, "the host's name could not be resolved";
+    NameNotFound = "name-not-found", Failed, 502, "the host's name could not be resolved; check its spelling";
     /// The bridge could not connect to any address of the host.
-    ConnectFailed = "connect-failed", Failed, 502, "the host refused the connection or cannot be reached";
+    ConnectFailed = "connect-failed", Failed, 502, "the host refused the connection or cannot be reached; check host and port, or try again later";
     /// Name lookup, connect or TLS handshake timed out.
-    ConnectTimeout = "connect-timeout", Failed, 504, "the host could not be reached in time";
+    ConnectTimeout = "connect-timeout", Failed, 504, "the host could not be reached in time; try again later";
     /// The TLS handshake with the host failed.
-    TlsFailed = "tls-failed", Failed, 502, "TLS with the host failed, or its certificate is not trusted";
+    TlsFailed = "tls-failed", Failed, 502, "TLS with the host failed, or its certificate is not trusted; use a host with a certificate that this host trusts";
     /// The host closed the connection early or does not speak HTTP/1.1.
-    UpstreamFailed = "upstream-failed", Failed, 502, "the host closed the connection early or sent no HTTP/1.1 response";
+    UpstreamFailed = "upstream-failed", Failed, 502, "the host closed the connection early or sent no HTTP/1.1 response; try again later";
     /// Neither side sent a byte for the length of the idle timeout.
-    IdleTimeout = "idle-timeout", Failed, 504, "nothing was sent or received for too long";
+    IdleTimeout = "idle-timeout", Failed, 504, "nothing was sent or received for too long; try again later";
     /// The request exceeded its total time.
-    TotalTimeout = "total-timeout", Failed, 504, "the request exceeded the time limit of one request";
+    TotalTimeout = "total-timeout", Failed, 504, "the request exceeded the time limit of one request; ask for less in one request";
     /// The guest closed the connection, or TLS with the guest failed.
     ClientGone = "client-gone", Failed, 502, "the client closed the connection before the end";
     /// The bridge stopped while the request was running.

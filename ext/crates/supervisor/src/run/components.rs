@@ -128,6 +128,7 @@ pub(super) fn unavailable(slug: &str, why: &str) -> ErrorBody {
         ErrorCode::ComponentUnavailable,
         format!("the required component {slug} cannot be used: {why}"),
     )
+    .hint("correct the component, or leave it out")
     .with("component", slug)
 }
 

@@ -187,7 +187,7 @@ fn notices(log: &EgressLog, denied: &[String]) -> Vec<String> {
     let mut notices = Vec::new();
     if log.counts.denied > 0 {
         notices.push(format!(
-            "the network policy refused {} of the guest's requests, among them: {} [{}]",
+            "the network policy refused {} of the guest's requests, among them: {}; allow them in the policy's network if the guest needs them [{}]",
             log.counts.denied,
             denied.join(", "),
             ErrorCode::EgressDenied

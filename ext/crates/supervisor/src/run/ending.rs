@@ -41,6 +41,11 @@ pub(super) fn stop_of(
     let failed = |what| {
         let hint = wp_codebox_policy::shell_hint(&call.argv);
         let error = hint.into_iter().fold(error(what), ErrorBody::hint);
+        // With a full disk the message itself says what to do.
+        let error = match step.result.disk_full {
+            true => error,
+            false => error.hint(format!("read the output of {program} for the cause")),
+        };
         Ok(Some(Stop::Failed(error)))
     };
     match &step.result.end {

@@ -68,7 +68,10 @@ fn outcome(
             let why = cancelled.map_or("the run was cancelled", CancelReason::sentence);
             return (
                 Outcome::Cancelled,
-                Some(ErrorBody::new(ErrorCode::RunCancelled, why)),
+                Some(
+                    ErrorBody::new(ErrorCode::RunCancelled, why)
+                        .hint("start the task again to complete it"),
+                ),
             );
         }
         Some(Stop::Timeout) => {
@@ -104,7 +107,8 @@ fn outcome(
         let error = ErrorBody::new(
             ErrorCode::CheckFailed,
             format!("check `{}` {exit}", check.command),
-        );
+        )
+        .hint("read the output of the check in the result, then run again, or review the changes in the bundle");
         return (Outcome::Partial, Some(error));
     }
     match work.agent {

@@ -75,7 +75,7 @@ pub(super) fn run(
             // A file that is withheld because it seems to contain a secret exists, so the
             // requirement is met.
             if file.required && status != "sensitive" {
-                lacking.push(format!("{} {what}", file.name));
+                lacking.push(format!("{} ({}) {what}", file.name, file.path));
             }
         }
         evidence.collected(row, content);
@@ -85,6 +85,7 @@ pub(super) fn run(
     }
     let message = format!("the artifact {}", lacking.join("; the artifact "));
     let error = ErrorBody::new(ErrorCode::CollectionFailed, message)
+        .hint("let a step write the file, correct its path in the recipe, or set required to false")
         .with("reason", "recipe-artifact-collection-failed");
     evidence.phase_failed(&error);
     Ok(Some(error))

@@ -159,7 +159,7 @@ impl Gateway {
         if !refused.is_empty() {
             let list: Vec<String> = refused.into_iter().collect();
             recorder.evidence.notices.push(format!(
-                "the network policy refused requests of pages in the browser, among them: {} [{}]",
+                "the network policy refused requests of pages in the browser, among them: {}; allow them in the policy's network if the pages need them [{}]",
                 list.join(", "),
                 ErrorCode::EgressDenied
             ));
