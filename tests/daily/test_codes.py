@@ -1,0 +1,529 @@
+"""Every error code of the table, provoked by one call of `wp-codebox`, or listed with the test that provokes it.
+
+A case checks of its error the code, the exit status of the table, that the message is one sentence that names the cause, and that
+message or hints say what to do next. The world in `provoke.py` prepares what a call needs.
+"""
+
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+from collections import namedtuple
+
+import pytest
+from provoke import KEY, World, root_only
+
+from harness import await_count, kill_and_wait, must, sleeper, wake
+from harness.processes import children
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+#: A next step is an instruction to the reader, a command to call, or the rule for the given value.
+STEP = re.compile(r"(^|[ :;,(`])(add|allow|apply|choose|check|correct|describe|discard|end|export|give|install|let|list|mount|name|needs|raise|read|remount"
+                  r"|remove|run|say|set|stage|start|use|wait|write|wp-codebox|must be)\b", re.I)
+
+#: How an error is provoked: part of the message that names the cause, part of message or hints that says what to do, and the call.
+#: A name in braces stands for an attribute of the world.
+Case = namedtuple("Case", "cause step call")
+
+
+@pytest.fixture(scope="module")
+def world(bench):
+    world = World(bench)
+    yield world
+    world.close()
+
+
+@functools.cache
+def table():
+    """Returns the exit status of each code."""
+    with open(os.path.join(ROOT, "tests/golden/codes.txt"), encoding="utf-8") as file:
+        rows = [line.split() for line in file.read().partition("# outcome")[0].splitlines()]
+    return {row[0]: int(row[3]) for row in rows if row[0] != "#"}
+
+
+def judge(error, case, world):
+    """Checks the sentences of an error."""
+    message, hints = error["message"], error.get("hints", [])
+    told = " ".join([message, *hints])
+    must(len(message.split()) >= 4 and "\n" not in message, f"the message is not one sentence: {message!r}")
+    cause, step = case.cause.format(w=world), case.step.format(w=world)
+    must(cause and cause in message, f"the message does not name {cause!r}: {message!r}")
+    must(STEP.search(step) and step in told, f"the next step {step!r} is not in: {told!r}")
+
+
+def check(code, case, world):
+    answer = case.call(world).expect(table()[code], code)
+    judge(answer.json["error"], case, world)
+
+
+# Refusals for which no guest starts.
+
+
+def mount_special_file(w):
+    source = w.source()
+    os.mkfifo(os.path.join(source, "pipe"))
+    return w.agent("true", source=source)
+
+
+def mount_unreadable(w):
+    # With the shared identity the supervisor reads the source with the rights of the owner of the state directory.
+    source = w.folder("unreadable", 0)
+    shutil.chown(source, os.geteuid())
+    return w.agent("true", "--identity", "shared", source=source)
+
+
+def mount_too_large(w):
+    source = w.source()
+    with open(os.path.join(source, "sparse"), "wb") as file:
+        file.truncate(1 << 40)
+    return w.agent("true", source=source)
+
+
+def snapshot_invalid(w):
+    snapshot = "snap_" + "1" * 32
+    path = os.path.join(w.bench.state, "sites", w.bench.site, "snapshots", snapshot)
+    os.makedirs(path, mode=0o700)
+    w.bench.own(os.path.dirname(path))
+    return w.sandbox("create", "--profile", w.profile(), "--source", w.source(), "--from-snapshot", snapshot)
+
+
+def audit_failed(w):
+    # A damaged snapshot can be removed. The record of the removal cannot be appended to a directory.
+    state, snapshot = w.state(), "snap_" + "0" * 32
+    for name in (os.path.join("snapshots", snapshot), "audit.jsonl"):
+        w.private(state, "sites", "cli", name)
+    return w.call("sandbox", "remove-snapshot", snapshot, "--state", state)
+
+
+def egress_unavailable(w):
+    # Without trusted CA certificates the bridge cannot verify any host.
+    covers = " && ".join(f"mount -t tmpfs none {path}" for path in ("/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"))
+    return w.agent("true", "--allow-host", "allowed.test", prefix=w.namespace(covers))
+
+
+def preview_unavailable(w):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        return w.php("--preview-hold", "5s", "--preview-port", str(taken.getsockname()[1]))
+
+
+REFUSED = {
+    "wp_codebox_task_missing": Case("--goal is empty", "describe what the agent should do", lambda w: w.agent("true", "--goal", " ")),
+    "wp_codebox_raw_code_forbidden": Case(
+        "code is not accepted", "mount the code and describe the goal", lambda w: w.task("agent-sandbox-run", {"goal": "g", "agent_command": "true", "code": "x"})),
+    "wp_codebox_input_invalid": Case("'--moutn'", "wp-codebox run --help", lambda w: w.call("run", "--moutn", "x")),
+    "wp_codebox_mount_invalid": Case('--mount ":/workspace/a"', "must be HOST, HOST:GUEST or", lambda w: w.run("--mount", ":/workspace/a")),
+    "wp_codebox_mount_source_invalid": Case("/none: the source of mount", "check the path", lambda w: w.agent("true", source="/none")),
+    "wp_codebox_mount_denied": Case("/etc: the source of mount", "use the plugin or theme directory itself", lambda w: w.agent("true", source="/etc")),
+    "wp_codebox_mount_special_file": Case('the FIFO "pipe"', "remove it or mount a directory without special files", mount_special_file),
+    "wp_codebox_mount_unreadable": Case('-unreadable: mount', "give the user that runs the sandbox read access", mount_unreadable),
+    "wp_codebox_mount_too_large": Case("bytes in one file", "mount a smaller directory", mount_too_large),
+    "wp_codebox_git_unavailable": Case("mount /workspace/plugin", "mount the root", lambda w: w.agent("true", "--git", "history")),
+    "wp_codebox_mount_target_invalid": Case('"/etc"', "must be a normalised path below /workspace or", lambda w: w.run("--mount", f"{w.plugin}:/etc", "--agent-command", "true")),
+    "wp_codebox_mount_target_overlap": Case(
+        "/workspace/plugin/lib", "give each mount a target of its own", lambda w: w.agent("true", "--mount", f"{w.plugin}:/workspace/plugin/lib")),
+    "wp_codebox_limit_invalid": Case("limits.memory_bytes is 1024", "must be from", lambda w: w.agent("true", "--memory", "1K")),
+    "wp_codebox_agent_missing": Case("named nobody", "choose an installed one: aider", lambda w: w.run("--goal", "g", "--agent", "nobody")),
+    "wp_codebox_model_missing": Case("the agent codex", "--model NAME --model-url URL", lambda w: w.run("--goal", "g", "--agent", "codex")),
+    "wp_codebox_model_invalid": Case("base_url", "correct these fields", lambda w: w.built_in(url="http://api.example.org")),
+    "wp_codebox_budget_invalid": Case("turns: must be", "correct these fields", lambda w: w.built_in("--max-turns", "0")),
+    "wp_codebox_sandbox_tool_policy_invalid": Case("the tool policy", "correct these fields", lambda w: w.built_in("--tool-policy", "{}")),
+    "wp_codebox_tool_not_allowed": Case(
+        '"workspace.write"', "choose among workspace.read", lambda w: w.built_in("--allowed-tool", "workspace.write", *w.policy(filesystem="readonly-mounts"))),
+    "runtime-policy-invalid": Case("network: must be", "correct these fields", lambda w: w.php(*w.policy(network="open"))),
+    "runtime-command-disallowed": Case("wordpress.run-php", "add it to the policy's commands", lambda w: w.php(*w.policy(commands=["wordpress.wp-cli"]))),
+    "wp_codebox_policy_unenforceable": Case("network: unrestricted", 'use "deny" or name hosts', lambda w: w.php(*w.policy(network="allow"))),
+    "wp_codebox_command_unknown": Case("wordpress.destroy", "`wp-codebox commands` lists all commands", lambda w: w.run("--command", "wordpress.destroy")),
+    "wp_codebox_command_unsupported": Case(
+        "wordpress.fuzz-admin-pages", "write the inputs as steps of a recipe", lambda w: w.run("--command", "wordpress.fuzz-admin-pages")),
+    "wp_codebox_recipe_invalid": Case("$.workflow.steps[0].command", "correct these fields", lambda w: w.recipe({"command": "wordpress.no-such"})),
+    "wp_codebox_profile_invalid": Case(
+        "$.extension", "correct these fields",
+        lambda w: w.sandbox("create", "--profile", w.file("bad.yaml", "id: a\nversion: 1.0.0\nextension: ext.compose-ssh\n"))),
+    "wp_codebox_profile_not_found": Case("profile.none", "give the path of a file", lambda w: w.sandbox("create", "--profile", "profile.none")),
+    "wp_codebox_sandbox_not_found": Case("run_00", "`wp-codebox sandbox list` shows all", lambda w: w.sandbox("get", "run_00")),
+    "wp_codebox_snapshot_not_found": Case('"none"', "`wp-codebox sandbox snapshots` lists all", lambda w: w.sandbox("remove-snapshot", "none")),
+    "wp_codebox_snapshot_invalid": Case("snap_11", "use another one", snapshot_invalid),
+    "wp_codebox_audit_failed": Case("the audit log", "check owner and free space of the state directory", audit_failed),
+    "wp_codebox_forbidden": Case(
+        "the policy allows no secrets", 'set "secrets": "connector-scoped"',
+        lambda w: w.agent("true", "--secret-env", f"{KEY}=example.org", *w.policy(network={"allowHosts": ["example.org"]}), environment={KEY: "a-value-of-the-test"})),
+    "wp_codebox_secret_invalid": Case("UNSET_KEY", "export it first", lambda w: w.built_in("--model-key-env", "UNSET_KEY")),
+    "wp_codebox_run_not_found": Case('"run_00"', "list the runs", lambda w: w.call("runs", "get", "run_00", *w.place)),
+    "wp_codebox_tasks_missing": Case("No task", "give tasks", lambda w: w.task("agent-sandbox-batch", {"tasks": []})),
+    "wp_codebox_fanout_workers_missing": Case("No worker", "give workers", lambda w: w.fanout()),
+    "wp_codebox_fanout_worker_invalid": Case("Worker 0", "give an object with id and goal", lambda w: w.fanout("text")),
+    "wp_codebox_fanout_worker_id_invalid": Case("Worker 0", "needs an id of up to 64 letters, digits,", lambda w: w.fanout({"id": "a b", "goal": "g"})),
+    "wp_codebox_fanout_worker_id_duplicate": Case('the id "a"', "give each worker an id", lambda w: w.fanout({"id": "a", "goal": "g"}, {"id": "a", "goal": "g"})),
+    "wp_codebox_fanout_worker_goal_missing": Case('Worker "a"', "say in goal", lambda w: w.fanout({"id": "a"})),
+    "wp_codebox_fanout_worker_dependency_invalid": Case(
+        'depends on "b"', "name workers of this plan", lambda w: w.fanout({"id": "a", "goal": "g", "dependsOn": ["b"]})),
+    "wp_codebox_fanout_concurrency_invalid": Case("concurrency", "must be a whole number from 1 to", lambda w: w.fanout({"id": "a", "goal": "g"}, concurrency=0)),
+    "wp_codebox_config_invalid": Case(
+        "config.json", "wp-codebox config --help names its members", lambda w: w.call("config", environment={"WP_CODEBOX_CONFIG": w.file("config.json", {"stat": "/x"})})),
+    "wp_codebox_state_dir_invalid": Case("/none does not exist", "install -d -m 0700", lambda w: w.call("runs", "list", "--state", "/none")),
+    "wp_codebox_wordpress_unavailable": Case("WordPress 1.2.3", "wp-codebox wordpress install 1.2.3", lambda w: w.cores("use", "1.2.3")),
+    "wp_codebox_wordpress_invalid": Case("wp-load.php is missing", "must be at the top level", lambda w: w.cores("install", w.folder("empty"))),
+    "wp_codebox_artifact_id_missing": Case("names no bundle", "give the id of a bundle or of its run", lambda w: w.agent("true", "--follow-up", "")),
+    "wp_codebox_artifact_not_found": Case(
+        "--bundle /none", "name the directory of a bundle", lambda w: w.call("artifacts", "verify", "--bundle", "/none", *w.place[:2])),
+    "wp_codebox_apply_not_found": Case('"apply_00"', "wp-codebox log shows the runs", lambda w: w.call("undo", "apply_00", *w.place)),
+    "wp_codebox_preview_unavailable": Case("another program listens on this port", "name another port", preview_unavailable),
+    "wp_codebox_sandbox_wrapper_missing": Case(
+        "/none", "install it", lambda w: w.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "/none")),
+    "wp_codebox_sandbox_start_failed": Case(
+        "the outer sandbox around the launcher ended", "Run the same task without the outer sandbox",
+        lambda w: w.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "/bin/false")),
+    "wp_codebox_egress_unavailable": Case("no trusted certificates", "install the ca-certificates package", egress_unavailable),
+}
+
+
+# Failures of a run, of a held sandbox, or of what a run left.
+
+
+def tool(name, **arguments):
+    """Returns an answer of the model with one tool call."""
+    return {"calls": [{"tool": name, "args": arguments}]}
+
+
+def component_unavailable(w):
+    broken = w.folder("broken")
+    with open(os.path.join(broken, "broken.php"), "w", encoding="utf-8") as file:
+        file.write("<?php\n/* Plugin Name: Broken */\nthrow new Exception( 'no such table' );\n")
+    plugins = [{"source": broken, "slug": "broken", "loadAs": "mu-plugin"}]
+    return w.recipe({"command": "wordpress.run-php", "args": ["code=1;"]}, inputs={"extra_plugins": plugins})
+
+
+def collection_failed(w):
+    return w.recipe({"command": "wordpress.run-php", "args": ["code=1;"]}, artifacts={"paths": [{"name": "report", "path": "/tmp/nothing"}]})
+
+
+def template_failed(w):
+    core = w.path("wordpress")
+    shutil.copytree(w.bench.environment["CODEBOX_WORDPRESS"], core, ignore=shutil.ignore_patterns("themes", "plugins", "js", "css", "images"))
+    with open(os.path.join(core, "wp-settings.php"), "w", encoding="utf-8") as file:
+        file.write("<?php throw new Exception( 'settings broken' );")
+    arguments = w.run_arguments("--command", "wordpress.run-php", "--arg", "code=1;", state=w.state())
+    arguments[arguments.index("--wordpress") + 1] = core
+    return w.call(*arguments)
+
+
+def sandbox_in_use(w):
+    program = sleeper(71)
+    busy = w.start(["exec", w.held, *w.place, "--", *program.split()])
+    try:
+        await_count(1, program)
+        return w.sandbox("snapshot", w.held, "--name", "busy")
+    finally:
+        busy.kill()
+        busy.communicate()
+
+
+def sync_conflict(w):
+    directory = w.folder("sync")
+    side, both = f"{directory}:/workspace/plugin/c", os.path.join(directory, "both.txt")
+    w.write(both, "one")
+    w.call("sync", w.held, "push", side, *w.place).expect(0)
+    inside = w.bench.call("exec", w.held, *w.place, "--", "sh", "-c", "printf theirs >/workspace/plugin/c/both.txt")
+    must(inside.exit == 0, str(inside))
+    w.write(both, "ours")
+    return w.call("sync", w.held, "push", side, *w.place)
+
+
+def busy(w):
+    must(w.held, "no run of the site is active")
+    return w.task("agent-sandbox-run", {"goal": "g", "agent_command": "true"}, "--max-runs", "1")
+
+
+def guest_ids_exhausted(w):
+    root_only("a kernel uid for guests")
+    must(w.held, "no sandbox has the only id")
+    return w.agent("true", "--identity", "own", "--guest-ids", w.one_id)
+
+
+def run_ambiguous(w):
+    w.agent("true").expect(0)
+    must(w.ended, "there is only one run")
+    return w.call("runs", "get", "run_", *w.place)
+
+
+def runner_unavailable(w):
+    return w.interrupted(sleeper(73), lambda process, _: kill_and_wait(*children(process.pid)))[0]
+
+
+def baseline_changed(w):
+    program = sleeper(74)
+
+    def edit(_, source):
+        w.write(os.path.join(source, "lib", "a.txt"), "edited on the host\n")
+        wake(program)
+
+    answer, source = w.interrupted(program, edit)
+    return w.apply(answer.result["run_id"], source)
+
+
+def base_changed(w):
+    run, source, _ = w.changed("echo four >> lib/a.txt")
+    w.write(os.path.join(source, "lib", "a.txt"), "edited on the host\n")
+    return w.agent("true", "--follow-up", run, source=source)
+
+
+def artifact_ambiguous(w):
+    for _ in range(2):
+        w.changed()
+    return w.agent("true", "--follow-up", "artifact-bundle-")
+
+
+def secret_in_patch(w):
+    policy = w.policy(network={"allowHosts": ["allowed.test"]}, secrets="connector-scoped", expose_secrets=[KEY])
+    return w.agent(f'printf %s "${KEY}" > key.txt', *policy, "--secret-env", KEY, source=w.source(), environment={KEY: "correct-horse-battery-0123"})
+
+
+def artifact_outside_root(w):
+    run, _, bundle = w.changed()
+    os.rename(bundle, bundle + ".moved")
+    os.symlink(bundle + ".moved", bundle)
+    return w.call("diff", run, *w.place)
+
+
+def artifact_verification_failed(w):
+    run, source, bundle = w.changed()
+    os.unlink(os.path.join(bundle, "files", "patch.diff"))
+    return w.apply(run, source)
+
+
+def artifact_untrusted(w):
+    bundle, state = w.changed()[2], w.state()
+    key = os.path.join(w.private(state, "keys"), "host.ed25519")
+    with open(key, "wb") as file:
+        file.write(bytes(range(32)))
+    os.chmod(key, 0o600)
+    return w.call("artifacts", "apply-preflight", "--bundle", bundle, "--approved-file", "/workspace/plugin/x.txt", "--state", state)
+
+
+def apply_conflict(w):
+    run, source, _ = w.changed("echo four >> lib/a.txt")
+    w.write(os.path.join(source, "lib", "a.txt"), "mine\n")
+    return w.apply(run, source)
+
+
+def apply_failed(w):
+    run, source, _ = w.changed()
+    return w.apply(run, source, prefix=w.namespace(f"mount --bind {source} {source} && mount -o remount,bind,ro {source}"))
+
+
+def apply_undone(w):
+    run, source, _ = w.changed()
+    w.apply(run, source).expect(0)
+    w.call("undo", *w.place, cwd=source).expect(0)
+    return w.call("undo", *w.place, cwd=source)
+
+
+FAILED = {
+    "wp_codebox_agent_program_missing": Case('"no-such-program"', "stage a file or mount its directory", lambda w: w.run("--agent-command", "no-such-program")),
+    "wp_codebox_budget_exhausted": Case(
+        "1 turns", "give a smaller task", lambda w: w.model([tool("terminal.run", command="echo 1"), tool("terminal.run", command="echo 2")], "--max-turns", "1")),
+    "wp_codebox_agent_no_progress": Case("workspace_read 5 times", "give a smaller task", lambda w: w.model([tool("workspace.read", path="plugin.php")])),
+    "wp_codebox_agent_blocked": Case("the licence is missing", "remove what stops the agent", lambda w: w.model([tool("task.blocked", reason="the licence is missing")])),
+    "wp_codebox_provider_unavailable": Case(
+        "status 500", "check base_url, or try again later",
+        # The wanted pause is longer than the time that is left, so the loop does not try again.
+        lambda w: w.model([{"fault": "status", "status": 500, "headers": {"retry-after": "110"}}], "--timeout", "60s")),
+    "wp_codebox_provider_rejected": Case("refused the key", "correct the secret", lambda w: w.model([tool("task.finish", summary="Done.")], key="sk-another-key-of-the-test")),
+    "wp_codebox_command_failed": Case('no ability "no/such"', "name one of: core/", lambda w: w.run("--command", "wordpress.ability", "--arg", "name=no/such")),
+    "wp_codebox_step_failed": Case(
+        "step steps[0] (wordpress.wp-cli)", "read the output of the step", lambda w: w.recipe({"command": "wordpress.wp-cli", "args": ["command=option get no_such"]})),
+    "wp_codebox_collection_failed": Case("/tmp/nothing", "let a step write the file", collection_failed),
+    "wp_codebox_component_unavailable": Case("the required component broken", "correct the component, or leave it out", component_unavailable),
+    "wp_codebox_template_failed": Case("settings broken", "name a directory with an unchanged WordPress release", template_failed),
+    "wp_codebox_browser_unavailable": Case(
+        "/none", "install Chromium", lambda w: w.run("--command", "wordpress.browser-probe", "--arg", "url=/", "--browser", "/none")),
+    "wp_codebox_isolation_unavailable": Case(
+        "axis cpu must be enforced", 'set isolation_floors.cpu to "best-effort"', lambda w: w.php(*w.policy(isolation_floors={"cpu": "enforced"}))),
+    "wp_codebox_run_timeout": Case("its wall clock limit", "raise the limit", lambda w: w.agent("sleep 60", "--timeout", "1s")),
+    "wp_codebox_memory_limit": Case(
+        "ran out of memory", "raise the memory limit",
+        lambda w: w.agent("php -d memory_limit=-1 -r '$a = []; while (true) { $a[] = str_repeat(chr(65), 1 << 20); }'", "--memory", "96M")),
+    "wp_codebox_disk_limit": Case("the guest's disk was full", "raise the disk limit", lambda w: w.agent("head -c 30000000 /dev/zero > big.bin || exit 9", "--disk", "16M")),
+    "wp_codebox_capture_limit": Case("64 directory levels", "let the agent change less", lambda w: w.agent("mkdir -p " + "d/" * 70)),
+    "wp_codebox_run_failed": Case("sh exited with 9", "read the output of sh", lambda w: w.agent("exit 9")),
+    "wp_codebox_run_cancelled": Case(
+        "the caller cancelled the run", "start the task again", lambda w: w.interrupted(sleeper(72), lambda process, _: process.send_signal(signal.SIGINT))[0]),
+    "wp_codebox_runner_unavailable": Case("the supervisor of run_", "`wp-codebox runs get run_", runner_unavailable),
+    "wp_codebox_run_ambiguous": Case('"run_"', "give more characters", run_ambiguous),
+    "wp_codebox_sandbox_not_held": Case("{w.ended} has ended", "wp-codebox runs list --status running", lambda w: w.call("runs", "socket", w.ended, *w.place)),
+    "wp_codebox_sandbox_in_use": Case("(sleep)", "end them or wait", sandbox_in_use),
+    "wp_codebox_sync_conflict": Case("both.txt", "choose a side: --on-conflict ours", sync_conflict),
+    "wp_codebox_busy": Case("the limit is 1", "wait until one ends", busy),
+    "wp_codebox_guest_ids_exhausted": Case("guest ids from", "wait until a sandbox ends", guest_ids_exhausted),
+    "wp_codebox_check_failed": Case("check `false`", "read the output of the check", lambda w: w.agent("true", "--check", "false")),
+    "wp_codebox_secret_in_patch": Case("key.txt", "remove it and run again", secret_in_patch),
+    "wp_codebox_bundle_write_failed": Case("/dev/null/out", "name a directory that this user may write", lambda w: w.agent("true", "--artifacts", "/dev/null/out")),
+    "wp_codebox_internal": Case(
+        "/none/answer.json", "name a file in a directory that exists",
+        lambda w: w.task("agent-sandbox-run", {"goal": "g", "agent_command": "true"}, "--result-file", "/none/answer.json")),
+    "wp_codebox_baseline_changed": Case("files of the mounted directory changed", "run again", baseline_changed),
+    "wp_codebox_base_changed": Case("lib/a.txt", "start a new run from the current files", base_changed),
+    "wp_codebox_artifact_ambiguous": Case('"artifact-bundle-"', "give the whole run id of one", artifact_ambiguous),
+    "wp_codebox_artifact_outside_root": Case("the bundle run_", "remove it", artifact_outside_root),
+    "wp_codebox_artifact_verification_failed": Case("files/patch.diff", "discard it or run the task again", artifact_verification_failed),
+    "wp_codebox_artifact_untrusted": Case("not signed by this host", "run the task on this host", artifact_untrusted),
+    "wp_codebox_approved_files_missing": Case(
+        "approves no file", "name at least one", lambda w: w.call("artifacts", "apply-preflight", "--bundle", w.changed()[2], "--state", w.bench.state)),
+    "wp_codebox_approved_files_invalid": Case('"c.txt"', "wp-codebox diff --stat lists them", lambda w: w.apply(*w.changed()[:2], "--file", "c.txt")),
+    "wp_codebox_apply_conflict": Case("lib/a.txt", "run again on the current files", apply_conflict),
+    "wp_codebox_apply_syntax_invalid": Case(
+        '"plugin.php" is not valid PHP', "apply only the other files", lambda w: w.apply(*w.changed("echo 'function (' >> plugin.php")[:2])),
+    "wp_codebox_apply_failed": Case("create a directory in the target", "remount the file system", apply_failed),
+    "wp_codebox_apply_undone": Case("apply_", "name an older change", apply_undone),
+    "wp_codebox_apply_target_mismatch": Case("not this directory", "name one with --to", lambda w: w.call("apply", w.changed()[0], *w.place, cwd=w.folder("other"))),
+}
+
+
+# Codes that a run reports without failing: in a notice, or in the response to a request of the guest.
+
+
+def egress_failed(w):
+    root_only("a network namespace")
+    # Without a network no name is resolved.
+    answer = w.agent('curl -sS "$CODEBOX_EGRESS_URL/https/allowed.test/x"', "--allow-host", "allowed.test", prefix=["unshare", "--net"])
+    return json.loads(answer.expect(0).result["transcript"]["executions"][0]["stdout"])
+
+
+def notice(answer, code):
+    """Returns the notice with the code as an error."""
+    found = [text for text in answer.expect(0).result["notices"] if text.endswith(f"[{code}]")]
+    must(len(found) == 1, str(answer.result["notices"]))
+    return {"code": code, "message": found[0]}
+
+
+REPORTED = {
+    "wp_codebox_output_limit": Case(
+        "20000 bytes of stdout", "raise the output limit",
+        lambda w: notice(w.agent("head -c 20000 /dev/zero", "--output-limit", "4K"), "wp_codebox_output_limit")),
+    "wp_codebox_egress_denied": Case(
+        "other.test", "allow them in the policy's network",
+        lambda w: notice(w.agent('curl -sS "$CODEBOX_EGRESS_URL/https/other.test/x"', "--allow-host", "allowed.test"), "wp_codebox_egress_denied")),
+    "wp_codebox_egress_failed": Case("name could not be resolved", "check its spelling", egress_failed),
+}
+
+
+# Codes that no call of `wp-codebox` reports: file and name of the test that provokes the code.
+
+CASES = "tests/wordpress/cases"
+ABILITIES = f"{CASES}/abilities.php: each ability is allowed with its own capability and denied with the other capabilities"
+BRIDGE_POLICY = f"{CASES}/bridge.php: a bridge policy that is incomplete or invalid refuses every request"
+BRIDGE_REQUEST = f"{CASES}/bridge.php: a request with an unsupported operation, method, address or authentication is not sent"
+BRIDGE_CALLBACK = f"{CASES}/bridge.php: an authenticate_request callback may change URL and headers, and the bridge checks the result"
+HANDLER = f"{CASES}/connectors.php: a handler that throws or returns an invalid response fails closed, and only its location is logged"
+IMPORT = f"{CASES}/transfers.php: transfer: an import with a missing, invalid or mismatched source is refused and audited"
+PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
+
+ELSEWHERE = {
+    # The caller is a WordPress site, which resolves plugins, providers, connectors and components.
+    "wp_codebox_mount_missing": f"{CASES}/runs.php: no mount",
+    "wp_codebox_provider_credentials_unavailable": f"{CASES}/model-runs.php: a missing key is refused before a run starts",
+    "wp_codebox_connector_credentials_unavailable":
+        f"{CASES}/credentials.php: the first inherited connector with a provider is used, and an unusable connector refuses the task",
+    "wp_codebox_component_path_missing": "tests/components/test_load.py: test_component_whose_source_may_not_be_mounted_is_refused",
+    "wp_codebox_runtime_task_request_invalid": "tests/components/test_task.py: test_missing_ability_is_refused_before_any_command_runs",
+    "wp_codebox_runtime_task_failed": "tests/components/test_task.py: test_ability_agent_failure_fails_the_run_with_its_message",
+    "wp_codebox_agent_bundle_import_failed": "tests/components/test_bundle.py: test_failed_agent_bundle_import_fails_the_run",
+    "wp_codebox_agent_bundle_importer_unavailable": "tests/components/test_bundle.py: test_agent_bundle_without_importer_refuses_the_run",
+    "wp_codebox_api_ability_not_supported": f"{CASES}/facade.php: an unknown ability name is refused with its error code",
+    # Extension and runner are from different builds, or the extension is missing.
+    "wp_codebox_extension_missing": f"{CASES}/gate.php: without the extension abilities are registered and answer 503",
+    "wp_codebox_extension_stale": "tests/parents/test_parents.py: test_missing_or_stale_extension_leaves_public_pages_unchanged",
+    # `wp-codebox` neither exports, imports nor replays bundles, and reviews none before it applies it.
+    "wp_codebox_artifact_changed": f"{CASES}/applies.php: an apply with wrong files, id, manifest digest or target is refused and written to the audit log",
+    "wp_codebox_artifact_too_large": f"{CASES}/transfers.php: transfer: an archive too large for an answer is refused, and can be exported to a file",
+    "wp_codebox_artifact_import_source_missing": IMPORT,
+    "wp_codebox_artifact_import_source_invalid": IMPORT,
+    "wp_codebox_artifact_import_id_mismatch": IMPORT,
+    "wp_codebox_artifact_import_digest_mismatch": IMPORT,
+    "wp_codebox_artifact_import_conflict": f"{CASES}/transfers.php: transfer: reimport replaces a damaged bundle, and import does so only with the replace option",
+    "wp_codebox_artifact_import_copy_failed": "ext/crates/artifacts/tests/transfer.rs: import_into_a_removed_artifacts_directory_fails_as_copy_failed",
+    "wp_codebox_artifact_export_failed": "tests/phpt/23_transfer.phpt: Bundles can be exported and imported from every source, and hostile sources are refused",
+    "wp_codebox_replay_unavailable": f"{CASES}/replays.php: replay: a run whose inputs are missing is refused with the names of the inputs",
+    # A bundle whose digests are right and whose patch contradicts its list of files is made by hand.
+    "wp_codebox_patch_unfilterable": "ext/crates/artifacts/tests/apply.rs: preflight_refuses_bundle_whose_patch_contradicts_its_changed_files",
+    # Reviews and applies of a site, and the plugins that take part in them.
+    "wp_codebox_review_action_missing": ABILITIES,
+    "wp_codebox_review_action_invalid": f"{CASES}/cli-reviews.php: cli: artifacts review rejects, approves and requests changes, and refuses invalid decisions",
+    "wp_codebox_review_result_invalid": f"{CASES}/reviews.php: review: an invalid answer of a host plugin is refused, and its own error passes through",
+    "wp_codebox_pending_apply_unavailable": f"{CASES}/stages.php: stage: without a store of pending actions a change is not staged, and the audit log says so",
+    "wp_codebox_file_changes_disallowed": f"{CASES}/adapters.php: a site that disallows file modifications refuses an apply before any adapter is called",
+    "wp_codebox_apply_adapter_missing": f"{CASES}/adapters.php: an apply without an adapter is refused and written to the audit log",
+    "wp_codebox_apply_result_invalid": f"{CASES}/adapters.php: an invalid adapter result is refused and recorded as a failure",
+    # Requests of a browser to connectors and providers of a site.
+    "wp_codebox_browser_connector_request_invalid": ABILITIES,
+    "wp_codebox_browser_connector_unresolved": PROVIDER_REQUEST,
+    "wp_codebox_browser_connector_provider_mismatch": PROVIDER_REQUEST,
+    "wp_codebox_browser_connector_model_mismatch": PROVIDER_REQUEST,
+    "wp_codebox_browser_connector_credentials_unavailable": f"{CASES}/connectors.php: a credential that the site denies to this user is not passed to the handler",
+    "wp_codebox_browser_connector_handler_missing":
+        f"{CASES}/connectors.php: an unresolved, unavailable or mismatched connector fails closed before the handler is called",
+    "wp_codebox_browser_connector_handler_failed": HANDLER,
+    "wp_codebox_browser_connector_response_invalid": HANDLER,
+    "wp_codebox_browser_provider_operation_required": ABILITIES,
+    "wp_codebox_browser_provider_request_required": ABILITIES,
+    "wp_codebox_browser_provider_connector_required": ABILITIES,
+    "wp_codebox_browser_provider_adapter_missing": PROVIDER_REQUEST,
+    "wp_codebox_browser_provider_adapter_invalid_response":
+        f"{CASES}/connectors.php: provider request: the adapter gets a redacted request without credentials, and its answer is checked",
+    "wp_codebox_browser_provider_bridge_policy_invalid": BRIDGE_POLICY,
+    "wp_codebox_browser_provider_bridge_operation_unsupported": BRIDGE_REQUEST,
+    "wp_codebox_browser_provider_bridge_uri_invalid":
+        f"{CASES}/bridge.php: the bridge accepts URLs below a base URL in every spelling and refuses all other URLs",
+    "wp_codebox_browser_provider_bridge_uri_forbidden": BRIDGE_REQUEST,
+    "wp_codebox_browser_provider_bridge_path_invalid": BRIDGE_REQUEST,
+    "wp_codebox_browser_provider_bridge_base_url_missing": BRIDGE_POLICY,
+    "wp_codebox_browser_provider_bridge_authentication_missing": BRIDGE_POLICY,
+    "wp_codebox_browser_provider_bridge_authentication_strategy_missing": BRIDGE_REQUEST,
+    "wp_codebox_browser_provider_bridge_authentication_strategy_invalid":
+        f"{CASES}/bridge.php: an adapter of a plugin runs before the bridge, and the bridge has a credential only during a request",
+    "wp_codebox_browser_provider_bridge_authenticated_request_invalid": BRIDGE_CALLBACK,
+    "wp_codebox_browser_provider_bridge_authentication_failed": BRIDGE_CALLBACK,
+    "wp_codebox_browser_provider_bridge_exception":
+        f"{CASES}/bridge.php: redirected, compressed, oversized, slow and undecodable responses are not passed to the sandbox",
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_refusal_without_a_guest_names_its_cause_and_the_next_step(world, code):
+    check(code, REFUSED[code], world)
+
+
+@pytest.mark.parametrize("code", FAILED)
+def test_failure_of_a_run_or_a_sandbox_names_its_cause_and_the_next_step(world, code):
+    check(code, FAILED[code], world)
+
+
+@pytest.mark.parametrize("code", REPORTED)
+def test_report_of_a_successful_run_names_its_cause_and_the_next_step(world, code):
+    error = REPORTED[code].call(world)
+    must(error["code"] == code, str(error))
+    judge(error, REPORTED[code], world)
+
+
+def test_every_code_of_the_table_is_provoked_here_or_by_the_listed_test():
+    placed = [*REFUSED, *FAILED, *REPORTED, *ELSEWHERE]
+    must(sorted(placed) == sorted(table()), f"without a case: {sorted(set(table()) - set(placed))}; twice or unknown: "
+         f"{sorted(code for code in set(placed) if placed.count(code) > 1 or code not in table())}")
+    for code, where in ELSEWHERE.items():
+        path, _, name = where.partition(": ")
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            _, found, rest = file.read().partition(name)
+        must(found, f"{path} has no test {name!r}")
+        must(re.search(rf"\b({'|'.join(spellings(code))})\b", rest), f"{code} is not in the test {where}")
+
+
+def spellings(code):
+    """Returns the code as tests write it: with a prefix less, which a helper adds, or as the variant in Rust."""
+    words = code.split("_")
+    return ["_".join(words[start:]) for start in range(len(words) - 1)] + ["".join(word.capitalize() for word in words[2:])]
