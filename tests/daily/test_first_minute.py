@@ -173,3 +173,37 @@ def test_commands_that_start_no_guest_need_no_wordpress(developer):
     must([row["status"] for row in checks if row["id"] == "guest-wordpress"] == ["ok"], str(checks))
     refused = developer.call("wp", "core", "version", check=125, **nothing)
     must("wordpress install" in refused.stderr or "--wordpress" in refused.stderr, refused.stderr)
+
+
+def test_failed_activation_names_the_missing_file_and_no_activate_starts_without_it(developer):
+    developer.write("hello.php", PLUGIN + "require __DIR__ . '/vendor/autoload.php';\n")
+    for words in (["wp", "--json", "option", "get", "home"], [*GOAL, "--json"]):
+        error = json.loads(developer.call(*words, check=None).stdout)["error"]
+        must(error["code"] == "wp_codebox_run_failed" and "`wp plugin activate hello" in error["message"], str(error))
+        must(error["hints"] == ["vendor/autoload.php is missing: run composer install", "--no-activate starts the sandbox without the activation"], str(error))
+    active = developer.call("wp", "--no-activate", "plugin", "list", "--status=active", "--field=name")
+    must("hello" not in active.stdout.split(), active.stdout)
+    developer.call(*GOAL, "--no-activate")
+    must("+function hello_text() { return 'hello'; }" in developer.call("diff").stdout, "no change")
+    developer.write("hello.php", PLUGIN)
+
+
+def test_program_starts_in_the_directory_of_the_caller(developer):
+    below = os.path.join(developer.plugin, "lib")
+    os.makedirs(below)
+    developer.write("lib/part.php", "<?php echo 'part';")
+    where = developer.call("php", "-r", "echo getcwd();", cwd=below).stdout
+    must(where == "/wordpress/wp-content/plugins/hello/lib", where)
+    must(developer.call("php", "part.php", cwd=below).stdout == "part", "part.php")
+    shutil.rmtree(below)
+
+
+def test_looking_at_the_site_keeps_the_last_change_and_a_second_apply_says_that_it_was_applied(developer):
+    developer.call(*GOAL)
+    developer.call("wp", "option", "get", "home")
+    must("'hello'" in developer.call("diff").stdout, "the run of wp took the place of the change")
+    developer.call("apply")
+    twice = json.loads(developer.call("apply", "--json", check=1).stdout)["error"]
+    must(twice["code"] == "wp_codebox_apply_conflict" and any("wp-codebox undo takes it back" in hint for hint in twice["hints"]), str(twice))
+    developer.call("undo")
+    must(developer.read() == PLUGIN, developer.read())

@@ -120,7 +120,7 @@ impl ApplyError {
                     "remount the file system of the target read-write, or choose another target",
                 ),
                 Errno::ACCESS | Errno::PERM => {
-                    body.hint("run this as the user who owns the files, or as root")
+                    body.hint("give yourself write permission for the target directory, or run this as the user who owns it")
                 }
                 _ => body,
             },

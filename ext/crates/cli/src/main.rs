@@ -8,6 +8,7 @@
 //! exit status (see `contracts`), or else the code of an error; it is 1 for wrong usage.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod agents;
 mod args;
 mod artifacts;

@@ -1,5 +1,6 @@
 //! Mounts of a guest: arguments `--mount`, and the project around the current directory.
 
+use super::activation;
 use super::guest_args::{GitMode, GuestArgs};
 use super::output::Output;
 use super::project::{self, Project};
@@ -68,14 +69,18 @@ pub(crate) fn announce(output: Output, mounts: &[Mounted]) {
     }
 }
 
-/// Returns the calls that activate the mounted plugins and themes in the guest.
+/// Returns the calls that activate the mounted plugins and themes in the guest. Child themes come
+/// last: only one theme is active, and that of the parent is mounted for its child.
 pub(crate) fn activations(mounts: &[Mounted]) -> Vec<CommandCall> {
     let projects = mounts.iter().filter_map(|mount| mount.project.as_ref());
-    let lines = projects.filter_map(|project| project.activation.as_ref());
+    let (children, others): (Vec<_>, Vec<_>) =
+        projects.partition(|project| project.parent_theme.is_some());
+    let ordered = others.into_iter().chain(children);
+    let lines = ordered.filter_map(|project| project.activation.as_ref());
     lines
         .map(|line| CommandCall {
-            command: "wordpress.wp-cli".to_owned(),
-            args: vec![format!("command={line}")],
+            command: activation::COMMAND.to_owned(),
+            args: vec![activation::argument(line)],
         })
         .collect()
 }
@@ -152,6 +157,28 @@ pub(crate) fn mount(given: &str, git: GitMode) -> Result<Mounted, ErrorBody> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn child_theme_is_activated_after_its_parent_in_every_order_of_mounts() {
+        let temp = tempfile::tempdir().unwrap();
+        let theme = |slug: &str, header: &str| {
+            let directory = temp.path().join(slug);
+            std::fs::create_dir(&directory).unwrap();
+            std::fs::write(directory.join("style.css"), header).unwrap();
+            directory.to_str().unwrap().to_owned()
+        };
+        let sky = theme("sky", "/* Theme Name: Sky */");
+        let night = theme("night", "/*\nTheme Name: Night\nTemplate: sky\n*/");
+        for order in [[&sky, &night], [&night, &sky]] {
+            let mounts = order.map(|given| mount(given, GitMode::None).unwrap());
+            let calls = activations(&mounts);
+            let lines: Vec<&str> = calls.iter().map(|call| call.args[0].as_str()).collect();
+            assert_eq!(
+                lines,
+                ["command=theme activate sky", "command=theme activate night"]
+            );
+        }
+    }
 
     #[test]
     fn mount_argument_is_split_at_the_last_guest_path() {

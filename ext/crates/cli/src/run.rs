@@ -4,7 +4,7 @@ use super::output::{Output, Stream};
 use super::run_args::RunArgs;
 use super::signals::{on_end, unheard_signals};
 use super::supervisor::{self, Followed, unreachable};
-use super::{Settings, daily, preview, run_args};
+use super::{Settings, activation, daily, preview, run_args};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -31,7 +31,10 @@ pub(crate) fn status(output: &Output, command: &str, args: RunArgs) -> u8 {
         .and_then(|settings| run_args::build(&args, &settings, *output))
         .and_then(|request| start(output, &request));
     match answer {
-        Ok(Followed::Ended(result)) => finish(output, &args, &result),
+        Ok(Followed::Ended(mut result)) => {
+            activation::explain(&mut result, &args.args);
+            finish(output, &args, &result)
+        }
         Ok(Followed::Left(run_id)) => {
             let document = json!({
                 "success": true,

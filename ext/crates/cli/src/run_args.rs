@@ -1,5 +1,6 @@
 //! Flags of `run`, and the task that they describe.
 
+use super::activation::ActivationArgs;
 use super::follow_up_args::FollowUpArgs;
 use super::guest_args::{GuestArgs, StoreArgs};
 use super::model::ModelArgs;
@@ -68,9 +69,8 @@ pub(crate) struct RunArgs {
     /// the checks that the project brings, such as phpunit.xml.
     #[arg(long = "check", value_name = "COMMAND LINE")]
     pub checks: Vec<String>,
-    /// Do not activate a plugin or theme whose guest path this command chose.
-    #[arg(long)]
-    pub no_activate: bool,
+    #[command(flatten)]
+    pub activation: ActivationArgs,
     /// Host file that the guest may read: HOST:GUEST below /workspace or /run/codebox/staged; may
     /// be repeated.
     #[arg(long = "staged-file", value_name = "HOST:GUEST")]
@@ -179,7 +179,7 @@ pub(crate) fn build(
     };
     mount::announce(output, &mounts);
     task.checks = mount::checks(output, &args.checks, &mounts);
-    if !args.no_activate {
+    if !args.activation.no_activate {
         task.commands.splice(0..0, mount::activations(&mounts));
     }
     if let Some((key, value)) = args.purpose {

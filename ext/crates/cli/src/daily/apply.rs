@@ -92,7 +92,8 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
         },
         signatures: SignatureRule::Trusted,
     };
-    let ready = preflight(&bundle.directory, &request).map_err(|e| e.body())?;
+    let known = |error| applied_before(error, &journal, &run, &targets);
+    let ready = preflight(&bundle.directory, &request).map_err(|e| known(e.body()))?;
     let mut changes = Vec::new();
     for patch in &ready.mount_patches {
         let mount = patch.mount_target.to_string();
@@ -119,8 +120,40 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
             targets: changes,
             check: Some(&check),
         })
-        .map_err(|e| e.body())?;
+        .map_err(|e| known(e.body()))?;
     Ok((run, change))
+}
+
+/// Adds to a conflict that the change of this run was applied to the same directories before, which
+/// is the usual reason of conflicts in all files.
+fn applied_before(
+    error: ErrorBody,
+    journal: &Journal,
+    run: &FoundRun,
+    targets: &BTreeMap<String, PathBuf>,
+) -> ErrorBody {
+    if error.code != ErrorCode::ApplyConflict {
+        return error;
+    }
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let targets: Vec<PathBuf> = targets.values().map(real).collect();
+    let same = |change: &AppliedChange| {
+        change.bundle.run_id.as_ref() == Some(&run.run_id)
+            && change.undone.len() < change.files.len()
+            && change
+                .targets
+                .iter()
+                .any(|target| targets.iter().any(|here| here == Path::new(target)))
+    };
+    // The conflict is the error to report even if the journal cannot be read.
+    let all = journal.list().unwrap_or_default();
+    match all.into_iter().find(same) {
+        Some(change) => error.hint(format!(
+            "the change of this run was applied already, at {}; wp-codebox undo takes it back",
+            change.created_at
+        )),
+        None => error,
+    }
 }
 
 fn new_id(kind: &str) -> Result<ApplyId, ErrorBody> {

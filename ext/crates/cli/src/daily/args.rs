@@ -1,5 +1,6 @@
 //! Arguments of the daily commands. The doc comments are the help texts.
 
+use crate::activation::ActivationArgs;
 use crate::guest_args::{GuestArgs, StoreArgs};
 use crate::run_args::RunArgs;
 use clap::Args;
@@ -30,7 +31,8 @@ pub(crate) struct AgainArgs {
 #[derive(Debug, Args)]
 pub(crate) struct OfRunArgs {
     /// Id of the run or a unique prefix of it. [default: the last run of this directory with a
-    /// bundle]
+    /// bundle; of the runs of up, shell, wp, php and test only the last that changed files, if
+    /// there is no other]
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
     #[command(flatten)]
@@ -145,9 +147,8 @@ pub(crate) struct UpArgs {
     /// Port of the site. [default: a free port]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Do not activate the plugin or theme.
-    #[arg(long)]
-    pub no_activate: bool,
+    #[command(flatten)]
+    pub activation: ActivationArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -165,6 +166,8 @@ Exit status: that of the shell; 125 when the sandbox could not start.")]
 pub(crate) struct ShellArgs {
     #[command(flatten)]
     pub guest: GuestArgs,
+    #[command(flatten)]
+    pub activation: ActivationArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -194,6 +197,8 @@ pub(crate) struct ProgramArgs {
     #[command(flatten)]
     pub guest: GuestArgs,
     #[command(flatten)]
+    pub activation: ActivationArgs,
+    #[command(flatten)]
     pub store: StoreArgs,
     /// Arguments of the program.
     #[arg(
@@ -222,6 +227,8 @@ pub(crate) struct TestArgs {
     pub checks: Vec<String>,
     #[command(flatten)]
     pub guest: GuestArgs,
+    #[command(flatten)]
+    pub activation: ActivationArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }

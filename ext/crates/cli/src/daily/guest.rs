@@ -2,19 +2,24 @@
 
 use super::args::{Program, ProgramArgs, ShellArgs};
 use super::history::History;
+use crate::activation::{ActivationArgs, LatestActivation};
 use crate::exec::{self, ExecArgs};
 use crate::guest_args::{GuestArgs, StoreArgs};
-use crate::output::Output;
+use crate::output::{Output, Stream};
 use crate::runs::PlaceArgs;
 use crate::{Settings, mount, request, sandbox, supervisor};
-use serde_json::{Map, Value};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, Hold, LimitsRequest, RunMode, RunStatus, TaskSpec};
 use wp_codebox_runtime::{StateDir, find};
 
 /// Key and value in the provenance of a run that `wp-codebox up` started.
 pub(super) const PURPOSE: (&str, &str) = ("purpose", "site of a directory");
+/// Key and value in the provenance of a run that one program uses.
+const OF_PROGRAM: (&str, &str) = (PURPOSE.0, "program of a directory");
 /// Maximum time of a sandbox that one command uses, in milliseconds.
 const LONGEST: u64 = 4 * 3_600_000;
 /// Time after which an unused sandbox ends, in milliseconds: its command was killed.
@@ -22,9 +27,9 @@ const IDLE: u64 = 5 * 60_000;
 
 /// Opens a shell in the sandbox.
 pub(crate) fn shell(output: &Output, args: &ShellArgs) -> ExitCode {
-    let sandbox = Sandbox::get(*output, &args.guest, &args.store);
+    let sandbox = Sandbox::get(*output, &args.guest, args.activation, &args.store);
     let ran = sandbox.and_then(|sandbox| {
-        let status = sandbox.run(output, vec!["bash".to_owned()]);
+        let status = sandbox.run(output, vec!["bash".to_owned()], StartsIn::Here);
         sandbox.end().and(status)
     });
     finished(output, "shell", ran)
@@ -36,10 +41,10 @@ pub(crate) fn program(output: &Output, args: &ProgramArgs, program: Program) -> 
         Program::Wp => "wp",
         Program::Php => "php",
     };
-    let sandbox = Sandbox::get(*output, &args.guest, &args.store);
+    let sandbox = Sandbox::get(*output, &args.guest, args.activation, &args.store);
     let ran = sandbox.and_then(|sandbox| {
         let argv = std::iter::once(name.to_owned()).chain(args.arguments.iter().cloned());
-        let status = sandbox.run(output, argv.collect());
+        let status = sandbox.run(output, argv.collect(), StartsIn::Here);
         sandbox.end().and(status)
     });
     finished(output, name, ran)
@@ -58,6 +63,18 @@ pub(super) struct Sandbox {
     run_id: String,
     store: StoreArgs,
     owner: Owner,
+    /// Guest path of the current directory if it is below a mounted one.
+    here: Option<String>,
+}
+
+/// Working directory of a program in a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StartsIn {
+    /// The first writable mount.
+    Mount,
+    /// The guest's view of the current directory, if it is below a mounted one; else the first
+    /// writable mount.
+    Here,
 }
 
 /// Which command ends a sandbox.
@@ -70,30 +87,40 @@ enum Owner {
 }
 
 impl Sandbox {
-    /// Returns the site of `wp-codebox up` in this directory if it runs and no mount is given, else
-    /// starts a sandbox with the mounts or the project of this directory.
+    /// Returns the site of `wp-codebox up` in this directory if it runs and no option asks for
+    /// another one, else starts a sandbox with the mounts or the project of this directory.
     pub(super) fn get(
         output: Output,
         guest: &GuestArgs,
+        activation: ActivationArgs,
         store: &StoreArgs,
     ) -> Result<Self, ErrorBody> {
         if guest.mounts.is_empty()
             && guest.wp.is_none()
-            && let Some(run_id) = running_site(store)
+            && !activation.no_activate
+            && let Some((run_id, directories)) = running_site(store)
         {
+            let mounts = directories.iter().map(|(guest, host)| (&**guest, &**host));
             return Ok(Self {
                 run_id,
                 store: store.clone(),
                 owner: Owner::Up,
+                here: here_below(mounts),
             });
         }
         let settings = Settings::for_guests(&store.paths, guest.wp.as_deref(), output)?;
         let mounts = mount::mounts_or_project(guest)?;
         mount::announce(output, &mounts);
-        let (key, value) = ("requester", "command-line");
+        let pairs = mounts.iter().map(|mounted| &mounted.request);
+        let here = here_below(pairs.map(|row| (&*row.target, Path::new(&row.source))));
+        let provenance = [("requester", "command-line"), OF_PROGRAM];
+        let commands = match activation.no_activate {
+            true => Vec::new(),
+            false => mount::activations(&mounts),
+        };
         let task = TaskSpec {
             mode: RunMode::Detached,
-            commands: mount::activations(&mounts),
+            commands,
             mounts: mounts.into_iter().map(|mounted| mounted.request).collect(),
             hold: Some(Hold {
                 ttl_ms: LONGEST,
@@ -107,27 +134,45 @@ impl Sandbox {
                 wall_clock_ms: Some(LONGEST + IDLE),
                 ..LimitsRequest::default()
             },
-            provenance: Map::from_iter([(key.to_owned(), Value::from(value))]),
+            provenance: provenance
+                .map(|(key, value)| (key.to_owned(), Value::from(value)))
+                .into_iter()
+                .collect(),
             ..TaskSpec::default()
         };
         let request = request::request(task, &store.site, &settings)?;
-        supervisor::until_ready(&request, |_| {})?;
+        let mut latest = LatestActivation::default();
+        supervisor::until_ready(&request, |event| latest.see(event)).map_err(|error| {
+            if !output.is_json() {
+                output.guest(Stream::Talk, latest.printed().as_bytes());
+            }
+            latest.explain(error)
+        })?;
         Ok(Self {
             run_id: request.run_id.to_string(),
             store: store.clone(),
             owner: Owner::Here,
+            here,
         })
     }
 
     /// Runs a program, connected to this terminal or these pipes; returns its exit status.
-    pub(super) fn run(&self, output: &Output, argv: Vec<String>) -> Result<u8, ErrorBody> {
+    pub(super) fn run(
+        &self,
+        output: &Output,
+        argv: Vec<String>,
+        starts_in: StartsIn,
+    ) -> Result<u8, ErrorBody> {
         let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let args = ExecArgs {
             run: self.run_id.clone(),
             argv,
             tty,
             env: Vec::new(),
-            cwd: None,
+            cwd: match starts_in {
+                StartsIn::Mount => None,
+                StartsIn::Here => self.here.clone(),
+            },
             timeout: None,
             leave: false,
             actor: None,
@@ -156,14 +201,36 @@ impl Sandbox {
     }
 }
 
-/// Returns the run id of the site that `wp-codebox up` keeps for this directory. An unreadable state
-/// directory is reported by the start that follows.
-fn running_site(store: &StoreArgs) -> Option<String> {
-    let runs = History::open(store).ok()?.runs(50).ok()?;
+/// Returns the guest path of the current directory if it is below one of these directories, which
+/// are pairs of guest path and host directory.
+fn here_below<'a>(mounts: impl Iterator<Item = (&'a str, &'a Path)>) -> Option<String> {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let here = here.ok()?;
+    let below = |(target, source): (&'a str, &Path)| {
+        let source = source.canonicalize().ok()?;
+        Some((target, here.strip_prefix(source).ok()?.to_str()?.to_owned()))
+    };
+    // The shortest path is that below the innermost mount.
+    let found = mounts.filter_map(below).min_by_key(|(_, rest)| rest.len());
+    let (target, rest) = found?;
+    if rest.is_empty() {
+        return Some(target.to_owned());
+    }
+    // The guest never sees the host's .git directories.
+    let hidden = rest.split('/').any(|part| part == ".git");
+    (!hidden).then(|| format!("{target}/{rest}"))
+}
+
+/// Returns the run id and the mounted directories of the site that `wp-codebox up` keeps for this
+/// directory. An unreadable state directory is reported by the start that follows.
+fn running_site(store: &StoreArgs) -> Option<(String, BTreeMap<String, PathBuf>)> {
+    let history = History::open(store).ok()?;
+    let runs = history.runs(50).ok()?;
     let (key, value) = PURPOSE;
     let site = runs.iter().find(|(_, record, status)| {
         *status == RunStatus::Running
             && record.provenance.get(key).and_then(Value::as_str) == Some(value)
     });
-    site.map(|(run, _, _)| run.run_id.to_string())
+    let (run, _, _) = site?;
+    Some((run.run_id.to_string(), history.directories(run).ok()?))
 }

@@ -1,6 +1,7 @@
 //! Runs of the current directory and their bundles.
 
 use super::args::OfRunArgs;
+use super::guest::PURPOSE;
 use crate::guest_args::StoreArgs;
 use crate::output::Output;
 use crate::project;
@@ -49,7 +50,9 @@ impl History {
         runs.map_err(|e| e.body())
     }
 
-    /// Returns the run of the arguments, else the last run of this directory with a bundle.
+    /// Returns the run of the arguments, else the last run of this directory with a bundle. A run
+    /// of `up`, `shell`, `wp`, `php` or `test`, by which the user looks at an earlier change, takes
+    /// the place of that change only if it changed files and there is no other.
     pub(super) fn run(&self, args: &OfRunArgs) -> Result<FoundRun, ErrorBody> {
         if let Some(reference) = &args.run {
             let sites = std::slice::from_ref(&self.site);
@@ -57,10 +60,12 @@ impl History {
             let found = self.state.as_owner(found).map_err(|e| e.body())?;
             return found.map_err(|e| e.body());
         }
-        let runs = self.runs(MOST)?;
-        let with_bundle =
-            |(_, record, _): &&(FoundRun, RunRecord, RunStatus)| record.bundle_id.is_some();
-        match runs.iter().find(with_bundle) {
+        let mut runs = self.runs(MOST)?;
+        runs.retain(|(_, record, _)| record.bundle_id.is_some());
+        let looks = |record: &RunRecord| record.provenance.contains_key(PURPOSE.0);
+        let of_task = runs.iter().find(|(_, record, _)| !looks(record));
+        let with_change = || runs.iter().find(|(_, record, _)| changed_files(record));
+        match of_task.or_else(with_change) {
             Some((run, _, _)) => Ok(run.clone()),
             None => Err(ErrorBody::new(
                 ErrorCode::RunNotFound,
@@ -94,6 +99,13 @@ impl History {
         self.view(run)?;
         Ok(run.work().map(|work| work.directories).unwrap_or_default())
     }
+}
+
+/// Returns whether a run changed files, by its summary.
+fn changed_files(record: &RunRecord) -> bool {
+    let summary = record.summary_detail.as_ref();
+    let changes = summary.and_then(|summary| summary.args.changes);
+    changes.is_some_and(|changes| changes.total() > 0)
 }
 
 /// Returns the real path of the project around the current directory, else of that directory.

@@ -1,7 +1,7 @@
 //! `wp-codebox test`: the project's own checks in a sandbox.
 
 use super::args::TestArgs;
-use super::guest::Sandbox;
+use super::guest::{Sandbox, StartsIn};
 use crate::output::Output;
 use crate::{mount, project};
 use std::process::ExitCode;
@@ -16,13 +16,14 @@ pub(crate) fn test(output: &Output, args: &TestArgs) -> ExitCode {
 }
 
 fn run(output: Output, args: &TestArgs) -> Result<u8, ErrorBody> {
-    let mut checks = args.checks.clone();
+    let given = args.checks.iter().map(|command| (command.clone(), None));
+    let mut checks: Vec<(String, Option<String>)> = given.collect();
     if checks.is_empty() {
         let mounts = mount::mounts_or_project(&args.guest)?;
         let projects = mounts.iter().filter_map(|mounted| mounted.project.as_ref());
         checks = projects
             .flat_map(project::proposed_checks)
-            .map(|check| check.command)
+            .map(|check| (check.command, Some(check.why)))
             .collect();
     }
     if checks.is_empty() {
@@ -30,17 +31,20 @@ fn run(output: Output, args: &TestArgs) -> Result<u8, ErrorBody> {
             .hint("name one: wp-codebox test 'php tests/run.php'"));
     }
     let mut programs = Vec::new();
-    for check in &checks {
+    for (check, _) in &checks {
         let argv = shell_words::split(check).map_err(|e| {
             ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
         })?;
         programs.push(argv);
     }
-    let sandbox = Sandbox::get(output, &args.guest, &args.store)?;
+    let sandbox = Sandbox::get(output, &args.guest, args.activation, &args.store)?;
     let (mut passed, mut first_failure) = (0, Ok(0));
-    for (check, argv) in checks.iter().zip(programs) {
-        output.note(&format!("== {check}"));
-        let status = sandbox.run(&output, argv);
+    for ((check, why), argv) in checks.iter().zip(programs) {
+        output.note(&match why {
+            Some(why) => format!("== {check} ({why})"),
+            None => format!("== {check}"),
+        });
+        let status = sandbox.run(&output, argv, StartsIn::Mount);
         match &status {
             Ok(0) => passed += 1,
             Ok(_) | Err(_) if matches!(first_failure, Ok(0)) => first_failure = status,

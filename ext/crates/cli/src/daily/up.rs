@@ -17,7 +17,7 @@ pub(crate) fn up(output: &Output, args: UpArgs) -> ExitCode {
         guest: args.guest,
         store: args.store,
         detach: args.detach,
-        no_activate: args.no_activate,
+        activation: args.activation,
         preview: PreviewArgs {
             preview_hold: Some(args.time),
             preview_login: Some(String::new()),

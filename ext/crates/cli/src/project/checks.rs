@@ -120,8 +120,9 @@ impl Proposals<'_> {
         let (program, why) = if let Some(path) = own.find(|path| self.folder.is_program(path)) {
             (path, format!("the project has {file}"))
         } else if let Some(name) = given.host_program.filter(|name| self.host_has(name)) {
-            let why =
-                format!("the project has {file}, but no vendor/bin/{name}: this is the host's");
+            let why = format!(
+                "the project has {file}, but no vendor/bin/{name}: this is the host's, without what composer install would add"
+            );
             (name.to_owned(), why)
         } else {
             return;

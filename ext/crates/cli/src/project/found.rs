@@ -48,6 +48,8 @@ pub(crate) struct Project {
     pub target: String,
     /// WP-CLI command line that activates it in the guest, without the leading `wp`.
     pub activation: Option<String>,
+    /// Slug of the theme without which it cannot be activated, if it is a child theme.
+    pub parent_theme: Option<String>,
     /// Real path of the directory with the WordPress core around it.
     pub site: Option<PathBuf>,
     /// One sentence for the user: what was found, where, and where it is mounted.
@@ -122,13 +124,17 @@ fn theme(level: &Level, header: Header, parent: Option<String>) -> Project {
     let Slug { text: slug, origin } = choose(&level.shown, header.text_domain.as_deref(), None);
     let name = header.name;
     let what = format!("theme {name:?}{} (style.css)", spaced(header.version));
-    let child = parent
-        .map(|parent| format!("it is a child theme of {parent:?}, which the guest needs too"));
+    let child = parent.as_ref().map(|parent| {
+        format!(
+            "it is a child theme of {parent:?}, which the guest needs too: --mount DIR_OF_PARENT --mount ."
+        )
+    });
     let target = format!("/wordpress/wp-content/themes/{slug}");
     let activation = shell_words::join(["theme", "activate", &slug]);
     let notes = [link_note(level), origin, child];
     Project {
         activation: Some(activation),
+        parent_theme: parent,
         ..shaped(level, target, Kind::Theme { slug, name }, &what, notes)
     }
 }
@@ -176,6 +182,7 @@ fn shaped(
         root: level.real.clone(),
         target,
         activation: None,
+        parent_theme: None,
         site: None,
         why: plain_line(&why),
     }

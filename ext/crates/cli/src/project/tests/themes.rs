@@ -33,13 +33,9 @@ fn child_theme_names_its_parent() {
     let tree = Tree::new(&[("code/night/style.css", child)]);
     let project = tree.around("code/night").unwrap();
     assert_eq!(project.target, "/wordpress/wp-content/themes/night");
-    assert!(
-        project
-            .why
-            .ends_with("child theme of \"sky\", which the guest needs too"),
-        "{}",
-        project.why
-    );
+    assert_eq!(project.parent_theme.as_deref(), Some("sky"));
+    let need = "child theme of \"sky\", which the guest needs too: --mount DIR_OF_PARENT --mount .";
+    assert!(project.why.ends_with(need), "{}", project.why);
 }
 
 #[test]

@@ -1,0 +1,190 @@
+//! Activation of the mounted plugins and themes: the choice of the user, and what to do when it fails.
+
+use clap::Args;
+use serde_json::{Map, Value};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, LifecycleEvent, RunResult};
+
+/// Command that activates a plugin or theme in the guest.
+pub(crate) const COMMAND: &str = "wordpress.wp-cli";
+/// Name of its argument with the command line of WP-CLI.
+const LINE: &str = "command=";
+/// Maximum number of characters of the output that the data of an error has.
+const MAX_OUTPUT: usize = 4000;
+
+/// Whether the mounted plugins and themes are activated.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct ActivationArgs {
+    /// Do not activate a plugin or theme whose guest path this command chose.
+    #[arg(long)]
+    pub no_activate: bool,
+}
+
+/// Returns the argument of [`COMMAND`] for a command line of WP-CLI.
+pub(crate) fn argument(line: &str) -> String {
+    format!("{LINE}{line}")
+}
+
+/// What the latest activation of a guest is and printed, from the events of its run.
+#[derive(Debug, Default)]
+pub(crate) struct LatestActivation {
+    line: String,
+    printed: String,
+}
+
+impl LatestActivation {
+    /// Records an event.
+    pub(crate) fn see(&mut self, event: &LifecycleEvent) {
+        match event.kind {
+            EventType::CommandStarted => {
+                self.line = line(&event.data).unwrap_or_default().to_owned();
+                self.printed.clear();
+            }
+            EventType::CommandOutput => {
+                let text = event.data.get("text").and_then(Value::as_str);
+                self.printed.push_str(text.unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns what the latest activation printed.
+    pub(crate) fn printed(&self) -> &str {
+        &self.printed
+    }
+
+    /// Explains the error of a run that had no other commands than activations.
+    pub(crate) fn explain(&self, error: ErrorBody) -> ErrorBody {
+        if error.code != ErrorCode::RunFailed || self.line.is_empty() {
+            return error;
+        }
+        let start: String = self.printed.chars().take(MAX_OUTPUT).collect();
+        explained(error, &self.line, &self.printed).with("output", start)
+    }
+}
+
+/// Explains the error of a run if it is that of an activation. `own` are the arguments of the command
+/// that the user named, which is not an activation by this program.
+pub(crate) fn explain(result: &mut RunResult, own: &[String]) {
+    if result.error.as_ref().map(|error| error.code) != Some(ErrorCode::RunFailed) {
+        return;
+    }
+    let executions = result.transcript["executions"].as_array();
+    let failed = executions
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+        .find(|execution| execution.get("exitCode") != Some(&Value::from(0)));
+    let Some(failed) = failed else { return };
+    let Some(line) = line(failed) else { return };
+    if own.iter().any(|own| own.strip_prefix(LINE) == Some(line)) {
+        return;
+    }
+    let text = |name| failed.get(name).and_then(Value::as_str).unwrap_or_default();
+    let printed = format!("{}{}", text("stdout"), text("stderr"));
+    result.error = result
+        .error
+        .take()
+        .map(|error| explained(error, line, &printed));
+}
+
+/// Returns the command line of WP-CLI of an activation, from an event or a transcript.
+fn line(of: &Map<String, Value>) -> Option<&str> {
+    if of.get("command")? != COMMAND {
+        return None;
+    }
+    let line = of.get("args")?.get(0)?.as_str()?.strip_prefix(LINE)?;
+    let activates = ["plugin activate ", "theme activate "];
+    activates
+        .iter()
+        .any(|start| line.starts_with(start))
+        .then_some(line)
+}
+
+fn explained(error: ErrorBody, line: &str, printed: &str) -> ErrorBody {
+    let message = format!("`wp {line}` failed in the sandbox: {}", error.message);
+    let mut error = ErrorBody { message, ..error };
+    if let Some(file) = missing_file(printed) {
+        let first = file.split('/').next().unwrap_or_default();
+        error = error.hint(match first {
+            "vendor" => format!("{file} is missing: run composer install"),
+            _ => format!("{file} is missing: build the project, for example with npm run build"),
+        });
+    }
+    error.hint("--no-activate starts the sandbox without the activation")
+}
+
+/// Returns the file of a plugin or theme that PHP did not find, relative to its directory.
+fn missing_file(printed: &str) -> Option<&str> {
+    let (_, rest) = printed.split_once("Failed opening required '")?;
+    let (path, _) = rest.split_once('\'')?;
+    let (_, below) = path.split_once("/wp-content/")?;
+    // The type of the code and its slug come first.
+    below.splitn(3, '/').nth(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const FATAL: &str = "Fatal error: Uncaught Error: Failed opening required '/wordpress/wp-content/plugins/hello/vendor/autoload.php' (include_path='.')";
+
+    fn event(kind: EventType, data: &Value) -> LifecycleEvent {
+        LifecycleEvent {
+            id: "evt-1".to_owned(),
+            seq: 1,
+            kind,
+            timestamp: String::new(),
+            execution_id: None,
+            data: data.as_object().unwrap().clone(),
+        }
+    }
+
+    fn started(command: &str, argument: &str) -> LifecycleEvent {
+        let data = json!({"command": command, "args": [argument]});
+        event(EventType::CommandStarted, &data)
+    }
+
+    #[test]
+    fn error_of_an_activation_names_its_command_the_missing_file_and_the_option() {
+        let mut latest = LatestActivation::default();
+        latest.see(&started(COMMAND, "command=plugin activate hello/hello.php"));
+        latest.see(&event(EventType::CommandOutput, &json!({"text": FATAL})));
+        let failed = ErrorBody::new(ErrorCode::RunFailed, "wp exited with 255");
+        let error = latest.explain(failed.clone());
+        assert_eq!(
+            error.message,
+            "`wp plugin activate hello/hello.php` failed in the sandbox: wp exited with 255"
+        );
+        assert_eq!(
+            error.hints,
+            [
+                "vendor/autoload.php is missing: run composer install",
+                "--no-activate starts the sandbox without the activation"
+            ]
+        );
+        // Another command, and another error, stay as they are.
+        latest.see(&started(COMMAND, "command=option get home"));
+        assert_eq!(latest.explain(failed).hints.len(), 0);
+        latest.see(&started(COMMAND, "command=theme activate sky"));
+        let other = ErrorBody::new(ErrorCode::Busy, "x");
+        assert_eq!(latest.explain(other).message, "x");
+    }
+
+    #[test]
+    fn missing_file_is_named_relative_to_the_plugin_or_theme() {
+        for (printed, expected) in [
+            (FATAL, Some("vendor/autoload.php")),
+            (
+                "Failed opening required '/wordpress/wp-content/themes/sky/build/a.php' (x)",
+                Some("build/a.php"),
+            ),
+            ("Failed opening required '/tmp/functions.php'", None),
+            ("Failed opening required '/wordpress/wp-content/x'", None),
+            ("Failed opening required '", None),
+            ("", None),
+        ] {
+            assert_eq!(missing_file(printed), expected, "{printed}");
+        }
+    }
+}
