@@ -28,6 +28,7 @@ mod request;
 mod runner;
 mod runs;
 mod session;
+mod site_change;
 mod socket;
 mod spawn;
 mod state;
@@ -53,6 +54,7 @@ mod module {
             .class::<api::Extension>()
             .class::<api::Policy>()
             .class::<api::Artifacts>()
+            .class::<api::Changes>()
             .class::<api::Redactor>()
             .class::<api::Run>()
             .class::<api::Runs>()

@@ -27,30 +27,41 @@ pub(crate) fn connect_runner(
     deadline: Deadline,
 ) -> Result<BailoutGuard<Channel>, Failure> {
     if settings.runner_socket.is_empty() {
-        spawned(&settings.runner, run_id, deadline)
+        spawned(
+            &settings.runner,
+            &["spawn"],
+            &|what| unavailable(run_id, what),
+            deadline,
+        )
     } else {
         let stream = socket::connect(settings)?;
         Ok(BailoutGuard::new(Channel::of_frames(stream)))
     }
 }
 
-/// Spawns a runner. Both socket ends are released even when a signal handler or the time limit
-/// bails out.
-fn spawned(
+/// Spawns a process of the runner that outlives this one, and opens the frame socket to it.
+/// `arguments` start with `spawn`; `unavailable` makes the error from the predicate of its sentence.
+/// Both socket ends are released even when a signal handler or the time limit bails out.
+pub(crate) fn spawned(
     runner: &str,
-    run_id: &RunId,
+    arguments: &[&str],
+    unavailable: &dyn Fn(&str) -> ErrorBody,
     deadline: Deadline,
 ) -> Result<BailoutGuard<Channel>, Failure> {
     let (channel, theirs) = Channel::pair()?;
     let channel = BailoutGuard::new(channel);
-    let mut child = BailoutGuard::new(spawn(runner, &["spawn"], Wiring::Frames(theirs.as_fd()))?);
+    let mut child = BailoutGuard::new(spawn(runner, arguments, Wiring::Frames(theirs.as_fd()))?);
     drop(theirs);
-    forked(&mut child, run_id, deadline)?;
+    forked(&mut child, unavailable, deadline)?;
     Ok(channel)
 }
 
 /// Waits for the intermediate process, which forks the runner and must then exit with 0.
-fn forked(child: &mut Child, run_id: &RunId, deadline: Deadline) -> Result<(), Failure> {
+fn forked(
+    child: &mut Child,
+    unavailable: &dyn Fn(&str) -> ErrorBody,
+    deadline: Deadline,
+) -> Result<(), Failure> {
     loop {
         let what = match child.try_wait() {
             Some(Ended::Exit(0) | Ended::Reaped) => return Ok(()),
@@ -68,7 +79,7 @@ fn forked(child: &mut Child, run_id: &RunId, deadline: Deadline) -> Result<(), F
                 continue;
             }
         };
-        return Err(unavailable(run_id, &what).into());
+        return Err(unavailable(&what).into());
     }
 }
 

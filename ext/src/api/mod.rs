@@ -2,6 +2,7 @@
 //! decisions are made in the other crates or in `request` and `session`.
 
 mod artifacts;
+mod changes;
 mod extension;
 mod group_slot;
 mod groups;
@@ -12,6 +13,7 @@ mod runs;
 mod sandbox;
 
 pub(crate) use artifacts::Artifacts;
+pub(crate) use changes::Changes;
 pub(crate) use extension::Extension;
 pub(crate) use group_slot::GroupSlot;
 pub(crate) use groups::{Batch, Fanout};

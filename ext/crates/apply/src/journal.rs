@@ -11,6 +11,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Gid, Mode, Uid};
 use rustix::io::Errno;
 use serde::Serialize;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{Conflict, Dir, MountChanges, remove_tree_in};
 
@@ -63,6 +65,9 @@ pub struct AppliedChange {
     pub files: Vec<String>,
     /// Files of `files` that were undone since.
     pub undone: Vec<String>,
+    /// Host paths of `files`, in the same order.
+    #[serde(skip)]
+    pub paths: Vec<PathBuf>,
 }
 
 /// Result of an undo.
@@ -208,7 +213,13 @@ impl Journal {
             let files = steps.filter(|(index, step)| wanted(*index) && is_file(step));
             files.map(|(_, step)| shown(&step.path)).collect()
         };
+        let files = record.steps.iter().filter(|step| is_file(step));
+        let paths = files.filter_map(|step| {
+            let target = Path::new(&record.targets.get(step.target)?.path);
+            Some(target.join(OsStr::from_bytes(&step.path)))
+        });
         Ok(AppliedChange {
+            paths: paths.collect(),
             id: record.id.clone(),
             created_at: record.created_at.clone(),
             bundle: record.bundle.clone(),

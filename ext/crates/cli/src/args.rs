@@ -183,9 +183,17 @@ Examples:
 
 Exit status: 0.")]
     Version,
-    /// Start a supervisor for a caller that has the frame socket on descriptor 3.
+    /// Start a supervisor, or another command, for a caller that has the frame socket on
+    /// descriptor 3.
     #[command(hide = true)]
-    Spawn,
+    Spawn {
+        /// Command to start.
+        #[arg(default_value = "supervise", value_parser = ["supervise", "change-site"])]
+        command: String,
+    },
+    /// Change files of a site for the caller on descriptor 3.
+    #[command(hide = true)]
+    ChangeSite,
     /// Remove the cgroups of a run after its supervisor has exited.
     #[command(hide = true)]
     KeepCgroups {

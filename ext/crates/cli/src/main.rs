@@ -10,6 +10,7 @@
 
 mod activation;
 mod agents;
+mod applying;
 mod args;
 mod artifacts;
 mod boot;
@@ -44,6 +45,7 @@ mod sandbox;
 mod schema;
 mod settings;
 mod signals;
+mod site_change;
 mod supervisor;
 mod sync;
 mod usage;
@@ -119,7 +121,8 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
             output.line(env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-        Command::Spawn => wp_codebox_supervisor::spawn_detached(),
+        Command::Spawn { command } => wp_codebox_supervisor::spawn_detached(&command),
+        Command::ChangeSite => site_change::main(),
         Command::KeepCgroups {
             intent,
             directories,

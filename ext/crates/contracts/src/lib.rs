@@ -32,6 +32,7 @@ mod registry;
 mod run;
 mod run_lifecycle;
 pub mod schema_id;
+mod site_change;
 mod spawner;
 mod string_enum;
 mod summary;
@@ -109,6 +110,11 @@ pub use run_lifecycle::{
     RunArtifactList, RunBundle, RunCancellationRequest, RunLifecycle, RunObservations, RunPhase,
     RunProgress, RunRegistryEntry, RunRegistryPage, RunState, RunTransitionError, RuntimeRunResult,
     ScratchState,
+};
+pub use site_change::{
+    HealthPage, HealthPlan, HealthReport, HealthStatus, PageHealth, SiteAction, SiteApply,
+    SiteChangeMessage, SiteChangeRequest, SiteChangeResult, SiteChangeStatus, SiteConflict,
+    SiteRollBack,
 };
 pub use spawner::{
     GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, NEWGIDMAP, NEWUIDMAP, SPAWNER_ROLE,

@@ -182,8 +182,20 @@ impl Channel {
         frame: &Frame,
         idle: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
+        self.send_document(frame, idle)
+    }
+
+    /// Sends a document as one line, like [`Channel::send`].
+    ///
+    /// # Errors
+    /// The same as those of [`Channel::send`].
+    pub fn send_document<E: From<ChannelError>>(
+        &self,
+        document: &impl Serialize,
+        idle: impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
         self.assert_ours()?;
-        let line = line_of(frame, MAX_FRAME_BYTES)?;
+        let line = line_of(document, MAX_FRAME_BYTES)?;
         self.send_line(&line, idle).map(|_: Sent| ())
     }
 

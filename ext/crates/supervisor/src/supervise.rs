@@ -22,14 +22,14 @@ use wp_codebox_runtime::{CancelReason, Cancellation};
 /// considered wrong.
 const LONGEST_ASKING: Duration = Duration::from_secs(3600);
 
-/// Starts a supervisor that inherits descriptor 3, then exits. The caller waits only for this
-/// intermediate process, so it never has to reap the supervisor.
-pub fn spawn_detached() -> ExitCode {
+/// Starts this program with another command, such as `supervise`, that inherits descriptor 3, then
+/// exits. The caller waits only for this intermediate process, so it never has to reap the other one.
+pub fn spawn_detached(command: &str) -> ExitCode {
     let Ok(program) = std::env::current_exe() else {
         return ExitCode::from(125);
     };
     let child = Command::new(program)
-        .arg("supervise")
+        .arg(command)
         .env_clear()
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -2,27 +2,22 @@
 
 use super::args::{ApplyArgs, UndoArgs};
 use super::history::{History, directory};
+use crate::applying::{self, Approved};
 use crate::output::{Output, name};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
-use wp_codebox_apply::{
-    AppliedChange, ApplyId, ApplyRequest, BundleReference, Journal, TargetChanges, UndoReport,
-};
-use wp_codebox_artifacts::{Dir, HostKey, PreflightRequest, SignatureRule, TrustedKeys, preflight};
+use std::process::ExitCode;
+use wp_codebox_apply::{AppliedChange, Journal, UndoReport};
+use wp_codebox_artifacts::PreflightRequest;
 use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, schema_id};
-use wp_codebox_control::new_run_id;
 use wp_codebox_runtime::{FoundRun, now_rfc3339};
 
 /// Opens the journal of this user and finishes interrupted transactions.
 pub(super) fn journal(history: &History) -> Result<Journal, ErrorBody> {
     let site = history.state.as_owner(|| history.state.site(&history.site));
     let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
-    let journal = Journal::open(&site).map_err(|e| e.body())?;
-    journal.recover().map_err(|e| e.body())?;
-    Ok(journal)
+    applying::journal(&site)
 }
 
 /// Applies the change of a run to the files of its directory.
@@ -79,48 +74,23 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
     let changed = super::diff::changed(&bundle)?;
     let approved = chosen(&changed, &args.files)?;
     let targets = targets(&changed, directories, args.to.as_deref())?;
-    let host = Dir::open(history.state.path())
-        .map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))
-        .and_then(|dir| HostKey::load(&dir).map_err(|e| e.body()))?;
-    let request = PreflightRequest {
-        approved_files: approved,
-        manifest_sha256: None,
-        targets: targets.clone(),
-        trusted: TrustedKeys {
-            host: Some(host.public_half()),
-            known: Vec::new(),
-        },
-        signatures: SignatureRule::Trusted,
-    };
     let known = |error| applied_before(error, &journal, &run, &targets);
-    let ready = preflight(&bundle.directory, &request).map_err(|e| known(e.body()))?;
-    let mut changes = Vec::new();
-    for patch in &ready.mount_patches {
-        let mount = patch.mount_target.to_string();
-        let Some(path) = targets.get(&mount) else {
-            return Err(elsewhere(&mount));
-        };
-        changes.push(TargetChanges {
-            changes: ready.changes(patch, path).map_err(|e| e.body())?,
-            path: path.clone(),
-            mount,
-        });
-    }
-    let php = history.settings.php_binary.clone();
-    let check = |_: &str, bytes: &[u8]| check_syntax(&php, bytes);
-    let change = journal
-        .apply(ApplyRequest {
-            id: new_id("apply")?,
-            now: now_rfc3339(),
-            bundle: BundleReference {
-                artifact_id: ready.artifact_id.clone(),
-                manifest_sha256: ready.manifest_sha256.clone(),
-                run_id: Some(run.run_id.clone()),
+    let change = applying::apply(
+        &journal,
+        Approved {
+            bundle: &bundle.directory,
+            run_id: Some(run.run_id.clone()),
+            request: PreflightRequest {
+                approved_files: approved,
+                targets: targets.clone(),
+                trusted: applying::host_key(history.state.path())?,
+                ..PreflightRequest::default()
             },
-            targets: changes,
-            check: Some(&check),
-        })
-        .map_err(|e| known(e.body()))?;
+            patch_sha256: None,
+        },
+        &history.settings.php_binary,
+    )
+    .map_err(known)?;
     Ok((run, change))
 }
 
@@ -154,12 +124,6 @@ fn applied_before(
         )),
         None => error,
     }
-}
-
-fn new_id(kind: &str) -> Result<ApplyId, ErrorBody> {
-    let run = new_run_id()?;
-    let digits = run.as_str().trim_start_matches("run_");
-    ApplyId::new(format!("{kind}_{digits}")).map_err(|why| ErrorBody::new(ErrorCode::Internal, why))
 }
 
 /// Returns the paths of the chosen files as the bundle names them; all without a choice.
@@ -230,37 +194,6 @@ fn targets(
     Ok(directories)
 }
 
-fn elsewhere(mount: &str) -> ErrorBody {
-    let message =
-        format!("it is not known which directory of this host the run mounted at {mount}");
-    ErrorBody::new(ErrorCode::ApplyTargetMismatch, message).hint("name one with --to")
-}
-
-/// Checks the syntax of a PHP file with the configured PHP. The file is standard input, so that no
-/// path is needed, and no configuration is loaded.
-fn check_syntax(php: &Path, bytes: &[u8]) -> Result<(), String> {
-    let started = Command::new(php)
-        .args(["-n", "-d", "display_errors=stderr", "-l"])
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = started.map_err(|e| format!("{} cannot be started: {e}", php.display()))?;
-    let mut stdin = child.stdin.take();
-    // PHP stops reading at `__halt_compiler`; its exit status decides.
-    let _ = stdin.as_mut().map(|stdin| stdin.write_all(bytes));
-    drop(stdin);
-    let ended = child.wait_with_output().map_err(|e| e.to_string())?;
-    if ended.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&ended.stderr);
-    let line = text.lines().find(|line| !line.trim().is_empty());
-    let line = line.unwrap_or("php -l refuses it").trim();
-    Err(line.replace(" in Standard input code", " in this file"))
-}
-
 /// Undoes an applied change.
 pub(crate) fn undo(output: &Output, args: &UndoArgs) -> ExitCode {
     match undone(args) {
@@ -304,7 +237,12 @@ fn undone(args: &UndoArgs) -> Result<UndoReport, ErrorBody> {
         .collect();
     let files = (!files.is_empty()).then_some(files);
     journal
-        .undo(&change.id, files.as_deref(), new_id("undo")?, now_rfc3339())
+        .undo(
+            &change.id,
+            files.as_deref(),
+            applying::new_id("undo")?,
+            now_rfc3339(),
+        )
         .map_err(|e| e.body())
 }
 

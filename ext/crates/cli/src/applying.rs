@@ -1,0 +1,123 @@
+//! Applies approved files of a bundle with the apply engine: the checks of the preflight, the syntax
+//! check of the configured PHP, and the key of this host.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use wp_codebox_apply::{
+    AppliedChange, ApplyId, ApplyRequest, BundleReference, Journal, TargetChanges,
+};
+use wp_codebox_artifacts::{Dir, HostKey, PreflightRequest, TrustedKeys, preflight};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
+use wp_codebox_control::new_run_id;
+use wp_codebox_runtime::now_rfc3339;
+
+/// Approved files of a bundle, and the directories to change.
+pub(crate) struct Approved<'a> {
+    /// Directory of the bundle.
+    pub bundle: &'a Dir,
+    /// Run that wrote the bundle.
+    pub run_id: Option<RunId>,
+    /// Approved files, their targets, and what the bundle must be.
+    pub request: PreflightRequest,
+    /// SHA-256 that the approved part of the patch must have.
+    pub patch_sha256: Option<Sha256Hex>,
+}
+
+/// Opens the journal of this user in the directory of a site and finishes interrupted transactions.
+pub(crate) fn journal(site: &Path) -> Result<Journal, ErrorBody> {
+    let journal = Journal::open(site).map_err(|e| e.body())?;
+    journal.recover().map_err(|e| e.body())?;
+    Ok(journal)
+}
+
+/// Returns the key of this host as the only trusted one.
+pub(crate) fn host_key(state: &Path) -> Result<TrustedKeys, ErrorBody> {
+    let state = Dir::open(state);
+    let state = state.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
+    let key = HostKey::load(&state).map_err(|e| e.body())?;
+    Ok(TrustedKeys {
+        host: Some(key.public_half()),
+        known: Vec::new(),
+    })
+}
+
+/// Applies the approved files of a bundle to their targets.
+pub(crate) fn apply(
+    journal: &Journal,
+    approved: Approved<'_>,
+    php: &Path,
+) -> Result<AppliedChange, ErrorBody> {
+    let request = &approved.request;
+    let ready = preflight(approved.bundle, request).map_err(|e| e.body())?;
+    if approved
+        .patch_sha256
+        .is_some_and(|patch| patch != ready.patch_sha256)
+    {
+        let message = "the approved patch is not the one of the bundle; run a new preflight and approve its result";
+        return Err(ErrorBody::new(ErrorCode::ArtifactChanged, message));
+    }
+    let mut targets = Vec::new();
+    for patch in &ready.mount_patches {
+        let mount = patch.mount_target.to_string();
+        let Some(path) = request.targets.get(&mount) else {
+            return Err(elsewhere(&mount));
+        };
+        targets.push(TargetChanges {
+            changes: ready.changes(patch, path).map_err(|e| e.body())?,
+            path: path.clone(),
+            mount,
+        });
+    }
+    let check = |_: &str, bytes: &[u8]| check_syntax(php, bytes);
+    let change = journal.apply(ApplyRequest {
+        id: new_id("apply")?,
+        now: now_rfc3339(),
+        bundle: BundleReference {
+            artifact_id: ready.artifact_id.clone(),
+            manifest_sha256: ready.manifest_sha256.clone(),
+            run_id: approved.run_id,
+        },
+        targets,
+        check: Some(&check),
+    });
+    change.map_err(|e| e.body())
+}
+
+/// Returns a new id of a transaction; `kind` is `apply` or `undo`.
+pub(crate) fn new_id(kind: &str) -> Result<ApplyId, ErrorBody> {
+    let run = new_run_id()?;
+    let digits = run.as_str().trim_start_matches("run_");
+    ApplyId::new(format!("{kind}_{digits}")).map_err(|why| ErrorBody::new(ErrorCode::Internal, why))
+}
+
+fn elsewhere(mount: &str) -> ErrorBody {
+    let message =
+        format!("it is not known which directory of this host the run mounted at {mount}");
+    ErrorBody::new(ErrorCode::ApplyTargetMismatch, message).hint("name one with --to")
+}
+
+/// Checks the syntax of a PHP file with the configured PHP. The file is standard input, so that no
+/// path is needed, and no configuration is loaded.
+fn check_syntax(php: &Path, bytes: &[u8]) -> Result<(), String> {
+    let started = Command::new(php)
+        .args(["-n", "-d", "display_errors=stderr", "-l"])
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = started.map_err(|e| format!("{} cannot be started: {e}", php.display()))?;
+    let mut stdin = child.stdin.take();
+    // PHP stops reading at `__halt_compiler`; its exit status decides.
+    let _ = stdin.as_mut().map(|stdin| stdin.write_all(bytes));
+    drop(stdin);
+    let ended = child.wait_with_output().map_err(|e| e.to_string())?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&ended.stderr);
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    let line = line.unwrap_or("php -l refuses it").trim();
+    Err(line.replace(" in Standard input code", " in this file"))
+}

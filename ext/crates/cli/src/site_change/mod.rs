@@ -1,0 +1,184 @@
+//! Changes files of a site for the extension: applies approved files, looks at the site, and rolls
+//! back when the site got worse.
+//!
+//! This is a process of its own because a broken site may not load PHP code any more: once begun, it
+//! ends its work without the caller. The conversation is `contracts::site_change`.
+
+mod caller;
+mod health;
+mod page;
+
+use crate::applying::{self, Approved};
+use caller::Caller;
+use health::Watch;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wp_codebox_apply::{AppliedChange, ApplyId, Journal, UndoReport};
+use wp_codebox_artifacts::{Dir, PreflightRequest, Store};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, HealthPlan, HealthStatus, PROTOCOL_VERSION, SiteAction, SiteApply,
+    SiteChangeMessage, SiteChangeRequest, SiteChangeResult, SiteChangeStatus, SiteConflict, SiteId,
+    SiteRollBack,
+};
+use wp_codebox_runtime::{StateDir, now_rfc3339};
+
+/// Reads a request from the frame socket on descriptor 3, carries it out and answers.
+pub(crate) fn main() -> ExitCode {
+    // A new session: signals for the caller's process group do not reach this process.
+    let _ = rustix::process::setsid();
+    let Ok(mut caller) = Caller::inherited() else {
+        return ExitCode::from(125);
+    };
+    let ended = caller
+        .request()
+        .and_then(|request| changed(request, &mut caller));
+    let (message, status) = match ended {
+        Ok(result) => (SiteChangeMessage::Result { result }, 0),
+        Err(error) => {
+            let status = error.code.exit_status();
+            (SiteChangeMessage::Error { error }, status)
+        }
+    };
+    caller.send(&message);
+    ExitCode::from(status)
+}
+
+fn changed(request: SiteChangeRequest, caller: &mut Caller) -> Result<SiteChangeResult, ErrorBody> {
+    if request.protocol != PROTOCOL_VERSION {
+        let message = "extension and runner are of different versions; install the same version";
+        return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
+    }
+    let place = Place::open(&request)?;
+    match request.action {
+        SiteAction::Apply(apply) => place.apply(apply, request.health, caller),
+        SiteAction::RollBack(undo) => place.roll_back(&undo, request.health, caller),
+    }
+}
+
+/// Journal and state directory of the site.
+struct Place {
+    state: PathBuf,
+    site: SiteId,
+    php: PathBuf,
+    journal: Journal,
+}
+
+impl Place {
+    fn open(request: &SiteChangeRequest) -> Result<Self, ErrorBody> {
+        let state = StateDir::open(Path::new(&request.state_dir)).map_err(|e| e.body())?;
+        let site = state.as_owner(|| state.site(&request.site));
+        let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
+        Ok(Self {
+            journal: applying::journal(&site)?,
+            state: state.path().to_owned(),
+            site: request.site.clone(),
+            php: PathBuf::from(&request.php_binary),
+        })
+    }
+
+    fn apply(
+        &self,
+        apply: SiteApply,
+        plan: Option<HealthPlan>,
+        caller: &mut Caller,
+    ) -> Result<SiteChangeResult, ErrorBody> {
+        let root = Dir::open(&self.state);
+        let root = root.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
+        let store = Store::open(&root, &self.site).map_err(|e| e.body())?;
+        let bundle = store.resolve(&apply.reference).map_err(|e| e.body())?;
+        let approved = Approved {
+            bundle: &bundle.directory,
+            run_id: Some(bundle.row.run_id.clone()),
+            request: PreflightRequest {
+                approved_files: apply.approved_files,
+                manifest_sha256: Some(apply.manifest_sha256),
+                targets: apply
+                    .targets
+                    .into_iter()
+                    .map(|(mount, path)| (mount, PathBuf::from(path)))
+                    .collect(),
+                trusted: applying::host_key(&self.state)?,
+                ..PreflightRequest::default()
+            },
+            patch_sha256: Some(apply.patch_sha256),
+        };
+        let watch = plan.map(Watch::begin);
+        let change = applying::apply(&self.journal, approved, &self.php)?;
+        let caller_answers = caller.written(&change.paths);
+        let health = watch.map(|watch| watch.end(caller_answers, &change));
+        if health.as_ref().map(|health| health.status) != Some(HealthStatus::Worse) {
+            return Ok(SiteChangeResult {
+                status: SiteChangeStatus::Applied,
+                change: change.id.to_string(),
+                files: change.files,
+                conflicts: Vec::new(),
+                health,
+            });
+        }
+        // The site got worse. A failed undo must not hide that.
+        let undone = self.undo(&change, None);
+        caller.written(&change.paths);
+        let (restored, conflicts) = match undone {
+            Ok(report) => (report.restored.clone(), conflicts(&report)),
+            Err(error) => (
+                Vec::new(),
+                vec![SiteConflict {
+                    path: String::new(),
+                    reason: error.message,
+                }],
+            ),
+        };
+        Ok(SiteChangeResult {
+            status: match conflicts.is_empty() {
+                true => SiteChangeStatus::RolledBack,
+                false => SiteChangeStatus::RollBackFailed,
+            },
+            change: change.id.to_string(),
+            files: restored,
+            conflicts,
+            health,
+        })
+    }
+
+    fn roll_back(
+        &self,
+        undo: &SiteRollBack,
+        plan: Option<HealthPlan>,
+        caller: &mut Caller,
+    ) -> Result<SiteChangeResult, ErrorBody> {
+        let id = ApplyId::new(&*undo.change)
+            .map_err(|why| ErrorBody::new(ErrorCode::InputInvalid, format!("change: {why}")))?;
+        let change = self.journal.applied(&id).map_err(|e| e.body())?;
+        let watch = plan.map(Watch::begin);
+        let report = self.undo(&change, undo.files.as_deref())?;
+        let caller_answers = caller.written(&change.paths);
+        Ok(SiteChangeResult {
+            status: match report.conflicts.is_empty() {
+                true => SiteChangeStatus::Restored,
+                false => SiteChangeStatus::RestoredInPart,
+            },
+            change: id.to_string(),
+            conflicts: conflicts(&report),
+            files: report.restored,
+            health: watch.map(|watch| watch.end(caller_answers, &change)),
+        })
+    }
+
+    fn undo(
+        &self,
+        change: &AppliedChange,
+        files: Option<&[String]>,
+    ) -> Result<UndoReport, ErrorBody> {
+        let id = applying::new_id("undo")?;
+        let report = self.journal.undo(&change.id, files, id, now_rfc3339());
+        report.map_err(|e| e.body())
+    }
+}
+
+fn conflicts(report: &UndoReport) -> Vec<SiteConflict> {
+    let conflicts = report.conflicts.iter().map(|conflict| SiteConflict {
+        path: conflict.path.clone(),
+        reason: conflict.reason.to_owned(),
+    });
+    conflicts.collect()
+}

@@ -1,0 +1,191 @@
+//! Requests pages of a site and compares what they answered.
+
+use reqwest::header::COOKIE;
+use reqwest::{Client, redirect, retry};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use wp_codebox_contracts::HealthPage;
+use wp_codebox_proxy::egress::{Trust, client_tls, no_tls};
+
+/// Time limit of one page.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of redirects.
+const REDIRECTS: usize = 10;
+/// Number of bytes of a page that are searched, at most.
+const MOST: usize = 2 * 1024 * 1024;
+/// Class of the message with which WordPress ends a page after a fatal error.
+const ERROR_PAGE: &[u8] = b"wp-die-message";
+
+/// What a page answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// A response came.
+    Answer {
+        /// Its HTTP status.
+        status: u16,
+        /// What its body looks like.
+        body: Body,
+    },
+    /// No response came.
+    NoAnswer(&'static str),
+}
+
+/// What the body of a response looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    /// It has text.
+    Text,
+    /// It has nothing but white space.
+    Empty,
+    /// It has the error message of WordPress.
+    ErrorPage,
+}
+
+impl Seen {
+    /// Returns the answer in words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Answer { status, body } => match body {
+                Body::Text => status.to_string(),
+                Body::Empty => format!("{status}, empty page"),
+                Body::ErrorPage => format!("{status}, error message of WordPress"),
+            },
+            Self::NoAnswer(why) => (*why).to_owned(),
+        }
+    }
+
+    /// Returns whether this is the answer of a site that fails, after a change, where it gave the
+    /// answer `before`.
+    pub(super) fn is_worse_than(&self, before: &Self) -> bool {
+        let Self::Answer {
+            status: old_status,
+            body: old_body,
+        } = before
+        else {
+            return false;
+        };
+        if *old_status >= 500 {
+            return false;
+        }
+        match self {
+            Self::NoAnswer(_) => true,
+            Self::Answer { status, body } => {
+                *status >= 500
+                    || (*status == 404 && *old_status < 400)
+                    || (*body != Body::Text && *old_body == Body::Text && *status < 300)
+            }
+        }
+    }
+}
+
+/// HTTP client for the pages of one site.
+pub(super) struct Browser {
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Browser {
+    /// Creates the client. `None` if this host cannot have one.
+    pub(super) fn new() -> Option<Self> {
+        let tls = client_tls(&Trust::System).or_else(|_| no_tls()).ok()?;
+        let client = Client::builder()
+            .user_agent(concat!("wp-codebox/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(tls)
+            .redirect(redirect::Policy::custom(follow))
+            .retry(retry::never())
+            .no_proxy()
+            .timeout(TIMEOUT)
+            .build()
+            .ok()?;
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().ok()?;
+        Some(Self { client, runtime })
+    }
+
+    /// Requests a page.
+    pub(super) fn see(&self, page: &HealthPage) -> Seen {
+        self.runtime.block_on(async {
+            let mut request = self.client.get(&page.url);
+            if let Some(cookie) = &page.cookie {
+                request = request.header(COOKIE, cookie);
+            }
+            match self.answer(request).await {
+                Ok(seen) => seen,
+                Err(error) if error.is_redirect() => Seen::NoAnswer("redirect loop"),
+                Err(error) if error.is_timeout() => Seen::NoAnswer("no answer within 10 seconds"),
+                Err(error) if error.is_connect() => Seen::NoAnswer("no connection"),
+                Err(_) => Seen::NoAnswer("incomplete answer"),
+            }
+        })
+    }
+
+    async fn answer(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Seen> {
+        let mut response = request.send().await?;
+        let status = response.status().as_u16();
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > MOST {
+                break;
+            }
+        }
+        let body = if bytes.iter().all(u8::is_ascii_whitespace) {
+            Body::Empty
+        } else if bytes.windows(ERROR_PAGE.len()).any(|w| w == ERROR_PAGE) {
+            Body::ErrorPage
+        } else {
+            Body::Text
+        };
+        Ok(Seen::Answer { status, body })
+    }
+}
+
+/// Follows redirects within the site. A redirect to another host is the answer of the page.
+fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let same = attempt.previous().first().is_some_and(|first| {
+        let next = attempt.url();
+        (first.host_str(), first.port_or_known_default())
+            == (next.host_str(), next.port_or_known_default())
+    });
+    if !same {
+        attempt.stop()
+    } else if attempt.previous().len() > REDIRECTS {
+        attempt.error("too many redirects")
+    } else {
+        attempt.follow()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn site_is_worse_only_if_an_answer_that_worked_before_fails_now() {
+        let text = |status| Seen::Answer {
+            status,
+            body: Body::Text,
+        };
+        let of = |body| Seen::Answer { status: 200, body };
+        let gone = Seen::NoAnswer("no connection");
+        for (before, after, worse) in [
+            (text(200), text(200), false),
+            (text(200), text(500), true),
+            (text(200), text(404), true),
+            (text(200), text(401), false),
+            (text(400), text(400), false),
+            (text(400), text(500), true),
+            (text(404), text(404), false),
+            (text(200), of(Body::Empty), true),
+            (text(200), of(Body::ErrorPage), true),
+            (of(Body::Empty), of(Body::Empty), false),
+            (of(Body::ErrorPage), of(Body::ErrorPage), false),
+            (text(200), gone.clone(), true),
+            (text(500), gone.clone(), false),
+            (gone.clone(), text(500), false),
+            (gone.clone(), gone, false),
+        ] {
+            assert_eq!(after.is_worse_than(&before), worse, "{before:?} {after:?}");
+        }
+    }
+}

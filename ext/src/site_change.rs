@@ -1,0 +1,148 @@
+//! Changes files of the site through a process of the runner, which continues when PHP ends; and reads
+//! the journal of these changes.
+
+use crate::arguments;
+use crate::fields::Fields;
+use crate::guard::Failure;
+use crate::ini::Settings;
+use crate::interrupt::{TICK, tick};
+use crate::runner::{Deadline, spawned};
+use crate::state::State;
+use ext_php_rs::types::ZendCallable;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use wp_codebox_apply::Journal;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, HealthPlan, PROTOCOL_VERSION, SiteAction, SiteApply, SiteChangeMessage,
+    SiteChangeRequest, SiteId, SiteRollBack,
+};
+use wp_codebox_control::Received;
+
+/// Name of the parameter with the function that learns of written files.
+const ON_WRITTEN: &str = "onWritten";
+
+/// Returns an apply from the argument of PHP.
+pub(crate) fn apply(change: Map<String, Value>) -> Result<SiteAction, ErrorBody> {
+    read::<SiteApply>(change, "change").map(SiteAction::Apply)
+}
+
+/// Returns a roll back from the arguments of PHP.
+pub(crate) fn roll_back(change: &str, files: Vec<String>) -> SiteAction {
+    SiteAction::RollBack(SiteRollBack {
+        change: change.to_owned(),
+        files: (!files.is_empty()).then_some(files),
+    })
+}
+
+/// Returns the member `health` of the options, which has no other member.
+pub(crate) fn health(options: Map<String, Value>) -> Result<Option<HealthPlan>, ErrorBody> {
+    let mut fields = Fields::new(options, "", &["health"], ErrorCode::InputInvalid)?;
+    let health = fields.object("health")?;
+    health.map(|plan| read(plan, "health")).transpose()
+}
+
+fn read<T: serde::de::DeserializeOwned>(
+    map: Map<String, Value>,
+    name: &str,
+) -> Result<T, ErrorBody> {
+    // The error of serde may quote a value, and a cookie is a secret; only the place is named.
+    serde_json::from_value(Value::Object(map)).map_err(|_| {
+        let message = format!("{name} has a missing, unknown or malformed member; see the stub of WPCodebox\\Native\\Changes");
+        ErrorBody::new(ErrorCode::InputInvalid, message)
+    })
+}
+
+/// Carries out a change and returns its result. Calls the function each time after files were
+/// written.
+pub(crate) fn run(
+    settings: &Settings,
+    site: SiteId,
+    action: SiteAction,
+    health: Option<HealthPlan>,
+    on_written: Option<&ZendCallable<'_>>,
+) -> Result<Value, Failure> {
+    let deadline = Deadline::of_handshake();
+    let request = SiteChangeRequest {
+        protocol: PROTOCOL_VERSION,
+        state_dir: settings.state_dir.clone(),
+        php_binary: settings.php_binary.clone(),
+        site,
+        action,
+        health,
+    };
+    let channel = spawned(
+        &settings.runner,
+        &["spawn", "change-site"],
+        &unavailable,
+        deadline,
+    )?;
+    channel.send_document(&request, || {
+        deadline.check()?;
+        tick()
+    })?;
+    loop {
+        let line = match channel.receive(TICK)? {
+            Received::Nothing => {
+                tick()?;
+                continue;
+            }
+            Received::End => return Err(unavailable("died before the change ended").into()),
+            Received::Line(line) => line,
+        };
+        let message = serde_json::from_slice::<SiteChangeMessage>(&line)
+            .map_err(|_| unavailable("sent a message that this extension does not know"))?;
+        match message {
+            SiteChangeMessage::Written { files } => {
+                if let Some(callable) = on_written {
+                    arguments::call(callable, ON_WRITTEN, json!(files))?;
+                }
+                channel.send_document(&Value::Null, tick)?;
+            }
+            SiteChangeMessage::Result { result } => return Ok(json!(result)),
+            SiteChangeMessage::Error { error } => return Err(error.into()),
+        }
+    }
+}
+
+/// Returns the changes of this user on the site, newest first.
+pub(crate) fn list(settings: &Settings, site: &SiteId) -> Result<Value, Failure> {
+    let Some(journal) = journal(settings, site)? else {
+        return Ok(json!([]));
+    };
+    Ok(json!(journal.list().map_err(|e| e.body())?))
+}
+
+/// Finishes or reverses the changes of this user that were interrupted. Returns the ids of the
+/// settled ones and the errors of the others.
+pub(crate) fn recover(settings: &Settings, site: &SiteId) -> Result<Value, Failure> {
+    let (mut settled, mut failed) = (Vec::new(), Vec::new());
+    if let Some(journal) = journal(settings, site)? {
+        for (id, error) in journal.recover().map_err(|e| e.body())? {
+            match error {
+                None => settled.push(id),
+                Some(error) => failed.push(json!({"id": id, "error": error.body()})),
+            }
+        }
+    }
+    Ok(json!({"settled": settled, "failed": failed}))
+}
+
+/// Opens the journal of this user; `None` if the site has no directory yet.
+fn journal(settings: &Settings, site: &SiteId) -> Result<Option<Journal>, Failure> {
+    // Checks owner and mode of the state directory.
+    let _ = State::open(settings)?;
+    let directory = PathBuf::from(&settings.state_dir)
+        .join("sites")
+        .join(site.as_str());
+    if !directory.is_dir() {
+        return Ok(None);
+    }
+    Ok(Some(Journal::open(&directory).map_err(|e| e.body())?))
+}
+
+fn unavailable(what: &str) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::RunnerUnavailable,
+        format!("the process that changes files of the site {what}; run `wp-codebox doctor`"),
+    )
+}
