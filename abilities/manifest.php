@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'dc2898d74ce610c8a3615b75e2e1baeec4f03f3e6ffb0ebd965c440c10dda6c9',
+	'contract_digest' => '5cafc6a0c0e8dd037d27c3e48df96dd410e8dd9ebbd2a31b20968166abcd365a',
 ];

@@ -49,6 +49,9 @@ final class Approval {
 		if ( isset( $flags['apply-target'] ) ) {
 			$input['apply_target'] = FlagList::json_object( '--apply-target', (string) $flags['apply-target'] );
 		}
+		if ( ! empty( $flags['confirm-sensitive'] ) ) {
+			$input['confirm_sensitive'] = true;
+		}
 		return $input;
 	}
 

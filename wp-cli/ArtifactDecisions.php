@@ -1,6 +1,6 @@
 <?php
 /**
- * `wp codebox artifacts preflight-apply|apply|discard`.
+ * `wp codebox artifacts preflight-apply|apply|rollback|discard`.
  *
  * @package WPCodebox
  */
@@ -17,7 +17,7 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Applies or discards bundles. `ArtifactsCommand` holds the read-only subcommands.
+ * Applies, takes back or discards bundles. `ArtifactsCommand` holds the read-only subcommands.
  */
 final class ArtifactDecisions extends Command {
 
@@ -116,6 +116,9 @@ final class ArtifactDecisions extends Command {
 	 * [--manifest-sha256=<hash>]
 	 * : SHA-256 of the reviewed manifest; the command fails when the stored manifest differs.
 	 *
+	 * [--confirm-sensitive]
+	 * : Also write must-use plugins, drop-ins and configuration files of web server and PHP.
+	 *
 	 * [--format=<format>]
 	 * : Output format of the result. table, csv and count list the applied files.
 	 * ---
@@ -153,10 +156,77 @@ final class ArtifactDecisions extends Command {
 				$answer = $this->services->applies->apply( ( new Approval( $this->services ) )->input( $args, $flags ), $authority );
 				$result = $answer['result'];
 				$this->console->say( sprintf( '%s: %s. Audit reference %s.', $result['adapter'], $result['status'], $result['audit_reference'] ) );
+				if ( isset( $result['message'] ) ) {
+					$this->console->say( $result['message'] );
+				}
 				if ( ! empty( $flags['porcelain'] ) ) {
 					fwrite( STDOUT, Console::plain( $result['audit_reference'] ) . "\n" );
 				} else {
 					$this->files( $answer, array_map( static fn( string $path ): array => [ 'path' => $path ], $result['applied_files'] ), $flags );
+				}
+				return $answer['success'] ? 0 : 1;
+			}
+		);
+	}
+
+	/**
+	 * Takes an applied bundle back: restores the files that direct apply wrote.
+	 *
+	 * A file that changed since the apply is listed and left as it is.
+	 *
+	 * ## OPTIONS
+	 *
+	 * <id>
+	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--files=<paths>]
+	 * : Restore only these files, separated by commas or as a JSON list: paths as `artifacts get` lists
+	 * them, or relative to the plugin or theme.
+	 *
+	 * [--format=<format>]
+	 * : Output format of the result. table, csv and count list the restored files.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns of the restored files: path.
+	 *
+	 * [--porcelain]
+	 * : Print only the status.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox artifacts rollback run_0123
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags of the command line, by name.
+	 */
+	public function rollback( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox artifacts rollback',
+			Capabilities::APPLY,
+			'wp-codebox/rollback-artifact',
+			$flags,
+			function () use ( $args, $flags ): int {
+				$files  = isset( $flags['files'] ) ? FlagList::split( '--files', (string) $flags['files'] ) : [];
+				$answer = $this->services->rollbacks->roll_back( [ 'artifact_id' => $args[0], 'files' => $files ] );
+				$result = $answer['result'];
+				$this->console->say( $result['message'] );
+				foreach ( $result['conflicts'] as $conflict ) {
+					$this->console->say( sprintf( 'left as it is: %s (%s)', $conflict['path'], $conflict['reason'] ) );
+				}
+				if ( ! empty( $flags['porcelain'] ) ) {
+					fwrite( STDOUT, $result['status'] . "\n" );
+				} else {
+					$this->files( $answer, array_map( static fn( string $path ): array => [ 'path' => $path ], $result['files'] ), $flags );
 				}
 				return $answer['success'] ? 0 : 1;
 			}

@@ -48,6 +48,7 @@ final class Registration {
 		WP_CLI::add_command( 'codebox artifacts', new ArtifactsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox artifacts preflight-apply', [ $decisions, 'preflight_apply' ] );
 		WP_CLI::add_command( 'codebox artifacts apply', [ $decisions, 'apply' ] );
+		WP_CLI::add_command( 'codebox artifacts rollback', [ $decisions, 'rollback' ] );
 		WP_CLI::add_command( 'codebox artifacts discard', [ $decisions, 'discard' ] );
 		WP_CLI::add_command( 'codebox artifacts review', [ $reviews, 'review' ] );
 		WP_CLI::add_command( 'codebox artifacts stage-apply', [ $reviews, 'stage_apply' ] );

@@ -485,6 +485,63 @@ final class Runs
 }
 
 /**
+ * Changes of files of the site and their journal. A change runs in a process of the runner that
+ * ends its work even if PHP dies; a change that was interrupted is finished or reversed by the
+ * next call.
+ */
+final class Changes
+{
+    private function __construct() {}
+
+    /**
+     * Applies approved files of a bundle: all of them, or none after an error. If `health` is
+     * given and the site got worse, all files are restored.
+     *
+     * @param array<string, mixed> $change  `reference` (bundle or run id), `approved_files`,
+     *                                      `manifest_sha256`, `patch_sha256`, `targets` (host
+     *                                      directory by mount target).
+     * @param array<string, mixed> $options `health`: {`pages`: list of {name, url, cookie?},
+     *                                      `logs?`: list of paths, `settle_ms?`: time until PHP
+     *                                      notices changed files by itself}.
+     * @param callable|null $onWritten      Gets the host paths after they were written; it drops
+     *                                      them from the opcode cache.
+     * @throws ConflictException `wp_codebox_apply_conflict`, `wp_codebox_apply_syntax_invalid`,
+     *                           `wp_codebox_artifact_changed`.
+     * @throws InternalException `wp_codebox_apply_failed`.
+     * @return array<string, mixed> `status` (`applied`, `rolled-back`, `roll-back-failed`),
+     *                              `change` (id), `files`, `conflicts`, `health?`.
+     */
+    public static function apply(string $site, array $change, array $options = [], ?callable $onWritten = null): array {}
+
+    /**
+     * Restores the files of an applied change. Files that changed since are listed as conflicts.
+     *
+     * @param list<string>         $files   Paths relative to their target; all if empty.
+     * @param array<string, mixed> $options As for `apply()`.
+     * @throws NotFoundException `wp_codebox_apply_not_found`.
+     * @throws ConflictException `wp_codebox_apply_undone`, `wp_codebox_apply_conflict`.
+     * @return array<string, mixed> `status` (`restored`, `restored-in-part`), `change`, `files`,
+     *                              `conflicts`, `health?`.
+     */
+    public static function rollBack(string $site, string $change, array $files = [], array $options = [], ?callable $onWritten = null): array {}
+
+    /**
+     * Lists the changes that this user applied to the site, newest first: `id`, `created_at`,
+     * `bundle` {artifact_id, manifest_sha256, run_id?}, `targets`, `files`, `undone`.
+     *
+     * @return list<array<string, mixed>>
+     */
+    public static function list(string $site): array {}
+
+    /**
+     * Finishes or reverses interrupted changes.
+     *
+     * @return array<string, mixed> `settled` (ids), `failed` (list of {id, error}).
+     */
+    public static function recover(string $site): array {}
+}
+
+/**
  * Held sandboxes: runs of any caller that were started with `hold`. A reference is a run id or
  * its unique prefix.
  *

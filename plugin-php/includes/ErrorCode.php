@@ -142,6 +142,8 @@ enum ErrorCode: string {
 	case ApplyUndone = 'wp_codebox_apply_undone';
 	case ApplyTargetMismatch = 'wp_codebox_apply_target_mismatch';
 	case FileChangesDisallowed = 'wp_codebox_file_changes_disallowed';
+	case ApplyConfirmationMissing = 'wp_codebox_apply_confirmation_missing';
+	case ApplyOwnChange = 'wp_codebox_apply_own_change';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
 	case ApplyResultInvalid = 'wp_codebox_apply_result_invalid';
 	case BrowserConnectorRequestInvalid = 'wp_codebox_browser_connector_request_invalid';
@@ -298,6 +300,8 @@ enum ErrorCode: string {
 		'wp_codebox_apply_undone' => [ 409, 1 ],
 		'wp_codebox_apply_target_mismatch' => [ 409, 1 ],
 		'wp_codebox_file_changes_disallowed' => [ 403, 126 ],
+		'wp_codebox_apply_confirmation_missing' => [ 403, 126 ],
+		'wp_codebox_apply_own_change' => [ 403, 126 ],
 		'wp_codebox_apply_adapter_missing' => [ 501, 1 ],
 		'wp_codebox_apply_result_invalid' => [ 502, 1 ],
 		'wp_codebox_browser_connector_request_invalid' => [ 400, 1 ],

@@ -23,6 +23,10 @@ use WPCodebox\Connector\ConnectorSource;
 use WPCodebox\Connector\ProviderBridge;
 use WPCodebox\Connector\ProviderRequests;
 use WPCodebox\Connector\TrustedCallers;
+use WPCodebox\DirectApply\DirectApply;
+use WPCodebox\DirectApply\HealthCheck;
+use WPCodebox\DirectApply\RollbackService;
+use WPCodebox\DirectApply\SensitiveFiles;
 use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
@@ -87,6 +91,10 @@ final class Services {
 	public readonly ArtifactService $artifacts;
 	/** Checks approved changes and passes them to the host plugin that applies them. */
 	public readonly ApplyService $applies;
+	/** Adapter that writes approved changes into this site, when it is turned on. */
+	public readonly DirectApply $direct;
+	/** Takes applied changes back. */
+	public readonly RollbackService $rollbacks;
 	/** Stages changes that a user accepts later. */
 	public readonly StageService $stages;
 	/** Carries out and records review decisions about bundles. */
@@ -148,10 +156,14 @@ final class Services {
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$this->batches   = new BatchService( $gate, $this->runs, $schemas, $this->site );
 		$this->fanouts   = new FanoutService( $gate, $this->runs, $schemas, $this->site );
-		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
+		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site, $this->settings );
 		$this->registry  = new RunRegistry( $gate, $this->site, $access, $envelope, $audit );
 		$applied         = new ApplyResult();
-		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit );
+		$sensitive       = new SensitiveFiles();
+		$health          = new HealthCheck( $this->settings );
+		$this->direct    = new DirectApply( $this->settings, $this->site, $sensitive, $health );
+		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit, $this->direct, $sensitive );
+		$this->rollbacks = new RollbackService( $gate, $this->artifacts, $this->site, $health, $audit );
 		$this->stages    = new StageService( $gate, $payloads, $audit );
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );

@@ -32,6 +32,9 @@ final class Settings {
 	public const LIMITS              = 'wp_codebox_limits';
 	public const MAX_RUNS            = 'wp_codebox_max_runs';
 	public const RETENTION           = 'wp_codebox_retention';
+	public const DIRECT_APPLY        = 'wp_codebox_direct_apply';
+	public const FOUR_EYES           = 'wp_codebox_four_eyes';
+	public const HEALTH_URLS         = 'wp_codebox_health_urls';
 
 	/** Names of the limits that a task can have. */
 	public const LIMIT_FIELDS = [ 'wall_clock_ms', 'processes', 'memory_bytes', 'disk_bytes', 'output_bytes' ];
@@ -215,6 +218,25 @@ final class Settings {
 	public function max_runs(): ?int {
 		$given = array_filter( [ $this->own_max_runs(), $this->host_max_runs() ], 'is_int' );
 		return [] === $given ? null : min( $given );
+	}
+
+	/** Returns whether the plugin itself writes approved changes into this site. */
+	public function direct_apply(): bool {
+		return true === (bool) get_site_option( self::DIRECT_APPLY, false );
+	}
+
+	/** Returns whether the user who asked for a change may not approve it. */
+	public function four_eyes(): bool {
+		return true === (bool) get_site_option( self::FOUR_EYES, false );
+	}
+
+	/**
+	 * Returns the operator's own pages that show whether the site works.
+	 *
+	 * @return list<string> Absolute URLs.
+	 */
+	public function health_urls(): array {
+		return array_values( array_filter( $this->map( self::HEALTH_URLS ), 'is_string' ) );
 	}
 
 	/**

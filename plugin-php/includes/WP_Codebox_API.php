@@ -215,6 +215,15 @@ final class WP_Codebox_API {
 	}
 
 	/**
+	 * Restores the files that direct apply wrote from a bundle. A file that changed since is listed and left as it is.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function rollback_artifact( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/rollback-artifact', $input );
+	}
+
+	/**
 	 * Runs tasks one after the other, each in its own disposable sandbox, and waits until the last one ends. An invalid or failing task becomes a failed row; the other tasks still run.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error

@@ -62,6 +62,8 @@ final class SettingsForm {
 			add_settings_field( $field, $label, [ $this, 'retention' ], $page, 'retention', [ 'label_for' => 'wp-codebox-' . $field, 'field' => $field ] );
 		}
 
+		( new ApplyFields( $this->settings ) )->add( $page );
+
 		add_settings_section( 'trust', __( 'Trust', 'codebox' ), [ $this, 'about_trust' ], $page );
 		add_settings_field( Settings::TRUSTED_KEYS, __( 'Trusted keys', 'codebox' ), [ $this, 'trusted_keys' ], $page, 'trust', [ 'label_for' => Settings::TRUSTED_KEYS ] );
 		( new CallersField( $this->settings ) )->add( $page );

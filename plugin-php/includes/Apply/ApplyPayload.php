@@ -15,6 +15,7 @@ use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -32,13 +33,15 @@ final class ApplyPayload {
 	 * @param BundleTrust     $trust     Signing keys that this site trusts.
 	 * @param AuditTrail      $audit     Audit log; supplies requester and approver.
 	 * @param Site            $site      Site the plugin runs on.
+	 * @param Settings        $settings  Settings; they may forbid to approve an own change.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,
 		private readonly ApplyTargets $targets,
 		private readonly BundleTrust $trust,
 		private readonly AuditTrail $audit,
-		private readonly Site $site
+		private readonly Site $site,
+		private readonly Settings $settings
 	) {}
 
 	/**
@@ -70,6 +73,7 @@ final class ApplyPayload {
 		/* translators: %s: status of its signature, as `unsigned`. */
 		$this->trust->assert( (array) ( $checked['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are applied here.', 'codebox' ) );
 
+		$this->assert_other_user( $artifact );
 		$approval = $this->approval( $checked, $targets );
 		if ( isset( $input['approval'] ) && ! hash_equals( $approval, (string) $input['approval'] ) ) {
 			throw Failure::because( ErrorCode::ArtifactChanged, __( 'What was approved is not what would be applied: the manifest, the approved files, the patch or the directories differ; run a new preflight and approve its result.', 'codebox' ) );
@@ -92,6 +96,7 @@ final class ApplyPayload {
 			'targets'                 => $targets,
 			'target_differs'          => [] !== $this->targets->differing( $artifact, $targets ),
 			'approval'                => $approval,
+			'confirm_sensitive'       => true === ( $input['confirm_sensitive'] ?? false ),
 		];
 	}
 
@@ -111,6 +116,25 @@ final class ApplyPayload {
 				ErrorCode::FileChangesDisallowed,
 				__( 'This site does not let its files be changed (DISALLOW_FILE_EDIT, DISALLOW_FILE_MODS or the filter file_mod_allowed), so nothing is applied.', 'codebox' ),
 				[ __( 'An adapter that writes elsewhere allows it with the filter file_mod_allowed in the context wp_codebox_apply.', 'codebox' ) ]
+			);
+		}
+	}
+
+	/**
+	 * Fails when four eyes are required and the current user asked for the change. The requester is part of
+	 * the bundle that was just verified.
+	 *
+	 * @param array<string, mixed> $artifact Bundle that verifies.
+	 * @throws Failure `wp_codebox_apply_own_change`.
+	 */
+	private function assert_other_user( array $artifact ): void {
+		$requester = $artifact['metadata']['provenance']['requester'] ?? null;
+		$same      = is_array( $requester ) && 'user' === ( $requester['kind'] ?? '' ) && get_current_user_id() === ( $requester['id'] ?? 0 );
+		if ( $this->settings->four_eyes() && $same && get_current_user_id() > 0 ) {
+			throw Failure::because(
+				ErrorCode::ApplyOwnChange,
+				__( 'You asked for this change, and on this site another user has to approve it.', 'codebox' ),
+				[ __( 'Ask a user who may apply changes to review it.', 'codebox' ) ]
 			);
 		}
 	}

@@ -12,6 +12,8 @@ namespace WPCodebox\Apply;
 use Throwable;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
+use WPCodebox\DirectApply\DirectApply;
+use WPCodebox\DirectApply\SensitiveFiles;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
@@ -28,16 +30,20 @@ final class ApplyService {
 	/**
 	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
-	 * @param ApplyPayload  $payloads Builds verified and filtered changes.
-	 * @param ApplyResult   $results  Validates the adapter's result.
-	 * @param AuditTrail    $audit    Audit log that records each decision.
+	 * @param ExtensionGate  $gate      Check that the PHP extension is loaded and its version fits.
+	 * @param ApplyPayload   $payloads  Builds verified and filtered changes.
+	 * @param ApplyResult    $results   Validates the adapter's result.
+	 * @param AuditTrail     $audit     Audit log that records each decision.
+	 * @param DirectApply    $direct    Adapter of this plugin, which knows the adapter that would act.
+	 * @param SensitiveFiles $sensitive Files that the adapter of this plugin writes only when confirmed.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly ApplyPayload $payloads,
 		private readonly ApplyResult $results,
-		private readonly AuditTrail $audit
+		private readonly AuditTrail $audit,
+		private readonly DirectApply $direct,
+		private readonly SensitiveFiles $sensitive
 	) {}
 
 	/**
@@ -63,6 +69,8 @@ final class ApplyService {
 			'targets'         => $payload['targets'],
 			'approval'        => $payload['approval'],
 			'verification'    => $payload['artifact_verification'],
+			'adapter'         => $this->direct->adapter(),
+			'confirm_files'   => $this->sensitive->among( $payload['changed_files'], $payload['targets'] ),
 			'payload'         => $this->payloads->printable( $payload ),
 		];
 	}
@@ -157,6 +165,8 @@ final class ApplyService {
 			 *     @type array        $targets                 Host directory by mount target (directory in the guest).
 			 *     @type bool         $target_differs          Whether a target is other code than the run mounted.
 			 *     @type string       $approval                HMAC over manifest, approved files, patch, targets.
+			 *     @type bool         $confirm_sensitive       Whether must-use plugins, drop-ins and configuration
+			 *                                                 files were confirmed as well.
 			 * }
 			 */
 			return apply_filters( 'wp_codebox_apply_approved_artifact', null, $payload );
@@ -174,7 +184,7 @@ final class ApplyService {
 	 * @return array<string, mixed>
 	 */
 	private function audit_result( array $record, array $result, bool $success ): array {
-		$kept = array_intersect_key( $result, array_flip( [ 'schema', 'adapter', 'status', 'audit_reference', 'target', 'applied_files', 'commit', 'commit_url', 'pr_url', 'branch' ] ) );
+		$kept = array_intersect_key( $result, array_flip( [ 'schema', 'adapter', 'status', 'audit_reference', 'target', 'applied_files', 'commit', 'commit_url', 'pr_url', 'branch', 'message', 'health', 'conflicts' ] ) );
 		try {
 			return $this->audit->write(
 				'apply',

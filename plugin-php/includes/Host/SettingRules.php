@@ -11,6 +11,7 @@ namespace WPCodebox\Host;
 
 use Throwable;
 use WPCodebox\Connector\CallerGrants;
+use WPCodebox\DirectApply\SettingChecks as ApplyChecks;
 use WPCodebox\Failure;
 use WPCodebox\Settings;
 
@@ -84,6 +85,9 @@ final class SettingRules {
 			Settings::TRUSTED_CALLERS     => [ 'object', [], __( 'Application passwords that are trusted with scopes of browser sandboxes.', 'codebox' ), [ new CallerGrants(), 'check' ] ],
 			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'codebox' ), [ $this->checks, 'limits' ] ],
 			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Maximum number of parallel runs; 0 uses the limit of the host.', 'codebox' ), [ $this->checks, 'max_runs' ] ],
+			Settings::DIRECT_APPLY        => [ 'boolean', false, __( 'Whether the plugin itself writes approved changes into this site.', 'codebox' ), [ ApplyChecks::class, 'flag' ] ],
+			Settings::FOUR_EYES           => [ 'boolean', false, __( 'Whether the user who asked for a change may not approve it.', 'codebox' ), [ ApplyChecks::class, 'flag' ] ],
+			Settings::HEALTH_URLS         => [ 'array', [], __( 'Pages that must work after a change, besides those of WordPress.', 'codebox' ), [ ApplyChecks::class, 'health_urls' ] ],
 			Settings::RETENTION           => [ 'object', [], __( 'What garbage collection removes.', 'codebox' ), [ $this->checks, 'retention' ] ],
 		];
 	}

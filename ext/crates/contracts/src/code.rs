@@ -314,6 +314,10 @@ codes! {
     ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
     /// The site does not allow file changes.
     FileChangesDisallowed = "wp_codebox_file_changes_disallowed", Denied, 403, 126;
+    /// The change has files that need a second confirmation, and the approver did not give it.
+    ApplyConfirmationMissing = "wp_codebox_apply_confirmation_missing", Denied, 403, 126;
+    /// The user who asked for the change may not approve it on this site.
+    ApplyOwnChange = "wp_codebox_apply_own_change", Denied, 403, 126;
     /// No plugin of the host site handles the filter that applies approved changes.
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
     /// The host plugin returned an invalid apply result.

@@ -69,7 +69,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "ext",
-        &["contracts", "control", "policy", "recipe", "artifacts"],
+        &[
+            "contracts",
+            "control",
+            "policy",
+            "recipe",
+            "artifacts",
+            "apply",
+        ],
     ),
     ("xtask", &["contracts"]),
     ("fuzz", &["contracts", "control", "policy", "artifacts"]),

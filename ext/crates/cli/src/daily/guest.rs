@@ -1,7 +1,7 @@
 //! `wp-codebox shell`, `wp` and `php`: a program in a sandbox with the project of this directory.
 
 use super::args::{Program, ProgramArgs, ShellArgs};
-use super::history::History;
+use super::history::{History, PURPOSE};
 use crate::activation::{ActivationArgs, LatestActivation};
 use crate::exec::{self, ExecArgs};
 use crate::guest_args::{GuestArgs, StoreArgs};
@@ -16,8 +16,6 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, Hold, LimitsRequest, RunMode, RunStatus, TaskSpec};
 use wp_codebox_runtime::{StateDir, find};
 
-/// Key and value in the provenance of a run that `wp-codebox up` started.
-pub(super) const PURPOSE: (&str, &str) = ("purpose", "site of a directory");
 /// Key and value in the provenance of a run that one program uses.
 const OF_PROGRAM: (&str, &str) = (PURPOSE.0, "program of a directory");
 /// Maximum time of a sandbox that one command uses, in milliseconds.

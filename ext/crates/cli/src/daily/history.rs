@@ -1,7 +1,6 @@
 //! Runs of the current directory and their bundles.
 
 use super::args::OfRunArgs;
-use super::guest::PURPOSE;
 use crate::guest_args::StoreArgs;
 use crate::output::Output;
 use crate::project;
@@ -11,6 +10,8 @@ use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunStatus, RunView, SiteId};
 use wp_codebox_runtime::{FoundRun, RunRecord, StateDir, find, runs_of_directory, view};
 
+/// Key and value in the provenance of a run that `wp-codebox up` started.
+pub(super) const PURPOSE: (&str, &str) = ("purpose", "site of a directory");
 /// Maximum number of runs of a directory that are searched for one with a bundle.
 const MOST: usize = 200;
 

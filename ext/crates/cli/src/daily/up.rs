@@ -1,7 +1,7 @@
 //! `wp-codebox up`: a WordPress with the project of this directory on an address of this host.
 
 use super::args::UpArgs;
-use super::guest::PURPOSE;
+use super::history::PURPOSE;
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::run;

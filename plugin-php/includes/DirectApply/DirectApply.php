@@ -1,0 +1,127 @@
+<?php
+/**
+ * Apply adapter that writes approved files into this site.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\DirectApply;
+
+use Throwable;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Changes;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Off until an administrator turns it on. The apply engine of the extension writes the files: all of them or
+ * none. A process of the runner then looks at the site and rolls back when it got worse. A plugin that answers
+ * the filter earlier applies instead.
+ */
+final class DirectApply {
+
+	/** Name of this adapter in apply results. */
+	public const ADAPTER = 'codebox-direct';
+
+	private const HOOK = 'wp_codebox_apply_approved_artifact';
+
+	/**
+	 * Creates the adapter with its dependencies.
+	 *
+	 * @param Settings       $settings Settings that turn it on.
+	 * @param Site           $site     Site the plugin runs on.
+	 * @param SensitiveFiles $files    Files that need a second confirmation.
+	 * @param HealthCheck    $health   Describes how to see whether the site works.
+	 */
+	public function __construct(
+		private readonly Settings $settings,
+		private readonly Site $site,
+		private readonly SensitiveFiles $files,
+		private readonly HealthCheck $health
+	) {}
+
+	/** Registers the adapter and the repair of interrupted changes. */
+	public function register(): void {
+		add_filter( self::HOOK, [ $this, 'answer' ], 10, 2 );
+		add_action( 'init', [ new RunningChange( $this->site ), 'settle' ] );
+	}
+
+	/**
+	 * Answers the filter: applies the change unless another plugin already has, or direct apply is off.
+	 *
+	 * @param mixed $result  Result of another plugin, or null.
+	 * @param mixed $payload Approved change.
+	 */
+	public function answer( mixed $result, mixed $payload = [] ): mixed {
+		if ( null !== $result || ! $this->settings->direct_apply() || ! is_array( $payload ) ) {
+			return $result;
+		}
+		try {
+			return $this->apply( $payload );
+		} catch ( Throwable $thrown ) {
+			return Failure::from( $thrown )->to_wp_error();
+		}
+	}
+
+	/**
+	 * Returns the adapter that would apply a change: the name of this one, `plugin` for one of another plugin,
+	 * `none` when there is none.
+	 */
+	public function adapter(): string {
+		global $wp_filter;
+		$callbacks = isset( $wp_filter[ self::HOOK ] ) ? $wp_filter[ self::HOOK ]->callbacks : [];
+		ksort( $callbacks );
+		foreach ( $callbacks as $rows ) {
+			foreach ( $rows as $row ) {
+				$own = is_array( $row['function'] ) && $row['function'][0] instanceof self;
+				if ( ! $own ) {
+					return 'plugin';
+				}
+				if ( $this->settings->direct_apply() ) {
+					return self::ADAPTER;
+				}
+			}
+		}
+		return 'none';
+	}
+
+	/**
+	 * Applies a change and describes it as `wp-codebox/apply-result/v1`.
+	 *
+	 * @param array<string, mixed> $payload Approved change.
+	 * @return array<string, mixed>
+	 * @throws Failure When nothing was changed.
+	 */
+	private function apply( array $payload ): array {
+		$this->files->assert_confirmed( $payload );
+		$running = new RunningChange( $this->site );
+		$result  = $running->during(
+			fn(): array => Changes::apply(
+				$this->site->id(),
+				[
+					'reference'       => $payload['run_id'],
+					'approved_files'  => $payload['approved_files'],
+					'manifest_sha256' => $payload['manifest_sha256'],
+					'patch_sha256'    => $payload['patch_sha256'],
+					'targets'         => $payload['targets'],
+				],
+				$this->health->options(),
+				[ OpcodeCache::class, 'drop' ]
+			)
+		);
+		$applied = 'applied' === $result['status'];
+		return [
+			'schema'          => 'wp-codebox/apply-result/v1',
+			'adapter'         => self::ADAPTER,
+			'status'          => $applied ? 'applied' : 'failed',
+			'audit_reference' => $result['change'],
+			'target'          => [ 'mounts' => array_keys( $payload['targets'] ) ],
+			'applied_files'   => $applied ? $payload['approved_files'] : [],
+			'message'         => ChangeReport::sentence( $result ),
+		] + array_intersect_key( $result, [ 'health' => 1, 'conflicts' => 1 ] );
+	}
+}

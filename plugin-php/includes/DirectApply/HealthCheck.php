@@ -1,0 +1,106 @@
+<?php
+/**
+ * How to see whether this site works.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\DirectApply;
+
+use WP_Session_Tokens;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Names the pages that are requested before and after a change, and the error log that is searched. The
+ * dashboard is requested as the current user, with a session that ends with this request.
+ */
+final class HealthCheck {
+
+	/** Lifetime of the session in seconds, should this request die. */
+	private const SESSION = 300;
+
+	/**
+	 * Creates the object with its dependencies.
+	 *
+	 * @param Settings $settings Settings with the operator's own pages.
+	 */
+	public function __construct( private readonly Settings $settings ) {}
+
+	/**
+	 * Returns the options of an apply or roll back.
+	 *
+	 * @return array{health: array<string, mixed>}
+	 */
+	public function options(): array {
+		$pages = [
+			self::page( 'front page', home_url( '/' ) ),
+			self::page( 'login', wp_login_url() ),
+			self::page( 'REST index', rest_url() ),
+			self::page( 'admin-ajax', admin_url( 'admin-ajax.php' ) ),
+		];
+		$cookie = $this->session();
+		if ( null !== $cookie ) {
+			$pages[] = self::page( 'dashboard', admin_url() ) + [ 'cookie' => $cookie ];
+		}
+		foreach ( $this->settings->health_urls() as $url ) {
+			$pages[] = self::page( $url, $url );
+		}
+		return [
+			'health' => [
+				'pages'     => $pages,
+				'logs'      => self::logs(),
+				'settle_ms' => OpcodeCache::settle_ms(),
+			],
+		];
+	}
+
+	/**
+	 * Describes a page.
+	 *
+	 * @param string $name Name in the report.
+	 * @param string $url  Absolute URL.
+	 * @return array{name: string, url: string}
+	 */
+	private static function page( string $name, string $url ): array {
+		return [
+			'name' => $name,
+			'url'  => $url,
+		];
+	}
+
+	/** Returns the cookie of a short session of the current user; null without a user. */
+	private function session(): ?string {
+		$user = wp_get_current_user();
+		if ( ! $user->exists() ) {
+			return null;
+		}
+		$sessions = WP_Session_Tokens::get_instance( $user->ID );
+		$ends     = time() + self::SESSION;
+		$token    = $sessions->create( $ends );
+		register_shutdown_function( static fn() => $sessions->destroy( $token ) );
+		$secure = is_ssl() || str_starts_with( admin_url(), 'https:' );
+		$scheme = $secure ? 'secure_auth' : 'auth';
+		$name   = $secure ? SECURE_AUTH_COOKIE : AUTH_COOKIE;
+		return sprintf(
+			'%s=%s; %s=%s',
+			$name,
+			rawurlencode( wp_generate_auth_cookie( $user->ID, $ends, $scheme, $token ) ),
+			LOGGED_IN_COOKIE,
+			rawurlencode( wp_generate_auth_cookie( $user->ID, $ends, 'logged_in', $token ) )
+		);
+	}
+
+	/**
+	 * Returns the files into which this PHP writes errors.
+	 *
+	 * @return list<string>
+	 */
+	private static function logs(): array {
+		$log = (string) ini_get( 'error_log' );
+		return str_starts_with( $log, '/' ) && is_file( $log ) ? [ $log ] : [];
+	}
+}

@@ -1,0 +1,134 @@
+<?php
+/**
+ * Takes applied changes back.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\DirectApply;
+
+use Throwable;
+use WPCodebox\Apply\ArtifactService;
+use WPCodebox\AuditTrail;
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Changes;
+use WPCodebox\Sentence;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Restores the files of the last change that this site applied from a bundle. A file that somebody changed
+ * since is listed as a conflict and left as it is.
+ */
+final class RollbackService {
+
+	/**
+	 * Creates the service with its dependencies.
+	 *
+	 * @param ExtensionGate   $gate      Check that the PHP extension is loaded and its version fits.
+	 * @param ArtifactService $artifacts Reader of the artifact bundles.
+	 * @param Site            $site      Site the plugin runs on.
+	 * @param HealthCheck     $health    Describes how to see whether the site works.
+	 * @param AuditTrail      $audit     Audit log that records each roll back.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly ArtifactService $artifacts,
+		private readonly Site $site,
+		private readonly HealthCheck $health,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * Restores the files of the last applied change of a bundle.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`, `files?`: paths as in changed-files or relative to the plugin or theme.
+	 * @return array<string, mixed> `wp-codebox/artifact-rollback/v1`.
+	 * @throws Failure When nothing was restored; the audit log records the failure too.
+	 */
+	public function roll_back( array $input ): array {
+		$this->gate->check();
+		$record = [ 'artifact_id' => (string) ( $input['artifact_id'] ?? '' ) ];
+		try {
+			$artifact = $this->artifacts->artifact( $input );
+			$record   = [
+				'artifact_id' => (string) $artifact['artifact_id'],
+				'run_id'      => (string) $artifact['run_id'],
+			];
+			$change   = $this->last_change( $artifact );
+			$files    = self::relative( $artifact, array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) ) );
+			$record  += [ 'change' => $change['id'] ];
+			$this->audit->write( 'rollback', $record + [ 'status' => 'started' ] );
+			$result = ( new RunningChange( $this->site ) )->during( fn(): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options(), [ OpcodeCache::class, 'drop' ] ) );
+		} catch ( Throwable $thrown ) {
+			throw $this->audit->failure( 'rollback', $record, $thrown );
+		}
+		$success = 'restored' === $result['status'];
+		$audit   = $this->audit->write(
+			'rollback',
+			$record + [
+				'status' => $success ? 'success' : 'failure',
+				'result' => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ),
+			]
+		);
+		return [
+			'success'     => $success,
+			'schema'      => 'wp-codebox/artifact-rollback/v1',
+			'artifact_id' => $record['artifact_id'],
+			'run_id'      => $record['run_id'],
+			'result'      => $result + [ 'message' => ChangeReport::sentence( $result ) ],
+			'audit'       => ArtifactService::audit_reference( $audit ),
+		];
+	}
+
+	/**
+	 * Returns the last change from a bundle that was not taken back completely.
+	 *
+	 * @param array<string, mixed> $artifact Bundle.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_apply_not_found`, `wp_codebox_apply_undone`.
+	 */
+	private function last_change( array $artifact ): array {
+		$of_bundle = array_filter( Changes::list( $this->site->id() ), static fn( array $change ): bool => ( $change['bundle']['run_id'] ?? '' ) === $artifact['run_id'] );
+		foreach ( $of_bundle as $change ) {
+			if ( count( $change['undone'] ) < count( $change['files'] ) ) {
+				return $change;
+			}
+		}
+		if ( [] !== $of_bundle ) {
+			throw Failure::because( ErrorCode::ApplyUndone, __( 'The change of this bundle was taken back already; there is nothing left to restore.', 'codebox' ) );
+		}
+		throw Failure::because(
+			ErrorCode::ApplyNotFound,
+			__( 'This site has not applied a change of this bundle itself, so it cannot take it back.', 'codebox' ),
+			[ __( 'A plugin that applied it has its own way back; its audit reference is in the audit log.', 'codebox' ) ]
+		);
+	}
+
+	/**
+	 * Returns files relative to their mount.
+	 *
+	 * @param array<string, mixed> $artifact Bundle.
+	 * @param list<string>         $files    Files as the caller named them.
+	 * @return list<string>
+	 * @throws Failure `wp_codebox_approved_files_invalid` for a file that the bundle does not change.
+	 */
+	private static function relative( array $artifact, array $files ): array {
+		$names = [];
+		foreach ( ArtifactService::changed_files( $artifact ) as $row ) {
+			$names[ (string) $row['path'] ]         = (string) $row['relativePath'];
+			$names[ (string) $row['relativePath'] ] = (string) $row['relativePath'];
+		}
+		$unknown = array_values( array_diff( $files, array_keys( $names ) ) );
+		if ( [] !== $unknown ) {
+			/* translators: %s: path. */
+			throw Failure::because( ErrorCode::ApprovedFilesInvalid, Sentence::of( __( 'The bundle does not change the file %s; name files as the list of changed files does.', 'codebox' ), $unknown[0] ) );
+		}
+		return array_values( array_unique( array_map( static fn( string $file ): string => $names[ $file ], $files ) ) );
+	}
+}

@@ -1,0 +1,195 @@
+"""Direct apply and roll back on a site under nginx and php-fpm: what the site answers decides."""
+
+import json
+import os
+import shlex
+
+import pytest
+
+from calls import in_parallel
+from harness import must
+
+PLUGIN = "/wordpress/wp-content/plugins/sample/"
+OTHER = "sample_other.php"
+
+#: Changes after which the site does not work any more: what sees it, and the PHP code that the agent appends.
+BROKEN = {
+    "fatal error on every page": ("front page", "no_such_function();"),
+    "empty front page": ("front page", "add_action( 'template_redirect', static function () { ob_end_clean(); exit; } );"),
+    "redirect loop": ("front page", "add_action( 'template_redirect', static function () { wp_safe_redirect( add_query_arg( 'n', (int) ( $_GET['n'] ?? 0 ) + 1 ) ); exit; } );"),
+    "fatal error in the dashboard only": ("dashboard", "add_action( 'admin_menu', static function () { no_such_function(); } );"),
+}
+
+
+@pytest.fixture(scope="module")
+def site(world):
+    """The site without a host plugin, with direct apply."""
+    world.wp("plugin", "deactivate", "host-plugin")
+    world.wp("option", "update", "wp_codebox_direct_apply", "1")
+    yield world
+    world.wp("option", "delete", "wp_codebox_direct_apply")
+    world.wp("plugin", "activate", "host-plugin")
+
+
+@pytest.fixture(autouse=True)
+def unchanged_plugin(site):
+    """Restores the plugin after a case."""
+    before = read(site)
+    yield
+    with open(path(site, "sample.php"), "w", encoding="utf-8") as file:
+        file.write(before)
+    for name in (OTHER, ".htaccess", "readme.txt"):
+        if os.path.exists(path(site, name)):
+            os.remove(path(site, name))
+
+
+def path(site, name):
+    return site.path("site", "wp-content", "plugins", "sample", name)
+
+
+def read(site, name="sample.php"):
+    with open(path(site, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def changed(site, script, user="admin"):
+    """Runs an agent; returns the id of the run and the changed files."""
+    answer = site.run(script, user).expect(200).json
+    return answer["run"]["run_id"], [row["path"] for row in answer["changed_files"]]
+
+
+def apply(site, run, files, user="admin", **more):
+    return site.ability("apply-approved-artifact", {"artifact_id": run, "approved_files": files, **more}, user)
+
+
+def roll_back(site, run, user="admin", **more):
+    return site.ability("rollback-artifact", {"artifact_id": run, **more}, user)
+
+
+def appended(code):
+    return f"echo {shlex.quote(code)} >> sample.php"
+
+
+def audited(site, count):
+    records = site.ability("list-audit-records", {"per_page": 20}, method="GET").expect(200).json["records"]
+    return [(row["event"], row["status"]) for row in records[-count:]]
+
+
+def test_approved_file_is_written_the_other_is_not_and_the_change_is_taken_back(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
+    must(len(files) == 2, str(files))
+    preflight = site.ability("apply-artifact-preflight", {"artifact_id": run, "approved_files": [PLUGIN + "sample.php"]}).expect(200).json
+    must((preflight["adapter"], preflight["confirm_files"]) == ("codebox-direct", []), json.dumps(preflight)[:500])
+    result = apply(site, run, [PLUGIN + "sample.php"]).expect(200).json["result"]
+    must((result["adapter"], result["status"], result["applied_files"]) == ("codebox-direct", "applied", [PLUGIN + "sample.php"]), json.dumps(result))
+    names = [page["name"] for page in result["health"]["pages"]]
+    must(result["health"]["status"] == "unchanged" and names == ["front page", "login", "REST index", "admin-ajax", "dashboard"], json.dumps(result["health"]))
+    must(all(page["before"] == page["after"] for page in result["health"]["pages"]), json.dumps(result["health"]))
+    must(read(site) == before.replace("helo", "hello") and not os.path.exists(path(site, OTHER)), read(site))
+    must(audited(site, 2) == [("apply-approved", "started"), ("apply", "success")], str(audited(site, 2)))
+    undone = roll_back(site, run).expect(200).json
+    must(undone["success"] is True and undone["result"]["status"] == "restored" and read(site) == before, json.dumps(undone["result"]))
+    must(audited(site, 2) == [("rollback", "started"), ("rollback", "success")], str(audited(site, 2)))
+    roll_back(site, run).expect(409, "wp_codebox_apply_undone")
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_change_that_breaks_the_site_is_taken_back_at_once(site, name):
+    seen_by, code = BROKEN[name]
+    before = read(site)
+    run, files = changed(site, appended(code))
+    must(files == [PLUGIN + "sample.php"], str(files))
+    answer = apply(site, run, files).expect(200).json
+    result = answer["result"]
+    must(answer["success"] is False and result["status"] == "failed" and result["applied_files"] == [], json.dumps(result))
+    must(result["health"]["status"] == "worse" and "every file is as before" in result["message"], json.dumps(result))
+    must([page["name"] for page in result["health"]["pages"] if page["worse"]][0] == seen_by, json.dumps(result["health"]))
+    must(read(site) == before and site.path("site") not in json.dumps(result), "not restored, or a host path is told")
+    # The running PHP uses the restored file.
+    site.request("GET", "/", None).expect(200)
+    roll_back(site, run).expect(409, "wp_codebox_apply_undone")
+
+
+def test_roll_back_leaves_a_file_that_changed_since_and_restores_the_other(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
+    apply(site, run, files).expect(200)
+    with open(path(site, "sample.php"), "a", encoding="utf-8") as file:
+        file.write("// mine\n")
+    edited = read(site)
+    undone = roll_back(site, run).expect(200).json
+    must(undone["success"] is False and undone["result"]["status"] == "restored-in-part", json.dumps(undone["result"]))
+    must([row["path"] for row in undone["result"]["conflicts"]] == ["sample.php"] and undone["result"]["files"] == [OTHER], json.dumps(undone["result"]))
+    must(read(site) == edited and not os.path.exists(path(site, OTHER)), "the edited file was touched, or the other is left")
+
+
+def test_file_that_changed_since_the_run_is_a_conflict_and_keeps_its_text(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    with open(path(site, "sample.php"), "a", encoding="utf-8") as file:
+        file.write("// mine\n")
+    apply(site, run, files).expect(409, "wp_codebox_apply_conflict")
+    must(read(site) == before + "// mine\n", read(site))
+    with open(path(site, "sample.php"), "w", encoding="utf-8") as file:
+        file.write(before)
+    apply(site, run, files).expect(200)
+    roll_back(site, run).expect(200)
+
+
+def test_configuration_of_the_web_server_needs_a_second_confirmation(site):
+    run, files = changed(site, "echo deny > .htaccess; echo text > readme.txt")
+    must(sorted(files) == [PLUGIN + ".htaccess", PLUGIN + "readme.txt"], str(files))
+    refused = apply(site, run, files).expect(403, "wp_codebox_apply_confirmation_missing").json
+    must(refused["data"]["files"] == [PLUGIN + ".htaccess"] and not os.path.exists(path(site, "readme.txt")), json.dumps(refused))
+    must(apply(site, run, files, confirm_sensitive=True).expect(200).json["result"]["status"] == "applied", "confirmed")
+    roll_back(site, run).expect(200)
+    must(not os.path.exists(path(site, ".htaccess")), ".htaccess is left")
+
+
+def test_four_eyes_refuse_the_approval_of_the_user_who_asked(site):
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    site.wp("option", "update", "wp_codebox_four_eyes", "1")
+    try:
+        apply(site, run, files).expect(403, "wp_codebox_apply_own_change")
+        apply(site, run, files, "second").expect(200)
+    finally:
+        site.wp("option", "delete", "wp_codebox_four_eyes")
+    roll_back(site, run).expect(200)
+
+
+def test_of_two_simultaneous_applies_one_is_refused_and_the_other_is_whole(site):
+    before = read(site)
+    runs = [changed(site, f"sed -i s/helo/hello{number}/ sample.php") for number in range(2)]
+    answers = in_parallel(*(lambda run=run, files=files, user=user: apply(site, run, files, user) for (run, files), user in zip(runs, ("admin", "second"))))
+    codes = sorted(str(answer.code) for answer in answers if answer.status != 200)
+    must(len(codes) == 1 and codes[0] in ("wp_codebox_busy", "wp_codebox_apply_conflict"), "\n".join(map(str, answers)))
+    winner = [answer.status for answer in answers].index(200)
+    must(read(site) == before.replace("helo", f"hello{winner}"), read(site))
+    roll_back(site, runs[winner][0]).expect(200)
+
+
+def test_without_direct_apply_nothing_is_written_and_the_preflight_says_so(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    site.wp("option", "update", "wp_codebox_direct_apply", "0")
+    try:
+        preflight = site.ability("apply-artifact-preflight", {"artifact_id": run, "approved_files": files}).expect(200).json
+        must(preflight["adapter"] == "none", preflight["adapter"])
+        apply(site, run, files).expect(501, "wp_codebox_apply_adapter_missing")
+        roll_back(site, run).expect(404, "wp_codebox_apply_not_found")
+        must(read(site) == before, read(site))
+        site.wp("plugin", "activate", "host-plugin")
+        preflight = site.ability("apply-artifact-preflight", {"artifact_id": run, "approved_files": files}).expect(200).json
+        must(preflight["adapter"] == "plugin", preflight["adapter"])
+    finally:
+        site.wp("plugin", "deactivate", "host-plugin")
+        site.wp("option", "update", "wp_codebox_direct_apply", "1")
+
+
+def test_change_is_applied_and_taken_back_at_the_shell(site):
+    before = read(site)
+    run, _ = changed(site, "sed -i s/helo/hello/ sample.php")
+    site.wp("codebox", "artifacts", "apply", run, "--all")
+    must(read(site) == before.replace("helo", "hello"), read(site))
+    must(site.wp("codebox", "artifacts", "rollback", run, "--porcelain") == "restored\n" and read(site) == before, read(site))
