@@ -11,7 +11,7 @@ use crate::state::State;
 use ext_php_rs::types::ZendCallable;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use wp_codebox_apply::Journal;
+use wp_codebox_apply::{ApplyError, Journal};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HealthPlan, PROTOCOL_VERSION, SiteAction, SiteApply, SiteChangeMessage,
     SiteChangeRequest, SiteId, SiteRollBack,
@@ -113,18 +113,27 @@ pub(crate) fn list(settings: &Settings, site: &SiteId) -> Result<Value, Failure>
 }
 
 /// Finishes or reverses the changes of this user that were interrupted. Returns the ids of the
-/// settled ones and the errors of the others.
+/// settled ones, the errors of the others, and whether a process changes the site just now; then
+/// nothing is settled.
 pub(crate) fn recover(settings: &Settings, site: &SiteId) -> Result<Value, Failure> {
     let (mut settled, mut failed) = (Vec::new(), Vec::new());
     if let Some(journal) = journal(settings, site)? {
+        let claim = match journal.claim() {
+            Ok(claim) => claim,
+            Err(ApplyError::Busy { .. }) => {
+                return Ok(json!({"running": true, "settled": [], "failed": []}));
+            }
+            Err(error) => return Err(error.body().into()),
+        };
         for (id, error) in journal.recover().map_err(|e| e.body())? {
             match error {
                 None => settled.push(id),
                 Some(error) => failed.push(json!({"id": id, "error": error.body()})),
             }
         }
+        drop(claim);
     }
-    Ok(json!({"settled": settled, "failed": failed}))
+    Ok(json!({"running": false, "settled": settled, "failed": failed}))
 }
 
 /// Opens the journal of this user; `None` if the site has no directory yet.

@@ -534,9 +534,10 @@ final class Changes
     public static function list(string $site): array {}
 
     /**
-     * Finishes or reverses interrupted changes.
+     * Finishes or reverses interrupted changes, unless a process changes the site just now
+     * (`running`).
      *
-     * @return array<string, mixed> `settled` (ids), `failed` (list of {id, error}).
+     * @return array<string, mixed> `running`, `settled` (ids), `failed` (list of {id, error}).
      */
     public static function recover(string $site): array {}
 }

@@ -10,6 +10,7 @@ VERBS = {
     "inspect-artifact": "GET",
     "apply-artifact-preflight": "POST",
     "apply-approved-artifact": "POST",
+    "rollback-artifact": "POST",
     "discard-artifact": "POST",
     "list-runs": "GET",
     "get-run": "GET",

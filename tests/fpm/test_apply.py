@@ -3,11 +3,13 @@
 import json
 import os
 import shlex
+import time
 
 import pytest
 
-from calls import in_parallel
-from harness import must
+from calls import in_parallel, start_tagged_request
+from harness import must, poll_until
+from harness.detectors import command, has_exited, pids, program
 
 PLUGIN = "/wordpress/wp-content/plugins/sample/"
 OTHER = "sample_other.php"
@@ -66,8 +68,48 @@ def roll_back(site, run, user="admin", **more):
     return site.ability("rollback-artifact", {"artifact_id": run, **more}, user)
 
 
+def when_free(call):
+    """Repeats a call while the locks of a killed request are held; they are released a few seconds later."""
+    answers = []
+
+    def free():
+        answers.append(call())
+        return getattr(answers[-1], "code", None) != "wp_codebox_busy"
+
+    poll_until(free, seconds=30, what="the locks are not released")
+    return answers[-1]
+
+
+def apply_until_process(site, run, files, tag):
+    """Starts an apply in a thread; returns thread, worker and answers when its process exists, else the answer."""
+    call = lambda: site.ability("apply-approved-artifact", {"artifact_id": run, "approved_files": files}, headers={"X-Test-Tag": tag})
+    thread, worker, answers = start_tagged_request(site, tag, call)
+    poll_until(lambda: changers(site) or not thread.is_alive(), seconds=30, what="no process changes the site")
+    if changers(site):
+        return thread, worker, answers
+    thread.join()
+    return answers[0]
+
+
+def apply_when_free(site, run, files):
+    return when_free(lambda: apply(site, run, files))
+
+
+def roll_back_when_free(site, run):
+    return when_free(lambda: roll_back(site, run)).expect(200)
+
+
 def appended(code):
     return f"echo {shlex.quote(code)} >> sample.php"
+
+
+#: Number of kills of each kind; `tests/run --all` sets more.
+KILLS = int(os.environ.get("CODEBOX_KILLS", "3"))
+
+
+def changers(site):
+    """Returns the processes that change files of the site."""
+    return [pid for pid in pids() if program(pid).startswith(site.path("bin")) and "change-site" in command(pid) and not has_exited(pid)]
 
 
 def audited(site, count):
@@ -193,3 +235,29 @@ def test_change_is_applied_and_taken_back_at_the_shell(site):
     site.wp("codebox", "artifacts", "apply", run, "--all")
     must(read(site) == before.replace("helo", "hello"), read(site))
     must(site.wp("codebox", "artifacts", "rollback", run, "--porcelain") == "restored\n" and read(site) == before, read(site))
+
+
+@pytest.mark.parametrize("victim", ("process", "worker"))
+def test_kill_during_apply_leaves_the_old_or_the_new_files_and_the_next_request_settles(site, victim):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
+    after = before.replace("helo", "hello")
+    for number in range(KILLS):
+        # The locks of the previous, killed request are released a few seconds later.
+        thread, worker, answers = when_free(lambda number=number: apply_until_process(site, run, files, f"{victim}-{number}"))
+        # Spread over the time of an apply; every moment must be safe.
+        time.sleep(0.8 * number / KILLS)
+        for pid in changers(site) if victim == "process" else [worker]:
+            try:
+                os.kill(pid, 9)
+            except ProcessLookupError:
+                pass
+        thread.join()
+        poll_until(lambda: not changers(site), seconds=30, what="the process did not end")
+        site.request("GET", "/", None).expect(200)
+        now = (read(site), os.path.exists(path(site, OTHER)))
+        must(now in ((before, False), (after, True)), f"{number}: {now} {answers}")
+        mended = roll_back_when_free(site, run) if now == (after, True) else None
+        must(read(site) == before and not os.path.exists(path(site, OTHER)), f"{number}: {mended}")
+    apply_when_free(site, run, files).expect(200)
+    roll_back(site, run).expect(200)

@@ -21,7 +21,7 @@ defined( 'ABSPATH' ) || exit;
 /**
  * Holds WordPress's update locks during a change, so that no update writes the same files. An option marks the
  * change: when it was interrupted, the next request finds the mark and lets the engine finish or reverse it.
- * The mark and the locks of a request that died are removed when no change can still be under way.
+ * It also removes the mark and the locks of a request that died, when no process changes the site any more.
  */
 final class RunningChange {
 
@@ -30,8 +30,14 @@ final class RunningChange {
 	/** Locks of WordPress: updates by a person, and automatic ones. */
 	private const LOCKS = [ 'core_updater', 'auto_updater' ];
 
-	/** Time in seconds after which WordPress ignores the locks, and after which a change has ended. */
-	private const LONGEST = 300;
+	/** Time in seconds after which WordPress ignores the locks. */
+	private const LONGEST = 900;
+
+	/** Value of the mark of a change without locks; otherwise it is the time at which the change began. */
+	private const UNLOCKED = 0;
+
+	/** Time in seconds within which a change starts its process. */
+	private const START = 5;
 
 	/**
 	 * Creates the object with its dependencies.
@@ -49,6 +55,7 @@ final class RunningChange {
 	 */
 	public function during( callable $change ): array {
 		require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';
+		$this->settle();
 		$held = [];
 		try {
 			foreach ( self::LOCKS as $lock ) {
@@ -61,6 +68,10 @@ final class RunningChange {
 			$result = $change();
 			delete_option( self::MARK );
 			return $result;
+		} catch ( Throwable $thrown ) {
+			// The process may have died; the locks are released below.
+			[] === $held || update_option( self::MARK, self::UNLOCKED, true );
+			throw $thrown;
 		} finally {
 			array_map( [ WP_Upgrader::class, 'release_lock' ], $held );
 		}
@@ -73,7 +84,12 @@ final class RunningChange {
 		}
 		try {
 			$outcome = Changes::recover( $this->site->id() );
-			if ( [] === $outcome['failed'] && time() > (int) get_option( self::MARK ) + self::LONGEST ) {
+			$began   = (int) get_option( self::MARK );
+			if ( ! $outcome['running'] && [] === $outcome['failed'] && time() > $began + self::START ) {
+				if ( self::UNLOCKED !== $began ) {
+					require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';
+					array_map( [ WP_Upgrader::class, 'release_lock' ], self::LOCKS );
+				}
 				delete_option( self::MARK );
 			}
 		} catch ( Throwable $thrown ) {

@@ -8,7 +8,7 @@ use crate::steps::io;
 use crate::transaction::{Transaction, lock, read_finished};
 use crate::undone::read_undone;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Gid, Mode, Uid};
+use rustix::fs::{self, FlockOperation, Gid, Mode, Uid};
 use rustix::io::Errno;
 use serde::Serialize;
 use std::ffi::OsStr;
@@ -86,7 +86,13 @@ pub struct UndoReport {
 pub struct Journal {
     pub(crate) open: OwnedFd,
     done: OwnedFd,
+    own: OwnedFd,
 }
+
+/// Right of one process to change files of a site, until it is dropped or the process ends.
+#[derive(Debug)]
+#[must_use]
+pub struct Claim(#[allow(dead_code)] OwnedFd);
 
 impl Journal {
     /// Opens the journal of this process's user in `site`, the directory of a site in the state
@@ -112,7 +118,26 @@ impl Journal {
         Ok(Self {
             open: subdirectory(own.as_fd(), OPEN).map_err(failed)?,
             done: subdirectory(own.as_fd(), DONE).map_err(failed)?,
+            own,
         })
+    }
+
+    /// Claims the site for a change that takes longer than its transaction, e.g. because the caller
+    /// looks at the site afterwards. Transactions do not need a claim.
+    ///
+    /// # Errors
+    /// [`ApplyError::Busy`] if another process of this user has it.
+    pub fn claim(&self) -> Result<Claim, ApplyError> {
+        // A descriptor of its own: the lock belongs to it, not to the process.
+        let lock = open_dir(self.own.as_fd(), b".");
+        let lock = lock.map_err(|e| io("lock", b"the journal", e))?;
+        match fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Claim(lock)),
+            Err(Errno::WOULDBLOCK) => Err(ApplyError::Busy {
+                target: "this site".to_owned(),
+            }),
+            Err(error) => Err(io("lock", b"the journal", error)),
+        }
     }
 
     /// Applies changes: all of them or, after an error, none.

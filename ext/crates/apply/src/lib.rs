@@ -29,5 +29,5 @@ mod undo;
 mod undone;
 
 pub use error::ApplyError;
-pub use journal::{AppliedChange, ApplyRequest, Journal, SyntaxCheck, TargetChanges, UndoReport};
+pub use journal::{AppliedChange, ApplyRequest, Claim, Journal, SyntaxCheck, TargetChanges, UndoReport};
 pub use record::{ApplyId, BundleReference};

@@ -13,7 +13,7 @@ use caller::Caller;
 use health::Watch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wp_codebox_apply::{AppliedChange, ApplyId, Journal, UndoReport};
+use wp_codebox_apply::{AppliedChange, ApplyId, Claim, Journal, UndoReport};
 use wp_codebox_artifacts::{Dir, PreflightRequest, Store};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HealthPlan, HealthStatus, PROTOCOL_VERSION, SiteAction, SiteApply,
@@ -55,8 +55,9 @@ fn changed(request: SiteChangeRequest, caller: &mut Caller) -> Result<SiteChange
     }
 }
 
-/// Journal and state directory of the site.
+/// Journal and state directory of the site, which no other process changes meanwhile.
 struct Place {
+    _claim: Claim,
     state: PathBuf,
     site: SiteId,
     php: PathBuf,
@@ -68,8 +69,10 @@ impl Place {
         let state = StateDir::open(Path::new(&request.state_dir)).map_err(|e| e.body())?;
         let site = state.as_owner(|| state.site(&request.site));
         let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
+        let journal = applying::journal(&site)?;
         Ok(Self {
-            journal: applying::journal(&site)?,
+            _claim: journal.claim().map_err(|e| e.body())?,
+            journal,
             state: state.path().to_owned(),
             site: request.site.clone(),
             php: PathBuf::from(&request.php_binary),
