@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '5cafc6a0c0e8dd037d27c3e48df96dd410e8dd9ebbd2a31b20968166abcd365a',
+	'contract_digest' => '4a346c0f0adc4ace7d08eb3d55da1f4d10014132386c33cf0b05e35ee3c29268',
 ];

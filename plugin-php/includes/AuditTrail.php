@@ -49,10 +49,7 @@ final class AuditTrail {
 			'requester' => $this->requester(),
 		];
 		try {
-			$kept   = self::anchors();
-			$answer = Artifacts::audit( $this->site->id(), $head + $record, $kept );
-			update_option( self::ANCHORS, array_replace( $kept, [ $answer['anchor']['key_id'] => $answer['anchor'] ] ), false );
-			return $answer['record'];
+			return self::append( $this->site->id(), $head + $record );
 		} catch ( Throwable $thrown ) {
 			$cause = Failure::from( $thrown );
 			throw Failure::because(
@@ -62,6 +59,20 @@ final class AuditTrail {
 				[ 'cause' => $cause->error_code ]
 			);
 		}
+	}
+
+	/**
+	 * Appends a complete record and stores the new anchor. Needs no user and no plugin.
+	 *
+	 * @param string               $site   Id of the site.
+	 * @param array<string, mixed> $record Complete record.
+	 * @return array<string, mixed> Stored record with `seq` and `hash`.
+	 */
+	public static function append( string $site, array $record ): array {
+		$kept   = self::anchors();
+		$answer = Artifacts::audit( $site, $record, $kept );
+		update_option( self::ANCHORS, array_replace( $kept, [ $answer['anchor']['key_id'] => $answer['anchor'] ] ), false );
+		return $answer['record'];
 	}
 
 	/**

@@ -23,7 +23,6 @@ use WPCodebox\Connector\ConnectorSource;
 use WPCodebox\Connector\ProviderBridge;
 use WPCodebox\Connector\ProviderRequests;
 use WPCodebox\Connector\TrustedCallers;
-use WPCodebox\DirectApply\DirectApply;
 use WPCodebox\DirectApply\HealthCheck;
 use WPCodebox\DirectApply\RollbackService;
 use WPCodebox\DirectApply\SensitiveFiles;
@@ -91,8 +90,6 @@ final class Services {
 	public readonly ArtifactService $artifacts;
 	/** Checks approved changes and passes them to the host plugin that applies them. */
 	public readonly ApplyService $applies;
-	/** Adapter that writes approved changes into this site, when it is turned on. */
-	public readonly DirectApply $direct;
 	/** Takes applied changes back. */
 	public readonly RollbackService $rollbacks;
 	/** Stages changes that a user accepts later. */
@@ -161,8 +158,7 @@ final class Services {
 		$applied         = new ApplyResult();
 		$sensitive       = new SensitiveFiles();
 		$health          = new HealthCheck( $this->settings );
-		$this->direct    = new DirectApply( $this->settings, $this->site, $sensitive, $health );
-		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit, $this->direct, $sensitive );
+		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit, $this->settings, $sensitive );
 		$this->rollbacks = new RollbackService( $gate, $this->artifacts, $this->site, $health, $audit );
 		$this->stages    = new StageService( $gate, $payloads, $audit );
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );

@@ -458,6 +458,8 @@ ELSEWHERE = {
     "wp_codebox_review_result_invalid": f"{CASES}/reviews.php: review: an invalid answer of a host plugin is refused, and its own error passes through",
     "wp_codebox_pending_apply_unavailable": f"{CASES}/stages.php: stage: without a store of pending actions a change is not staged, and the audit log says so",
     "wp_codebox_file_changes_disallowed": f"{CASES}/adapters.php: a site that disallows file modifications refuses an apply before any adapter is called",
+    "wp_codebox_apply_confirmation_missing": "tests/fpm/test_apply.py: test_configuration_of_the_web_server_needs_a_second_confirmation",
+    "wp_codebox_apply_own_change": "tests/fpm/test_apply.py: test_four_eyes_refuse_the_approval_of_the_user_who_asked",
     "wp_codebox_apply_adapter_missing": f"{CASES}/adapters.php: an apply without an adapter is refused and written to the audit log",
     "wp_codebox_apply_result_invalid": f"{CASES}/adapters.php: an invalid adapter result is refused and recorded as a failure",
     # Requests of a browser to connectors and providers of a site.

@@ -4,15 +4,18 @@ import json
 import os
 import shlex
 import time
+import urllib.parse
 
 import pytest
 
 from calls import in_parallel, start_tagged_request
 from harness import must, poll_until
 from harness.detectors import command, has_exited, pids, program
+from world import Response
 
 PLUGIN = "/wordpress/wp-content/plugins/sample/"
 OTHER = "sample_other.php"
+RECOVER = "/wp-content/plugins/wp-codebox/recover.php"
 
 #: Changes after which the site does not work any more: what sees it, and the PHP code that the agent appends.
 BROKEN = {
@@ -31,6 +34,16 @@ def site(world):
     yield world
     world.wp("option", "delete", "wp_codebox_direct_apply")
     world.wp("plugin", "activate", "host-plugin")
+
+
+@pytest.fixture(scope="module")
+def mails(site):
+    """File with the mails of the site, one JSON document a line."""
+    file, plugin = site.path("tags", "mails"), site.path("site", "wp-content", "mu-plugins", "mails.php")
+    with open(plugin, "w", encoding="utf-8") as code:
+        code.write(f"<?php\nadd_filter( 'pre_wp_mail', static fn( $sent, array $mail ): bool => (bool) file_put_contents( '{file}', json_encode( $mail ) . \"\\n\", FILE_APPEND ), 10, 2 );\n")
+    yield file
+    os.remove(plugin)
 
 
 @pytest.fixture(autouse=True)
@@ -237,6 +250,56 @@ def test_change_is_applied_and_taken_back_at_the_shell(site):
     must(site.wp("codebox", "artifacts", "rollback", run, "--porcelain") == "restored\n" and read(site) == before, read(site))
 
 
+def post(site, token):
+    body = urllib.parse.urlencode({"token": token}).encode()
+    connection = site.connect()
+    try:
+        connection.request("POST", RECOVER, body, {"Content-Type": "application/x-www-form-urlencoded"})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_link_by_mail_takes_the_change_back_while_wordpress_fails_on_every_page(site, mails):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    apply(site, run, files).expect(200)
+    with open(mails, encoding="utf-8") as lines:
+        mail = [json.loads(line) for line in lines][-1]
+    must(mail["to"] == "admin@example.org" and PLUGIN + "sample.php" in mail["message"], json.dumps(mail))
+    link = next(line for line in mail["message"].split() if line.startswith("http"))
+    token = urllib.parse.parse_qs(urllib.parse.urlparse(link).query)["token"][0]
+    broken = site.path("site", "wp-content", "mu-plugins", "broken.php")
+    with open(broken, "w", encoding="utf-8") as file:
+        file.write("<?php no_such_function();")
+    try:
+        site.request("GET", "/", None).expect(500)
+        # Opening the link only shows a button.
+        page = site.request("GET", f"{RECOVER}?token={token}", None).expect(200)
+        must(b"<button>" in page.body and read(site) != before, str(page))
+        must(post(site, "0" * 64)[0] == 403 and read(site) != before, "a wrong token was accepted")
+        status, text = post(site, token)
+        must(status == 200 and "Every file is as before" in text and read(site) == before, f"{status} {text}")
+        must(post(site, token)[0] == 403, "the token was accepted twice")
+    finally:
+        os.remove(broken)
+    must(audited(site, 2) == [("rollback", "started"), ("rollback", "success")], str(audited(site, 2)))
+    site.request("GET", "/", None).expect(200)
+
+
+def test_link_by_mail_ends_after_an_hour(site, mails):
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    apply(site, run, files).expect(200)
+    with open(mails, encoding="utf-8") as lines:
+        token = json.loads(lines.readlines()[-1])["message"].split("token=")[1].split()[0]
+    site.request("GET", f"{RECOVER}?token={token}", None).expect(200)
+    site.wp("eval", "$r = get_option( 'wp_codebox_recovery' ); $r['ends'] = time() - 1; update_option( 'wp_codebox_recovery', $r );")
+    site.request("GET", f"{RECOVER}?token={token}", None).expect(403)
+    must(post(site, token)[0] == 403, "an old token was accepted")
+    roll_back(site, run).expect(200)
+
+
 @pytest.mark.parametrize("victim", ("process", "worker"))
 def test_kill_during_apply_leaves_the_old_or_the_new_files_and_the_next_request_settles(site, victim):
     before = read(site)
@@ -244,7 +307,13 @@ def test_kill_during_apply_leaves_the_old_or_the_new_files_and_the_next_request_
     after = before.replace("helo", "hello")
     for number in range(KILLS):
         # The locks of the previous, killed request are released a few seconds later.
-        thread, worker, answers = when_free(lambda number=number: apply_until_process(site, run, files, f"{victim}-{number}"))
+        started = when_free(lambda number=number: apply_until_process(site, run, files, f"{victim}-{number}"))
+        if isinstance(started, Response):
+            # The apply ended before its process was seen.
+            started.expect(200)
+            roll_back(site, run).expect(200)
+            continue
+        thread, worker, answers = started
         # Spread over the time of an apply; every moment must be safe.
         time.sleep(0.8 * number / KILLS)
         for pid in changers(site) if victim == "process" else [worker]:

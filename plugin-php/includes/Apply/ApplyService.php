@@ -17,6 +17,7 @@ use WPCodebox\DirectApply\SensitiveFiles;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -34,7 +35,7 @@ final class ApplyService {
 	 * @param ApplyPayload   $payloads  Builds verified and filtered changes.
 	 * @param ApplyResult    $results   Validates the adapter's result.
 	 * @param AuditTrail     $audit     Audit log that records each decision.
-	 * @param DirectApply    $direct    Adapter of this plugin, which knows the adapter that would act.
+	 * @param Settings       $settings  Settings that turn the adapter of this plugin on.
 	 * @param SensitiveFiles $sensitive Files that the adapter of this plugin writes only when confirmed.
 	 */
 	public function __construct(
@@ -42,7 +43,7 @@ final class ApplyService {
 		private readonly ApplyPayload $payloads,
 		private readonly ApplyResult $results,
 		private readonly AuditTrail $audit,
-		private readonly DirectApply $direct,
+		private readonly Settings $settings,
 		private readonly SensitiveFiles $sensitive
 	) {}
 
@@ -69,7 +70,7 @@ final class ApplyService {
 			'targets'         => $payload['targets'],
 			'approval'        => $payload['approval'],
 			'verification'    => $payload['artifact_verification'],
-			'adapter'         => $this->direct->adapter(),
+			'adapter'         => DirectApply::adapter( $this->settings ),
 			'confirm_files'   => $this->sensitive->among( $payload['changed_files'], $payload['targets'] ),
 			'payload'         => $this->payloads->printable( $payload ),
 		];

@@ -36,12 +36,14 @@ final class DirectApply {
 	 * @param Site           $site     Site the plugin runs on.
 	 * @param SensitiveFiles $files    Files that need a second confirmation.
 	 * @param HealthCheck    $health   Describes how to see whether the site works.
+	 * @param RecoveryLink   $recovery Mails a link that takes the change back.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
 		private readonly Site $site,
 		private readonly SensitiveFiles $files,
-		private readonly HealthCheck $health
+		private readonly HealthCheck $health,
+		private readonly RecoveryLink $recovery
 	) {}
 
 	/** Registers the adapter and the repair of interrupted changes. */
@@ -70,8 +72,10 @@ final class DirectApply {
 	/**
 	 * Returns the adapter that would apply a change: the name of this one, `plugin` for one of another plugin,
 	 * `none` when there is none.
+	 *
+	 * @param Settings $settings Settings that turn this adapter on.
 	 */
-	public function adapter(): string {
+	public static function adapter( Settings $settings ): string {
 		global $wp_filter;
 		$callbacks = isset( $wp_filter[ self::HOOK ] ) ? $wp_filter[ self::HOOK ]->callbacks : [];
 		ksort( $callbacks );
@@ -81,7 +85,7 @@ final class DirectApply {
 				if ( ! $own ) {
 					return 'plugin';
 				}
-				if ( $this->settings->direct_apply() ) {
+				if ( $settings->direct_apply() ) {
 					return self::ADAPTER;
 				}
 			}
@@ -114,6 +118,9 @@ final class DirectApply {
 			)
 		);
 		$applied = 'applied' === $result['status'];
+		if ( $applied ) {
+			$this->recovery->send( $result['change'], $payload['approved_files'] );
+		}
 		return [
 			'schema'          => 'wp-codebox/apply-result/v1',
 			'adapter'         => self::ADAPTER,

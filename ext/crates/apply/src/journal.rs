@@ -85,7 +85,7 @@ pub struct UndoReport {
 #[derive(Debug)]
 pub struct Journal {
     pub(crate) open: OwnedFd,
-    done: OwnedFd,
+    pub(crate) done: OwnedFd,
     own: OwnedFd,
 }
 

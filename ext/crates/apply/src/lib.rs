@@ -21,6 +21,7 @@ mod journal;
 mod metadata;
 mod path;
 mod plan;
+mod prune;
 mod record;
 mod recover;
 mod steps;
@@ -29,5 +30,8 @@ mod undo;
 mod undone;
 
 pub use error::ApplyError;
-pub use journal::{AppliedChange, ApplyRequest, Claim, Journal, SyntaxCheck, TargetChanges, UndoReport};
+pub use journal::{
+    AppliedChange, ApplyRequest, Claim, Journal, SyntaxCheck, TargetChanges, UndoReport,
+};
+pub use prune::{Expired, KeepRules};
 pub use record::{ApplyId, BundleReference};

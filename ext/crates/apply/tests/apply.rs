@@ -8,8 +8,9 @@ use rustix::fs::{XattrFlags, getxattr, setxattr};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::time::Duration;
 use trees::{Bench, added, changes, deleted, executable, file, link, modified, tree};
-use wp_codebox_apply::{ApplyError, TargetChanges};
+use wp_codebox_apply::{ApplyError, KeepRules, TargetChanges};
 use wp_codebox_artifacts::{Change, EntryChange, MountChanges, Node};
 
 /// Writes a tree, and returns a change of each kind to it.
@@ -332,4 +333,53 @@ fn full_disk_leaves_the_target_unchanged() {
     assert_eq!(tree(&bench.target), before);
     let change = modified("a", file(b"1\n"), file(b"2\n"));
     bench.apply(changes(vec![change])).unwrap();
+}
+
+#[test]
+fn changes_beyond_count_age_or_size_expire_and_a_removed_change_cannot_be_undone() {
+    let bench = Bench::new();
+    let mut ids = Vec::new();
+    for number in 0..3 {
+        let name = format!("{number}.txt");
+        bench.write(&name, &[b'x'; 100_000]);
+        let new = modified(&name, file(&[b'x'; 100_000]), file(b"new\n"));
+        ids.insert(0, bench.apply(changes(vec![new])).unwrap().id);
+    }
+    let rules = |count, max_age, max_bytes| KeepRules {
+        count,
+        max_age: Duration::from_secs(max_age),
+        max_bytes,
+    };
+    let expired = |rules: &KeepRules| -> Vec<_> {
+        let expired = bench.journal().expired(rules).unwrap();
+        expired.into_iter().map(|expired| expired.id).collect()
+    };
+    assert_eq!(expired(&KeepRules::default()), []);
+    assert_eq!(expired(&rules(1, 3600, 1 << 30)), ids[1..]);
+    assert_eq!(expired(&rules(9, 3600, 250_000)), ids[2..]);
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let done = bench.site.join("applies").join(uid).join("done");
+    fs::File::open(done.join(ids[2].as_str()))
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH)
+        .unwrap();
+    assert_eq!(expired(&rules(9, 3600, 1 << 30)), ids[2..]);
+    bench.journal().remove(&ids[2]).unwrap();
+    let gone = bench.undo(&ids[2], None).unwrap_err();
+    assert!(matches!(gone, ApplyError::NotFound { .. }), "{gone}");
+    // Control: the others can be undone.
+    bench.undo(&ids[0], None).unwrap();
+    assert_eq!(fs::read(bench.path("2.txt")).unwrap(), [b'x'; 100_000]);
+}
+
+#[test]
+fn second_claim_is_refused_until_the_first_is_dropped() {
+    let bench = Bench::new();
+    let first = bench.journal().claim().unwrap();
+    assert!(matches!(
+        bench.journal().claim().unwrap_err(),
+        ApplyError::Busy { .. }
+    ));
+    drop(first);
+    let _second = bench.journal().claim().unwrap();
 }

@@ -324,6 +324,16 @@ pub(crate) struct GcArgs {
     /// a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub snapshots_max_bytes: Option<String>,
+    /// Number of applied changes of each site that can still be undone. Older ones are forgotten.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    pub changes: usize,
+    /// Also forget applied changes older than this.
+    #[arg(long, value_name = "AGE", default_value = "90d")]
+    pub changes_max_age: String,
+    /// Maximum total size of the old contents of applied changes of each site; the oldest beyond it
+    /// are forgotten: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    pub changes_max_bytes: String,
     /// List what would be removed without removing it.
     #[arg(long)]
     pub dry_run: bool,

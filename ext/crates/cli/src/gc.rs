@@ -6,8 +6,9 @@ use super::{Settings, duration, request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
+use wp_codebox_apply::{Expired, Journal, KeepRules};
 use wp_codebox_backend_native::{StaleTemplate, Sweep, reap_cgroups, sweep_templates};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
 use wp_codebox_runtime::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
     GcRetained, GcRules, SizeBudget, SnapshotRule, StateDir, collect,
@@ -30,13 +31,74 @@ fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
     if rules.mode == GcMode::Remove {
         cgroups(&state, &mut report);
     }
+    let keep = keep_rules(args)?;
+    // Root has a journal of its own on each site.
+    if rustix::process::geteuid().is_root() {
+        for site in state
+            .as_owner(|| args.place.sites(&state))
+            .map_err(|e| e.body())??
+        {
+            changes(&state, &site, &keep, rules.mode, &mut report)?;
+        }
+    }
     state.become_owner().map_err(|e| e.body())?;
     let wanted = args.place.sites(&state)?;
     for site in wanted {
+        changes(&state, &site, &keep, rules.mode, &mut report)?;
         collect(&state, &site, &rules, &mut report).map_err(|e| e.body())?;
     }
     templates(&state, &rules, &mut report);
     Ok(report)
+}
+
+fn keep_rules(args: &GcArgs) -> Result<KeepRules, ErrorBody> {
+    let flag = "--changes-max-age";
+    let age = duration::read(ErrorCode::InputInvalid, flag, &args.changes_max_age)?;
+    Ok(KeepRules {
+        count: args.changes,
+        max_age: Duration::from_millis(age),
+        max_bytes: request::bytes("--changes-max-bytes", &args.changes_max_bytes)?,
+    })
+}
+
+/// Forgets old applied changes in the journal of this user.
+fn changes(
+    state: &StateDir,
+    site: &SiteId,
+    rules: &KeepRules,
+    mode: GcMode,
+    report: &mut GcReport,
+) -> Result<(), ErrorBody> {
+    let directory = state.path().join("sites").join(site.as_str());
+    if !directory.join("applies").is_dir() {
+        return Ok(());
+    }
+    let journal = Journal::open(&directory).map_err(|e| e.body())?;
+    // While a process changes the site, nothing is forgotten.
+    let Ok(_claim) = journal.claim() else {
+        return Ok(());
+    };
+    for Expired { id, bytes } in journal.expired(rules).map_err(|e| e.body())? {
+        let removed = match mode {
+            GcMode::Remove => journal.remove(&id),
+            GcMode::DryRun => Ok(()),
+        };
+        match removed {
+            Ok(()) => report.removed.push(GcItem {
+                kind: GcKind::Change,
+                id: id.to_string(),
+                site: Some(site.clone()),
+                bytes,
+                reason: GcReason::Age,
+            }),
+            Err(error) => report.failed.push(GcFailure {
+                kind: GcKind::Change,
+                id: id.to_string(),
+                message: error.to_string(),
+            }),
+        }
+    }
+    Ok(())
 }
 
 fn rules(args: &GcArgs) -> Result<GcRules, ErrorBody> {

@@ -13,7 +13,7 @@ use caller::Caller;
 use health::Watch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wp_codebox_apply::{AppliedChange, ApplyId, Claim, Journal, UndoReport};
+use wp_codebox_apply::{AppliedChange, ApplyId, Claim, Journal, KeepRules, UndoReport};
 use wp_codebox_artifacts::{Dir, PreflightRequest, Store};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HealthPlan, HealthStatus, PROTOCOL_VERSION, SiteAction, SiteApply,
@@ -41,6 +41,14 @@ pub(crate) fn main() -> ExitCode {
     };
     caller.send(&message);
     ExitCode::from(status)
+}
+
+/// Forgets old changes, so that their number stays bounded without a garbage collection. What fails
+/// is left to one.
+fn forget_old(journal: &Journal) {
+    for expired in journal.expired(&KeepRules::default()).unwrap_or_default() {
+        let _ = journal.remove(&expired.id);
+    }
 }
 
 fn changed(request: SiteChangeRequest, caller: &mut Caller) -> Result<SiteChangeResult, ErrorBody> {
@@ -107,6 +115,7 @@ impl Place {
         };
         let watch = plan.map(Watch::begin);
         let change = applying::apply(&self.journal, approved, &self.php)?;
+        forget_old(&self.journal);
         let caller_answers = caller.written(&change.paths);
         let health = watch.map(|watch| watch.end(caller_answers, &change));
         if health.as_ref().map(|health| health.status) != Some(HealthStatus::Worse) {

@@ -79,6 +79,8 @@ pub enum GcKind {
     Template,
     /// A control group of a dead guest.
     Cgroup,
+    /// The old contents of an applied change, which are needed to undo it.
+    Change,
 }
 
 /// Why an item is removed.

@@ -1,0 +1,100 @@
+//! Removes old applied changes, which can then no longer be undone.
+
+use crate::error::ApplyError;
+use crate::journal::{Journal, names};
+use crate::path::open_dir;
+use crate::record::ApplyId;
+use crate::steps::io;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{AtFlags, FileType, statat};
+use rustix::io::Errno;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wp_codebox_artifacts::{Dir, remove_tree_in};
+
+/// Maximum depth of the directories of an applied change.
+const DEPTH: usize = 4;
+
+/// Which applied changes are kept: those that are within all three limits, counted from the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepRules {
+    /// Maximum number of changes.
+    pub count: usize,
+    /// Maximum time since the change was applied or undone.
+    pub max_age: Duration,
+    /// Maximum size of all changes together, in bytes.
+    pub max_bytes: u64,
+}
+
+impl Default for KeepRules {
+    fn default() -> Self {
+        Self {
+            count: 100,
+            max_age: Duration::from_secs(90 * 24 * 3600),
+            max_bytes: 1 << 30,
+        }
+    }
+}
+
+/// An applied change that the rules do not keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expired {
+    /// Id of the change.
+    pub id: ApplyId,
+    /// Size of its old contents and its journal, in bytes.
+    pub bytes: u64,
+}
+
+impl Journal {
+    /// Returns the applied changes that the rules do not keep, newest first.
+    ///
+    /// # Errors
+    /// [`ApplyError::Io`] if the journal cannot be listed.
+    pub fn expired(&self, rules: &KeepRules) -> Result<Vec<Expired>, ApplyError> {
+        let failed = |e: Errno| io("list the journal", b"done", e);
+        let mut all = Vec::new();
+        for id in names(&self.done)? {
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            let stat = statat(&self.done, id.as_str(), flags).map_err(failed)?;
+            let seconds = u64::try_from(stat.st_mtime).unwrap_or_default();
+            all.push((seconds, stat.st_mtime_nsec, id));
+        }
+        all.sort_by(|a, b| b.cmp(a));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let oldest = now.map_or(0, |now| now.saturating_sub(rules.max_age).as_secs());
+        let (mut total, mut expired) = (0_u64, Vec::new());
+        for (index, (changed, _, id)) in all.into_iter().enumerate() {
+            let bytes = size(self.done.as_fd(), id.as_str().as_bytes(), 0);
+            total = total.saturating_add(bytes);
+            if index >= rules.count || changed < oldest || total > rules.max_bytes {
+                expired.push(Expired { id, bytes });
+            }
+        }
+        Ok(expired)
+    }
+
+    /// Removes an applied change from the journal. The files that it changed stay as they are.
+    ///
+    /// # Errors
+    /// [`ApplyError::Io`] if a file cannot be removed.
+    pub fn remove(&self, id: &ApplyId) -> Result<(), ApplyError> {
+        let removed = remove_tree_in(self.done.as_fd(), id.as_str().as_bytes());
+        let failed = |_| io("remove", id.as_str().as_bytes(), Errno::NOTEMPTY);
+        removed.map(|_| ()).map_err(failed)
+    }
+}
+
+fn size(parent: BorrowedFd<'_>, name: &[u8], depth: usize) -> u64 {
+    let Ok(stat) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return 0;
+    };
+    let own = u64::try_from(stat.st_blocks).unwrap_or_default() * 512;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory || depth > DEPTH {
+        return own;
+    }
+    let below = open_dir(parent, name).and_then(|open| {
+        let dir = Dir::reopen(open.as_fd())?;
+        let sizes = dir.names()?.into_iter();
+        Ok(sizes.map(|name| size(open.as_fd(), &name, depth + 1)).sum())
+    });
+    own + below.unwrap_or(0_u64)
+}
