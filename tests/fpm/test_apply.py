@@ -202,6 +202,30 @@ def test_configuration_of_the_web_server_needs_a_second_confirmation(site):
     must(not os.path.exists(path(site, ".htaccess")), ".htaccess is left")
 
 
+def test_plugin_that_php_may_not_write_is_refused_whole_with_what_to_do(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > inc/other.php")
+    # PHP owns one directory and not the other.
+    os.chown(path(site, ""), 0, 0)
+    try:
+        refused = apply(site, run, files).expect(507, "wp_codebox_apply_failed").json
+        must(any("write permission" in hint for hint in refused["data"]["hints"]), json.dumps(refused))
+        must(read(site) == before and not os.path.exists(path(site, "inc/other.php")), "half of the change was written")
+    finally:
+        site.give(path(site, ""))
+    apply(site, run, files).expect(200)
+    roll_back(site, run).expect(200)
+
+
+def test_invalid_php_is_refused_and_nothing_is_written(site):
+    before = read(site)
+    run, files = changed(site, "echo 'function (' >> sample.php; echo '<?php' > " + OTHER)
+    apply(site, run, files).expect(422, "wp_codebox_apply_syntax_invalid")
+    must(read(site) == before and not os.path.exists(path(site, OTHER)), "a part was written")
+    must(apply(site, run, [PLUGIN + OTHER]).expect(200).json["result"]["status"] == "applied", "the other file alone")
+    roll_back(site, run).expect(200)
+
+
 def test_four_eyes_refuse_the_approval_of_the_user_who_asked(site):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     site.wp("option", "update", "wp_codebox_four_eyes", "1")
@@ -323,7 +347,8 @@ def test_kill_during_apply_leaves_the_old_or_the_new_files_and_the_next_request_
                 pass
         thread.join()
         poll_until(lambda: not changers(site), seconds=30, what="the process did not end")
-        site.request("GET", "/", None).expect(200)
+        # php-fpm may lose one more request after SIGKILL of a worker.
+        poll_until(lambda: site.request("GET", "/", None).status == 200, seconds=30, what="the site does not answer")
         now = (read(site), os.path.exists(path(site, OTHER)))
         must(now in ((before, False), (after, True)), f"{number}: {now} {answers}")
         mended = roll_back_when_free(site, run) if now == (after, True) else None

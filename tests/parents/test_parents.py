@@ -7,6 +7,8 @@ from world import must
 
 SAMPLE = "wp-content/plugins/sample"
 AGENT = "php agent.php fix"
+# Debian's WordPress lacks a file that sending mail needs.
+NO_MAIL = "--exec=WP_CLI::add_wp_hook( 'wp_codebox_recovery_address', '__return_empty_string' );"
 
 
 def whole_path(world, version, database):
@@ -50,6 +52,15 @@ def whole_path(world, version, database):
     must("moore" in (site.path / SAMPLE / "inc/more.php").read_text(), "a file that was not approved was written")
     conflict = site.wp("codebox", "artifacts", "apply", run_id, "--approved-files=sample.php")
     must(conflict.exit == 1 and "wp_codebox_apply_conflict" in conflict.err, str(conflict))
+
+    # Without the host plugin, direct apply writes the file and takes it back. No web server runs, so the health is unknown.
+    site.wp("plugin", "deactivate", "host-plugin").expect()
+    site.wp("option", "update", "wp_codebox_direct_apply", "1").expect()
+    written = site.wp("codebox", "artifacts", "apply", run_id, "--approved-files=inc/more.php", "--format=json", NO_MAIL).expect().json["result"]
+    must((written["adapter"], written["health"]["status"]) == ("codebox-direct", "unknown"), json.dumps(written))
+    must("moore" not in (site.path / SAMPLE / "inc/more.php").read_text(), "the file was not written")
+    must(site.wp("codebox", "artifacts", "rollback", run_id, "--porcelain").expect().out == "restored\n", "the change was not taken back")
+    must("moore" in (site.path / SAMPLE / "inc/more.php").read_text(), "the file was not restored")
 
     # Options with non-ASCII keys, quotes and backslashes survive this database.
     options = {"wp_codebox_agents": {"größe": None, "a": {"command": "php 'ü' \\\\x", "success_codes": [0, 3]}}}

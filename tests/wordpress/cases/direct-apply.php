@@ -1,0 +1,98 @@
+<?php
+/**
+ * Direct apply and roll back: settings, networks, file ownership, and what a site says that serves no requests.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\DirectApply\SensitiveFiles;
+use WPCodebox\Settings;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$file  = '/wordpress/wp-content/plugins/sample/sample.php';
+	$apply = static fn( array $made, array $more = [] ): mixed => $t->ability( 'apply-approved-artifact', $more + [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $file ] ] );
+	// Calls the body with direct apply and without the example host plugin.
+	$direct = static function ( callable $body ) use ( $t ): void {
+		update_site_option( Settings::DIRECT_APPLY, true );
+		try {
+			$t->hosts(
+				[],
+				static function () use ( $body ): void {
+					$settings = new Settings();
+					$code     = new WPCodebox\Host\InstalledCode();
+					$site     = new WPCodebox\Host\Site( $code );
+					( new WPCodebox\DirectApply\DirectApply( $settings, $site, new SensitiveFiles(), new WPCodebox\DirectApply\HealthCheck( $settings ), new WPCodebox\DirectApply\RecoveryLink( $site, WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php' ) ) )->register();
+					$body();
+				}
+			);
+		} finally {
+			delete_site_option( Settings::DIRECT_APPLY );
+		}
+	};
+
+	$t->test(
+		'direct apply: a site that answers no requests gets the change with the health unknown, and takes it back',
+		static function () use ( $t, $direct, $apply, $file ): void {
+			$made   = $t->made();
+			$before = (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' );
+			$direct(
+				static function () use ( $t, $apply, $made, $before, $file ): void {
+					$result = $t->ok( $apply( $made ) )['result'];
+					$t->same( [ 'codebox-direct', 'applied', [ $file ], 'unknown' ], [ $result['adapter'], $result['status'], $result['applied_files'], $result['health']['status'] ] );
+					$t->true( str_contains( $result['message'], 'health was not checked' ), $result['message'] );
+					$t->true( $before !== file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ), 'nothing was written' );
+					$t->error( 'wp_codebox_approved_files_invalid', 400, $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run']['run_id'], 'files' => [ 'other.php' ] ] ) );
+					$back = $t->ok( $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run']['run_id'], 'files' => [ 'sample.php' ] ] ) );
+					$t->same( [ 'restored', [ 'sample.php' ], $before ], [ $back['result']['status'], $back['result']['files'], file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ) ] );
+				}
+			);
+		}
+	);
+	$t->test(
+		'direct apply: WordPress that is being updated refuses a change, and its lock stays',
+		static function () use ( $t, $direct, $apply ): void {
+			require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';
+			$made = $t->made();
+			$direct(
+				static function () use ( $t, $apply, $made ): void {
+					$t->true( WP_Upgrader::create_lock( 'auto_updater', 600 ), 'no lock' );
+					try {
+						$t->error( 'wp_codebox_busy', 429, $apply( $made ) );
+						$t->true( false !== get_option( 'auto_updater.lock' ) && false === get_option( 'core_updater.lock' ), 'the locks are not as before' );
+					} finally {
+						WP_Upgrader::release_lock( 'auto_updater' );
+					}
+					$t->ok( $apply( $made ) );
+					$t->ok( $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
+				}
+			);
+		}
+	);
+	$t->test(
+		'direct apply: must-use plugins, drop-ins and configuration files are sensitive, other files are not',
+		static function () use ( $t ): void {
+			$files  = new SensitiveFiles();
+			$among  = static fn( string $directory, string $name ): bool => [] !== $files->among( [ [ 'path' => 'p', 'mountTarget' => 'm', 'relativePath' => $name ] ], [ 'm' => $directory ] );
+			$plugin = WP_PLUGIN_DIR . '/sample';
+			foreach ( [ [ $plugin, '.htaccess', true ], [ $plugin, 'inc/.user.ini', true ], [ $plugin, 'htaccess', false ], [ $plugin, 'db.php', false ], [ (string) realpath( WPMU_PLUGIN_DIR ), 'x/y.php', true ], [ (string) realpath( WP_CONTENT_DIR ), 'object-cache.php', true ], [ (string) realpath( WP_CONTENT_DIR ), 'other.php', false ] ] as [ $directory, $name, $expected ] ) {
+				$t->same( $expected, $among( $directory, $name ), "$directory/$name" );
+			}
+		}
+	);
+	$t->test(
+		'direct apply: switches and pages of the settings are validated',
+		static function () use ( $t ): void {
+			foreach ( [ [ '1', true ], [ null, false ], [ 'off', false ] ] as [ $given, $stored ] ) {
+				update_site_option( Settings::DIRECT_APPLY, $given );
+				$t->same( $stored, ( new Settings() )->direct_apply(), (string) wp_json_encode( $given ) );
+			}
+			update_site_option( Settings::HEALTH_URLS, home_url( '/shop/' ) . "\n\n" . home_url( '/cart/' ) );
+			$t->same( [ home_url( '/shop/' ), home_url( '/cart/' ) ], ( new Settings() )->health_urls() );
+			update_site_option( Settings::HEALTH_URLS, 'https://elsewhere.test/' );
+			$t->same( [ home_url( '/shop/' ), home_url( '/cart/' ) ], ( new Settings() )->health_urls(), 'a page of another host was stored' );
+			delete_site_option( Settings::HEALTH_URLS );
+			delete_site_option( Settings::DIRECT_APPLY );
+		}
+	);
+};
