@@ -73,7 +73,7 @@ def test_sync_pushes_and_pulls_changed_files(bench):
     must(("in", "/workspace/plugin/tool.sh") in synced and ("out", "/workspace/plugin/made.txt") in synced, str(synced))
 
 
-def test_sync_conflict_is_refused_unless_on_conflict_names_a_side(bench):
+def test_sync_conflict_is_refused_without_the_on_conflict_option(bench):
     directory = os.path.join(bench.directory, "conflict")
     write(f"{directory}/both.txt", "one")
     write(f"{directory}/mine.txt", "one")

@@ -36,7 +36,7 @@ pub enum LiveError {
     #[error("the request to the sandbox is larger than 2 MiB; send less data in it")]
     RequestTooLarge,
     /// Within the time limit, the sandbox did not read the request, or sent no byte of a reply.
-    #[error("the sandbox neither read the request nor answered it for {} seconds; try again, or end the sandbox", time.as_secs())]
+    #[error("the sandbox did not read or answer the request for {} seconds; try again, or end the sandbox", time.as_secs())]
     Silent {
         /// Time limit that has passed.
         time: Duration,

@@ -291,7 +291,8 @@ fn removing_any_implemented_recipe_field_changes_or_invalidates_the_run_request(
     assert!(done.len() > 80, "{}", done.len());
 }
 
-/// Collects the paths of the schema's properties, down to refused, descriptive or free-form ones.
+/// Collects the paths of the schema's properties. Does not descend into refused, descriptive or
+/// free-form properties.
 fn properties(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
     for list in ["anyOf", "oneOf"] {
         for row in schema[list].as_array().into_iter().flatten() {

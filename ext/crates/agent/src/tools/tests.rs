@@ -905,7 +905,7 @@ fn terminal_tool_call_ends_the_agent_loop_on_timeout_cancellation_or_guest_death
 }
 
 #[test]
-fn unparsable_tool_call_fails_and_task_finish_or_task_blocked_ends_the_task() {
+fn unparsable_tool_call_fails_and_both_final_tools_end_the_task() {
     let mut rig = rig();
     let call = ToolCall {
         id: "c".to_owned(),

@@ -144,7 +144,7 @@ impl Sides<'_> {
         }
         let mode = match (mode, before) {
             (Some("100755"), _) => FileMode::Executable,
-            // Other implementations write no modes: such a change keeps the mode.
+            // Bundles of other implementations have no modes: such a file keeps the mode that it has.
             (None, Some(Node::File { mode, .. })) => *mode,
             _ => FileMode::Regular,
         };

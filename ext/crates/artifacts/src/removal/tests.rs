@@ -50,7 +50,7 @@ fn chain(root: &Path, name: &str, depth: usize) {
 }
 
 #[test]
-fn removal_deletes_unusual_names_links_and_special_files_and_nothing_outside() {
+fn removal_deletes_links_special_files_and_odd_names_and_nothing_outside_the_tree() {
     let place = Place::new();
     let tree = place.tree();
     for name in [

@@ -319,7 +319,7 @@ fn program_that_is_missing_reuses_a_running_id_or_exceeds_the_maximum_is_refused
 }
 
 #[test]
-fn waiting_for_a_program_ends_when_woken_through_a_descriptor_or_when_the_guest_dies() {
+fn wait_for_a_program_returns_when_its_descriptor_is_written_to_or_the_guest_dies() {
     let mut guest = guest();
     let mut ids: Vec<_> = (0..3)
         .map(|_| launch_piped(&mut guest, &["sleep", "70"]).id)

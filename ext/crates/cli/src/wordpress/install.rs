@@ -47,7 +47,7 @@ enum InstallError {
     )]
     OtherVersion { of: String, found: String },
     /// The network may not be used, and the cache does not have what is wanted.
-    #[error("{wanted} is not installed, and --offline forbids to download it")]
+    #[error("{wanted} is not installed, and --offline forbids downloading it")]
     Offline { wanted: String },
 }
 

@@ -32,7 +32,7 @@ pub(super) const REQUIRED: [&str; 4] = [
 /// Which files of a source are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
-    /// All, because published checksums say which files there are.
+    /// All files: published checksums list exactly the files that the core has.
     All,
     /// Only files that belong to core or to a default theme.
     Core,

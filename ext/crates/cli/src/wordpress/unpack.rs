@@ -246,7 +246,8 @@ impl<'p> Tree<'p> {
         Ok(())
     }
 
-    /// Checks the bytes of the current file, and of all files so far.
+    /// Checks that the size of the current file and the total size of all files so far are within
+    /// their limits.
     fn within(&self, size: u64) -> Result<(), UnpackError> {
         let (most, unit) = if size > self.limits.file {
             (self.limits.file, "bytes in one file")

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn follow_up_without_a_goal_or_beside_a_snapshot_or_its_own_context_is_refused() {
+    fn follow_up_is_refused_without_a_goal_or_together_with_a_snapshot_or_context() {
         let of = json!({"artifact_id": "1f3a"});
         let hold = json!({"hold": {"ttl_ms": 1000}});
         let task = json!({"goal": "g", "follow_up_of": of});

@@ -14,8 +14,8 @@ pub struct BridgeConfig {
     pub rules: EgressRules,
     /// Endpoint of the run's language model; `None` if programs in the guest may not call it.
     pub model: Option<ModelRoute>,
-    /// Web site in the run's work guest, if this bridge serves a guest with a browser that may
-    /// visit it.
+    /// Site that the run's work guest serves; set only if this bridge belongs to the separate
+    /// browser guest and its browser may visit that site.
     pub site: Option<Site>,
     /// Secrets of the run: placeholders that the guest has, and the values that replace them.
     pub secrets: Vec<SecretSwap>,

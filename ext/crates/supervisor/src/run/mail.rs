@@ -233,7 +233,7 @@ pub fn path_of(number: usize) -> String {
     format!("files/mail/{number:04}.eml")
 }
 
-/// Path in the bundle of the list of messages.
+/// Path of the message list in the bundle.
 pub const LIST: &str = "files/runtime-evidence/mail.jsonl";
 
 fn sums(counts: MailCounts, listed: usize) -> Value {

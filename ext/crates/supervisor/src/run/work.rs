@@ -71,7 +71,8 @@ pub(super) fn run(
         .and_then(|()| states.change(recorder, queue, gone));
     let (stopped, agent) = match outcome.and_then(|end| told.map(|()| end)) {
         Ok(end) => end,
-        // After any error, earlier programs may have left work and evidence, which are captured.
+        // Programs that ran before the error may have left changes and evidence, so the run goes on
+        // to capture them instead of returning the error.
         Err(error) if recorder.worked() => (Some(Stop::Failed(error)), unfinished(request)),
         Err(error) => return Err(error),
     };

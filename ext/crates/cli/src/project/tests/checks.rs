@@ -156,7 +156,7 @@ fn programs_that_do_not_exist_in_the_guest_are_not_proposed() {
 }
 
 #[test]
-fn scripts_with_other_names_shapes_or_shell_operators_are_not_proposed() {
+fn only_known_scripts_with_a_single_plain_command_are_proposed() {
     for json in [
         r#"{"scripts": {"check": "phpunit"}}"#,
         r#"{"scripts": {"test": "phpunit && phpcs"}}"#,

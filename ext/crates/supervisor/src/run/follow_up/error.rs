@@ -21,7 +21,7 @@ pub(crate) enum FollowUpError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The bundle does not verify, is not signed by this host, or may not be approved.
-    #[error("the bundle of {run_id} cannot be continued: {source}")]
+    #[error("the run cannot follow up on {run_id}, because its bundle cannot be used: {source}")]
     Bundle {
         /// Run that made the bundle.
         run_id: RunId,
