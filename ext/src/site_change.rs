@@ -109,7 +109,13 @@ pub(crate) fn list(settings: &Settings, site: &SiteId) -> Result<Value, Failure>
     let Some(journal) = journal(settings, site)? else {
         return Ok(json!([]));
     };
-    Ok(json!(journal.list().map_err(|e| e.body())?))
+    let all = journal.list().map_err(|e| e.body())?;
+    let rows = all.iter().map(|change| {
+        let mut row = json!(change);
+        row["bytes"] = json!(journal.bytes(&change.id));
+        row
+    });
+    Ok(rows.collect())
 }
 
 /// Finishes or reverses the changes of this user that were interrupted. Returns the ids of the

@@ -527,7 +527,8 @@ final class Changes
 
     /**
      * Lists the changes that this user applied to the site, newest first: `id`, `created_at`,
-     * `bundle` {artifact_id, manifest_sha256, run_id?}, `targets`, `files`, `undone`.
+     * `bundle` {artifact_id, manifest_sha256, run_id?}, `targets`, `files`, `undone`, `bytes` (size
+     * of the old contents).
      *
      * @return list<array<string, mixed>>
      */

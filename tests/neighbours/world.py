@@ -60,7 +60,7 @@ class World:
     def __init__(self, environment):
         self.environment = environment
         self.directory = tempfile.mkdtemp(prefix="codebox-neighbours.")
-        # At level reduced each run copies thousands of files, so the directory is in memory where /dev/shm is not noexec.
+        # At level `reduced` each run copies thousands of files: into memory if programs may be executed in /dev/shm.
         in_memory = subprocess.run(["findmnt", "-n", "-o", "OPTIONS", "-T", "/dev/shm"], capture_output=True, text=True, check=False).stdout
         self.quick = tempfile.mkdtemp(prefix="codebox-neighbours.", dir="/dev/shm") if in_memory and "noexec" not in in_memory else self.directory
         for path in (self.directory, self.quick):

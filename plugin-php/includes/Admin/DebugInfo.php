@@ -13,6 +13,7 @@ use Throwable;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Native\Changes;
 use WPCodebox\Native\Extension;
 use WPCodebox\Native\Runs;
 use WPCodebox\Model\ProviderOverview;
@@ -91,6 +92,7 @@ final class DebugInfo {
 			'limit_defaults' => $this->field( __( 'Default limits', 'codebox' ), $amounts( $this->settings->default_limits() ) ),
 			'limit_ceilings' => $this->field( __( 'Ceilings of limits', 'codebox' ), $amounts( $this->settings->limit_ceilings() ) ),
 			'retention'      => $this->field( __( 'Retention', 'codebox' ), $amounts( $this->settings->retention() ) ),
+			'direct_apply'   => $this->field( __( 'Direct apply', 'codebox' ), $this->settings->direct_apply() ? __( 'On', 'codebox' ) : __( 'Off', 'codebox' ) ),
 			'max_runs'       => $this->field( __( 'Runs at once', 'codebox' ), (string) ( $this->settings->max_runs() ?? __( 'Not set', 'codebox' ) ) ),
 		];
 	}
@@ -107,6 +109,12 @@ final class DebugInfo {
 		try {
 			$fields['bundles'] = $this->field( __( 'Bundles of this site', 'codebox' ), (string) count( Artifacts::list( $this->site->id() ) ) );
 			$fields['runs']    = $this->field( __( 'Runs of this site on record', 'codebox' ), (string) Runs::list( $this->site->id(), [ 'limit' => 1 ] )['total'] );
+			$changes           = Changes::list( $this->site->id() );
+			$fields['changes'] = $this->field(
+				__( 'Applied changes that can be taken back', 'codebox' ),
+				/* translators: 1: number of changes, 2: size, as 3 MB. */
+				sprintf( __( '%1$d, with old files of %2$s', 'codebox' ), count( $changes ), (string) size_format( (int) array_sum( array_column( $changes, 'bytes' ) ) ) )
+			);
 		} catch ( Throwable ) {
 			return $fields;
 		}

@@ -63,13 +63,20 @@ impl Journal {
         let oldest = now.map_or(0, |now| now.saturating_sub(rules.max_age).as_secs());
         let (mut total, mut expired) = (0_u64, Vec::new());
         for (index, (changed, _, id)) in all.into_iter().enumerate() {
-            let bytes = size(self.done.as_fd(), id.as_str().as_bytes(), 0);
+            let bytes = self.bytes(&id);
             total = total.saturating_add(bytes);
             if index >= rules.count || changed < oldest || total > rules.max_bytes {
                 expired.push(Expired { id, bytes });
             }
         }
         Ok(expired)
+    }
+
+    /// Returns the size of the old contents and the journal of an applied change, in bytes; 0 if there
+    /// is none.
+    #[must_use]
+    pub fn bytes(&self, id: &ApplyId) -> u64 {
+        size(self.done.as_fd(), id.as_str().as_bytes(), 0)
     }
 
     /// Removes an applied change from the journal. The files that it changed stay as they are.
