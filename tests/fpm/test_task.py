@@ -1,7 +1,10 @@
 """Runs for which the HTTP request waits."""
 
+import json
 import os
+import re
 import signal
+import subprocess
 import threading
 import time
 
@@ -10,6 +13,18 @@ from world import SLEEP, WORKERS, command, program
 
 from harness import must, poll_until
 from harness.processes import children, parent, sockets
+
+
+def test_rest_block_of_the_quick_start_returns_the_changed_file(world):
+    with open(os.path.join(os.path.dirname(__file__), "../../docs/quick-start.md"), encoding="utf-8") as file:
+        block = re.search(r"```bash\n(curl .*?)```", file.read(), re.S)[1]
+    call = {"LOGIN": "admin", "PASSWORD": world.passwords["admin"], "SITE": f"http://127.0.0.1:{world.port}"}
+    done = subprocess.run(["bash", "-c", block], env={"PATH": os.environ["PATH"], **call}, capture_output=True, text=True, check=False)
+    must(done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}")
+    answer = json.loads(done.stdout)
+    must([row["path"] for row in answer["changed_files"]] == ["/wordpress/wp-content/plugins/sample/sample.php"], done.stdout[:800])
+    wrong = subprocess.run(["bash", "-c", block], env={"PATH": os.environ["PATH"], **call, "PASSWORD": "wrong"}, capture_output=True, text=True, check=False)
+    must(wrong.returncode == 22, f"control: a wrong password: {wrong}")
 
 
 def test_leak_detectors_find_a_running_run(world):

@@ -93,7 +93,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $annotations ): void {
 			$run      = [ 'run-agent-task', 'run-agent-task-batch', 'run-agent-task-fanout', 'replay-artifact', 'browser-connector-request', 'execute-browser-provider-request' ];
 			$both     = [ 'list-runs', 'get-run', 'list-run-events', 'cancel-run' ];
-			$apply    = [ 'apply-approved-artifact' ];
+			$apply    = [ 'apply-approved-artifact', 'rollback-artifact' ];
 			$all      = array_map( static fn( string $name ): string => substr( $name, strlen( 'wp-codebox/' ) ), array_keys( $annotations ) );
 			$expected = [
 				'wp_codebox_run'      => [ ...$run, ...$both ],

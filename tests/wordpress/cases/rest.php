@@ -35,6 +35,7 @@ return static function ( Harness $t ): void {
 		'apply-artifact-preflight' => 'POST',
 		'apply-approved-artifact'  => 'POST',
 		'discard-artifact'         => 'POST',
+		'rollback-artifact'        => 'POST',
 		'stage-artifact-apply'     => 'POST',
 		'review-artifact'          => 'POST',
 		'import-artifact-bundle'   => 'POST',
