@@ -14,6 +14,8 @@ namespace WPCodebox;
 
 defined( 'WP_UNINSTALL_PLUGIN' ) || exit;
 
-require_once __DIR__ . '/includes/Uninstaller.php';
+require_once __DIR__ . '/includes/Autoload.php';
+
+Autoload::register( __DIR__ );
 
 ( new Uninstaller() )->run();

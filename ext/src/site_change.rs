@@ -118,6 +118,21 @@ pub(crate) fn list(settings: &Settings, site: &SiteId) -> Result<Value, Failure>
     Ok(rows.collect())
 }
 
+/// Forgets all applied changes of this user; returns their number. Refused while a process changes
+/// the site.
+pub(crate) fn forget(settings: &Settings, site: &SiteId) -> Result<i64, Failure> {
+    let Some(journal) = journal(settings, site)? else {
+        return Ok(0);
+    };
+    let _claim = journal.claim().map_err(|e| e.body())?;
+    let mut count = 0;
+    for change in journal.list().map_err(|e| e.body())? {
+        journal.remove(&change.id).map_err(|e| e.body())?;
+        count += 1;
+    }
+    Ok(count)
+}
+
 /// Finishes or reverses the changes of this user that were interrupted. Returns the ids of the
 /// settled ones, the errors of the others, and whether a process changes the site just now; then
 /// nothing is settled.

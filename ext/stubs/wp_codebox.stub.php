@@ -535,6 +535,12 @@ final class Changes
     public static function list(string $site): array {}
 
     /**
+     * Forgets all applied changes of the site, which can then no longer be rolled back; returns
+     * their number. The files stay as they are.
+     */
+    public static function forget(string $site): int {}
+
+    /**
      * Finishes or reverses interrupted changes, unless a process changes the site just now
      * (`running`).
      *

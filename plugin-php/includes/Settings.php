@@ -35,6 +35,7 @@ final class Settings {
 	public const DIRECT_APPLY        = 'wp_codebox_direct_apply';
 	public const FOUR_EYES           = 'wp_codebox_four_eyes';
 	public const HEALTH_URLS         = 'wp_codebox_health_urls';
+	public const FORGET_CHANGES      = 'wp_codebox_forget_changes';
 
 	/** Names of the limits that a task can have. */
 	public const LIMIT_FIELDS = [ 'wall_clock_ms', 'processes', 'memory_bytes', 'disk_bytes', 'output_bytes' ];
@@ -228,6 +229,11 @@ final class Settings {
 	/** Returns whether the user who asked for a change may not approve it. */
 	public function four_eyes(): bool {
 		return true === (bool) get_site_option( self::FOUR_EYES, false );
+	}
+
+	/** Returns whether uninstalling the plugin also deletes the old files that a roll back needs. */
+	public function forget_changes(): bool {
+		return true === (bool) get_site_option( self::FORGET_CHANGES, false );
 	}
 
 	/**

@@ -9,11 +9,17 @@ declare(strict_types=1);
 
 namespace WPCodebox;
 
+use Throwable;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Changes;
+
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Finds the plugin's data by its name prefix, so no item is missed, and deletes it through WordPress's
- * functions, which also update caches. The state directory is not touched.
+ * functions, which also update caches. Of the state directory it deletes only the old files of applied changes,
+ * and only when the setting says so.
  */
 final class Uninstaller {
 
@@ -25,6 +31,7 @@ final class Uninstaller {
 		// A persistent object cache stores transients outside the database, where the query does not find
 		// them.
 		delete_site_transient( 'wp_codebox_isolation' );
+		$forget = ( new Settings() )->forget_changes() && extension_loaded( 'wp_codebox' );
 		if ( is_multisite() ) {
 			$sites = get_sites(
 				[
@@ -35,6 +42,7 @@ final class Uninstaller {
 			);
 			foreach ( $sites as $site ) {
 				switch_to_blog( (int) $site );
+				$forget && $this->forget_changes();
 				$this->remove_options();
 				restore_current_blog();
 			}
@@ -42,10 +50,21 @@ final class Uninstaller {
 				delete_network_option( (int) $row->owner, $row->name );
 			}
 		} else {
+			$forget && $this->forget_changes();
 			$this->remove_options();
 		}
 		foreach ( $this->found( $wpdb->usermeta, 'meta_key' ) as $row ) {
 			delete_metadata( 'user', 0, $row->name, '', true );
+		}
+	}
+
+	/** Deletes the old files of the changes that were applied to the current site. */
+	private function forget_changes(): void {
+		try {
+			Changes::forget( ( new Site( new InstalledCode() ) )->id() );
+		} catch ( Throwable $thrown ) {
+			// Called only to write the server's log: uninstalling goes on.
+			Failure::from( $thrown );
 		}
 	}
 

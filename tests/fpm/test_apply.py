@@ -355,3 +355,16 @@ def test_kill_during_apply_leaves_the_old_or_the_new_files_and_the_next_request_
         must(read(site) == before and not os.path.exists(path(site, OTHER)), f"{number}: {mended}")
     apply_when_free(site, run, files).expect(200)
     roll_back(site, run).expect(200)
+
+
+def test_uninstalling_deletes_the_old_files_only_if_the_setting_says_so(site):
+    journal = os.path.join(site.site_directory(), "applies", str(site.account.pw_uid), "done")
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    apply(site, run, files).expect(200)
+    kept = len(os.listdir(journal))
+    uninstall = "require_once WP_PLUGIN_DIR . '/wp-codebox/includes/Uninstaller.php'; $kept = get_option( 'wp_codebox_direct_apply' ); ( new WPCodebox\\Uninstaller() )->run(); update_option( 'wp_codebox_direct_apply', $kept );"
+    site.wp("eval", uninstall)
+    must(kept >= 1 and len(os.listdir(journal)) == kept, "old files were deleted without the setting")
+    site.wp("option", "update", "wp_codebox_forget_changes", "1")
+    site.wp("eval", uninstall)
+    must(os.listdir(journal) == [], str(os.listdir(journal)))

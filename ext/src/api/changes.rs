@@ -66,6 +66,14 @@ impl Changes {
         })
     }
 
+    /// Forgets all applied changes of a site; the files that they changed stay as they are.
+    pub(crate) fn forget(site: Text<'_>) -> PhpResult<i64> {
+        guard(|| {
+            let settings = Settings::checked()?;
+            site_change::forget(&settings, &site.site()?)
+        })
+    }
+
     /// Finishes or reverses interrupted changes of a site.
     pub(crate) fn recover(site: Text<'_>) -> PhpResult<Answer> {
         guard(|| {

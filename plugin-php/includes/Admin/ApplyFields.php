@@ -34,6 +34,7 @@ final class ApplyFields {
 		add_settings_section( self::SECTION, __( 'Apply', 'codebox' ), [ $this, 'about' ], $page );
 		add_settings_field( Settings::DIRECT_APPLY, __( 'Direct apply', 'codebox' ), [ $this, 'direct_apply' ], $page, self::SECTION );
 		add_settings_field( Settings::FOUR_EYES, __( 'Four eyes', 'codebox' ), [ $this, 'four_eyes' ], $page, self::SECTION );
+		add_settings_field( Settings::FORGET_CHANGES, __( 'When uninstalled', 'codebox' ), [ $this, 'forget_changes' ], $page, self::SECTION );
 		add_settings_field( Settings::HEALTH_URLS, __( 'Pages that must work', 'codebox' ), [ $this, 'health_urls' ], $page, self::SECTION, [ 'label_for' => Settings::HEALTH_URLS ] );
 	}
 
@@ -50,6 +51,11 @@ final class ApplyFields {
 	/** Prints the switch for four eyes. */
 	public function four_eyes(): void {
 		$this->flag( Settings::FOUR_EYES, $this->settings->four_eyes(), __( 'Whoever asked for a change may not approve it.', 'codebox' ) );
+	}
+
+	/** Prints the question about the old files. */
+	public function forget_changes(): void {
+		$this->flag( Settings::FORGET_CHANGES, $this->settings->forget_changes(), __( 'Also delete the old files of applied changes when Codebox is uninstalled. They can then no longer be taken back.', 'codebox' ) );
 	}
 
 	/** Prints the field of the operator's own pages. */

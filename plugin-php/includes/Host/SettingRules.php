@@ -87,6 +87,7 @@ final class SettingRules {
 			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Maximum number of parallel runs; 0 uses the limit of the host.', 'codebox' ), [ $this->checks, 'max_runs' ] ],
 			Settings::DIRECT_APPLY        => [ 'boolean', false, __( 'Whether the plugin itself writes approved changes into this site.', 'codebox' ), [ ApplyChecks::class, 'flag' ] ],
 			Settings::FOUR_EYES           => [ 'boolean', false, __( 'Whether the user who asked for a change may not approve it.', 'codebox' ), [ ApplyChecks::class, 'flag' ] ],
+			Settings::FORGET_CHANGES      => [ 'boolean', false, __( 'Whether uninstalling the plugin also deletes the old files that a roll back needs.', 'codebox' ), [ ApplyChecks::class, 'flag' ] ],
 			Settings::HEALTH_URLS         => [ 'array', [], __( 'Pages that must work after a change, besides those of WordPress.', 'codebox' ), [ ApplyChecks::class, 'health_urls' ] ],
 			Settings::RETENTION           => [ 'object', [], __( 'What garbage collection removes.', 'codebox' ), [ $this->checks, 'retention' ] ],
 		];

@@ -15,6 +15,10 @@ final class Changes {
 		return [];
 	}
 
+	public static function forget( string $site ): int {
+		return 0;
+	}
+
 	public static function recover( string $site ): array {
 		return [ 'running' => false, 'settled' => [], 'failed' => [] ];
 	}
