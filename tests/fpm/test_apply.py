@@ -139,7 +139,7 @@ def test_approved_file_is_written_the_other_is_not_and_the_change_is_taken_back(
     result = apply(site, run, [PLUGIN + "sample.php"]).expect(200).json["result"]
     must((result["adapter"], result["status"], result["applied_files"]) == ("codebox-direct", "applied", [PLUGIN + "sample.php"]), json.dumps(result))
     names = [page["name"] for page in result["health"]["pages"]]
-    must(result["health"]["status"] == "unchanged" and names == ["front page", "login", "REST index", "admin-ajax", "dashboard"], json.dumps(result["health"]))
+    must(result["health"]["status"] == "unchanged" and names == ["front page", "login page", "REST index", "admin-ajax", "dashboard"], json.dumps(result["health"]))
     must(all(page["before"] == page["after"] for page in result["health"]["pages"]), json.dumps(result["health"]))
     must(read(site) == before.replace("helo", "hello") and not os.path.exists(path(site, OTHER)), read(site))
     must(audited(site, 2) == [("apply-approved", "started"), ("apply", "success")], str(audited(site, 2)))

@@ -37,14 +37,14 @@ final class HealthCheck {
 	 */
 	public function options(): array {
 		$pages = [
-			self::page( 'front page', home_url( '/' ) ),
-			self::page( 'login', wp_login_url() ),
-			self::page( 'REST index', rest_url() ),
+			self::page( __( 'front page', 'codebox' ), home_url( '/' ) ),
+			self::page( __( 'login page', 'codebox' ), wp_login_url() ),
+			self::page( __( 'REST index', 'codebox' ), rest_url() ),
 			self::page( 'admin-ajax', admin_url( 'admin-ajax.php' ) ),
 		];
 		$cookie = $this->session();
 		if ( null !== $cookie ) {
-			$pages[] = self::page( 'dashboard', admin_url() ) + [ 'cookie' => $cookie ];
+			$pages[] = self::page( __( 'dashboard', 'codebox' ), admin_url() ) + [ 'cookie' => $cookie ];
 		}
 		foreach ( $this->settings->health_urls() as $url ) {
 			$pages[] = self::page( $url, $url );
@@ -85,13 +85,11 @@ final class HealthCheck {
 		$secure = is_ssl() || str_starts_with( admin_url(), 'https:' );
 		$scheme = $secure ? 'secure_auth' : 'auth';
 		$name   = $secure ? SECURE_AUTH_COOKIE : AUTH_COOKIE;
-		return sprintf(
-			'%s=%s; %s=%s',
-			$name,
-			rawurlencode( wp_generate_auth_cookie( $user->ID, $ends, $scheme, $token ) ),
-			LOGGED_IN_COOKIE,
-			rawurlencode( wp_generate_auth_cookie( $user->ID, $ends, 'logged_in', $token ) )
-		);
+		$cookies = [
+			$name            => wp_generate_auth_cookie( $user->ID, $ends, $scheme, $token ),
+			LOGGED_IN_COOKIE => wp_generate_auth_cookie( $user->ID, $ends, 'logged_in', $token ),
+		];
+		return implode( '; ', array_map( static fn( string $name, string $value ): string => $name . '=' . rawurlencode( $value ), array_keys( $cookies ), $cookies ) );
 	}
 
 	/**
