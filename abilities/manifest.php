@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '4a346c0f0adc4ace7d08eb3d55da1f4d10014132386c33cf0b05e35ee3c29268',
+	'contract_digest' => 'b4b022df4d49b7a2ef0439f9ab8d60e0c4051fc72e6bc79133f988270176de12',
 ];

@@ -47,7 +47,7 @@ final class ArtifactsCommand extends Command {
 	 * ---
 	 *
 	 * [--fields=<fields>]
-	 * : Columns: run_id, artifact_id, created_at, outcome, changed_files, summary, directory, valid_manifest.
+	 * : Columns: run_id, artifact_id, created_at, outcome, state, changed_files, summary, directory, valid_manifest.
 	 *
 	 * [--porcelain]
 	 * : Print only run ids, one per line.
@@ -78,14 +78,14 @@ final class ArtifactsCommand extends Command {
 					}
 					return 0;
 				}
-				$this->table->print( $list['artifacts'], [ 'run_id', 'created_at', 'outcome', 'changed_files', 'summary' ], 'run_id', $flags );
+				$this->table->print( $list['artifacts'], [ 'run_id', 'created_at', 'outcome', 'state', 'changed_files', 'summary' ], 'run_id', $flags );
 				return 0;
 			}
 		);
 	}
 
 	/**
-	 * Shows one bundle.
+	 * Shows one bundle, its state and its history.
 	 *
 	 * ## OPTIONS
 	 *
@@ -241,6 +241,7 @@ final class ArtifactsCommand extends Command {
 		}
 		$artifact = $answer['artifact'];
 		$this->console->say( sprintf( 'Run %s of %s: %s', (string) $artifact['run_id'], (string) ( $artifact['created_at'] ?? 'unknown time' ), (string) ( $artifact['review']['summary'] ?? $artifact['summary'] ?? '' ) ) );
+		array_map( [ $this->console, 'say' ], HistoryReport::lines( $answer ) );
 		$this->files( $answer, ArtifactService::changed_files( $artifact ), $flags );
 	}
 }

@@ -244,6 +244,16 @@ final class Artifacts
     public static function auditRecords(string $site, int $after = 0, int $limit = 100, array $anchors = []): array {}
 
     /**
+     * Returns `{records, complete}`: the newest 10,000 audit records that name one of the runs in
+     * `run_id` or `artifact_id`, oldest first. Searches the last 64 MiB of the log; `complete` is
+     * false when older records exist that may name them. Does not check the hash chain.
+     *
+     * @param list<string> $runs
+     * @return array<string, mixed>
+     */
+    public static function auditOf(string $site, array $runs): array {}
+
+    /**
      * Writes a bundle that verifies as a tar archive to a new file (`$path` absolute, mode
      * 0600). Equal bundles give equal bytes. Returns `{path, bytes, sha256, artifact_id,
      * run_id}`.

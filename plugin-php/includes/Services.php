@@ -15,6 +15,7 @@ use WPCodebox\Apply\ApplyResult;
 use WPCodebox\Apply\ApplyService;
 use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Apply\BundleHistory;
 use WPCodebox\Apply\BundleTrust;
 use WPCodebox\Connector\ActiveSecrets;
 use WPCodebox\Connector\BridgeAuthentication;
@@ -128,7 +129,7 @@ final class Services {
 		$targets         = new ApplyTargets( $this->code, $this->site );
 		$paths           = new HostPath( $this->site );
 		$this->audit     = new AuditLog( $gate, $this->site );
-		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit );
+		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit, new BundleHistory( $this->site ), $this->settings );
 		$envelope        = new RunEnvelope();
 		$connectors        = new Connectors();
 		$this->inheritance = new Inheritance( $connectors );

@@ -216,6 +216,24 @@ impl Artifacts {
         })
     }
 
+    /// Returns the audit records about some runs from the end of the log, without a check of the
+    /// hash chain.
+    pub(crate) fn audit_of(site: Text<'_>, runs: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = site.site()?;
+            let runs = runs.texts("runs")?.into_iter().collect();
+            let most = usize::try_from(MAX_AUDIT_ENTRIES).unwrap_or(usize::MAX);
+            let state = State::open(&Settings::checked()?)?;
+            let _owner = state.as_owner();
+            let excerpt = AuditLog::open(&state.directory, &site)
+                .and_then(|log| log.about(&runs, most))
+                .map_err(|e| e.body())?;
+            Ok(Answer(
+                json!({"records": excerpt.entries, "complete": excerpt.complete}),
+            ))
+        })
+    }
+
     /// Writes a bundle as an archive to a new file.
     pub(crate) fn export(site: Text<'_>, reference: Text<'_>, path: Text<'_>) -> PhpResult<Answer> {
         guard(|| {

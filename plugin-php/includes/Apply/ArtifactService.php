@@ -11,6 +11,7 @@ namespace WPCodebox\Apply;
 
 use Throwable;
 use WPCodebox\AuditTrail;
+use WPCodebox\DirectApply\DirectApply;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
@@ -18,6 +19,7 @@ use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Sentence;
+use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -41,12 +43,16 @@ final class ArtifactService {
 	 * @param Site          $site  Site the plugin runs on.
 	 * @param ArtifactsRoot $root  Directory that bundles are read from.
 	 * @param AuditTrail    $audit Audit log that records each decision.
+	 * @param BundleHistory $history Tells what became of a bundle.
+	 * @param Settings      $settings Settings that turn the adapter of this plugin on.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly Site $site,
 		private readonly ArtifactsRoot $root,
-		private readonly AuditTrail $audit
+		private readonly AuditTrail $audit,
+		private readonly BundleHistory $history,
+		private readonly Settings $settings
 	) {}
 
 	/**
@@ -66,10 +72,7 @@ final class ArtifactService {
 			'total'     => count( $rows ),
 			'page'      => $page,
 			'per_page'  => $per_page,
-			'artifacts' => array_map(
-				[ self::class, 'present' ],
-				array_slice( $rows, ( $page - 1 ) * $per_page, $per_page )
-			),
+			'artifacts' => $this->history->with_state( array_map( [ self::class, 'present' ], array_slice( $rows, ( $page - 1 ) * $per_page, $per_page ) ) ),
 		];
 	}
 
@@ -80,11 +83,12 @@ final class ArtifactService {
 	 * @return array<string, mixed> `wp-codebox/artifact/v1`.
 	 */
 	public function get( array $input ): array {
+		$artifact = $this->artifact( $input );
 		return [
 			'success'  => true,
 			'schema'   => 'wp-codebox/artifact/v1',
-			'artifact' => $this->artifact( $input ),
-		];
+			'artifact' => $artifact,
+		] + $this->past_and_next( $artifact );
 	}
 
 	/**
@@ -101,11 +105,21 @@ final class ArtifactService {
 			'schema'       => 'wp-codebox/artifact-inspection/v1',
 			'artifact'     => $artifact,
 			'verification' => $verification,
-		];
+		] + $this->past_and_next( $artifact );
 		if ( isset( $verification['manifest_sha256'] ) ) {
 			$inspection['manifest_sha256'] = (string) $verification['manifest_sha256'];
 		}
 		return $inspection;
+	}
+
+	/**
+	 * Returns what became of a bundle, and which adapter would apply it.
+	 *
+	 * @param array<string, mixed> $artifact Bundle, as far as it can be read.
+	 * @return array<string, mixed>
+	 */
+	private function past_and_next( array $artifact ): array {
+		return $this->history->of( $artifact ) + [ 'adapter' => DirectApply::adapter( $this->settings ) ];
 	}
 
 	/**
@@ -180,7 +194,10 @@ final class ArtifactService {
 			'success' => true,
 			'schema'  => 'wp-codebox/artifact/v1',
 			'audit'   => self::audit_reference( $audit ),
-		] + $gone + [ 'discarded' => true ];
+		] + $gone + [
+			'discarded' => true,
+			'state'     => BundleHistory::DISCARDED,
+		];
 	}
 
 	/**

@@ -119,7 +119,7 @@ final class DirectApply {
 		);
 		$applied = 'applied' === $result['status'];
 		if ( $applied ) {
-			$this->recovery->send( $result['change'], $payload['approved_files'] );
+			$this->recovery->send( $result['change'], $payload );
 		}
 		return [
 			'schema'          => 'wp-codebox/apply-result/v1',

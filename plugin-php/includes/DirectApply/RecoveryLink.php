@@ -44,10 +44,10 @@ final class RecoveryLink {
 	 * Mails a link for an applied change to the approver, or to the address of the site without a user. A mail
 	 * that cannot be sent does not change the result of the apply.
 	 *
-	 * @param string       $change Id of the change.
-	 * @param list<string> $files  Written files.
+	 * @param string               $change  Id of the change.
+	 * @param array<string, mixed> $payload Applied change: `run_id`, `artifact_id`, `approved_files`.
 	 */
-	public function send( string $change, array $files ): void {
+	public function send( string $change, array $payload ): void {
 		$user = wp_get_current_user();
 		/**
 		 * Filters who gets the link that takes an applied change back.
@@ -66,6 +66,10 @@ final class RecoveryLink {
 				'hash'   => hash( 'sha256', $token ),
 				'site'   => $this->site->id(),
 				'change' => $change,
+				'bundle' => [
+					'artifact_id' => $payload['artifact_id'],
+					'run_id'      => $payload['run_id'],
+				],
 				'ends'   => time() + self::VALID,
 			],
 			false
@@ -74,7 +78,7 @@ final class RecoveryLink {
 		$lines = [
 			/* translators: %s: name of the site. */
 			sprintf( __( 'A change was applied to files of %s:', 'codebox' ), wp_specialchars_decode( get_bloginfo( 'name' ), ENT_QUOTES ) ),
-			implode( "\n", $files ),
+			implode( "\n", $payload['approved_files'] ),
 			__( 'If the site or its dashboard does not work any more, this link takes the change back. It needs no login, works once, and is valid for one hour:', 'codebox' ),
 			$link,
 		];
@@ -91,7 +95,7 @@ final class RecoveryLink {
 	 * Returns the change of a valid token; null for any other token. Runs without plugins and users.
 	 *
 	 * @param string $token Token of a link.
-	 * @return array{hash: string, site: string, change: string, ends: int}|null
+	 * @return array{hash: string, site: string, change: string, bundle: array<string, string>, ends: int}|null
 	 */
 	public static function of( string $token ): ?array {
 		$stored = get_option( self::OPTION );
@@ -102,7 +106,7 @@ final class RecoveryLink {
 	/**
 	 * Takes the change of a valid token back and ends the token. Runs without plugins and users.
 	 *
-	 * @param array{hash: string, site: string, change: string, ends: int} $stored What `of()` returned.
+	 * @param array{hash: string, site: string, change: string, bundle: array<string, string>, ends: int} $stored What `of()` returned.
 	 * @return array<string, mixed> Result of `Changes::rollBack()`.
 	 */
 	public static function redeem( array $stored ): array {
@@ -112,11 +116,25 @@ final class RecoveryLink {
 			'event'     => 'rollback',
 			'requester' => [ 'kind' => 'none' ],
 			'change'    => $stored['change'],
-		];
+		] + (array) ( $stored['bundle'] ?? [] );
 		AuditTrail::append( $stored['site'], $record + [ 'status' => 'started' ] );
 		$result = Changes::rollBack( $stored['site'], $stored['change'], [], [], [ self::class, 'drop' ] );
-		AuditTrail::append( $stored['site'], $record + [ 'status' => 'restored' === $result['status'] ? 'success' : 'failure' ] );
+		AuditTrail::append( $stored['site'], $record + self::outcome( $result ) );
 		return $result;
+	}
+
+	/**
+	 * Returns the audit fields of a roll back.
+	 *
+	 * @param array<string, mixed> $result Result of `Changes::rollBack()`.
+	 * @return array<string, mixed>
+	 */
+	private static function outcome( array $result ): array {
+		return [
+			'status'  => 'restored' === $result['status'] ? 'success' : 'failure',
+			'adapter' => DirectApply::ADAPTER,
+			'result'  => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ) + [ 'message' => 'The link of the mail was used.' ],
+		];
 	}
 
 	/**

@@ -69,11 +69,13 @@ final class RollbackService {
 			throw $this->audit->failure( 'rollback', $record, $thrown );
 		}
 		$success = 'restored' === $result['status'];
+		$message = ChangeReport::sentence( $result );
 		$audit   = $this->audit->write(
 			'rollback',
 			$record + [
-				'status' => $success ? 'success' : 'failure',
-				'result' => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ),
+				'status'  => $success ? 'success' : 'failure',
+				'adapter' => DirectApply::ADAPTER,
+				'result'  => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ) + [ 'message' => Sentence::english( $message ) ],
 			]
 		);
 		return [
@@ -81,7 +83,7 @@ final class RollbackService {
 			'schema'      => 'wp-codebox/artifact-rollback/v1',
 			'artifact_id' => $record['artifact_id'],
 			'run_id'      => $record['run_id'],
-			'result'      => $result + [ 'message' => ChangeReport::sentence( $result ) ],
+			'result'      => $result + [ 'message' => $message ],
 			'audit'       => ArtifactService::audit_reference( $audit ),
 		];
 	}

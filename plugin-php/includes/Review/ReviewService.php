@@ -97,7 +97,7 @@ final class ReviewService {
 			$record + [
 				'status'  => $success ? 'success' : 'failure',
 				'adapter' => $result['adapter'],
-				'result'  => array_intersect_key( $result, array_flip( [ 'schema', 'status', 'audit_reference' ] ) ),
+				'result'  => array_intersect_key( $result, array_flip( [ 'schema', 'status', 'audit_reference', 'applied_files', 'message' ] ) ),
 			]
 		);
 		return [

@@ -218,6 +218,14 @@ final class Artifacts {
 		];
 	}
 
+	public static function auditOf( string $site, array $runs ): array {
+		$named = static fn( array $record ): bool => [] !== array_intersect( $runs, [ $record['run_id'] ?? '', $record['artifact_id'] ?? '' ] );
+		return [
+			'records'  => array_values( array_filter( self::auditRecords( $site, 0, PHP_INT_MAX )['records'], $named ) ),
+			'complete' => '1' !== getenv( 'WP_CODEBOX_FAKE_AUDIT_LONG' ),
+		];
+	}
+
 	private static function take( string $site, string $source, array $options ): array {
 		$verification = self::verify( $source );
 		if ( ! $verification['valid'] ) {

@@ -2,6 +2,7 @@
 
 use super::*;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 const TIME: &str = "2026-01-01T00:00:00.000Z";
 
@@ -379,4 +380,43 @@ fn audit_record_is_removed_when_its_anchor_cannot_be_written() {
     let appended = log.log.append(&Map::new(), TIME, &redactor, &Map::new());
     assert!(matches!(appended, Err(AuditError::Io { .. })));
     assert_eq!(log.text(), text);
+}
+
+fn numbers(excerpt: &AuditExcerpt) -> Vec<u64> {
+    let seq = |entry: &AuditEntry| entry.0["seq"].as_u64().unwrap();
+    excerpt.entries.iter().map(seq).collect()
+}
+
+#[test]
+fn records_about_a_run_are_found_by_run_id_or_artifact_id_and_no_others() {
+    let log = Log::with(1);
+    let runs = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+    assert_eq!(log.log.about(&runs(&["run_a"]), 9).unwrap().entries, []);
+    log.append(&json!({"event": "apply", "run_id": "run_a"}));
+    log.append(&json!({"event": "apply", "run_id": "run_ab"}));
+    log.append(&json!({"event": "apply", "artifact_id": "run_a"}));
+    log.append(&json!({"event": "apply", "run_id": "run_b", "result": {"run_id": "run_a"}}));
+    log.append(&json!({"event": "apply", "note": "\"run_id\":\"run_a\""}));
+    let found = log.log.about(&runs(&["run_a", "run_c"]), 9).unwrap();
+    assert_eq!((numbers(&found), found.complete), (vec![2, 4], true));
+    let both = log.log.about(&runs(&["run_a", "run_b"]), 9).unwrap();
+    assert_eq!(numbers(&both), [2, 4, 5]);
+}
+
+#[test]
+fn search_that_ends_before_the_first_record_says_that_it_is_not_complete() {
+    let log = Log::with(0);
+    let runs = BTreeSet::from(["run_a".to_owned()]);
+    for _ in 0..4 {
+        log.append(&json!({"run_id": "run_a"}));
+    }
+    let line = log.text().lines().next().unwrap().len() as u64 + 1;
+    let found = log.log.about_within(&runs, 9, 2 * line + 5).unwrap();
+    assert_eq!((numbers(&found), found.complete), (vec![3, 4], false));
+    let newest = log.log.about(&runs, 1).unwrap();
+    assert_eq!((numbers(&newest), newest.complete), (vec![4], false));
+    // A line without its end belongs to a writer that has not reported success.
+    std::fs::write(log.path(), log.text() + "{\"run_id\":\"run_a\"").unwrap();
+    let whole = log.log.about(&runs, 9).unwrap();
+    assert_eq!((numbers(&whole), whole.complete), (vec![1, 2, 3, 4], true));
 }

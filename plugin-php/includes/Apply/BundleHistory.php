@@ -1,0 +1,170 @@
+<?php
+/**
+ * Tells from the audit log what became of a bundle.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Apply;
+
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The audit log is the only source: nothing about the state of a bundle is stored elsewhere. The extension
+ * searches the last 64 MiB of the log and does not verify its hash chain here. Where records may be older than
+ * that, `history_complete` is false, and a bundle without a newer record has no state.
+ */
+final class BundleHistory {
+
+	public const OPEN            = 'open';
+	public const APPLIED_IN_PART = 'applied-in-part';
+	public const APPLIED         = 'applied';
+	public const ROLLED_BACK     = 'rolled-back';
+	public const REJECTED        = 'rejected';
+	public const DISCARDED       = 'discarded';
+
+	/** Event that records the start of an operation, with the event that records its end. */
+	private const ENDS = [
+		'apply-approved' => 'apply',
+		'rollback'       => 'rollback',
+		'review'         => 'review',
+		'discard'        => 'discard',
+	];
+
+	/** Events of a history. The audit log has more, such as exports and calls of tools. */
+	private const EVENTS = [ 'apply-approved', 'apply', 'rollback', 'review', 'stage-apply', 'discard', 'import' ];
+
+	/**
+	 * Creates the reader with its dependencies.
+	 *
+	 * @param Site $site Site the plugin runs on.
+	 */
+	public function __construct( private readonly Site $site ) {}
+
+	/**
+	 * Returns state, history and applied files of one bundle.
+	 *
+	 * @param array<string, mixed> $artifact Bundle, as far as it can be read.
+	 * @return array<string, mixed> `state?`, `history`, `history_complete`, `applied_files`.
+	 */
+	public function of( array $artifact ): array {
+		$run     = (string) ( $artifact['run_id'] ?? '' );
+		$found   = Artifacts::auditOf( $this->site->id(), [ $run ] );
+		$changes = new AppliedFiles();
+		$rows    = self::rows( $found['records'], $changes );
+		$state   = $changes->state( count( ArtifactService::changed_files( $artifact ) ), (bool) $found['complete'] );
+		return ( null === $state ? [] : [ 'state' => $state ] ) + [
+			'history'          => $rows,
+			'history_complete' => (bool) $found['complete'],
+			'applied_files'    => $changes->files(),
+		];
+	}
+
+	/**
+	 * Adds `state` to the rows of a list; not to a row whose state is unknown.
+	 *
+	 * @param list<array<string, mixed>> $bundles Rows with `run_id` and `changed_files`, the number of changed files.
+	 * @return list<array<string, mixed>>
+	 */
+	public function with_state( array $bundles ): array {
+		$runs  = array_values( array_filter( array_map( static fn( array $row ): string => (string) ( $row['run_id'] ?? '' ), $bundles ) ) );
+		$found = [] === $runs ? [ 'records' => [], 'complete' => true ] : Artifacts::auditOf( $this->site->id(), $runs );
+		$of    = array_fill_keys( $runs, [] );
+		foreach ( $found['records'] as $record ) {
+			$run = (string) ( $record['run_id'] ?? $record['artifact_id'] );
+			if ( isset( $of[ $run ] ) ) {
+				$of[ $run ][] = $record;
+			}
+		}
+		foreach ( $bundles as $index => $row ) {
+			$changes = new AppliedFiles();
+			self::rows( $of[ $row['run_id'] ?? '' ] ?? [], $changes );
+			$count = $row['changed_files'] ?? 0;
+			$state = $changes->state( is_int( $count ) ? $count : 0, (bool) $found['complete'] );
+			if ( null !== $state ) {
+				$bundles[ $index ]['state'] = $state;
+			}
+		}
+		return $bundles;
+	}
+
+	/**
+	 * Returns the rows of a history, oldest first, and follows the applied files. A start is left out when its
+	 * end was recorded, and so is an approval when the apply that it caused has a row.
+	 *
+	 * @param list<array<string, mixed>> $records Audit records of one run, oldest first.
+	 * @param AppliedFiles               $changes Follows what is applied.
+	 * @return list<array<string, mixed>>
+	 */
+	private static function rows( array $records, AppliedFiles $changes ): array {
+		$rows    = [];
+		$started = [];
+		foreach ( $records as $record ) {
+			$event = (string) ( $record['event'] ?? '' );
+			if ( ! in_array( $event, self::EVENTS, true ) ) {
+				continue;
+			}
+			$start = 'started' === ( $record['status'] ?? '' );
+			if ( ! $start && [] !== ( $started[ $event ] ?? [] ) ) {
+				unset( $rows[ array_shift( $started[ $event ] ) ] );
+			}
+			$touched = $changes->follow( $record );
+			if ( self::repeats( $record, end( $rows ) ?: [] ) ) {
+				continue;
+			}
+			$rows[] = self::row( $record, $touched );
+			if ( $start ) {
+				$started[ self::ENDS[ $event ] ?? $event ][] = array_key_last( $rows );
+			}
+		}
+		return array_values( $rows );
+	}
+
+	/**
+	 * Checks whether a record of an approval says the same as the row of the apply before it.
+	 *
+	 * @param array<string, mixed> $record Audit record.
+	 * @param array<string, mixed> $before Last row.
+	 */
+	private static function repeats( array $record, array $before ): bool {
+		if ( 'review' !== $record['event'] || 'approve' !== ( $record['action'] ?? '' ) || 'apply' !== ( $before['event'] ?? '' ) ) {
+			return false;
+		}
+		$reference = $record['result']['audit_reference'] ?? null;
+		$error     = $record['error']['code'] ?? null;
+		return ( null !== $reference && ( $before['reference'] ?? null ) === $reference ) || ( null !== $error && ( $before['error'] ?? null ) === $error );
+	}
+
+	/**
+	 * Returns the row of a record. Missing values are omitted.
+	 *
+	 * @param array<string, mixed> $record  Audit record.
+	 * @param list<string>         $touched Paths that the operation wrote or restored.
+	 * @return array<string, mixed>
+	 */
+	private static function row( array $record, array $touched ): array {
+		$result = (array) ( $record['result'] ?? [] );
+		$event  = (string) $record['event'];
+		$files  = [] === $touched ? array_values( (array) ( $record['approved_files'] ?? [] ) ) : $touched;
+		$row    = [
+			'seq'       => (int) ( $record['seq'] ?? 0 ),
+			'event'     => 'apply-approved' === $event ? 'apply' : $event,
+			'action'    => $record['action'] ?? '',
+			'status'    => (string) ( $record['status'] ?? 'success' ),
+			'time'      => (string) ( $record['timestamp'] ?? '' ),
+			'who'       => array_intersect_key( (array) ( $record['requester'] ?? [] ), [ 'kind' => 1, 'id' => 1, 'login' => 1 ] ) + [ 'kind' => 'none' ],
+			'approver'  => empty( $record['approver_claimed'] ) ? '' : ( $record['approver'] ?? '' ),
+			'files'     => $files,
+			'adapter'   => $record['adapter'] ?? '',
+			'reference' => $result['audit_reference'] ?? $record['change'] ?? '',
+			'message'   => $record['reason'] ?? $result['message'] ?? $record['error']['message'] ?? '',
+			'error'     => $record['error']['code'] ?? '',
+		];
+		return array_filter( $row, static fn( mixed $value ): bool => '' !== $value && [] !== $value );
+	}
+}

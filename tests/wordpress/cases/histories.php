@@ -1,0 +1,92 @@
+<?php
+/**
+ * State and history of a bundle.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$inspect = static fn( array $made ): array => $t->ok( $t->ability( 'inspect-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
+	$listed  = static function ( array $made ) use ( $t ): ?string {
+		$rows = $t->ok( $t->ability( 'list-artifacts', [ 'per_page' => 5 ] ) )['artifacts'];
+		return array_column( $rows, 'state', 'run_id' )[ $made['run']['run_id'] ] ?? null;
+	};
+	$apply   = static fn( array $made, array $files ): mixed => $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => $files ] );
+	$review  = static fn( array $made, string $action, array $more = [] ): mixed => $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => $action ] + $more );
+	$events  = static fn( array $answer ): array => array_map( static fn( array $row ): string => $row['event'] . ' ' . $row['status'], $answer['history'] );
+
+	$t->test(
+		'history: a bundle is open, then applied in part, then applied, in list, inspection and get-artifact',
+		static function () use ( $t, $inspect, $listed, $apply, $events ): void {
+			$made  = $t->made();
+			$files = array_column( $made['changed_files'], 'path' );
+			$t->same( 2, count( $files ) );
+			$open = $inspect( $made );
+			$t->same( [ 'open', 'open', [], [], true, 'plugin' ], [ $open['state'], $listed( $made ), $open['history'], $open['applied_files'], $open['history_complete'], $open['adapter'] ] );
+			$t->ok( $apply( $made, [ $files[0] ] ) );
+			$part = $inspect( $made );
+			$t->same( [ 'applied-in-part', 'applied-in-part', [ 'apply success' ] ], [ $part['state'], $listed( $made ), $events( $part ) ] );
+			$t->same( [ [ 'path' => $files[0], 'adapter' => 'example-host/git-apply' ] ], $part['applied_files'] );
+			$row = $part['history'][0];
+			$t->same( [ [ $files[0] ], 'example-host/git-apply', 'admin' ], [ $row['files'], $row['adapter'], $row['who']['login'] ] );
+			$t->true( str_starts_with( $row['reference'], 'example-host-' ) && false !== strtotime( $row['time'] ), 'reference and time' );
+			$t->ok( $apply( $made, [ $files[1] ] ) );
+			$all = $t->ok( $t->ability( 'get-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
+			$t->same( [ 'applied', 'applied', [ 'apply success', 'apply success' ] ], [ $all['state'], $listed( $made ), $events( $all ) ] );
+		}
+	);
+	$t->test(
+		'history: an approval through review has one row, and a refused one names its error',
+		static function () use ( $t, $inspect, $review, $events ): void {
+			$made  = $t->made();
+			$files = array_column( $made['changed_files'], 'path' );
+			$t->ok( $review( $made, 'approve', [ 'approved_files' => $files ] ) );
+			$t->same( [ 'applied', [ 'apply success' ] ], [ $inspect( $made )['state'], $events( $inspect( $made ) ) ] );
+			$t->error( 'wp_codebox_apply_conflict', 409, $review( $made, 'approve', [ 'approved_files' => $files ] ) );
+			$answer = $inspect( $made );
+			$t->same( [ 'applied', 'wp_codebox_apply_conflict' ], [ $answer['state'], end( $answer['history'] )['error'] ] );
+		}
+	);
+	$t->test(
+		'history: the files that a plugin applied when it took the decision count as applied',
+		static function () use ( $t, $inspect, $review ): void {
+			$made   = $t->made();
+			$files  = array_column( $made['changed_files'], 'path' );
+			$answer = [ 'schema' => 'wp-codebox/apply-result/v1', 'adapter' => 'test', 'status' => 'applied', 'audit_reference' => 'test-7', 'target' => [ 'kind' => 'test' ], 'applied_files' => [ $files[1] ] ];
+			$t->filtered( 'wp_codebox_review_artifact_decision', static fn(): array => $answer, static fn() => $t->ok( $review( $made, 'approve', [ 'approved_files' => $files ] ) ) );
+			$found = $inspect( $made );
+			$t->same( [ 'applied-in-part', [ [ 'path' => $files[1], 'adapter' => 'test' ] ], 'test-7' ], [ $found['state'], $found['applied_files'], $found['history'][0]['reference'] ] );
+		}
+	);
+	$t->test(
+		'history: a rejection, with its reason, decides the state; a request for changes leaves it open',
+		static function () use ( $t, $inspect, $listed, $review ): void {
+			$made = $t->made();
+			$t->ok( $review( $made, 'request-changes', [ 'reason' => 'shorter' ] ) );
+			$t->same( 'open', $inspect( $made )['state'] );
+			$t->ok( $review( $made, 'reject', [ 'reason' => 'not wanted' ] ) );
+			$answer = $inspect( $made );
+			$t->same( [ 'rejected', 'rejected' ], [ $answer['state'], $listed( $made ) ] );
+			$t->same( [ [ 'request-changes', 'shorter' ], [ 'reject', 'not wanted' ] ], array_map( static fn( array $row ): array => [ $row['action'], $row['message'] ], $answer['history'] ) );
+			$t->same( 'discarded', $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) )['state'] );
+		}
+	);
+	$t->test(
+		'history: the commands list the state and print the history',
+		static function () use ( $t, $apply ): void {
+			$made  = $t->made();
+			$files = array_column( $made['changed_files'], 'path' );
+			$t->ok( $apply( $made, [ $files[0] ] ) );
+			$run = $made['run']['run_id'];
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'get', $run ] );
+			$t->same( 0, $code, $err );
+			$t->contains( 'State: applied-in-part (1 of 2 files).', $err );
+			$t->contains( 'apply: success, 1 file, by admin, through example-host/git-apply', $err );
+			$t->contains( $files[1], $out );
+			$t->same( 'applied-in-part', json_decode( $t->wp( [ 'codebox', 'artifacts', 'get', $run, '--format=json' ] )[1], true )['state'] );
+			$t->contains( "$run,applied-in-part\n", $t->wp( [ 'codebox', 'artifacts', 'list', '--format=csv', '--fields=run_id,state' ] )[1] );
+		}
+	);
+};
