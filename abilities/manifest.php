@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'b4b022df4d49b7a2ef0439f9ab8d60e0c4051fc72e6bc79133f988270176de12',
+	'contract_digest' => '6e1b6e8407d654519b5616d38e940536e4973ddc1ca8c574718607a9a3abc218',
 ];

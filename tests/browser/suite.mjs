@@ -1,11 +1,12 @@
 /**
  * Runs the cases of the admin screen in a browser: access, the main workflow from task to applied change,
- * other decisions and hostile content; then the block editor of a sandbox through a preview.
+ * other decisions, direct apply and hostile content; then the block editor of a sandbox through a preview.
  */
 import { launch, summary, User } from './harness.mjs';
 import access from './cases-access.mjs';
 import path from './cases-path.mjs';
 import decisions from './cases-decisions.mjs';
+import direct from './cases-direct.mjs';
 import hostile from './cases-hostile.mjs';
 import editor from './cases-editor.mjs';
 
@@ -15,6 +16,7 @@ try {
 	await access( browser, admin );
 	await path( browser, admin );
 	await decisions( browser, admin );
+	await direct( browser, admin );
 	await hostile( browser, admin );
 	await editor( browser );
 } finally {

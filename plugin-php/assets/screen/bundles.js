@@ -5,7 +5,7 @@
 	'use strict';
 
 	const { __, _n, sprintf } = wp.i18n;
-	const { text, api, decisions } = codebox;
+	const { text, api, apply, decisions, history } = codebox;
 	const { el, id, data, code, time, button, badge, notice, failure, facts, table, state, counts, announce } = codebox.dom;
 
 	const PER_PAGE = 25;
@@ -15,6 +15,7 @@
 		return [
 			el( 'a', { href: '#/bundles/' + encodeURIComponent( reference ), class: 'row-title' }, code( text.short( row.artifact_id || row.run_id ) ) ),
 			row.outcome ? state( row.outcome ) : badge( 'bad', __( 'unreadable', 'codebox' ) ),
+			history.state( row.state ),
 			data( text.summary( row ) || '—' ),
 			row.created_at ? time( row.created_at ) : '—',
 		];
@@ -27,7 +28,7 @@
 		const rows = Array.isArray( answer.artifacts ) ? answer.artifacts : [];
 		const pages = Math.ceil( ( Number( answer.total ) || 0 ) / PER_PAGE );
 		const content = rows.length
-			? [ table( __( 'Bundles of this site', 'codebox' ), [ __( 'Bundle', 'codebox' ), __( 'Outcome', 'codebox' ), __( 'Summary', 'codebox' ), __( 'Made', 'codebox' ) ], rows.map( cells ) ) ]
+			? [ table( __( 'Bundles of this site', 'codebox' ), [ __( 'Bundle', 'codebox' ), __( 'Outcome', 'codebox' ), __( 'State', 'codebox' ), __( 'Summary', 'codebox' ), __( 'Made', 'codebox' ) ], rows.map( cells ) ) ]
 			: [ el( 'p', {}, __( 'There is no bundle.', 'codebox' ) ) ];
 		if ( pages > 1 ) {
 			content.push(
@@ -126,6 +127,7 @@
 	/** Shows one changed file: checkbox, name, line counts, and its diff on demand. */
 	function file( entry, bundle, choose, signal ) {
 		const readable = bundle.sound && api.has( 'get-artifact-diff' );
+		const offered = choose && ! bundle.applied.has( entry.path );
 		const name = id( 'file' );
 		const body = el( 'div', { id: name + '-diff', hidden: true } );
 		const [ kind, label ] = KINDS()[ entry.status ] || [ 'plain', text.flat( entry.status ) ];
@@ -171,9 +173,10 @@
 			el(
 				'div',
 				{ class: 'wp-codebox-file' },
-				choose ? el( 'input', { type: 'checkbox', id: name, value: entry.path, on: { change: choose } } ) : null,
-				el( choose ? 'label' : 'span', { for: choose ? name : null, id: name + '-name' }, code( entry.relativePath || entry.path ) ),
+				offered ? el( 'input', { type: 'checkbox', id: name, value: entry.path, on: { change: choose } } ) : null,
+				el( offered ? 'label' : 'span', { for: offered ? name : null, id: name + '-name' }, code( entry.relativePath || entry.path ) ),
 				badge( kind, label ),
+				bundle.applied.has( entry.path ) ? badge( 'good', __( 'applied', 'codebox' ) ) : null,
 				entry.binary ? badge( 'plain', __( 'binary', 'codebox' ) ) : counts( Number( entry.insertions ) || 0, Number( entry.deletions ) || 0 ),
 				readable ? toggle : null
 			),
@@ -193,115 +196,171 @@
 		);
 	}
 
-	/** Shows one bundle: its verification, changed files and checks, and the buttons to decide about it. */
-	async function one( { signal, may }, reference ) {
-		const answer = await api.call( 'inspect-artifact', { artifact_id: reference }, signal );
-		const artifact = answer.artifact || {};
-		const verification = answer.verification || {};
-		const metadata = artifact.metadata || {};
-		const review = artifact.review || {};
-		const approval = review.approval || {};
-		const changed = artifact.changed_files || {};
-		const entries = Array.isArray( changed ) ? changed : Array.isArray( changed.files ) ? changed.files : [];
-		const goal = metadata.task && metadata.task.goal;
-		const bundle = {
-			reference: artifact.run_id || reference,
-			artifact_id: artifact.artifact_id || artifact.run_id || reference,
-			run_id: artifact.run_id || '',
-			manifest_sha256: answer.manifest_sha256 || verification.manifest_sha256,
-		};
-		bundle.sound = true === verification.valid && Boolean( bundle.manifest_sha256 );
-		const place = el( 'div', { class: 'wp-codebox-result' } );
-		const nudge = el( 'div', { role: 'alert' } );
-		const approvable = bundle.sound && true === approval.approvable && may.has( 'apply' ) && entries.length > 0;
+	/** Returns the sentence on what of the bundle is on the site. */
+	function present( bundle, entries ) {
+		if ( 0 === bundle.applied.size ) {
+			return 'rolled-back' === bundle.state
+				? __( 'Files of this bundle were applied and taken back; none of them is applied now.', 'codebox' )
+				: __( 'The run changed nothing on this site. Its change exists only in this bundle until some of its files are applied.', 'codebox' );
+		}
+		/* translators: 1: number of applied files, 2: number of all files. */
+		return sprintf( _n( '%1$s of %2$s changed file is applied to this site.', '%1$s of %2$s changed files are applied to this site.', entries.length, 'codebox' ), text.number( bundle.applied.size ), text.number( entries.length ) );
+	}
 
+	/** Returns why the bundle cannot be approved, as data; null when it can. */
+	function obstacle( bundle, approval, entries, may ) {
+		if ( ! bundle.sound ) {
+			return null;
+		}
+		if ( true !== approval.approvable ) {
+			return approval.reason || __( 'The bundle says that it cannot be approved.', 'codebox' );
+		}
+		if ( ! may.has( 'apply' ) ) {
+			return __( 'You may review bundles on this site, not apply them.', 'codebox' );
+		}
+		return entries.length > 0 && bundle.applied.size >= entries.length ? __( 'Every changed file of this bundle is applied.', 'codebox' ) : null;
+	}
+
+	/** Shows the changed files and the buttons to decide about them; the state of the bundle selects the buttons. */
+	function decide( bundle, answer, entries, { signal, may, settings, place, refresh } ) {
+		const approval = ( answer.artifact.review || {} ).approval || {};
+		const why = obstacle( bundle, approval, entries, may );
+		const possible = bundle.sound && null === why && entries.length > 0;
+		const approvable = possible && 'none' !== answer.adapter;
+		const nudge = el( 'div', { role: 'alert' } );
 		const tree = el( 'div', {} );
-		const chosen = () => [ ...tree.querySelectorAll( 'input[type=checkbox]:checked' ) ].map( ( box ) => box.value );
+		const boxes = () => [ ...tree.querySelectorAll( 'input[type=checkbox]' ) ];
+		const chosen = () => boxes().filter( ( box ) => box.checked ).map( ( box ) => box.value );
 		const number = el( 'span', { class: 'wp-codebox-chosen' } );
 		const choose = () => {
 			nudge.replaceChildren();
 			/* translators: 1: number of chosen files, 2: number of all files. */
-			number.textContent = sprintf( __( '%1$s of %2$s chosen', 'codebox' ), text.number( chosen().length ), text.number( entries.length ) );
+			number.textContent = sprintf( __( '%1$s of %2$s chosen', 'codebox' ), text.number( chosen().length ), text.number( boxes().length ) );
 		};
 		tree.append( ...fileTree( entries, bundle, approvable ? choose : null, signal ) );
 		const all = button( __( 'Choose all', 'codebox' ), () => {
-			const boxes = [ ...tree.querySelectorAll( 'input[type=checkbox]' ) ];
-			const every = boxes.every( ( box ) => box.checked );
-			boxes.forEach( ( box ) => {
+			const every = boxes().every( ( box ) => box.checked );
+			boxes().forEach( ( box ) => {
 				box.checked = ! every;
 			} );
 			choose();
 			announce( number.textContent );
 		} );
 		choose();
-		const none = () => {
-			tree.querySelectorAll( 'input[type=checkbox]' ).forEach( ( box ) => {
-				box.checked = false;
-			} );
-			choose();
-		};
 
-		const apply = button(
+		const confirm = button(
 			__( 'Approve and apply…', 'codebox' ),
 			async () => {
 				if ( 0 === chosen().length ) {
 					nudge.replaceChildren( notice( 'warning', el( 'p', {}, __( 'Choose at least one file.', 'codebox' ) ) ) );
 					return;
 				}
-				apply.setAttribute( 'aria-busy', 'true' );
-				await decisions.approve( bundle, chosen(), place, signal, none );
-				apply.removeAttribute( 'aria-busy' );
+				confirm.setAttribute( 'aria-busy', 'true' );
+				await apply.approve( bundle, chosen(), place, signal, refresh );
+				confirm.removeAttribute( 'aria-busy' );
 			},
 			{ class: 'button button-primary' }
 		);
-		const why = ! bundle.sound
-			? null
-			: true !== approval.approvable
-				? approval.reason || __( 'The bundle says that it cannot be approved.', 'codebox' )
-				: ! may.has( 'apply' )
-					? __( 'You may review bundles on this site, not apply them.', 'codebox' )
-					: null;
+		const back = may.has( 'apply' ) && api.has( 'rollback-artifact' ) ? apply.restorable( answer.applied_files ) : [];
 		const reviewable = api.has( 'review-artifact' );
-		const risks = Array.isArray( review.riskFlags ) ? review.riskFlags : [];
+		const rejectable = reviewable && 'rejected' !== bundle.state && 0 === bundle.applied.size;
+		return [
+			/* translators: %s: number of files. */
+			el( 'h3', {}, sprintf( _n( '%s changed file', '%s changed files', entries.length, 'codebox' ), text.number( entries.length ) ) ),
+			approvable ? el( 'p', { class: 'wp-codebox-buttons' }, all, number ) : null,
+			tree,
+			el( 'h3', {}, __( 'Decide', 'codebox' ) ),
+			why ? notice( bundle.applied.size ? 'info' : 'warning', el( 'p', {}, data( why ) ) ) : null,
+			possible && 'rejected' === bundle.state ? notice( 'info', el( 'p', {}, __( 'This change was rejected. It can still be approved.', 'codebox' ) ) ) : null,
+			possible ? apply.applier( answer.adapter, settings ) : null,
+			nudge,
+			el(
+				'div',
+				{ class: 'wp-codebox-buttons' },
+				approvable ? confirm : null,
+				back.length ? button( __( 'Take back…', 'codebox' ), () => apply.takeBack( bundle, back, place, refresh ) ) : null,
+				rejectable ? button( __( 'Reject…', 'codebox' ), () => decisions.refuse( bundle, 'reject', place, refresh ) ) : null,
+				reviewable ? button( __( 'Ask for changes…', 'codebox' ), () => decisions.refuse( bundle, 'request-changes', place, refresh ) ) : null,
+				api.has( 'export-artifact-bundle' ) ? button( __( 'Download', 'codebox' ), () => decisions.download( bundle, place, signal ) ) : null,
+				api.has( 'discard-artifact' ) ? button( __( 'Discard…', 'codebox' ), () => decisions.discard( bundle, bundle.applied.size > 0 ), { class: 'button wp-codebox-danger' } ) : null
+			),
+		];
+	}
 
+	/** Returns the content of a bundle's page below the result of the last decision. */
+	function content( bundle, answer, context ) {
+		const { artifact, verification = {} } = answer;
+		const metadata = artifact.metadata || {};
+		const review = artifact.review || {};
+		const changed = artifact.changed_files || {};
+		const entries = Array.isArray( changed ) ? changed : Array.isArray( changed.files ) ? changed.files : [];
+		const risks = Array.isArray( review.riskFlags ) ? review.riskFlags : [];
+		return [
+			violations( verification ),
+			el( 'p', {}, present( bundle, entries ) ),
+			facts( [
+				[ __( 'State', 'codebox' ), history.state( bundle.state ) ],
+				[ __( 'Outcome', 'codebox' ), artifact.outcome || metadata.outcome ? state( artifact.outcome || metadata.outcome ) : null ],
+				[ __( 'Summary', 'codebox' ), data( text.summary( artifact ) || text.summary( metadata ) || text.summary( review ) ) ],
+				[ __( 'Verification', 'codebox' ), verified( verification ) ],
+				[ __( 'Signature', 'codebox' ), signature( verification ) ],
+				[ __( 'Isolation', 'codebox' ), isolation( metadata.isolation ) ],
+				[ __( 'Made', 'codebox' ), artifact.created_at ? time( artifact.created_at ) : null ],
+				[ __( 'Run', 'codebox' ), bundle.run_id ? el( 'a', { href: '#/runs/' + encodeURIComponent( bundle.run_id ) }, code( bundle.run_id ) ) : null ],
+				[ __( 'Bundle', 'codebox' ), code( bundle.artifact_id ) ],
+				[ __( 'Manifest sha256', 'codebox' ), bundle.manifest_sha256 ? code( bundle.manifest_sha256 ) : null ],
+			] ),
+			risks.length ? notice( 'warning', el( 'p', {}, el( 'strong', {}, __( 'Look closer:', 'codebox' ) ) ), el( 'ul', { class: 'ul-disc' }, risks.map( ( risk ) => el( 'li', {}, data( 'string' === typeof risk ? risk : risk.message || risk.label || JSON.stringify( risk ) ) ) ) ) ) : null,
+			el( 'h3', {}, __( 'Checks', 'codebox' ) ),
+			checks( artifact.test_results ),
+			...decide( bundle, answer, entries, context ),
+			...history.section( answer, entries ),
+		].filter( Boolean );
+	}
+
+	/** Reads a bundle with its verification, state and history. */
+	async function inspect( reference, signal ) {
+		const answer = await api.call( 'inspect-artifact', { artifact_id: reference }, signal );
+		const artifact = answer.artifact || {};
+		const verification = answer.verification || {};
+		const bundle = {
+			reference: artifact.run_id || reference,
+			artifact_id: artifact.artifact_id || artifact.run_id || reference,
+			run_id: artifact.run_id || '',
+			manifest_sha256: answer.manifest_sha256 || verification.manifest_sha256,
+			state: answer.state,
+			applied: new Set( ( Array.isArray( answer.applied_files ) ? answer.applied_files : [] ).map( ( row ) => row.path ) ),
+		};
+		bundle.sound = true === verification.valid && Boolean( bundle.manifest_sha256 );
+		return { bundle, answer: { ...answer, artifact } };
+	}
+
+	/**
+	 * Shows one bundle: its verification, changed files, checks and history, and the buttons to decide about it. After a
+	 * decision the page is read again, so that buttons and history follow it; the result above stays, with the focus.
+	 */
+	async function one( context, reference ) {
+		const { signal } = context;
+		const place = el( 'div', { class: 'wp-codebox-result' } );
+		const body = el( 'div', {} );
+		const show = ( { bundle, answer } ) => body.replaceChildren( ...content( bundle, answer, { ...context, place, refresh } ) );
+		const refresh = async () => {
+			try {
+				show( await inspect( reference, signal ) );
+			} catch ( thrown ) {
+				if ( 'AbortError' !== thrown.name ) {
+					body.replaceChildren( failure( thrown.code ? thrown : api.problem( thrown ) ) );
+				}
+			}
+		};
+		const first = await inspect( reference, signal );
+		show( first );
+		const task = ( first.answer.artifact.metadata || {} ).task;
+		const goal = task && task.goal;
 		return {
 			title: goal ? text.flat( goal ) : __( 'Bundle', 'codebox' ),
-			heading: goal ? data( goal ) : code( bundle.artifact_id ),
-			content: [
-				place,
-				violations( verification ),
-				el( 'p', {}, __( 'The run changed nothing on this site. Its change exists only in this bundle until some of its files are applied.', 'codebox' ) ),
-				facts( [
-					[ __( 'Outcome', 'codebox' ), artifact.outcome || metadata.outcome ? state( artifact.outcome || metadata.outcome ) : null ],
-					[ __( 'Summary', 'codebox' ), data( text.summary( artifact ) || text.summary( metadata ) || text.summary( review ) ) ],
-					[ __( 'Verification', 'codebox' ), verified( verification ) ],
-					[ __( 'Signature', 'codebox' ), signature( verification ) ],
-					[ __( 'Isolation', 'codebox' ), isolation( metadata.isolation ) ],
-					[ __( 'Made', 'codebox' ), artifact.created_at ? time( artifact.created_at ) : null ],
-					[ __( 'Run', 'codebox' ), bundle.run_id ? el( 'a', { href: '#/runs/' + encodeURIComponent( bundle.run_id ) }, code( bundle.run_id ) ) : null ],
-					[ __( 'Bundle', 'codebox' ), code( bundle.artifact_id ) ],
-					[ __( 'Manifest sha256', 'codebox' ), bundle.manifest_sha256 ? code( bundle.manifest_sha256 ) : null ],
-				] ),
-				risks.length ? notice( 'warning', el( 'p', {}, el( 'strong', {}, __( 'Look closer:', 'codebox' ) ) ), el( 'ul', { class: 'ul-disc' }, risks.map( ( risk ) => el( 'li', {}, data( 'string' === typeof risk ? risk : risk.message || risk.label || JSON.stringify( risk ) ) ) ) ) ) : null,
-				el( 'h3', {}, __( 'Checks', 'codebox' ) ),
-				checks( artifact.test_results ),
-				/* translators: %s: number of files. */
-				el( 'h3', {}, sprintf( _n( '%s changed file', '%s changed files', entries.length, 'codebox' ), text.number( entries.length ) ) ),
-				approvable ? el( 'p', { class: 'wp-codebox-buttons' }, all, number ) : null,
-				tree,
-				el( 'h3', {}, __( 'Decide', 'codebox' ) ),
-				why ? notice( 'warning', el( 'p', {}, data( why ) ) ) : null,
-				nudge,
-				el(
-					'div',
-					{ class: 'wp-codebox-buttons' },
-					approvable ? apply : null,
-					reviewable ? button( __( 'Reject…', 'codebox' ), () => decisions.refuse( bundle, 'reject', place ) ) : null,
-					reviewable ? button( __( 'Ask for changes…', 'codebox' ), () => decisions.refuse( bundle, 'request-changes', place ) ) : null,
-					api.has( 'export-artifact-bundle' ) ? button( __( 'Download', 'codebox' ), () => decisions.download( bundle, place, signal ) ) : null,
-					api.has( 'discard-artifact' ) ? button( __( 'Discard…', 'codebox' ), () => decisions.discard( bundle ), { class: 'button wp-codebox-danger' } ) : null
-				),
-			],
+			heading: goal ? data( goal ) : code( first.bundle.artifact_id ),
+			content: [ place, body ],
 		};
 	}
 

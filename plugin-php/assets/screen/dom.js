@@ -125,6 +125,7 @@
 	 * @param {boolean}  settings.danger  Whether the action is irreversible.
 	 * @param {Function} settings.act     Performs the action; may return a promise. The dialog closes on
 	 *                                    success and shows the error on failure.
+	 * @param {Element}  settings.box     Check box that unlocks the confirming button, or nothing.
 	 * @param {Function} settings.after   Additional sentence after an error, or null.
 	 */
 	function ask( settings ) {
@@ -133,6 +134,13 @@
 		const problem = el( 'div', {} );
 		const close = button( __( 'Back', 'codebox' ), () => dialog.close() );
 		const act = el( 'button', { type: 'submit', class: 'button button-primary' + ( settings.danger ? ' wp-codebox-danger' : '' ) }, settings.confirm );
+		const unlock = () => {
+			act.disabled = Boolean( settings.box ) && ! settings.box.checked;
+		};
+		if ( settings.box ) {
+			settings.box.addEventListener( 'change', unlock );
+		}
+		unlock();
 		let done = false;
 		const form = el(
 			'form',
@@ -150,7 +158,7 @@
 							dialog.close();
 						} catch ( error ) {
 							problem.replaceChildren( failure( error, settings.after ? settings.after( error ) : null ) );
-							act.disabled = false;
+							unlock();
 							close.focus();
 						}
 						form.removeAttribute( 'aria-busy' );
@@ -158,7 +166,7 @@
 				},
 			},
 			el( 'h2', { id: heading, tabindex: -1 }, settings.title ),
-			...settings.content,
+			...settings.content.filter( Boolean ),
 			problem,
 			el( 'div', { class: 'wp-codebox-buttons' }, act, close )
 		);

@@ -13,6 +13,8 @@
 		return;
 	}
 	const may = new Set( ( root.dataset.may || '' ).split( ' ' ) );
+	/** Address of the settings page; '' for a user who may not change the settings. */
+	const settings = root.dataset.settings || '';
 	const place = el( 'div', { class: 'wp-codebox-view' } );
 	const name = document.title;
 	let current = null;
@@ -73,7 +75,7 @@
 		try {
 			const make = find( [ area, ...parts.slice( 1 ) ] );
 			view = make
-				? await make( { signal: mine.signal, may } )
+				? await make( { signal: mine.signal, may, settings } )
 				: { title: __( 'There is no such view', 'codebox' ), content: [ el( 'p', {}, el( 'a', { href: '#/runs' }, __( 'Go to the runs', 'codebox' ) ) ) ] };
 		} catch ( thrown ) {
 			if ( mine.signal.aborted ) {

@@ -57,6 +57,11 @@ final class SettingsPage {
 		return Capabilities::SETTINGS;
 	}
 
+	/** Returns the address of the settings page. */
+	public static function address(): string {
+		return is_multisite() ? network_admin_url( 'settings.php?page=' . self::SLUG ) : admin_url( 'options-general.php?page=' . self::SLUG );
+	}
+
 	/** Adds the settings page to the admin menu. */
 	public function add_page(): void {
 		$hook = add_submenu_page(
@@ -109,7 +114,7 @@ final class SettingsPage {
 			add_settings_error( 'general', 'settings_updated', __( 'Settings saved.', 'codebox' ), 'success' );
 		}
 		set_transient( 'settings_errors', get_settings_errors(), 30 );
-		wp_safe_redirect( add_query_arg( 'settings-updated', 'true', network_admin_url( 'settings.php?page=' . self::SLUG ) ) );
+		wp_safe_redirect( add_query_arg( 'settings-updated', 'true', self::address() ) );
 		exit;
 	}
 }

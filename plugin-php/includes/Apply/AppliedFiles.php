@@ -68,17 +68,16 @@ final class AppliedFiles {
 	}
 
 	/**
-	 * Returns the applied files.
+	 * Returns the applied files in the order of their applies.
 	 *
-	 * @return list<array{path: string, adapter: string}>
+	 * @return list<array{path: string, adapter: string, reference: string}>
 	 */
 	public function files(): array {
 		$rows = [];
 		foreach ( $this->files as $path => $file ) {
 			$rows[] = [
-				'path'    => (string) $path,
-				'adapter' => $file['adapter'],
-			];
+				'path' => (string) $path,
+			] + $file;
 		}
 		return $rows;
 	}
@@ -93,6 +92,7 @@ final class AppliedFiles {
 	private function apply( array $paths, array $record ): array {
 		$paths = array_values( array_map( 'strval', $paths ) );
 		foreach ( $paths as $path ) {
+			unset( $this->files[ $path ] );
 			$this->files[ $path ] = [
 				'adapter'   => (string) ( $record['adapter'] ?? '' ),
 				'reference' => (string) ( $record['result']['audit_reference'] ?? '' ),

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Screen;
 
+use WPCodebox\Admin\SettingsPage;
 use WPCodebox\Capabilities;
 
 use const WPCodebox\VERSION;
@@ -34,7 +35,9 @@ final class AdminScreen {
 		'runs'      => [ 'api', 'output' ],
 		'task'      => [ 'api' ],
 		'decisions' => [ 'api' ],
-		'bundles'   => [ 'diff', 'decisions' ],
+		'apply'     => [ 'decisions' ],
+		'history'   => [ 'dom' ],
+		'bundles'   => [ 'diff', 'apply', 'history' ],
 		'screen'    => [ 'runs', 'task', 'bundles' ],
 	];
 
@@ -115,9 +118,10 @@ final class AdminScreen {
 			]
 		);
 		printf(
-			'<div class="wrap wp-codebox-screen"><h1>%s</h1><div id="wp-codebox-screen" data-may="%s"></div><noscript><div class="notice notice-error"><p>%s</p></div></noscript></div>',
+			'<div class="wrap wp-codebox-screen"><h1>%s</h1><div id="wp-codebox-screen" data-may="%s" data-settings="%s"></div><noscript><div class="notice notice-error"><p>%s</p></div></noscript></div>',
 			esc_html__( 'Codebox', 'codebox' ),
 			esc_attr( implode( ' ', array_keys( $may ) ) ),
+			esc_url( current_user_can( SettingsPage::capability() ) ? SettingsPage::address() : '' ),
 			esc_html__( 'This screen needs JavaScript. The commands of wp codebox do the same in a terminal.', 'codebox' )
 		);
 	}

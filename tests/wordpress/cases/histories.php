@@ -28,7 +28,7 @@ return static function ( Harness $t ): void {
 			$t->ok( $apply( $made, [ $files[0] ] ) );
 			$part = $inspect( $made );
 			$t->same( [ 'applied-in-part', 'applied-in-part', [ 'apply success' ] ], [ $part['state'], $listed( $made ), $events( $part ) ] );
-			$t->same( [ [ 'path' => $files[0], 'adapter' => 'example-host/git-apply' ] ], $part['applied_files'] );
+			$t->same( [ [ 'path' => $files[0], 'adapter' => 'example-host/git-apply', 'reference' => $part['history'][0]['reference'] ] ], $part['applied_files'] );
 			$row = $part['history'][0];
 			$t->same( [ [ $files[0] ], 'example-host/git-apply', 'admin' ], [ $row['files'], $row['adapter'], $row['who']['login'] ] );
 			$t->true( str_starts_with( $row['reference'], 'example-host-' ) && false !== strtotime( $row['time'] ), 'reference and time' );
@@ -57,7 +57,7 @@ return static function ( Harness $t ): void {
 			$answer = [ 'schema' => 'wp-codebox/apply-result/v1', 'adapter' => 'test', 'status' => 'applied', 'audit_reference' => 'test-7', 'target' => [ 'kind' => 'test' ], 'applied_files' => [ $files[1] ] ];
 			$t->filtered( 'wp_codebox_review_artifact_decision', static fn(): array => $answer, static fn() => $t->ok( $review( $made, 'approve', [ 'approved_files' => $files ] ) ) );
 			$found = $inspect( $made );
-			$t->same( [ 'applied-in-part', [ [ 'path' => $files[1], 'adapter' => 'test' ] ], 'test-7' ], [ $found['state'], $found['applied_files'], $found['history'][0]['reference'] ] );
+			$t->same( [ 'applied-in-part', [ [ 'path' => $files[1], 'adapter' => 'test', 'reference' => 'test-7' ] ], 'test-7' ], [ $found['state'], $found['applied_files'], $found['history'][0]['reference'] ] );
 		}
 	);
 	$t->test(

@@ -71,6 +71,13 @@ switch ( $argv[1] ?? 'fix' ) {
 	case 'quick':
 		fix();
 		exit( 0 );
+	case 'break':
+		file_put_contents( 'sample.php', "\nno_such_function();\n", FILE_APPEND );
+		exit( 0 );
+	case 'sensitive':
+		file_put_contents( '.user.ini', "; nothing\n" );
+		file_put_contents( 'readme.txt', "text\n" );
+		exit( 0 );
 	case 'hostile':
 		say( hostile( 'output' ), 500 );
 		file_put_contents( 'inc/more.php', "<?php\n\n/*\n" . str_replace( [ "\xe9", "\xff", "\xfe", "\0" ], '?', hostile( 'diff' ) ) . "\n*/\n" );

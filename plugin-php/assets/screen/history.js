@@ -1,0 +1,102 @@
+/**
+ * State and history of a bundle, from the audit log of the site.
+ */
+( function ( codebox, wp ) {
+	'use strict';
+
+	const { __, sprintf } = wp.i18n;
+	const { text } = codebox;
+	const { el, data, code, time, badge, table } = codebox.dom;
+
+	/** Number of files that a row shows without a click. */
+	const SHOWN = 3;
+
+	/** Returns the badge of a state; a dash when the site does not know it. */
+	function state( word ) {
+		const words = {
+			open: [ 'plain', __( 'open', 'codebox' ) ],
+			'applied-in-part': [ 'warn', __( 'applied in part', 'codebox' ) ],
+			applied: [ 'good', __( 'applied', 'codebox' ) ],
+			'rolled-back': [ 'plain', __( 'rolled back', 'codebox' ) ],
+			rejected: [ 'bad', __( 'rejected', 'codebox' ) ],
+			discarded: [ 'bad', __( 'discarded', 'codebox' ) ],
+		};
+		return Object.hasOwn( words, word ) ? badge( ...words[ word ] ) : '—';
+	}
+
+	/** Returns badge kind and label of one row: what happened. */
+	function event( row ) {
+		const good = 'success' === row.status;
+		const count = ( row.files || [] ).length;
+		if ( 'started' === row.status ) {
+			return 'rollback' === row.event ? [ 'warn', __( 'taking back began, no end was recorded', 'codebox' ) ] : [ 'warn', __( 'began, no end was recorded', 'codebox' ) ];
+		}
+		const reviews = { approve: [ 'good', __( 'approved', 'codebox' ) ], reject: [ 'bad', __( 'rejected', 'codebox' ) ], 'request-changes': [ 'warn', __( 'changes requested', 'codebox' ) ] };
+		if ( 'review' === row.event ) {
+			return good && Object.hasOwn( reviews, row.action ) ? reviews[ row.action ] : [ 'bad', __( 'the decision failed', 'codebox' ) ];
+		}
+		const words = {
+			apply: [ [ 'good', __( 'applied', 'codebox' ) ], [ 'bad', __( 'the apply failed', 'codebox' ) ] ],
+			rollback: [ [ 'plain', __( 'taken back', 'codebox' ) ], count ? [ 'warn', __( 'taken back in part', 'codebox' ) ] : [ 'bad', __( 'taking back failed', 'codebox' ) ] ],
+			'stage-apply': [ [ 'plain', __( 'staged', 'codebox' ) ], [ 'bad', __( 'staging failed', 'codebox' ) ] ],
+			discard: [ [ 'bad', __( 'discarded', 'codebox' ) ], [ 'bad', __( 'discarding failed', 'codebox' ) ] ],
+			import: [ [ 'plain', __( 'imported', 'codebox' ) ], [ 'bad', __( 'the import failed', 'codebox' ) ] ],
+		};
+		return Object.hasOwn( words, row.event ) ? words[ row.event ][ good ? 0 : 1 ] : [ 'plain', text.flat( row.event ) ];
+	}
+
+	function who( row ) {
+		const { kind, login } = row.who || {};
+		const known = {
+			operator: __( 'operator at the shell', 'codebox' ),
+			none: 'rollback' === row.event ? __( 'link sent by mail', 'codebox' ) : __( 'nobody who is logged in', 'codebox' ),
+		};
+		const name = login ? data( login ) : Object.hasOwn( known, kind ) ? known[ kind ] : data( kind );
+		const approver = 'object' === typeof row.approver ? JSON.stringify( row.approver ) : row.approver;
+		/* translators: %s: name that the caller gave. */
+		return row.approver ? el( 'span', {}, name, ' ', data( sprintf( __( '(for %s)', 'codebox' ), approver ) ) ) : name;
+	}
+
+	function files( row, names ) {
+		const paths = Array.isArray( row.files ) ? row.files : [];
+		if ( 0 === paths.length ) {
+			return '—';
+		}
+		const list = el( 'ul', { class: 'wp-codebox-plain' }, paths.map( ( path ) => el( 'li', {}, code( names.get( path ) || path ) ) ) );
+		return paths.length > SHOWN ? el( 'details', {}, el( 'summary', {}, text.files( paths.length ) ), list ) : list;
+	}
+
+	function details( row ) {
+		const said = [
+			row.message ? el( 'div', {}, data( row.message ) ) : null,
+			row.error ? el( 'div', {}, __( 'Code:', 'codebox' ), ' ', code( row.error ) ) : null,
+			row.adapter ? el( 'div', {}, __( 'Through', 'codebox' ), ' ', code( row.adapter ) ) : null,
+			row.reference ? el( 'div', {}, code( row.reference ) ) : null,
+		];
+		return said.some( Boolean ) ? el( 'div', {}, said ) : '—';
+	}
+
+	/**
+	 * Shows the history, newest first.
+	 *
+	 * @param {Object} answer  Inspection with `history` and `history_complete`.
+	 * @param {Array}  entries Changed files; their names are shown relative to the plugin or theme.
+	 */
+	function section( answer, entries ) {
+		const names = new Map( entries.map( ( entry ) => [ entry.path, entry.relativePath ] ) );
+		const rows = Array.isArray( answer.history ) ? [ ...answer.history ].reverse() : [];
+		return [
+			el( 'h3', {}, __( 'History', 'codebox' ) ),
+			rows.length
+				? table(
+					__( 'Decisions, applies and roll backs of this bundle', 'codebox' ),
+					[ __( 'When', 'codebox' ), __( 'What', 'codebox' ), __( 'Who', 'codebox' ), __( 'Files', 'codebox' ), __( 'Details', 'codebox' ) ],
+					rows.map( ( row ) => [ time( row.time ), badge( ...event( row ) ), who( row ), files( row, names ), details( row ) ] )
+				)
+				: el( 'p', {}, __( 'Nobody has decided about this bundle yet.', 'codebox' ) ),
+			false === answer.history_complete ? el( 'p', {}, __( 'The audit log of this site is long; its older records are not searched.', 'codebox' ) ) : null,
+		];
+	}
+
+	codebox.history = { state, section };
+} )( window.wpCodebox, window.wp );

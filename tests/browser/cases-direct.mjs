@@ -1,0 +1,165 @@
+/**
+ * Direct apply in the admin screen: who will apply is said first, one of two files is applied, seen on the site, and taken back.
+ */
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { holds, plugin, read, same, site, soon, test, toggle } from './harness.mjs';
+
+const greeting = async () => /<p id="sample-greeting">(.*?)<\/p>/.exec( await ( await fetch( site.url ) ).text() )?.[ 1 ];
+
+export default async function ( browser, admin ) {
+	const { page } = admin;
+	const original = read( 'sample.php' );
+	const dialog = page.getByRole( 'dialog' );
+	const state = () => page.locator( '.wp-codebox-facts > div', { hasText: /^State/ } ).locator( 'dd' ).innerText();
+	const events = () => page.locator( '.wp-codebox-table', { has: page.locator( 'caption', { hasText: 'Decisions' } ) } ).locator( 'tbody tr td:nth-of-type(1)' ).allInnerTexts();
+	const buttons = () => page.locator( '.wp-codebox-view .wp-codebox-buttons button' ).allInnerTexts();
+	const restored = () => writeFileSync( plugin + '/sample.php', original );
+	let run = '';
+
+	await test( 'direct: while nobody applies, the page says how to change that and offers no approval', async () => {
+		toggle( { apply: 'none' } );
+		await admin.open( '#/new' );
+		await page.getByLabel( 'Goal' ).fill( 'Spell it right' );
+		await page.getByLabel( 'Slug' ).fill( 'sample' );
+		await page.getByLabel( 'Agent (optional)' ).fill( 'quick' );
+		await admin.button( 'Start the task' ).click();
+		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );
+		run = page.url().split( '#/runs/' )[ 1 ];
+		await page.getByRole( 'link', { name: 'Review the change' } ).click();
+		await page.getByText( 'Nobody applies approved files on this site.' ).waitFor();
+		same( [ 0, 0 ], [ await admin.button( 'Approve and apply…' ).count(), await page.locator( '.wp-codebox-files input' ).count() ], 'approval button and check boxes' );
+		same( [ 'open', 'helo' ], [ await state(), await greeting() ], 'state and site' );
+		holds( 'the history is empty', ( await admin.words() ).includes( 'Nobody has decided about this bundle yet.' ) );
+		await admin.accessible( 'a bundle that nobody applies' );
+		await admin.picture( 'direct-none' );
+		await page.getByRole( 'link', { name: 'Turn on direct apply in the settings of Codebox' } ).click();
+		await page.getByLabel( /Write approved files into this site/ ).waitFor();
+	} );
+
+	await test( 'direct: one of two files is applied and seen on the site; state, buttons and history follow, after a reload too', async () => {
+		toggle( { apply: 'direct' } );
+		await admin.open( '#/bundles/' + run );
+		holds( 'it is said who applies', ( await admin.words() ).includes( 'Codebox writes the approved files into this site: all of them or none.' ) );
+		same( 0, await admin.button( 'Take back…' ).count(), 'nothing can be taken back' );
+		await page.getByRole( 'checkbox', { name: 'sample.php' } ).check();
+		await admin.button( 'Approve and apply…' ).click();
+		await dialog.waitFor();
+		holds( 'the dialog says who writes', ( await dialog.innerText() ).includes( 'Codebox writes these files' ) );
+		await admin.accessible( 'the approval' );
+		await admin.picture( 'direct-dialog' );
+		await dialog.getByRole( 'button', { name: 'Approve and apply' } ).click();
+		await page.getByText( '1 file was written.' ).first().waitFor();
+		await soon( 'the focus is at the result', () => page.evaluate( () => document.activeElement.classList.contains( 'notice-success' ) ) );
+		same( [ original.replace( 'helo', 'hello' ), true ], [ read( 'sample.php' ), read( 'inc/more.php' ).includes( 'moore' ) ], 'files' );
+		await soon( 'the site is changed', async () => 'hello' === await greeting() );
+		const followed = async ( when ) => {
+			await soon( `the state follows ${ when }`, async () => 'applied in part' === await state() );
+			same( [ 'applied' ], await events(), `history ${ when }` );
+			same( [ 'Choose all', 'Approve and apply…', 'Take back…', 'Ask for changes…', 'Download', 'Discard…' ], await buttons(), `buttons ${ when }` );
+			same( [ 'inc/more.php' ], await page.locator( '.wp-codebox-files input + label' ).allInnerTexts(), `files that can still be approved ${ when }` );
+		};
+		await followed( 'at once' );
+		await admin.accessible( 'a bundle applied in part' );
+		await admin.picture( 'direct-applied' );
+		await admin.open( '#/bundles/' + run );
+		await followed( 'after a reload' );
+		await admin.go( '#/bundles' );
+		await page.getByRole( 'heading', { name: 'Bundles', exact: true } ).waitFor();
+		same( 'applied in part', await page.locator( `tr:has(a[href="#/bundles/${ run }"]) td[data-column=State]` ).innerText(), 'state in the list' );
+		await admin.accessible( 'the list with states' );
+		await admin.picture( 'direct-list' );
+	} );
+
+	await test( 'direct: a bundle is taken back after a confirmation, and the site is as before', async () => {
+		await admin.open( '#/bundles/' + run );
+		await admin.button( 'Take back…' ).click();
+		holds( 'the dialog names the file', ( await dialog.innerText() ).includes( 'sample/sample.php' ) );
+		await admin.accessible( 'the question' );
+		await admin.picture( 'direct-take-back' );
+		await page.keyboard.press( 'Escape' );
+		await soon( 'the focus returns to the button', async () => 'Take back…' === await page.evaluate( () => document.activeElement.textContent ) );
+		await admin.button( 'Take back…' ).click();
+		await dialog.getByRole( 'button', { name: 'Take back' } ).click();
+		await page.getByText( '1 file is as before the change.' ).first().waitFor();
+		await soon( 'the focus is at the result', () => page.evaluate( () => document.activeElement.classList.contains( 'notice-success' ) ) );
+		same( original, read( 'sample.php' ), 'the file' );
+		await soon( 'the site is as before', async () => 'helo' === await greeting() );
+		await soon( 'the state follows', async () => 'rolled back' === await state() );
+		same( [ 'taken back', 'applied' ], await events(), 'history' );
+		same( 0, await admin.button( 'Take back…' ).count(), 'nothing is left to take back' );
+		await admin.accessible( 'a bundle that was taken back' );
+		await admin.picture( 'direct-taken-back' );
+	} );
+
+	await test( 'direct: a file that changed since the apply is listed and left, and the other one is restored', async () => {
+		await admin.open( '#/bundles/' + run );
+		await admin.button( 'Choose all' ).click();
+		await admin.button( 'Approve and apply…' ).click();
+		await dialog.getByRole( 'button', { name: 'Approve and apply' } ).click();
+		await page.getByText( '2 files were written.' ).first().waitFor();
+		await soon( 'the state follows', async () => 'applied' === await state() );
+		same( 0, await admin.button( 'Approve and apply…' ).count(), 'an applied bundle has no approval button' );
+		writeFileSync( plugin + '/inc/more.php', '<?php // mine\n' );
+		await admin.button( 'Take back…' ).click();
+		await dialog.getByRole( 'button', { name: 'Take back' } ).click();
+		await page.getByText( 'Left as they are:' ).waitFor();
+		holds( 'the conflict is named', /inc\/more\.php/.test( await admin.text( '.wp-codebox-result .notice-warning' ) ) );
+		same( [ original, '<?php // mine\n' ], [ read( 'sample.php' ), read( 'inc/more.php' ) ], 'files' );
+		await soon( 'the state follows', async () => 'applied in part' === await state() );
+		await admin.accessible( 'a roll back with a conflict' );
+		await admin.picture( 'direct-conflict' );
+		writeFileSync( plugin + '/inc/more.php', "<?php\n\nfunction sample_more() {\n\treturn 'moore';\n}\n" );
+		await admin.unharmed( 'take back' );
+	} );
+
+	await test( 'direct: when the site got worse, the result shows the pages before and after, and the files are as before', async () => {
+		await admin.open();
+		const broken = await admin.bundle( 'break' );
+		await admin.open( '#/bundles/' + broken.run );
+		await admin.button( 'Choose all' ).click();
+		await admin.button( 'Approve and apply…' ).click();
+		await dialog.getByRole( 'button', { name: 'Approve and apply' } ).click();
+		await page.getByText( /every file is as before/ ).first().waitFor();
+		const rows = await page.locator( '.wp-codebox-result .wp-codebox-table tbody tr' ).allInnerTexts();
+		holds( `the first page got worse: ${ rows }`, /front page\s+200\s+500\s+worse/.test( rows[ 0 ] ) && rows.length >= 4 );
+		same( original, read( 'sample.php' ), 'the file' );
+		await soon( 'the site works', async () => 'helo' === await greeting() );
+		await soon( 'the state follows', async () => 'rolled back' === await state() );
+		same( [ 'the apply failed' ], await events(), 'history' );
+		await admin.accessible( 'a change that made the site worse' );
+		await admin.picture( 'direct-worse' );
+	} );
+
+	await test( 'direct: files that take effect for the whole site need a check of their own', async () => {
+		await admin.open();
+		const sensitive = await admin.bundle( 'sensitive' );
+		await admin.open( '#/bundles/' + sensitive.run );
+		await admin.button( 'Choose all' ).click();
+		await admin.button( 'Approve and apply…' ).click();
+		const confirm = dialog.getByRole( 'button', { name: 'Approve and apply' } );
+		await dialog.waitFor();
+		same( true, await confirm.isDisabled(), 'the button without the check' );
+		await dialog.getByRole( 'checkbox' ).focus();
+		await page.keyboard.press( 'Enter' );
+		same( [ true, false ], [ await dialog.isVisible(), existsSync( plugin + '/.user.ini' ) ], 'Enter does not confirm' );
+		await admin.accessible( 'the second confirmation' );
+		await admin.picture( 'direct-sensitive' );
+		await dialog.getByLabel( 'I have read these files and confirm them as well.' ).check();
+		same( false, await confirm.isDisabled(), 'the button with the check' );
+		await confirm.click();
+		await page.getByText( '2 files were written.' ).first().waitFor();
+		same( true, existsSync( plugin + '/.user.ini' ), 'the file' );
+		await soon( 'the state follows', async () => 'applied' === await state() );
+		await admin.button( 'Discard…' ).click();
+		holds( 'the dialog warns that files are applied', ( await dialog.innerText() ).includes( 'Files of this bundle are applied.' ) );
+		await page.keyboard.press( 'Escape' );
+		await admin.button( 'Take back…' ).click();
+		await dialog.getByRole( 'button', { name: 'Take back' } ).click();
+		await page.getByText( '2 files are as before the change.' ).first().waitFor();
+		same( false, existsSync( plugin + '/.user.ini' ), 'the file' );
+		rmSync( plugin + '/.user.ini', { force: true } );
+		restored();
+		toggle();
+		await admin.unharmed( 'direct apply' );
+	} );
+}
