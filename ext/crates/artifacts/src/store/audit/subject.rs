@@ -106,7 +106,7 @@ impl Excerpt<'_> {
             let value = members.get(*name).and_then(Value::as_str);
             value.is_some_and(|run| self.runs.contains(run))
         };
-        if NAMES.iter().any(|name| named(name)) {
+        if NAMES.iter().any(named) {
             self.entries.push_back(AuditEntry(members));
             if self.entries.len() > self.most {
                 self.entries.pop_front();
