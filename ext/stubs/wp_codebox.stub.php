@@ -244,9 +244,10 @@ final class Artifacts
     public static function auditRecords(string $site, int $after = 0, int $limit = 100, array $anchors = []): array {}
 
     /**
-     * Returns `{records, complete}`: the newest 10,000 audit records that name one of the runs in
-     * `run_id` or `artifact_id`, oldest first. Searches the last 64 MiB of the log; `complete` is
-     * false when older records exist that may name them. Does not check the hash chain.
+     * Returns `{records, complete, since}`: the newest 10,000 audit records that name one of the
+     * runs in `run_id` or `artifact_id`, oldest first. Searches the last 64 MiB of the log. When
+     * older records exist, `complete` is false and `since` is the time of the first searched
+     * record; otherwise `since` is null. Does not check the hash chain.
      *
      * @param list<string> $runs
      * @return array<string, mixed>

@@ -87,6 +87,11 @@ echo $in(
 	var_dump( $log["chain"]["valid"], count( $log["records"] ), isset( $log["chain"]["broken_at"] ), $log["records"][1] === $second );
 	var_dump( count( Artifacts::auditRecords( "site-1", -1 )["records"] ) );
 	caught( static fn() => Artifacts::auditRecords( "site-1", 0, -1 ) );
+	$about = static fn( string $site, array $runs ): array => Artifacts::auditOf( $site, $runs );
+	echo json_encode( [ $about( "site-1", [ "run_1" ] ), $about( "site-2", [ "run_1" ] ) ] ), "\n";
+	caught( static fn() => $about( "site-1", [ 1 ] ) );
+	Artifacts::audit( "site-2", [ "action" => "apply", "run_id" => "run_1" ] );
+	echo count( $about( "site-2", [ "run_0", "run_1" ] )["records"] ), count( $about( "site-2", [ "run_2" ] )["records"] ), "\n";
 	$kept   = [ $anchor["key_id"] => $anchor ];
 	$judged = static function ( array $kept ): void {
 		$log = Artifacts::auditRecords( "site-1", 0, 9, $kept );
@@ -186,6 +191,9 @@ bool(false)
 bool(true)
 int(1)
 InvalidInputException wp_codebox_input_invalid
+[{"records":[],"complete":true,"since":null},{"records":[],"complete":true,"since":null}]
+InvalidInputException wp_codebox_input_invalid
+10
 2 valid
 0 valid
 0 2 records were removed from the end of the audit log

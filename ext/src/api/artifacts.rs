@@ -228,9 +228,11 @@ impl Artifacts {
             let excerpt = AuditLog::open(&state.directory, &site)
                 .and_then(|log| log.about(&runs, most))
                 .map_err(|e| e.body())?;
-            Ok(Answer(
-                json!({"records": excerpt.entries, "complete": excerpt.complete}),
-            ))
+            Ok(Answer(json!({
+                "records": excerpt.entries,
+                "complete": excerpt.complete,
+                "since": excerpt.since,
+            })))
         })
     }
 

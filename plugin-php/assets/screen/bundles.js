@@ -263,7 +263,8 @@
 		);
 		const back = may.has( 'apply' ) && api.has( 'rollback-artifact' ) ? apply.restorable( answer.applied_files ) : [];
 		const reviewable = api.has( 'review-artifact' );
-		const rejectable = reviewable && 'rejected' !== bundle.state && 0 === bundle.applied.size;
+		const whole = entries.length > 0 && bundle.applied.size >= entries.length;
+		const rejectable = reviewable && 'rejected' !== bundle.state && ! whole;
 		return [
 			/* translators: %s: number of files. */
 			el( 'h3', {}, sprintf( _n( '%s changed file', '%s changed files', entries.length, 'codebox' ), text.number( entries.length ) ) ),

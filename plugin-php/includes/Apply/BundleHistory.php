@@ -55,12 +55,13 @@ final class BundleHistory {
 	public function of( array $artifact ): array {
 		$run     = (string) ( $artifact['run_id'] ?? '' );
 		$found   = Artifacts::auditOf( $this->site->id(), [ $run ] );
+		$whole   = self::reaches( $found, $artifact );
 		$changes = new AppliedFiles();
 		$rows    = self::rows( $found['records'], $changes );
-		$state   = $changes->state( count( ArtifactService::changed_files( $artifact ) ), (bool) $found['complete'] );
+		$state   = $changes->state( count( ArtifactService::changed_files( $artifact ) ), $whole );
 		return ( null === $state ? [] : [ 'state' => $state ] ) + [
 			'history'          => $rows,
-			'history_complete' => (bool) $found['complete'],
+			'history_complete' => $whole,
 			'applied_files'    => $changes->files(),
 		];
 	}
@@ -73,7 +74,7 @@ final class BundleHistory {
 	 */
 	public function with_state( array $bundles ): array {
 		$runs  = array_values( array_filter( array_map( static fn( array $row ): string => (string) ( $row['run_id'] ?? '' ), $bundles ) ) );
-		$found = [] === $runs ? [ 'records' => [], 'complete' => true ] : Artifacts::auditOf( $this->site->id(), $runs );
+		$found = [] === $runs ? [ 'records' => [], 'complete' => true, 'since' => null ] : Artifacts::auditOf( $this->site->id(), $runs );
 		$of    = array_fill_keys( $runs, [] );
 		foreach ( $found['records'] as $record ) {
 			$run = (string) ( $record['run_id'] ?? $record['artifact_id'] );
@@ -85,12 +86,25 @@ final class BundleHistory {
 			$changes = new AppliedFiles();
 			self::rows( $of[ $row['run_id'] ?? '' ] ?? [], $changes );
 			$count = $row['changed_files'] ?? 0;
-			$state = $changes->state( is_int( $count ) ? $count : 0, (bool) $found['complete'] );
+			$state = $changes->state( is_int( $count ) ? $count : 0, self::reaches( $found, $row ) );
 			if ( null !== $state ) {
 				$bundles[ $index ]['state'] = $state;
 			}
 		}
 		return $bundles;
+	}
+
+	/**
+	 * Checks whether the search found every record of a bundle: it reached the start of the log, or a time before
+	 * the bundle was made.
+	 *
+	 * @param array<string, mixed> $found  Result of the search.
+	 * @param array<string, mixed> $bundle Bundle with `created_at`.
+	 */
+	private static function reaches( array $found, array $bundle ): bool {
+		$since = strtotime( (string) ( $found['since'] ?? '' ) );
+		$made  = strtotime( (string) ( $bundle['created_at'] ?? '' ) );
+		return true === $found['complete'] || ( false !== $since && false !== $made && $since < $made );
 	}
 
 	/**

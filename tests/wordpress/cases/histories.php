@@ -73,6 +73,25 @@ return static function ( Harness $t ): void {
 			$t->same( 'discarded', $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) )['state'] );
 		}
 	);
+	if ( 'native' !== $t->phase ) {
+		$t->test(
+			'history: records before the searched part of the log matter only for a bundle that is older than that part',
+			static function () use ( $t, $inspect, $listed, $apply ): void {
+				$made  = $t->made();
+				$files = array_column( $made['changed_files'], 'path' );
+				try {
+					putenv( 'WP_CODEBOX_FAKE_AUDIT_SINCE=2001-01-01T00:00:00Z' );
+					$t->same( [ 'open', true, 'open' ], [ $inspect( $made )['state'], $inspect( $made )['history_complete'], $listed( $made ) ] );
+					putenv( 'WP_CODEBOX_FAKE_AUDIT_SINCE=2101-01-01T00:00:00Z' );
+					$t->same( [ null, false, null ], [ $inspect( $made )['state'] ?? null, $inspect( $made )['history_complete'], $listed( $made ) ] );
+					$t->ok( $apply( $made, $files ) );
+					$t->same( [ 'applied', false, 'applied' ], [ $inspect( $made )['state'], $inspect( $made )['history_complete'], $listed( $made ) ] );
+				} finally {
+					putenv( 'WP_CODEBOX_FAKE_AUDIT_SINCE' );
+				}
+			}
+		);
+	}
 	$t->test(
 		'history: the commands list the state and print the history',
 		static function () use ( $t, $apply ): void {

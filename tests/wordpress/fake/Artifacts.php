@@ -222,7 +222,8 @@ final class Artifacts {
 		$named = static fn( array $record ): bool => [] !== array_intersect( $runs, [ $record['run_id'] ?? '', $record['artifact_id'] ?? '' ] );
 		return [
 			'records'  => array_values( array_filter( self::auditRecords( $site, 0, PHP_INT_MAX )['records'], $named ) ),
-			'complete' => '1' !== getenv( 'WP_CODEBOX_FAKE_AUDIT_LONG' ),
+			'complete' => false === getenv( 'WP_CODEBOX_FAKE_AUDIT_SINCE' ),
+			'since'    => getenv( 'WP_CODEBOX_FAKE_AUDIT_SINCE' ) ?: null,
 		];
 	}
 

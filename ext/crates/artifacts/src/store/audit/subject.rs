@@ -26,6 +26,10 @@ pub struct AuditExcerpt {
     pub entries: Vec<AuditEntry>,
     /// Whether the log has no older record about these runs.
     pub complete: bool,
+    /// Time of the first record that was searched, when older ones were not. A run that began later
+    /// has no older record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }
 
 impl AuditLog {
@@ -46,6 +50,7 @@ impl AuditLog {
             most,
             entries: VecDeque::new(),
             complete: true,
+            since: None,
         };
         let file = match self.file(OFlags::RDONLY) {
             Ok(file) => file,
@@ -88,10 +93,16 @@ struct Excerpt<'a> {
     most: usize,
     entries: VecDeque<AuditEntry>,
     complete: bool,
+    since: Option<String>,
 }
 
 impl Excerpt<'_> {
     fn take(&mut self, line: &[u8]) {
+        if !self.complete && self.since.is_none() {
+            let record = Json::parse(line).ok();
+            let time = record.as_ref().and_then(|r| r.get("timestamp"));
+            self.since = time.and_then(Json::as_str).map(str::to_owned);
+        }
         // Most lines are about other runs; they are not parsed.
         let Ok(text) = std::str::from_utf8(line) else {
             return;
@@ -109,7 +120,9 @@ impl Excerpt<'_> {
         if NAMES.iter().any(named) {
             self.entries.push_back(AuditEntry(members));
             if self.entries.len() > self.most {
-                self.entries.pop_front();
+                let dropped = self.entries.pop_front();
+                let time = dropped.as_ref().and_then(|entry| entry.0.get("timestamp"));
+                self.since = time.and_then(Value::as_str).map(str::to_owned);
                 self.complete = false;
             }
         }
@@ -130,6 +143,7 @@ impl Excerpt<'_> {
         AuditExcerpt {
             entries: self.entries.into(),
             complete: self.complete,
+            since: self.since,
         }
     }
 }

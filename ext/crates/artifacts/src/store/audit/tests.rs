@@ -413,10 +413,13 @@ fn search_that_ends_before_the_first_record_says_that_it_is_not_complete() {
     let line = log.text().lines().next().unwrap().len() as u64 + 1;
     let found = log.log.about_within(&runs, 9, 2 * line + 5).unwrap();
     assert_eq!((numbers(&found), found.complete), (vec![3, 4], false));
+    assert_eq!(found.since.as_deref(), Some(TIME));
     let newest = log.log.about(&runs, 1).unwrap();
     assert_eq!((numbers(&newest), newest.complete), (vec![4], false));
+    assert_eq!(newest.since.as_deref(), Some(TIME));
     // A line without its end belongs to a writer that has not reported success.
     std::fs::write(log.path(), log.text() + "{\"run_id\":\"run_a\"").unwrap();
     let whole = log.log.about(&runs, 9).unwrap();
     assert_eq!((numbers(&whole), whole.complete), (vec![1, 2, 3, 4], true));
+    assert_eq!(whole.since, None);
 }
