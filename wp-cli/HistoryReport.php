@@ -63,7 +63,8 @@ final class HistoryReport {
 		if ( $files > 0 ) {
 			$words[] = sprintf( 1 === $files ? '%d file' : '%d files', $files );
 		}
-		$words[] = 'none' === $who ? 'by nobody who is logged in' : "by $who";
+		$nobody  = 'rollback' === $row['event'] ? 'by the link sent by mail' : 'by nobody who is logged in';
+		$words[] = 'none' === $who ? $nobody : "by $who";
 		if ( isset( $row['adapter'] ) ) {
 			$words[] = 'through ' . $row['adapter'];
 		}

@@ -49,7 +49,7 @@
 	/** Shows the requested pages before and after a change, those that got worse first. */
 	function pages( health ) {
 		const rows = [ ...( Array.isArray( health.pages ) ? health.pages : [] ) ].sort( ( a, b ) => Boolean( b.worse ) - Boolean( a.worse ) );
-		const fatal = Array.isArray( health.fatal_errors ) ? health.fatal_errors : [];
+		const fatal = [ ...new Set( Array.isArray( health.fatal_errors ) ? health.fatal_errors : [] ) ];
 		return [
 			rows.length
 				? table(
@@ -87,7 +87,12 @@
 		const good = false !== answer.success && 'failed' !== result.status;
 		const direct = DIRECT === result.adapter && result.message;
 		let said = __( 'The decision was handed to a plugin of the site.', 'codebox' );
-		if ( direct ) {
+		if ( direct && 'worse' === health.status ) {
+			// The message of the server repeats every page; the table below has them.
+			said = Array.isArray( result.conflicts ) && result.conflicts.length
+				? __( 'The site got worse, and not every file could be restored; restore the listed files by hand.', 'codebox' )
+				: __( 'The site got worse, so every file is as before.', 'codebox' );
+		} else if ( direct ) {
 			said = data( result.message );
 		} else if ( ! good ) {
 			said = __( 'The plugin that applies changes says that it failed.', 'codebox' );

@@ -85,14 +85,16 @@
 	function section( answer, entries ) {
 		const names = new Map( entries.map( ( entry ) => [ entry.path, entry.relativePath ] ) );
 		const rows = Array.isArray( answer.history ) ? [ ...answer.history ].reverse() : [];
+		const list = table(
+			__( 'Decisions, applies and roll backs of this bundle', 'codebox' ),
+			[ __( 'When', 'codebox' ), __( 'What', 'codebox' ), __( 'Who', 'codebox' ), __( 'Files', 'codebox' ), __( 'Details', 'codebox' ) ],
+			rows.map( ( row ) => [ time( row.time ), badge( ...event( row ) ), who( row ), files( row, names ), details( row ) ] )
+		);
+		list.classList.add( 'wp-codebox-history' );
 		return [
 			el( 'h3', {}, __( 'History', 'codebox' ) ),
 			rows.length
-				? table(
-					__( 'Decisions, applies and roll backs of this bundle', 'codebox' ),
-					[ __( 'When', 'codebox' ), __( 'What', 'codebox' ), __( 'Who', 'codebox' ), __( 'Files', 'codebox' ), __( 'Details', 'codebox' ) ],
-					rows.map( ( row ) => [ time( row.time ), badge( ...event( row ) ), who( row ), files( row, names ), details( row ) ] )
-				)
+				? list
 				: el( 'p', {}, __( 'Nobody has decided about this bundle yet.', 'codebox' ) ),
 			false === answer.history_complete ? el( 'p', {}, __( 'The audit log of this site is long; its older records are not searched.', 'codebox' ) ) : null,
 		];

@@ -133,7 +133,7 @@ final class RecoveryLink {
 		return [
 			'status'  => 'restored' === $result['status'] ? 'success' : 'failure',
 			'adapter' => DirectApply::ADAPTER,
-			'result'  => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ) + [ 'message' => 'The link of the mail was used.' ],
+			'result'  => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ),
 		];
 	}
 
