@@ -234,5 +234,5 @@
 		} );
 	}
 
-	codebox.apply = { applier, approve, restorable, takeBack };
+	codebox.apply = { DIRECT, applier, approve, restorable, takeBack };
 } )( window.wpCodebox, window.wp );

@@ -207,6 +207,14 @@
 		return sprintf( _n( '%1$s of %2$s changed file is applied to this site.', '%1$s of %2$s changed files are applied to this site.', entries.length, 'codebox' ), text.number( bundle.applied.size ), text.number( entries.length ) );
 	}
 
+	/**
+	 * Returns whether direct apply has written every changed file. What another plugin wrote may have been taken back there, which this
+	 * page does not know.
+	 */
+	function isWhole( bundle, entries ) {
+		return entries.length > 0 && bundle.direct >= entries.length;
+	}
+
 	/** Returns why the bundle cannot be approved, as data; null when it can. */
 	function obstacle( bundle, approval, entries, may ) {
 		if ( ! bundle.sound ) {
@@ -218,7 +226,7 @@
 		if ( ! may.has( 'apply' ) ) {
 			return __( 'You may review bundles on this site, not apply them.', 'codebox' );
 		}
-		return entries.length > 0 && bundle.applied.size >= entries.length ? __( 'Every changed file of this bundle is applied.', 'codebox' ) : null;
+		return isWhole( bundle, entries ) ? __( 'Every changed file of this bundle is applied.', 'codebox' ) : null;
 	}
 
 	/** Shows the changed files and the buttons to decide about them; the state of the bundle selects the buttons. */
@@ -263,8 +271,7 @@
 		);
 		const back = may.has( 'apply' ) && api.has( 'rollback-artifact' ) ? apply.restorable( answer.applied_files ) : [];
 		const reviewable = api.has( 'review-artifact' );
-		const whole = entries.length > 0 && bundle.applied.size >= entries.length;
-		const rejectable = reviewable && 'rejected' !== bundle.state && ! whole;
+		const rejectable = reviewable && 'rejected' !== bundle.state && ! isWhole( bundle, entries );
 		return [
 			/* translators: %s: number of files. */
 			el( 'h3', {}, sprintf( _n( '%s changed file', '%s changed files', entries.length, 'codebox' ), text.number( entries.length ) ) ),
@@ -324,13 +331,15 @@
 		const answer = await api.call( 'inspect-artifact', { artifact_id: reference }, signal );
 		const artifact = answer.artifact || {};
 		const verification = answer.verification || {};
+		const applied = Array.isArray( answer.applied_files ) ? answer.applied_files : [];
 		const bundle = {
 			reference: artifact.run_id || reference,
 			artifact_id: artifact.artifact_id || artifact.run_id || reference,
 			run_id: artifact.run_id || '',
 			manifest_sha256: answer.manifest_sha256 || verification.manifest_sha256,
 			state: answer.state,
-			applied: new Set( ( Array.isArray( answer.applied_files ) ? answer.applied_files : [] ).map( ( row ) => row.path ) ),
+			applied: new Set( applied.map( ( row ) => row.path ) ),
+			direct: applied.filter( ( row ) => apply.DIRECT === row.adapter ).length,
 		};
 		bundle.sound = true === verification.valid && Boolean( bundle.manifest_sha256 );
 		return { bundle, answer: { ...answer, artifact } };
