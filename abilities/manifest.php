@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '6e1b6e8407d654519b5616d38e940536e4973ddc1ca8c574718607a9a3abc218',
+	'contract_digest' => 'cfb2240924d931fe1c49345472ab1837a64459d82a296b6887429f3d72a8aa94',
 ];

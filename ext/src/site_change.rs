@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use wp_codebox_apply::{ApplyError, Journal};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HealthPlan, PROTOCOL_VERSION, SiteAction, SiteApply, SiteChangeMessage,
-    SiteChangeRequest, SiteId, SiteRollBack,
+    SiteChangeRequest, SiteCommit, SiteId, SiteRollBack,
 };
 use wp_codebox_control::Received;
 
@@ -32,6 +32,11 @@ pub(crate) fn roll_back(change: &str, files: Vec<String>) -> SiteAction {
         change: change.to_owned(),
         files: (!files.is_empty()).then_some(files),
     })
+}
+
+/// Returns a commit from the argument of PHP.
+pub(crate) fn commit(change: Map<String, Value>) -> Result<SiteAction, ErrorBody> {
+    read::<SiteCommit>(change, "change").map(SiteAction::Commit)
 }
 
 /// Returns the member `health` of the options, which has no other member.

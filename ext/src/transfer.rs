@@ -17,8 +17,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
-    ArchiveError, ArchiveReport, Dir, ImportRules, Imported, MemberSet, MembersError, Replace,
-    StoredBundle, VerifyOptions, write_archive,
+    ArchiveError, ArchiveReport, Dir, DownloadError, ImportRules, Imported, MemberSet,
+    MembersError, PreflightRequest, Replace, SignatureRule, StoredBundle, VerifyOptions, preflight,
+    write_archive,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
@@ -77,6 +78,41 @@ pub(crate) fn to_memory(
     write_archive(&bundle.directory, &options(settings)?, most, &mut bytes)
         .map_err(|e| e.body())?;
     Ok(bytes)
+}
+
+/// Returns the approved files of a bundle that verifies, at most `most` bytes: as `patch` or `zip`.
+/// Without files, all changed ones.
+pub(crate) fn download(
+    settings: &Settings,
+    bundle: &StoredBundle,
+    files: Vec<String>,
+    form: &str,
+    most: i64,
+) -> Result<Vec<u8>, Failure> {
+    let refused = |message: &str| Failure::from(ErrorBody::new(ErrorCode::InputInvalid, message));
+    let most = u64::try_from(most).map_err(|_| refused("maxBytes must be 0 or more"))?;
+    let approved_files = match files.is_empty() {
+        false => files,
+        true => diff::by_file(settings, bundle)?
+            .into_iter()
+            .map(|(entry, _)| entry.path)
+            .collect(),
+    };
+    let request = PreflightRequest {
+        approved_files,
+        trusted: trusted_keys(settings)?,
+        signatures: SignatureRule::Any,
+        ..PreflightRequest::default()
+    };
+    let ready = preflight(&bundle.directory, &request).map_err(|e| e.body())?;
+    match form {
+        "patch" if ready.patch.len() as u64 > most => {
+            Err(DownloadError::TooLarge { most }.body().into())
+        }
+        "patch" => Ok(ready.patch.into_bytes()),
+        "zip" => Ok(ready.zip(&bundle.directory, most).map_err(|e| e.body())?),
+        _ => Err(refused("form must be patch or zip")),
+    }
 }
 
 fn options(settings: &Settings) -> Result<VerifyOptions, Failure> {

@@ -272,6 +272,18 @@ final class Artifacts
     public static function archive(string $site, string $reference, int $maxBytes): string {}
 
     /**
+     * Returns approved files of a bundle that verifies: their part of the patch, or their new
+     * contents as a zip archive.
+     *
+     * @param list<string> $files Changed paths; all if empty.
+     * @param string       $form  `patch` or `zip`.
+     * @throws InvalidInputException `wp_codebox_approved_files_invalid`,
+     *                               `wp_codebox_artifact_too_large`.
+     * @throws IntegrityException `wp_codebox_artifact_verification_failed`.
+     */
+    public static function download(string $site, string $reference, array $files, string $form, int $maxBytes): string {}
+
+    /**
      * Imports a bundle created elsewhere: a bundle directory, its manifest.json, or an archive
      * (tar, also gzipped; at most 256 MiB of members). The bundle is verified during the import;
      * a bundle that does not verify is not stored. `$options`: `expected_artifact_id`,
@@ -535,6 +547,25 @@ final class Changes
      *                              `conflicts`, `health?`.
      */
     public static function rollBack(string $site, string $change, array $files = [], array $options = [], ?callable $onWritten = null): array {}
+
+    /**
+     * Commits approved files of a bundle on a branch of a git repository. Work tree and index of
+     * the repository stay as they are, and nothing is pushed. The same call again returns the
+     * commit that it made.
+     *
+     * @param array<string, mixed> $change `reference` (bundle or run id), `approved_files`,
+     *                                     `manifest_sha256`, `patch_sha256`, `repository` (host
+     *                                     directory), `directories` (directory in the repository by
+     *                                     mount target), `branch`, `base`, `author` and `committer`
+     *                                     ({name, email}), `approver`.
+     * @throws UnavailableException `wp_codebox_git_repository_invalid`.
+     * @throws ConflictException `wp_codebox_git_branch_conflict`, `wp_codebox_apply_conflict`,
+     *                           `wp_codebox_artifact_changed`.
+     * @throws InternalException `wp_codebox_git_failed`.
+     * @return array<string, mixed> `status` (`committed`), `change` (hash of the commit), `files`
+     *                              (approved paths that it has), `conflicts`.
+     */
+    public static function commit(string $site, array $change): array {}
 
     /**
      * Lists the changes that this user applied to the site, newest first: `id`, `created_at`,

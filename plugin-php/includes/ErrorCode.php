@@ -141,6 +141,9 @@ enum ErrorCode: string {
 	case ApplyNotFound = 'wp_codebox_apply_not_found';
 	case ApplyUndone = 'wp_codebox_apply_undone';
 	case ApplyTargetMismatch = 'wp_codebox_apply_target_mismatch';
+	case GitRepositoryInvalid = 'wp_codebox_git_repository_invalid';
+	case GitBranchConflict = 'wp_codebox_git_branch_conflict';
+	case GitFailed = 'wp_codebox_git_failed';
 	case FileChangesDisallowed = 'wp_codebox_file_changes_disallowed';
 	case ApplyConfirmationMissing = 'wp_codebox_apply_confirmation_missing';
 	case ApplyOwnChange = 'wp_codebox_apply_own_change';
@@ -299,6 +302,9 @@ enum ErrorCode: string {
 		'wp_codebox_apply_not_found' => [ 404, 1 ],
 		'wp_codebox_apply_undone' => [ 409, 1 ],
 		'wp_codebox_apply_target_mismatch' => [ 409, 1 ],
+		'wp_codebox_git_repository_invalid' => [ 503, 1 ],
+		'wp_codebox_git_branch_conflict' => [ 409, 1 ],
+		'wp_codebox_git_failed' => [ 500, 1 ],
 		'wp_codebox_file_changes_disallowed' => [ 403, 126 ],
 		'wp_codebox_apply_confirmation_missing' => [ 403, 126 ],
 		'wp_codebox_apply_own_change' => [ 403, 126 ],

@@ -70,6 +70,8 @@ final class Plugin {
 		$registrar->register();
 		( new PendingApply( $capabilities, $services ) )->register();
 		add_filter( 'wp_codebox_browser_provider_request', static fn( mixed $answer, mixed $request = [], mixed $input = [] ): mixed => $services()->bridge->answer( $answer, $request, $input ), 10, 3 );
+		// The git branch answers before direct apply.
+		( new GitBranch\GitBranch( $settings, $site, new GitBranch\Repository( $settings ) ) )->register();
 		$direct = new DirectApply\DirectApply( $settings, $site, new DirectApply\SensitiveFiles(), new DirectApply\HealthCheck( $settings ), new DirectApply\RecoveryLink( $site, $this->file ) );
 		$direct->register();
 		( new Notices( $gate ) )->register();

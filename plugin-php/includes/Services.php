@@ -59,6 +59,7 @@ use WPCodebox\Run\RunService;
 use WPCodebox\Run\SecretChoice;
 use WPCodebox\Run\TaskLimits;
 use WPCodebox\Run\ToolChoice;
+use WPCodebox\Transfer\DownloadService;
 use WPCodebox\Transfer\ExportService;
 use WPCodebox\Transfer\ImportService;
 
@@ -101,6 +102,8 @@ final class Services {
 	public readonly ImportService $imports;
 	/** Exports artifact bundles as archives. */
 	public readonly ExportService $exports;
+	/** Downloads approved files. */
+	public readonly DownloadService $downloads;
 	/** Runs the task of a bundle again and compares the results. */
 	public readonly ReplayService $replays;
 	/** Reads the audit log. */
@@ -165,6 +168,7 @@ final class Services {
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
+		$this->downloads = new DownloadService( $this->artifacts, $paths, $this->site, $audit );
 		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
 		$this->callers   = new TrustedCallers( $this->settings, $capabilities );
 		$source          = new ConnectorSource( $this->inheritance );

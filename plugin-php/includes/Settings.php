@@ -36,9 +36,13 @@ final class Settings {
 	public const FOUR_EYES           = 'wp_codebox_four_eyes';
 	public const HEALTH_URLS         = 'wp_codebox_health_urls';
 	public const FORGET_CHANGES      = 'wp_codebox_forget_changes';
+	public const GIT_BRANCH          = 'wp_codebox_git_branch';
 
 	/** Names of the limits that a task can have. */
 	public const LIMIT_FIELDS = [ 'wall_clock_ms', 'processes', 'memory_bytes', 'disk_bytes', 'output_bytes' ];
+
+	/** Names of the fields of the git branch. */
+	public const GIT_BRANCH_FIELDS = [ 'repository', 'directory', 'branch', 'base', 'author', 'committer' ];
 
 	/** Names of the retention limits, as the extension defines them. */
 	public const RETENTION_FIELDS = [ 'max_age_seconds', 'max_bytes', 'artifacts_max_age_seconds' ];
@@ -224,6 +228,16 @@ final class Settings {
 	/** Returns whether the plugin itself writes approved changes into this site. */
 	public function direct_apply(): bool {
 		return true === (bool) get_site_option( self::DIRECT_APPLY, false );
+	}
+
+	/**
+	 * Returns repository, branches and people of the git branch adapter; '' for a field that is not set.
+	 *
+	 * @return array<string, string>
+	 */
+	public function git_branch(): array {
+		$stored = array_filter( $this->map( self::GIT_BRANCH ), 'is_string' );
+		return array_intersect_key( $stored, array_flip( self::GIT_BRANCH_FIELDS ) ) + array_fill_keys( self::GIT_BRANCH_FIELDS, '' );
 	}
 
 	/** Returns whether the user who asked for a change may not approve it. */

@@ -89,6 +89,15 @@ final class WP_Codebox_API {
 	}
 
 	/**
+	 * Returns approved files of a bundle that verifies as patch or as zip archive of their new contents.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function download_approved_files( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/download-approved-files', $input );
+	}
+
+	/**
 	 * Sends a request through a provider adapter of this site. Legacy ability for callers that need its response format; use browser-connector-request instead.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error

@@ -266,6 +266,25 @@ impl Artifacts {
         })
     }
 
+    /// Returns the approved files of a bundle: their part of the patch, or their new contents as a
+    /// zip archive.
+    pub(crate) fn download(
+        site: Text<'_>,
+        reference: Text<'_>,
+        files: Array<'_>,
+        form: Text<'_>,
+        maxBytes: i64,
+    ) -> PhpResult<Bytes> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let bundle = site.resolve(&reference)?;
+            let files = files.texts("files")?;
+            let form = form.utf8("form")?;
+            let bytes = transfer::download(&site.settings, &bundle, files, form, maxBytes)?;
+            Ok(Bytes(bytes))
+        })
+    }
+
     /// Imports a bundle from a directory or an archive file.
     #[php(defaults(options = Array::default_list(&[])))]
     pub(crate) fn import(site: Text<'_>, path: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {

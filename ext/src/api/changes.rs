@@ -58,6 +58,15 @@ impl Changes {
         })
     }
 
+    /// Commits approved files of a bundle on a branch of a git repository.
+    pub(crate) fn commit(site: Text<'_>, change: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let settings = Settings::checked()?;
+            let action = site_change::commit(change.object("change")?)?;
+            site_change::run(&settings, site.site()?, action, None, None).map(Answer)
+        })
+    }
+
     /// Lists the applied changes of a site, newest first.
     pub(crate) fn list(site: Text<'_>) -> PhpResult<Answer> {
         guard(|| {

@@ -9,11 +9,12 @@ declare(strict_types=1);
 
 namespace WPCodebox\Admin;
 
+use WPCodebox\GitBranch\Repository;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Prints the switches for direct apply and for four eyes, and the pages that must work after a change. */
+/** Prints the fields of the git branch, the switches for direct apply and for four eyes, and the pages that must work after a change. */
 final class ApplyFields {
 
 	private const SECTION = 'apply';
@@ -33,6 +34,10 @@ final class ApplyFields {
 	public function add( string $page ): void {
 		add_settings_section( self::SECTION, __( 'Apply', 'codebox' ), [ $this, 'about' ], $page );
 		add_settings_field( Settings::DIRECT_APPLY, __( 'Direct apply', 'codebox' ), [ $this, 'direct_apply' ], $page, self::SECTION );
+		foreach ( self::git() as $field => [ $label, $about ] ) {
+			$id = Settings::GIT_BRANCH . '-' . $field;
+			add_settings_field( $id, $label, [ $this, 'git_branch' ], $page, self::SECTION, [ 'label_for' => $id, 'field' => $field, 'about' => $about ] );
+		}
 		add_settings_field( Settings::FOUR_EYES, __( 'Four eyes', 'codebox' ), [ $this, 'four_eyes' ], $page, self::SECTION );
 		add_settings_field( Settings::FORGET_CHANGES, __( 'When uninstalled', 'codebox' ), [ $this, 'forget_changes' ], $page, self::SECTION );
 		add_settings_field( Settings::HEALTH_URLS, __( 'Pages that must work', 'codebox' ), [ $this, 'health_urls' ], $page, self::SECTION, [ 'label_for' => Settings::HEALTH_URLS ] );
@@ -40,12 +45,45 @@ final class ApplyFields {
 
 	/** Prints the text above the fields: who writes approved changes. */
 	public function about(): void {
-		printf( '<p class="description">%s</p>', esc_html__( 'Approved changes are written by another plugin that answers the filter wp_codebox_apply_approved_artifact. With direct apply, Codebox writes them itself when no other plugin does.', 'codebox' ) );
+		printf( '<p class="description">%s</p>', esc_html__( 'Approved changes are written by another plugin that answers the filter wp_codebox_apply_approved_artifact. Codebox does it itself when no other plugin does: with a git repository it commits them on a branch, else with direct apply it writes them into this site.', 'codebox' ) );
 	}
 
 	/** Prints the switch for direct apply. */
 	public function direct_apply(): void {
 		$this->flag( Settings::DIRECT_APPLY, $this->settings->direct_apply(), __( 'Write approved files into this site. All of them or none are written; when the site works worse afterwards, they are taken back at once.', 'codebox' ) );
+	}
+
+	/**
+	 * Returns label and description of each field of the git branch.
+	 *
+	 * @return array<string, array{string, string}>
+	 */
+	private static function git(): array {
+		return [
+			'repository' => [ __( 'Git repository', 'codebox' ), __( 'Directory of this host below wp_codebox.mount_roots. Empty: no commits. The constant WP_CODEBOX_GIT_REPOSITORY in wp-config.php takes precedence.', 'codebox' ) ],
+			'directory'  => [ __( 'Directory of the code in it', 'codebox' ), __( 'For example wp-content/{path}, where {path} is plugins/name or themes/name; {name} is the last part, a dot the top. Empty: where the code of this site lies in the work tree.', 'codebox' ) ],
+			/* translators: %s: default. */
+			'branch'     => [ __( 'Branch', 'codebox' ), sprintf( __( 'Name of the branch; {run} is the id of the run. Default: %s. Nothing is pushed.', 'codebox' ), Repository::BRANCH ) ],
+			/* translators: %s: default. */
+			'base'       => [ __( 'Base branch', 'codebox' ), sprintf( __( 'Where a new branch begins. Default: %s.', 'codebox' ), Repository::BASE ) ],
+			'author'     => [ __( 'Author', 'codebox' ), __( 'Name <mail address>. Default: the user who applies.', 'codebox' ) ],
+			'committer'  => [ __( 'Committer', 'codebox' ), __( 'Name <mail address>. Default: this site.', 'codebox' ) ],
+		];
+	}
+
+	/**
+	 * Prints one field of the git branch.
+	 *
+	 * @param array<string, string> $field Field arguments `field`, `label_for` and `about`.
+	 */
+	public function git_branch( array $field ): void {
+		printf(
+			'<input type="text" id="%1$s" name="%2$s" value="%3$s" class="regular-text code" spellcheck="false" aria-describedby="%1$s-about"><p class="description" id="%1$s-about">%4$s</p>',
+			esc_attr( $field['label_for'] ),
+			esc_attr( Settings::GIT_BRANCH . '[' . $field['field'] . ']' ),
+			esc_attr( $this->settings->git_branch()[ $field['field'] ] ),
+			esc_html( $field['about'] )
+		);
 	}
 
 	/** Prints the switch for four eyes. */

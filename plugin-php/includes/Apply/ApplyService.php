@@ -12,11 +12,11 @@ namespace WPCodebox\Apply;
 use Throwable;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
-use WPCodebox\DirectApply\DirectApply;
 use WPCodebox\DirectApply\SensitiveFiles;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\GitBranch\GitBranch;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -56,6 +56,9 @@ final class ApplyService {
 	 */
 	public function preflight( array $input, Authority $authority ): array {
 		$payload = $this->payloads->build( $input, $authority );
+		$adapter = ApplyAdapters::next( $this->settings );
+		// Nothing takes effect by a commit on a branch.
+		$confirm = GitBranch::ADAPTER === $adapter ? [] : $this->sensitive->among( $payload['changed_files'], $payload['targets'] );
 		return [
 			'success'         => true,
 			'schema'          => 'wp-codebox/artifact-apply-preflight/v1',
@@ -70,8 +73,8 @@ final class ApplyService {
 			'targets'         => $payload['targets'],
 			'approval'        => $payload['approval'],
 			'verification'    => $payload['artifact_verification'],
-			'adapter'         => DirectApply::adapter( $this->settings ),
-			'confirm_files'   => $this->sensitive->among( $payload['changed_files'], $payload['targets'] ),
+			'adapter'         => $adapter,
+			'confirm_files'   => $confirm,
 			'payload'         => $this->payloads->printable( $payload ),
 		];
 	}

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\DirectApply;
 
 use Throwable;
+use WPCodebox\Apply\ApplyAdapters;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Changes;
@@ -26,8 +27,6 @@ final class DirectApply {
 
 	/** Name of this adapter in apply results. */
 	public const ADAPTER = 'codebox-direct';
-
-	private const HOOK = 'wp_codebox_apply_approved_artifact';
 
 	/**
 	 * Creates the adapter with its dependencies.
@@ -48,7 +47,7 @@ final class DirectApply {
 
 	/** Registers the adapter and the repair of interrupted changes. */
 	public function register(): void {
-		add_filter( self::HOOK, [ $this, 'answer' ], 10, 2 );
+		add_filter( ApplyAdapters::HOOK, [ $this, 'answer' ], 10, 2 );
 		add_action( 'init', [ new RunningChange( $this->site ), 'settle' ] );
 	}
 
@@ -67,30 +66,6 @@ final class DirectApply {
 		} catch ( Throwable $thrown ) {
 			return Failure::from( $thrown )->to_wp_error();
 		}
-	}
-
-	/**
-	 * Returns the adapter that would apply a change: the name of this one, `plugin` for one of another plugin,
-	 * `none` when there is none.
-	 *
-	 * @param Settings $settings Settings that turn this adapter on.
-	 */
-	public static function adapter( Settings $settings ): string {
-		global $wp_filter;
-		$callbacks = isset( $wp_filter[ self::HOOK ] ) ? $wp_filter[ self::HOOK ]->callbacks : [];
-		ksort( $callbacks );
-		foreach ( $callbacks as $rows ) {
-			foreach ( $rows as $row ) {
-				$own = is_array( $row['function'] ) && $row['function'][0] instanceof self;
-				if ( ! $own ) {
-					return 'plugin';
-				}
-				if ( $settings->direct_apply() ) {
-					return self::ADAPTER;
-				}
-			}
-		}
-		return 'none';
 	}
 
 	/**

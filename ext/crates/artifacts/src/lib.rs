@@ -82,7 +82,7 @@ pub use store::{
     AuditWindow, BundleRow, Discarded, Store, StoreError, StoredBundle,
 };
 pub use transfer::{
-    ArchiveError, ArchiveReport, ImportError, ImportRules, ImportStatus, Imported, MemberSet,
-    MembersError, Replace, import, write_archive,
+    ArchiveError, ArchiveReport, DownloadError, ImportError, ImportRules, ImportStatus, Imported,
+    MemberSet, MembersError, Replace, import, write_archive,
 };
 pub use verify::{Verification, VerifyOptions, directory_content_digest, verify_bundle};

@@ -24,6 +24,7 @@ mod episode;
 mod exec;
 mod follow_up_args;
 mod gc;
+mod git_branch;
 mod groups;
 mod guest_args;
 mod live;

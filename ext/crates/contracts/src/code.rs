@@ -312,6 +312,12 @@ codes! {
     ApplyUndone = "wp_codebox_apply_undone", Conflict, 409, 1;
     /// The target of the apply is not the code that the run changed.
     ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
+    /// The repository of the git branch adapter cannot be used, or this host has no git.
+    GitRepositoryInvalid = "wp_codebox_git_repository_invalid", Unavailable, 503, 1;
+    /// The branch for the approved files is not the one that this site made, or is in use.
+    GitBranchConflict = "wp_codebox_git_branch_conflict", Conflict, 409, 1;
+    /// Git could not make the commit.
+    GitFailed = "wp_codebox_git_failed", Internal, 500, 1;
     /// The site does not allow file changes.
     FileChangesDisallowed = "wp_codebox_file_changes_disallowed", Denied, 403, 126;
     /// The change has files that need a second confirmation, and the approver did not give it.

@@ -112,9 +112,9 @@ pub use run_lifecycle::{
     ScratchState,
 };
 pub use site_change::{
-    HealthPage, HealthPlan, HealthReport, HealthStatus, PageHealth, SiteAction, SiteApply,
-    SiteChangeMessage, SiteChangeRequest, SiteChangeResult, SiteChangeStatus, SiteConflict,
-    SiteRollBack,
+    GitPerson, HealthPage, HealthPlan, HealthReport, HealthStatus, PageHealth, SiteAction,
+    SiteApply, SiteChangeMessage, SiteChangeRequest, SiteChangeResult, SiteChangeStatus,
+    SiteCommit, SiteConflict, SiteRollBack,
 };
 pub use spawner::{
     GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, NEWGIDMAP, NEWUIDMAP, SPAWNER_ROLE,

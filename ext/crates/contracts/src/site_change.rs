@@ -36,6 +36,8 @@ pub enum SiteAction {
     Apply(SiteApply),
     /// Undo an applied change.
     RollBack(SiteRollBack),
+    /// Commit approved files of a bundle on a branch of a git repository.
+    Commit(SiteCommit),
 }
 
 /// Approved files of a bundle, and where they go.
@@ -52,6 +54,45 @@ pub struct SiteApply {
     pub patch_sha256: Sha256Hex,
     /// Host directory of each changed mount, by guest path.
     pub targets: BTreeMap<String, String>,
+}
+
+/// Approved files of a bundle, and the branch that gets them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteCommit {
+    /// Id of the bundle or of its run.
+    pub reference: String,
+    /// Approved paths, spelled as in `changed-files.json`.
+    pub approved_files: Vec<String>,
+    /// SHA-256 of the approved manifest.
+    pub manifest_sha256: Sha256Hex,
+    /// SHA-256 of the approved part of the patch.
+    pub patch_sha256: Sha256Hex,
+    /// Host directory of the repository.
+    pub repository: String,
+    /// Directory in the repository that holds the code of each changed mount, by guest path of the
+    /// mount; the empty text is the top of the repository.
+    pub directories: BTreeMap<String, String>,
+    /// Branch that gets the commit, without `refs/heads/`.
+    pub branch: String,
+    /// Branch at which a new branch begins.
+    pub base: String,
+    /// Author of the commit.
+    pub author: GitPerson,
+    /// Committer of the commit.
+    pub committer: GitPerson,
+    /// Approver, for the commit message.
+    pub approver: String,
+}
+
+/// Name and mail address in a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GitPerson {
+    /// Name.
+    pub name: String,
+    /// Mail address.
+    pub email: String,
 }
 
 /// An applied change to undo.
@@ -129,9 +170,10 @@ pub enum SiteChangeMessage {
 pub struct SiteChangeResult {
     /// How the change ended.
     pub status: SiteChangeStatus,
-    /// Id of the applied change.
+    /// Id of the applied change; for a commit its hash.
     pub change: String,
-    /// Files that were written and kept, or restored, relative to their target.
+    /// Files that were written and kept, or restored, relative to their target; for a commit the
+    /// approved paths that it has.
     pub files: Vec<String>,
     /// Files that were left as they are because they changed since.
     pub conflicts: Vec<SiteConflict>,
@@ -154,6 +196,8 @@ pub enum SiteChangeStatus {
     Restored,
     /// Some files changed since the apply and were left as they are.
     RestoredInPart,
+    /// The approved files are committed on the branch.
+    Committed,
 }
 
 /// A file that was left as it is.

@@ -28,6 +28,7 @@ pub use inputs::{
     Approvable, ArtifactContent, ArtifactFile, BundleInputs, BundleMount, EpisodeFiles,
     EvidenceDocument, ExecutionRecord, FollowUpInputs, RenameMode,
 };
+pub(crate) use mounts::percent_encode;
 pub(crate) use records::{Scrubber, lines};
 pub use secrets::{SecretLocation, find_secret};
 pub(crate) use staging::{Staging, TEMPORARY_PREFIX, staging_prefix};

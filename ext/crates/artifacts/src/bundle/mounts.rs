@@ -247,7 +247,7 @@ fn media_type(bytes: &[u8]) -> &'static str {
 
 /// Encodes a path with ASCII letters, digits, `.`, `_`, `-` and `/`; every other byte becomes
 /// `%XX`.
-fn percent_encode(path: &[u8]) -> String {
+pub(crate) fn percent_encode(path: &[u8]) -> String {
     let mut out = String::with_capacity(path.len());
     for &byte in path {
         match byte {

@@ -1,4 +1,5 @@
-//! Transfer of bundles between hosts: a deterministic archive, and its import.
+//! Transfer of bundles between hosts: a deterministic archive, and its import; and the zip archive of
+//! approved files.
 //!
 //! Invariants: equal bundles give equal archives. An import reads with limits, writes to a hidden
 //! sibling directory, verifies the files there, and only then renames the directory. An import
@@ -6,10 +7,12 @@
 
 mod archive;
 mod contents;
+mod download;
 mod export;
 mod import;
 mod members;
 
+pub use download::DownloadError;
 pub use export::{ArchiveError, ArchiveReport, write_archive};
 pub use import::{ImportError, ImportRules, ImportStatus, Imported, Replace, import};
 pub use members::{MemberSet, MembersError};

@@ -1,5 +1,5 @@
 //! Changes files of a site for the extension: applies approved files, looks at the site, and rolls
-//! back when the site got worse.
+//! back when the site got worse; or commits approved files on a branch of a git repository.
 //!
 //! This is a process of its own because a broken site may not load PHP code any more: once begun, it
 //! ends its work without the caller. The conversation is `contracts::site_change`.
@@ -9,16 +9,17 @@ mod health;
 mod page;
 
 use crate::applying::{self, Approved};
+use crate::git_branch::{self, Commit};
 use caller::Caller;
 use health::Watch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_apply::{AppliedChange, ApplyId, Claim, Journal, KeepRules, UndoReport};
-use wp_codebox_artifacts::{Dir, PreflightRequest, Store};
+use wp_codebox_artifacts::{Dir, PreflightRequest, Store, StoredBundle};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HealthPlan, HealthStatus, PROTOCOL_VERSION, SiteAction, SiteApply,
-    SiteChangeMessage, SiteChangeRequest, SiteChangeResult, SiteChangeStatus, SiteConflict, SiteId,
-    SiteRollBack,
+    SiteChangeMessage, SiteChangeRequest, SiteChangeResult, SiteChangeStatus, SiteCommit,
+    SiteConflict, SiteId, SiteRollBack,
 };
 use wp_codebox_runtime::{StateDir, now_rfc3339};
 
@@ -60,6 +61,7 @@ fn changed(request: SiteChangeRequest, caller: &mut Caller) -> Result<SiteChange
     match request.action {
         SiteAction::Apply(apply) => place.apply(apply, request.health, caller),
         SiteAction::RollBack(undo) => place.roll_back(&undo, request.health, caller),
+        SiteAction::Commit(commit) => place.commit(commit),
     }
 }
 
@@ -68,6 +70,7 @@ struct Place {
     _claim: Claim,
     state: PathBuf,
     site: SiteId,
+    directory: PathBuf,
     php: PathBuf,
     journal: Journal,
 }
@@ -75,6 +78,10 @@ struct Place {
 impl Place {
     fn open(request: &SiteChangeRequest) -> Result<Self, ErrorBody> {
         let state = StateDir::open(Path::new(&request.state_dir)).map_err(|e| e.body())?;
+        if matches!(request.action, SiteAction::Commit(_)) {
+            // Root would leave files in the repository that its owner cannot change.
+            state.become_owner().map_err(|e| e.body())?;
+        }
         let site = state.as_owner(|| state.site(&request.site));
         let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
         let journal = applying::journal(&site)?;
@@ -83,6 +90,7 @@ impl Place {
             journal,
             state: state.path().to_owned(),
             site: request.site.clone(),
+            directory: site,
             php: PathBuf::from(&request.php_binary),
         })
     }
@@ -93,10 +101,7 @@ impl Place {
         plan: Option<HealthPlan>,
         caller: &mut Caller,
     ) -> Result<SiteChangeResult, ErrorBody> {
-        let root = Dir::open(&self.state);
-        let root = root.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
-        let store = Store::open(&root, &self.site).map_err(|e| e.body())?;
-        let bundle = store.resolve(&apply.reference).map_err(|e| e.body())?;
+        let bundle = self.bundle(&apply.reference)?;
         let approved = Approved {
             bundle: &bundle.directory,
             run_id: Some(bundle.row.run_id.clone()),
@@ -174,6 +179,32 @@ impl Place {
             files: report.restored,
             health: watch.map(|watch| watch.end(caller_answers, &change)),
         })
+    }
+
+    fn commit(&self, request: SiteCommit) -> Result<SiteChangeResult, ErrorBody> {
+        let bundle = self.bundle(&request.reference)?;
+        let committed = git_branch::commit(&Commit {
+            state: &self.state,
+            site: &self.directory,
+            bundle: &bundle.directory,
+            run_id: &bundle.row.run_id,
+            trusted: applying::host_key(&self.state)?,
+            request,
+        })?;
+        Ok(SiteChangeResult {
+            status: SiteChangeStatus::Committed,
+            change: committed.commit,
+            files: committed.files,
+            conflicts: Vec::new(),
+            health: None,
+        })
+    }
+
+    fn bundle(&self, reference: &str) -> Result<StoredBundle, ErrorBody> {
+        let root = Dir::open(&self.state);
+        let root = root.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
+        let store = Store::open(&root, &self.site).map_err(|e| e.body())?;
+        store.resolve(reference).map_err(|e| e.body())
     }
 
     fn undo(

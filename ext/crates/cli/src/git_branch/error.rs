@@ -1,0 +1,119 @@
+//! Error type of the git branch adapter and its mapping to error codes.
+
+use serde_json::json;
+use wp_codebox_artifacts::Conflict;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Reason why approved files were not committed. Except for loose objects that git removes by
+/// itself, the repository is as it was before.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GitBranchError {
+    /// The host has no git.
+    #[error("this host has no git in /usr/local/bin or /usr/bin; install it")]
+    NoProgram,
+    /// The repository is of a kind that is not used.
+    #[error("the repository cannot be used: {why}")]
+    Repository {
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The base branch does not exist.
+    #[error("the repository has no branch {base:?}; set the base branch to one that exists")]
+    NoBase {
+        /// Name of the base branch.
+        base: String,
+    },
+    /// A name of a branch or a directory in the repository is not valid.
+    #[error("{what} is not valid for git; correct the settings of the git branch")]
+    Name {
+        /// The name, and what it names.
+        what: String,
+    },
+    /// The branch exists, but this site did not make its last commit.
+    #[error(
+        "the branch {branch:?} exists and its last commit is not one that this site made; rename, merge or delete that branch"
+    )]
+    Foreign {
+        /// Name of the branch.
+        branch: String,
+    },
+    /// A work tree has the branch checked out, so its files would no longer fit to its commit.
+    #[error(
+        "the branch {branch:?} is checked out in a work tree of the repository; check out another one there"
+    )]
+    CheckedOut {
+        /// Name of the branch.
+        branch: String,
+    },
+    /// Git refused the new value of the branch.
+    #[error(
+        "the branch {branch:?} could not be set, because another program changed it, holds its lock, or has a branch whose name begins with it: {why}"
+    )]
+    NotSet {
+        /// Name of the branch.
+        branch: String,
+        /// First line of git's message.
+        why: String,
+    },
+    /// Files at the tip of the branch are not in the state that the change starts from.
+    #[error(
+        "the branch is not what the run started with: {count} of the files differ or are gone, the first is {first:?}; nothing was committed; run again on the current files"
+    )]
+    Conflict {
+        /// Number of conflicts.
+        count: usize,
+        /// Path of the first conflict in the repository.
+        first: String,
+        /// All conflicts.
+        conflicts: Vec<Conflict>,
+    },
+    /// The approved entries are directories only.
+    #[error(
+        "nothing is left to commit: git stores no directories without files; approve files as well"
+    )]
+    Nothing,
+    /// A git program failed.
+    #[error("git {command} failed: {why}; check the repository with `git fsck`")]
+    Git {
+        /// Subcommand of git.
+        command: String,
+        /// First line of its message.
+        why: String,
+    },
+    /// A file in the state directory cannot be read or written.
+    #[error("the work directory of the commit cannot be used: {source}")]
+    Work {
+        /// I/O error of the failed call.
+        #[from]
+        source: std::io::Error,
+    },
+}
+
+impl GitBranchError {
+    /// Returns the machine-readable code of this error.
+    const fn code(&self) -> ErrorCode {
+        match self {
+            Self::NoProgram | Self::Repository { .. } | Self::NoBase { .. } | Self::Name { .. } => {
+                ErrorCode::GitRepositoryInvalid
+            }
+            Self::Foreign { .. } | Self::CheckedOut { .. } | Self::NotSet { .. } => {
+                ErrorCode::GitBranchConflict
+            }
+            Self::Conflict { .. } => ErrorCode::ApplyConflict,
+            Self::Nothing => ErrorCode::ApprovedFilesInvalid,
+            Self::Git { .. } | Self::Work { .. } => ErrorCode::GitFailed,
+        }
+    }
+
+    /// Returns code and message of this error as the JSON body that callers receive.
+    pub(super) fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
+            Self::Foreign { branch }
+            | Self::CheckedOut { branch }
+            | Self::NotSet { branch, .. } => body.with("branch", branch.as_str()),
+            _ => body,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Runs git without anything of the repository, the user or the system that could start another
+//! program.
+//!
+//! Invariants: git never reads the configuration, hooks, attributes, replacements, grafts or
+//! alternates of the repository. `GIT_DIR` is a private directory with a configuration of ours; of
+//! the repository it has only links to `refs` and `packed-refs`, and `GIT_OBJECT_DIRECTORY` is the
+//! repository's. The environment is cleared, and every command has a time limit, because a FIFO in
+//! the repository would stop git forever.
+
+use super::error::GitBranchError;
+use super::repository::Repository;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use wp_codebox_contracts::GitPerson;
+
+/// Paths at which git may be installed.
+const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
+/// Time limit of one command in seconds.
+const SECONDS: i64 = 120;
+/// Maximum size of what a command prints, in bytes.
+const LARGEST: u64 = 512 * 1024 * 1024;
+/// Maximum length of a message of git in an error, in characters.
+const MESSAGE: usize = 300;
+/// Options of every command. The private configuration has no such setting either.
+const OPTIONS: [&str; 10] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "commit.gpgSign=false",
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "gc.auto=0",
+];
+
+/// Git with a private directory for one repository.
+pub(super) struct Git<'a> {
+    program: &'static Path,
+    work: &'a Path,
+    repository: &'a Repository,
+}
+
+impl<'a> Git<'a> {
+    /// Creates the private directory in `work`, which is empty.
+    pub(super) fn new(work: &'a Path, repository: &'a Repository) -> Result<Self, GitBranchError> {
+        let mut programs = PROGRAMS.iter().map(Path::new);
+        let program = programs.find(|program| program.is_file());
+        let git = Self {
+            program: program.ok_or(GitBranchError::NoProgram)?,
+            work,
+            repository,
+        };
+        let own = git.directory();
+        fs::create_dir(&own)?;
+        fs::write(own.join("HEAD"), "ref: refs/heads/codebox-none\n")?;
+        for shared in ["refs", "packed-refs"] {
+            symlink(repository.directory().join(shared), own.join(shared))?;
+        }
+        git.configure("sha1", None)?;
+        Ok(git)
+    }
+
+    /// Writes the private configuration. `shared` is the repository's `core.sharedRepository`, which
+    /// sets the permissions of new objects.
+    pub(super) fn configure(
+        &self,
+        object_format: &str,
+        shared: Option<&str>,
+    ) -> Result<(), GitBranchError> {
+        let mut text = "[core]\n\tbare = true\n\tlogAllRefUpdates = false\n".to_owned();
+        if let Some(shared) = shared {
+            text.push_str(&format!("\tsharedRepository = {shared}\n"));
+        }
+        if object_format != "sha1" {
+            text.push_str(&format!(
+                "\trepositoryFormatVersion = 1\n[extensions]\n\tobjectFormat = {object_format}\n"
+            ));
+        }
+        Ok(fs::write(self.directory().join("config"), text)?)
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.work.join("git")
+    }
+
+    /// Runs a command and returns what it printed.
+    pub(super) fn run(
+        &self,
+        arguments: &[&OsStr],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitBranchError> {
+        let ended = self.end(arguments, input, &[])?;
+        match ended.success {
+            true => Ok(ended.output),
+            false => Err(GitBranchError::Git {
+                command: shown(arguments),
+                why: ended.message,
+            }),
+        }
+    }
+
+    /// Runs a command with author, committer and time of a commit.
+    pub(super) fn run_as(
+        &self,
+        author: &GitPerson,
+        committer: &GitPerson,
+        arguments: &[&OsStr],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitBranchError> {
+        let people = [
+            ("GIT_AUTHOR_NAME", author.name.as_str()),
+            ("GIT_AUTHOR_EMAIL", &author.email),
+            ("GIT_COMMITTER_NAME", &committer.name),
+            ("GIT_COMMITTER_EMAIL", &committer.email),
+        ];
+        let ended = self.end(arguments, input, &people)?;
+        match ended.success {
+            true => Ok(ended.output),
+            false => Err(GitBranchError::Git {
+                command: shown(arguments),
+                why: ended.message,
+            }),
+        }
+    }
+
+    /// Runs a command whose failure is an answer.
+    pub(super) fn end(
+        &self,
+        arguments: &[&OsStr],
+        input: &[u8],
+        more: &[(&str, &str)],
+    ) -> Result<Ended, GitBranchError> {
+        // Files instead of pipes: git can write while its input is still unread.
+        let mut stdin = tempfile::tempfile_in(self.work)?;
+        stdin.write_all(input)?;
+        stdin.seek(SeekFrom::Start(0))?;
+        let (stdout, stderr) = (
+            tempfile::tempfile_in(self.work)?,
+            tempfile::tempfile_in(self.work)?,
+        );
+        let mut child = Command::new(self.program)
+            .args(OPTIONS)
+            .args(arguments)
+            .current_dir(self.work)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", "/nonexistent")
+            .env("LC_ALL", "C")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_DIR", self.directory())
+            .env(
+                "GIT_OBJECT_DIRECTORY",
+                self.repository.directory().join("objects"),
+            )
+            .env("GIT_INDEX_FILE", self.work.join("index"))
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_ALLOW_PROTOCOL", "none")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .envs(more.iter().copied())
+            .stdin(Stdio::from(stdin))
+            .stdout(Stdio::from(stdout.try_clone()?))
+            .stderr(Stdio::from(stderr.try_clone()?))
+            .spawn()?;
+        let command = || shown(arguments);
+        if !ended_in_time(&child)? {
+            child.kill()?;
+            child.wait()?;
+            return Err(GitBranchError::Git {
+                command: command(),
+                why: format!("it did not end within {SECONDS} seconds"),
+            });
+        }
+        let success = child.wait()?.success();
+        if stdout.metadata()?.len() > LARGEST {
+            return Err(GitBranchError::Git {
+                command: command(),
+                why: "the repository or a file is too large".to_owned(),
+            });
+        }
+        Ok(Ended {
+            success,
+            output: contents(stdout)?,
+            message: self.message(&contents(stderr)?),
+        })
+    }
+
+    /// Returns the first line that git printed about an error, without host paths.
+    fn message(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes);
+        let line = text.lines().find(|line| !line.trim().is_empty());
+        let mut line = line.unwrap_or("it gave no reason").to_owned();
+        for path in [self.work, self.repository.directory()] {
+            line = line.replace(&*path.to_string_lossy(), "");
+        }
+        line.chars()
+            .filter(|c| !c.is_control())
+            .take(MESSAGE)
+            .collect()
+    }
+}
+
+/// How a command ended.
+pub(super) struct Ended {
+    /// Whether its exit status is 0.
+    pub success: bool,
+    /// What it printed.
+    pub output: Vec<u8>,
+    /// First line of its error messages.
+    pub message: String,
+}
+
+fn shown(arguments: &[&OsStr]) -> String {
+    arguments
+        .first()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn ended_in_time(child: &std::process::Child) -> std::io::Result<bool> {
+    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let limit = Timespec {
+        tv_sec: SECONDS,
+        tv_nsec: 0,
+    };
+    loop {
+        let mut ready = [PollFd::new(&pidfd, PollFlags::IN)];
+        match poll(&mut ready, Some(&limit)) {
+            Ok(count) => return Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn contents(mut file: File) -> std::io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
