@@ -149,7 +149,8 @@ impl<'a> Branch<'a> {
         for name in [name, &request.base] {
             let full = reference(name);
             let arguments = ["check-ref-format", &full].map(OsStr::new);
-            if !git.end(&arguments, b"", &[])?.success {
+            // Git permits a first dash here, and later takes such a name for an option.
+            if name.starts_with('-') || !git.end(&arguments, b"", &[])?.success {
                 return Err(GitBranchError::Name {
                     what: format!("the branch name {name:?}"),
                 });

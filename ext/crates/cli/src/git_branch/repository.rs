@@ -106,7 +106,12 @@ impl Repository {
     }
 
     fn seen(&self, name: &str) -> Result<Option<Metadata>, GitBranchError> {
-        match self.directory.join(name).symlink_metadata() {
+        // Joined with an empty name, a path ends with a slash, and then the kernel follows a link.
+        let path = match name {
+            "" => self.directory.clone(),
+            name => self.directory.join(name),
+        };
+        match path.symlink_metadata() {
             Ok(seen) => Ok(Some(seen)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(_) => Err(unusable("it cannot be read by this user")),
