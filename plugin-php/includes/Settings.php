@@ -245,11 +245,6 @@ final class Settings {
 		return true === (bool) get_site_option( self::FOUR_EYES, false );
 	}
 
-	/** Returns whether uninstalling the plugin also deletes the old files that a roll back needs. */
-	public function forget_changes(): bool {
-		return true === (bool) get_site_option( self::FORGET_CHANGES, false );
-	}
-
 	/**
 	 * Returns the operator's own pages that show whether the site works.
 	 *

@@ -31,7 +31,7 @@ final class Uninstaller {
 		// A persistent object cache stores transients outside the database, where the query does not find
 		// them.
 		delete_site_transient( 'wp_codebox_isolation' );
-		$forget = ( new Settings() )->forget_changes() && extension_loaded( 'wp_codebox' );
+		$forget = (bool) get_site_option( Settings::FORGET_CHANGES, false ) && extension_loaded( 'wp_codebox' );
 		if ( is_multisite() ) {
 			$sites = get_sites(
 				[

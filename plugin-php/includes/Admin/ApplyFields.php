@@ -93,7 +93,7 @@ final class ApplyFields {
 
 	/** Prints the question about the old files. */
 	public function forget_changes(): void {
-		$this->flag( Settings::FORGET_CHANGES, $this->settings->forget_changes(), __( 'Also delete the old files of applied changes when Codebox is uninstalled. They can then no longer be taken back.', 'codebox' ) );
+		$this->flag( Settings::FORGET_CHANGES, (bool) get_site_option( Settings::FORGET_CHANGES, false ), __( 'Also delete the old files of applied changes when Codebox is uninstalled. They can then no longer be taken back.', 'codebox' ) );
 	}
 
 	/** Prints the field of the operator's own pages. */

@@ -11,7 +11,6 @@ namespace WPCodebox\Apply;
 
 use Throwable;
 use WPCodebox\AuditTrail;
-use WPCodebox\DirectApply\DirectApply;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
@@ -119,7 +118,7 @@ final class ArtifactService {
 	 * @return array<string, mixed>
 	 */
 	private function past_and_next( array $artifact ): array {
-		return $this->history->of( $artifact ) + [ 'adapter' => DirectApply::adapter( $this->settings ) ];
+		return $this->history->of( $artifact ) + [ 'adapter' => ApplyAdapters::next( $this->settings ) ];
 	}
 
 	/**
