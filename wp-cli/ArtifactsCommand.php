@@ -78,7 +78,7 @@ final class ArtifactsCommand extends Command {
 					}
 					return 0;
 				}
-				$this->table->print( $list['artifacts'], [ 'run_id', 'created_at', 'outcome', 'state', 'changed_files', 'summary' ], 'run_id', $flags );
+				$this->table->print( $list['artifacts'], [ 'run_id', 'created_at', 'outcome', 'state', 'summary' ], 'run_id', $flags );
 				return 0;
 			}
 		);

@@ -27,7 +27,7 @@ final class HistoryReport {
 		$lines = [ self::state( $answer ) ];
 		foreach ( $answer['history'] as $row ) {
 			$lines[] = sprintf( '  %s  %s', self::time( (string) $row['time'] ), self::event( $row ) );
-			$details = implode( ' ', array_filter( [ (string) ( $row['reference'] ?? '' ), (string) ( $row['message'] ?? '' ) ] ) );
+			$details = implode( ' ', array_filter( [ (string) ( $row['adapter'] ?? '' ), (string) ( $row['reference'] ?? '' ), (string) ( $row['message'] ?? '' ) ] ) );
 			if ( '' !== $details ) {
 				$lines[] = '    ' . $details;
 			}
@@ -52,7 +52,7 @@ final class HistoryReport {
 	}
 
 	/**
-	 * Describes one entry: what happened, by whom, to how many files, through which adapter.
+	 * Describes one entry: what happened, to how many files, and by whom.
 	 *
 	 * @param array<string, mixed> $row Entry of the history.
 	 */
@@ -65,9 +65,6 @@ final class HistoryReport {
 		}
 		$nobody  = 'rollback' === $row['event'] ? 'by the link sent by mail' : 'by nobody who is logged in';
 		$words[] = 'none' === $who ? $nobody : "by $who";
-		if ( isset( $row['adapter'] ) ) {
-			$words[] = 'through ' . $row['adapter'];
-		}
 		return implode( ', ', $words );
 	}
 

@@ -102,7 +102,7 @@ return static function ( Harness $t ): void {
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'get', $run ] );
 			$t->same( 0, $code, $err );
 			$t->contains( 'State: applied-in-part (1 of 2 files).', $err );
-			$t->contains( 'apply: success, 1 file, by admin, through example-host/git-apply', $err );
+			$t->contains( "apply: success, 1 file, by admin\n    example-host/git-apply example-host-", $err );
 			$t->contains( $files[1], $out );
 			$t->same( 'applied-in-part', json_decode( $t->wp( [ 'codebox', 'artifacts', 'get', $run, '--format=json' ] )[1], true )['state'] );
 			$t->contains( "$run,applied-in-part\n", $t->wp( [ 'codebox', 'artifacts', 'list', '--format=csv', '--fields=run_id,state' ] )[1] );
