@@ -310,6 +310,9 @@ def test_link_by_mail_takes_the_change_back_while_wordpress_fails_on_every_page(
         os.remove(broken)
     must(audited(site, 2) == [("rollback", "started"), ("rollback", "success")], str(audited(site, 2)))
     site.request("GET", "/", None).expect(200)
+    bundle = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
+    last = bundle["history"][-1]
+    must((bundle["state"], last["event"], last["who"], last["files"]) == ("rolled-back", "rollback", {"kind": "none"}, files), json.dumps(last))
 
 
 def test_link_by_mail_ends_after_an_hour(site, mails):
