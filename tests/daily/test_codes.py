@@ -460,6 +460,9 @@ ELSEWHERE = {
     "wp_codebox_file_changes_disallowed": f"{CASES}/adapters.php: a site that disallows file modifications refuses an apply before any adapter is called",
     "wp_codebox_apply_confirmation_missing": "tests/fpm/test_apply.py: test_configuration_of_the_web_server_needs_a_second_confirmation",
     "wp_codebox_apply_own_change": "tests/fpm/test_apply.py: test_four_eyes_refuse_the_approval_of_the_user_who_asked",
+    # `wp-codebox` commits on a branch only for the extension.
+    "wp_codebox_git_repository_invalid": "tests/cli/test_git_branch.py: test_repository_of_another_kind_is_refused_and_the_same_one_without_it_is_used",
+    "wp_codebox_git_branch_conflict": "tests/cli/test_git_branch.py: test_foreign_symbolic_and_checked_out_branches_are_refused",
     "wp_codebox_apply_adapter_missing": f"{CASES}/adapters.php: an apply without an adapter is refused and written to the audit log",
     "wp_codebox_apply_result_invalid": f"{CASES}/adapters.php: an invalid adapter result is refused and recorded as a failure",
     # Requests of a browser to connectors and providers of a site.

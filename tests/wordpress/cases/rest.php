@@ -42,6 +42,7 @@ return static function ( Harness $t ): void {
 		'reimport-artifact-bundle' => 'POST',
 		'export-artifact-bundle'   => 'GET',
 		'get-artifact-diff'        => 'GET',
+		'download-approved-files'  => 'GET',
 		'replay-artifact'          => 'POST',
 		'list-audit-records'       => 'GET',
 		'browser-connector-request' => 'POST',
