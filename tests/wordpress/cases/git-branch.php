@@ -177,7 +177,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $path, $text ): void {
 			file_put_contents( WP_PLUGIN_DIR . '/sample/old.txt', "old\n" );
 			$made = $t->made( 'tree' );
-			@unlink( WP_PLUGIN_DIR . '/sample/old.txt' );
+			unlink( WP_PLUGIN_DIR . '/sample/old.txt' );
 			$run   = $made['run']['run_id'];
 			$files = array_column( $made['changed_files'], 'path' );
 			$all   = $t->ok( $t->ability( 'download-approved-files', [ 'artifact_id' => $run ] ) );
