@@ -1,10 +1,9 @@
 //! The branch that gets the commit: who made its tip, and the commit itself.
 
-use super::Committed;
 use super::edits::Edits;
 use super::error::GitBranchError;
 use super::program::Git;
-use super::record::{Made, Record};
+use super::record::{Committed, Made, Record};
 use super::repository::{self, Repository};
 use std::ffi::OsStr;
 use std::path::Path;

@@ -18,6 +18,7 @@ use branch::Branch;
 use edits::{Bases, carried, edits};
 use error::GitBranchError;
 use program::Git;
+pub(crate) use record::Committed;
 use repository::Repository;
 use std::fs;
 use std::path::Path;
@@ -42,15 +43,6 @@ pub(crate) struct Commit<'a> {
     pub trusted: TrustedKeys,
     /// Approved files, repository and branch.
     pub request: SiteCommit,
-}
-
-/// A commit on the branch.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Committed {
-    /// Hash of the commit.
-    pub commit: String,
-    /// Approved paths that it has: all but directories.
-    pub files: Vec<String>,
 }
 
 /// Commits the approved files. The caller holds the claim of the site.

@@ -25,6 +25,15 @@ pub(super) struct Made {
     pub files: Vec<String>,
 }
 
+/// A commit on the branch.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Committed {
+    /// Hash of the commit.
+    pub commit: String,
+    /// Approved paths that it has: all but directories.
+    pub files: Vec<String>,
+}
+
 /// The commits of one branch.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
