@@ -1,0 +1,89 @@
+"""What checkouts of real plugins and themes have: missing dependencies, parent themes, subdirectories, a second look."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from harness import must
+
+ADD_A_LINE = ("Add a line", "--agent-command", "sh -c 'echo x >> notes.txt'")
+NEEDS_VENDOR = "<?php\n/*\nPlugin Name: Broken\n*/\nrequire __DIR__ . '/vendor/autoload.php';\n"
+
+
+@pytest.fixture
+def project(developer):
+    made = []
+
+    def make(name, files):
+        root = os.path.join(developer.home, name)
+        for path, text in files.items():
+            path = os.path.join(root, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        subprocess.run(["chown", "-R", f"{developer.uid}:{developer.uid}", developer.home], check=True)
+        made.append(root)
+        return root
+
+    yield make
+    for root in made:
+        shutil.rmtree(root)
+
+
+def test_diff_and_apply_take_the_task_and_not_a_later_look_at_the_site(developer, project):
+    root = project("looked-at", {"looked-at.php": "<?php\n/*\nPlugin Name: Looked at\n*/\n"})
+    # The cache of a test tool is a change, but not the one that the user asked for.
+    developer.call("php", "-r", "file_put_contents('cache.txt', 'x');", cwd=root)
+    look = developer.call("diff", "--stat", cwd=root).stdout
+    must("cache.txt" in look, f"the only change of the directory is not shown\n{look}")
+    developer.call(*ADD_A_LINE, cwd=root)
+    developer.call("wp", "option", "get", "home", cwd=root)
+    developer.call("test", "touch cache.txt", cwd=root)
+    stat = developer.call("diff", "--stat", cwd=root).stdout
+    must(stat.split() == ["A", "+1", "-0", "notes.txt"], stat)
+    applied = developer.call("apply", cwd=root)
+    must(applied.stdout == "applied notes.txt\n" and not os.path.exists(os.path.join(root, "cache.txt")), applied.stdout)
+
+
+def test_second_apply_of_a_run_says_that_its_change_was_applied_already(developer, project):
+    root = project("twice", {"twice.php": "<?php\n/*\nPlugin Name: Twice\n*/\n"})
+    developer.call(*ADD_A_LINE, cwd=root)
+    developer.call("apply", cwd=root)
+    again = json.loads(developer.call("apply", "--json", cwd=root, check=1).stdout)["error"]
+    must(again["code"] == "wp_codebox_apply_conflict" and "applied already" in str(again["hints"]), str(again))
+    developer.call("undo", cwd=root)
+    # The same conflict without an earlier apply has another cause.
+    with open(os.path.join(root, "notes.txt"), "w", encoding="utf-8") as file:
+        file.write("mine\n")
+    other = json.loads(developer.call("apply", "--json", cwd=root, check=1).stdout)["error"]
+    must(other["code"] == "wp_codebox_apply_conflict" and "applied already" not in str(other), str(other))
+
+
+def test_failed_activation_says_why_and_the_option_without_it_works(developer, project):
+    root = project("broken", {"broken.php": NEEDS_VENDOR})
+    for words in (["wp", "option", "get", "home"], ["php", "-l", "broken.php"], ["test", "true"], list(ADD_A_LINE), ["up", "--for", "1s"]):
+        failed = developer.call(*words, cwd=root, check=1)
+        for expected in ("Failed opening required", "vendor/autoload.php is missing: run composer install", "--no-activate"):
+            must(expected in failed.stderr, f"{words}: no {expected!r}\n{failed.stdout}\n{failed.stderr}")
+        without = [*words, "--no-activate"] if words[0] == ADD_A_LINE[0] else [words[0], "--no-activate", *words[1:]]
+        developer.call(*without, cwd=root)
+    error = json.loads(developer.call("wp", "--json", "option", "get", "home", cwd=root, check=1).stdout)["error"]
+    must("plugin activate broken/broken.php" in error["message"] and "Fatal error" in error["data"]["output"], str(error))
+
+
+def test_programs_start_in_the_current_subdirectory_and_checks_in_the_project(developer, project):
+    root = project("deep", {"deep.php": "<?php\n/*\nPlugin Name: Deep\n*/\n", "src/part.php": "<?php\n"})
+    below = os.path.join(root, "src")
+    developer.call("php", "-l", "part.php", cwd=below)
+    developer.call("php", "-l", "deep.php", cwd=root)
+    developer.call("test", "php -l deep.php", cwd=below)
+
+
+def test_proposed_check_names_the_file_that_suggests_it(developer, project):
+    root = project("checked", {"checked.php": "<?php\n/*\nPlugin Name: Checked\n*/\n", "vendor/bin/phpcs": "#!/bin/sh\nexit 3\n", "phpcs.xml": "<ruleset/>\n"})
+    os.chmod(os.path.join(root, "vendor/bin/phpcs"), 0o755)
+    failed = developer.call("test", cwd=root, check=3)
+    must("== vendor/bin/phpcs (the project has phpcs.xml)" in failed.stderr and "0 of 1 checks passed" in failed.stderr, failed.stderr)
