@@ -82,6 +82,24 @@ def test_programs_start_in_the_current_subdirectory_and_checks_in_the_project(de
     developer.call("test", "php -l deep.php", cwd=below)
 
 
+def test_child_theme_is_active_when_its_parent_is_mounted_too(developer, project):
+    project("sky", {"style.css": "/* Theme Name: Sky */", "index.php": "<?php\n"})
+    child = project("night", {"style.css": "/*\nTheme Name: Night\nTemplate: sky\n*/"})
+    alone = developer.call("wp", "theme", "list", cwd=child, check=1)
+    must("hint: mount the parent theme too: --mount DIR_OF_PARENT --mount ." in alone.stderr and "parent theme is missing" in alone.stderr, alone.stderr)
+    both = developer.call("wp", "--mount", ".", "--mount", "../sky", "theme", "list", "--status=active", "--field=name", cwd=child)
+    must(both.stdout.split() == ["night"] and "DIR_OF_PARENT" not in both.stderr, f"{both.stdout}\n{both.stderr}")
+
+
+def test_required_plugin_is_named_with_the_mounts_that_provide_it(developer, project):
+    project("shop", {"shop.php": "<?php\n/*\nPlugin Name: Shop\n*/\n"})
+    addon = project("addon", {"addon.php": "<?php\n/*\nPlugin Name: Add-on\nRequires Plugins: shop\n*/\n"})
+    alone = developer.call("wp", "plugin", "list", cwd=addon, check=1)
+    must("hint: mount the required plugins too, before this one: --mount DIR_OF_PLUGIN --mount ." in alone.stderr, alone.stderr)
+    both = developer.call("wp", "--mount", "../shop", "--mount", ".", "plugin", "list", "--status=active", "--field=name", cwd=addon)
+    must(both.stdout.split() == ["addon", "shop"], both.stdout)
+
+
 def test_proposed_check_names_the_file_that_suggests_it(developer, project):
     root = project("checked", {"checked.php": "<?php\n/*\nPlugin Name: Checked\n*/\n", "vendor/bin/phpcs": "#!/bin/sh\nexit 3\n", "phpcs.xml": "<ruleset/>\n"})
     os.chmod(os.path.join(root, "vendor/bin/phpcs"), 0o755)

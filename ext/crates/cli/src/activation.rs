@@ -11,6 +11,26 @@ const LINE: &str = "command=";
 /// Maximum number of characters of the output that the data of an error has.
 const MAX_OUTPUT: usize = 4000;
 
+/// Requirements that WordPress finds unmet, by a part of its sentence, and what to do.
+const REQUIREMENTS: &[(&str, &str)] = &[
+    (
+        "parent theme is missing",
+        "mount the parent theme too: --mount DIR_OF_PARENT --mount .",
+    ),
+    (
+        "to be installed and activated",
+        "mount the required plugins too, before this one: --mount DIR_OF_PLUGIN --mount .",
+    ),
+    (
+        "Current PHP version",
+        "--php FILE gives the guest another PHP",
+    ),
+    (
+        "Current WordPress version",
+        "--wp VERSION chooses another WordPress; `wp-codebox wordpress list` lists them",
+    ),
+];
+
 /// Whether the mounted plugins and themes are activated.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct ActivationArgs {
@@ -110,6 +130,11 @@ fn explained(error: ErrorBody, line: &str, printed: &str) -> ErrorBody {
             _ => format!("{file} is missing: build the project, for example with npm run build"),
         });
     }
+    for (what, hint) in REQUIREMENTS {
+        if printed.contains(what) {
+            error = error.hint(*hint);
+        }
+    }
     error.hint("--no-activate starts the sandbox without the activation")
 }
 
@@ -169,6 +194,39 @@ mod tests {
         latest.see(&started(COMMAND, "command=theme activate sky"));
         let other = ErrorBody::new(ErrorCode::Busy, "x");
         assert_eq!(latest.explain(other).message, "x");
+    }
+
+    #[test]
+    fn unmet_requirement_has_a_hint_and_another_failure_has_none() {
+        for (printed, expected) in [
+            (
+                "Error: The parent theme is missing. Please install the \"sky\" parent theme.",
+                Some("mount the parent theme too: --mount DIR_OF_PARENT --mount ."),
+            ),
+            (
+                "Warning: Failed to activate plugin. Add-on requires 1 plugin to be installed and activated: shop.",
+                Some(
+                    "mount the required plugins too, before this one: --mount DIR_OF_PLUGIN --mount .",
+                ),
+            ),
+            (
+                "Error: Current PHP version does not meet minimum requirements for Sky.",
+                Some("--php FILE gives the guest another PHP"),
+            ),
+            (
+                "Error: Current WordPress version (6.9) does not meet minimum requirements for Sky.",
+                Some(
+                    "--wp VERSION chooses another WordPress; `wp-codebox wordpress list` lists them",
+                ),
+            ),
+            ("Error: Call to undefined function shop()", None),
+        ] {
+            let failed = ErrorBody::new(ErrorCode::RunFailed, "wp exited with 1");
+            let hints = explained(failed, "theme activate sky", printed).hints;
+            let (last, others) = hints.split_last().unwrap();
+            assert!(last.starts_with("--no-activate"), "{hints:?}");
+            assert_eq!(others, expected.as_slice(), "{printed}");
+        }
     }
 
     #[test]

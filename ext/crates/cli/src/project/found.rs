@@ -124,11 +124,9 @@ fn theme(level: &Level, header: Header, parent: Option<String>) -> Project {
     let Slug { text: slug, origin } = choose(&level.shown, header.text_domain.as_deref(), None);
     let name = header.name;
     let what = format!("theme {name:?}{} (style.css)", spaced(header.version));
-    let child = parent.as_ref().map(|parent| {
-        format!(
-            "it is a child theme of {parent:?}, which the guest needs too: --mount DIR_OF_PARENT --mount ."
-        )
-    });
+    let child = parent
+        .as_ref()
+        .map(|parent| format!("it is a child theme of {parent:?}"));
     let target = format!("/wordpress/wp-content/themes/{slug}");
     let activation = shell_words::join(["theme", "activate", &slug]);
     let notes = [link_note(level), origin, child];
