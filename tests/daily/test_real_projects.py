@@ -100,6 +100,16 @@ def test_required_plugin_is_named_with_the_mounts_that_provide_it(developer, pro
     must(both.stdout.split() == ["addon", "shop"], both.stdout)
 
 
+def test_check_that_lacks_dependencies_says_what_is_missing(developer, project):
+    lib = "require '/tmp/wordpress-tests-lib/includes/functions.php';"
+    root = project("tested", {"tested.php": "<?php\n/*\nPlugin Name: Tested\n*/\n", "suite.php": f"<?php {lib}\n", "deps.php": NEEDS_VENDOR, "wrong.php": "<?php exit(4);\n"})
+    for file, hints in (("suite.php", "WordPress test suite"), ("deps.php", "run composer install"), ("wrong.php", None)):
+        failed = developer.call("test", f"php {file}", cwd=root, check=None)
+        must(failed.returncode not in (0, 125) and "0 of 1 checks passed" in failed.stderr, failed.stderr)
+        hint = failed.stderr.partition("checks passed")[2]
+        must(hints in hint if hints else "hint:" not in hint, f"{file}\n{failed.stderr}")
+
+
 def test_proposed_check_names_the_file_that_suggests_it(developer, project):
     root = project("checked", {"checked.php": "<?php\n/*\nPlugin Name: Checked\n*/\n", "vendor/bin/phpcs": "#!/bin/sh\nexit 3\n", "phpcs.xml": "<ruleset/>\n"})
     os.chmod(os.path.join(root, "vendor/bin/phpcs"), 0o755)

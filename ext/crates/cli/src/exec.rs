@@ -77,7 +77,7 @@ pub(crate) struct ExecArgs {
 }
 
 pub(crate) fn main(output: &Output, args: ExecArgs) -> ExitCode {
-    match run(output, args) {
+    match run(output, args, &mut |_| {}) {
         Ok(status) => ExitCode::from(status),
         Err(error) => output.failure("exec", &error),
     }
@@ -92,8 +92,13 @@ pub(crate) fn actor(given: Option<&str>) -> String {
     }
 }
 
-/// Runs the program and returns its exit status.
-pub(crate) fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
+/// Runs the program and returns its exit status. `seen` gets what it prints, unless the
+/// output is JSON.
+pub(crate) fn run(
+    output: &Output,
+    args: ExecArgs,
+    seen: &mut dyn FnMut(&[u8]),
+) -> Result<u8, ErrorBody> {
     let (_, found) = runs::found(&args.place, &args.run)?;
     let actor = actor(args.actor.as_deref());
     let exec = wanted(&args)?;
@@ -112,7 +117,7 @@ pub(crate) fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
         kernel_error(ErrorCode::Internal, message, &e)
     })?;
     input::copy_stdin(Arc::clone(&input), args.tty)?;
-    let done = follow(output, &args, &input, &client);
+    let done = follow(output, &args, &input, &client, seen);
     drop(raw);
     done
 }
@@ -169,6 +174,7 @@ fn follow(
     args: &ExecArgs,
     input: &Input,
     client: &LiveClient,
+    seen: &mut dyn FnMut(&[u8]),
 ) -> Result<u8, ErrorBody> {
     loop {
         let reply = match (client.next(ReplyTimeout::Unlimited)?, input.failure()) {
@@ -197,7 +203,7 @@ fn follow(
                 stream,
                 text,
                 base64,
-            } if !output.is_json() => show(output, args, stream, text, base64),
+            } if !output.is_json() => show(output, args, stream, &printed(text, base64), seen),
             LiveReply::Exited(end) => {
                 let status = status(output, &end);
                 if let (Some(hint), false, false) = (hint, status == 0, output.is_json()) {
@@ -219,29 +225,33 @@ fn follow(
     }
 }
 
+fn printed(text: Option<String>, base64: Option<String>) -> Vec<u8> {
+    let engine = &base64::engine::general_purpose::STANDARD;
+    match (text, base64) {
+        (Some(text), _) => text.into_bytes(),
+        (None, Some(base64)) => engine.decode(base64).unwrap_or_default(),
+        (None, None) => Vec::new(),
+    }
+}
+
 fn show(
     output: &Output,
     args: &ExecArgs,
     stream: OutputStream,
-    text: Option<String>,
-    base64: Option<String>,
+    bytes: &[u8],
+    seen: &mut dyn FnMut(&[u8]),
 ) {
-    let engine = &base64::engine::general_purpose::STANDARD;
-    let bytes = match (text, base64) {
-        (Some(text), _) => text.into_bytes(),
-        (None, Some(base64)) => engine.decode(base64).unwrap_or_default(),
-        (None, None) => return,
-    };
+    seen(bytes);
     if args.tty {
         // With --tty the terminal gets the output unchanged, including control characters.
-        return output.data(&bytes);
+        return output.data(bytes);
     }
     output.guest(
         match stream {
             OutputStream::Stdout => Stream::Data,
             OutputStream::Stderr => Stream::Talk,
         },
-        &bytes,
+        bytes,
     );
 }
 

@@ -27,7 +27,7 @@ const IDLE: u64 = 5 * 60_000;
 pub(crate) fn shell(output: &Output, args: &ShellArgs) -> ExitCode {
     let sandbox = Sandbox::get(*output, &args.guest, args.activation, &args.store);
     let ran = sandbox.and_then(|sandbox| {
-        let status = sandbox.run(output, vec!["bash".to_owned()], StartsIn::Here);
+        let status = sandbox.run(output, vec!["bash".to_owned()], StartsIn::Here, &mut |_| {});
         sandbox.end().and(status)
     });
     finished(output, "shell", ran)
@@ -42,7 +42,7 @@ pub(crate) fn program(output: &Output, args: &ProgramArgs, program: Program) -> 
     let sandbox = Sandbox::get(*output, &args.guest, args.activation, &args.store);
     let ran = sandbox.and_then(|sandbox| {
         let argv = std::iter::once(name.to_owned()).chain(args.arguments.iter().cloned());
-        let status = sandbox.run(output, argv.collect(), StartsIn::Here);
+        let status = sandbox.run(output, argv.collect(), StartsIn::Here, &mut |_| {});
         sandbox.end().and(status)
     });
     finished(output, name, ran)
@@ -154,12 +154,14 @@ impl Sandbox {
         })
     }
 
-    /// Runs a program, connected to this terminal or these pipes; returns its exit status.
+    /// Runs a program, connected to this terminal or these pipes; returns its exit status. `seen` gets
+    /// what it prints, unless the output is JSON.
     pub(super) fn run(
         &self,
         output: &Output,
         argv: Vec<String>,
         starts_in: StartsIn,
+        seen: &mut dyn FnMut(&[u8]),
     ) -> Result<u8, ErrorBody> {
         let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let args = ExecArgs {
@@ -180,7 +182,7 @@ impl Sandbox {
                 json: self.store.json,
             },
         };
-        exec::run(output, args)
+        exec::run(output, args, seen)
     }
 
     /// Ends a sandbox that this command started.

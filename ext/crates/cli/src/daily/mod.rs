@@ -10,6 +10,7 @@ mod diff;
 mod guest;
 mod history;
 mod log;
+mod missing;
 mod test;
 mod up;
 

@@ -2,10 +2,16 @@
 
 use super::args::TestArgs;
 use super::guest::{Sandbox, StartsIn};
+use super::missing;
 use crate::output::Output;
 use crate::{mount, project};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Maximum number of bytes of a check's output in which its hints are searched. What is missing comes
+/// first.
+const MAX_SEEN: usize = 64 << 10;
 
 /// Runs each check in one sandbox and prints how many passed.
 pub(crate) fn test(output: &Output, args: &TestArgs) -> ExitCode {
@@ -39,12 +45,21 @@ fn run(output: Output, args: &TestArgs) -> Result<u8, ErrorBody> {
     }
     let sandbox = Sandbox::get(output, &args.guest, args.activation, &args.store)?;
     let (mut passed, mut first_failure) = (0, Ok(0));
+    let mut hints = BTreeSet::new();
     for ((check, why), argv) in checks.iter().zip(programs) {
         output.note(&match why {
             Some(why) => format!("== {check} ({why})"),
             None => format!("== {check}"),
         });
-        let status = sandbox.run(&output, argv, StartsIn::Mount);
+        let mut printed = Vec::new();
+        let seen = &mut |bytes: &[u8]| {
+            let room = MAX_SEEN.saturating_sub(printed.len());
+            printed.extend(bytes.iter().take(room));
+        };
+        let status = sandbox.run(&output, argv, StartsIn::Mount, seen);
+        if !matches!(status, Ok(0)) {
+            hints.extend(missing::hint(&String::from_utf8_lossy(&printed)));
+        }
         match &status {
             Ok(0) => passed += 1,
             Ok(_) | Err(_) if matches!(first_failure, Ok(0)) => first_failure = status,
@@ -53,5 +68,8 @@ fn run(output: Output, args: &TestArgs) -> Result<u8, ErrorBody> {
     }
     sandbox.end()?;
     output.note(&format!("{passed} of {} checks passed", checks.len()));
+    for hint in hints {
+        output.note(&format!("  hint: {hint}"));
+    }
     first_failure
 }
