@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -108,6 +109,18 @@ def test_check_that_lacks_dependencies_says_what_is_missing(developer, project):
         must(failed.returncode not in (0, 125) and "0 of 1 checks passed" in failed.stderr, failed.stderr)
         hint = failed.stderr.partition("checks passed")[2]
         must(hints in hint if hints else "hint:" not in hint, f"{file}\n{failed.stderr}")
+
+
+def test_site_that_its_user_ends_has_no_advice_to_start_again(developer, project):
+    root = project("visited", {"visited.php": "<?php\n/*\nPlugin Name: Visited\n*/\n"})
+    site = subprocess.Popen([*developer.prefix, "env", "-C", root, developer.program, "up"], env=developer.environment,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    printed = ""
+    for line in site.stdout:
+        printed += line
+        if "login, works once" in line:
+            site.send_signal(signal.SIGINT)
+    must(site.wait(60) == 0 and "cancelled" in printed and "start the task again" not in printed, printed)
 
 
 def test_proposed_check_names_the_file_that_suggests_it(developer, project):

@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, RunId, RunMode, RunRequest, RunResult,
-    schema_id,
+    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, Outcome, RunId, RunMode, RunRequest,
+    RunResult, schema_id,
 };
 use wp_codebox_control::{SupervisorFrame, write_frame};
 use wp_codebox_runtime::now_rfc3339;
@@ -33,6 +33,13 @@ pub(crate) fn status(output: &Output, command: &str, args: RunArgs) -> u8 {
     match answer {
         Ok(Followed::Ended(mut result)) => {
             activation::explain(&mut result, &args.args);
+            if args.purpose.is_some() && result.outcome == Outcome::Cancelled {
+                // This is how a site ends; no task is incomplete.
+                result
+                    .error
+                    .iter_mut()
+                    .for_each(|error| error.hints.clear());
+            }
             finish(output, &args, &result)
         }
         Ok(Followed::Left(run_id)) => {
