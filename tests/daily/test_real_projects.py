@@ -123,6 +123,16 @@ def test_site_that_its_user_ends_has_no_advice_to_start_again(developer, project
     must(site.wait(60) == 0 and "cancelled" in printed and "start the task again" not in printed, printed)
 
 
+def test_goal_of_one_word_is_told_its_option_and_a_misspelt_command_its_name(developer):
+    for word, tip in (("Refactor", 'run --goal "Refactor"'), ("Polish", 'run --goal "Polish"'), ("aply", "'apply'")):
+        refused = developer.call(word, check=1)
+        must(tip in refused.stderr, refused.stderr)
+        error = json.loads(developer.call(word, "--json", check=1).stdout)["error"]
+        must(any(tip in hint and "tip:" not in hint for hint in error["hints"]), str(error))
+    below = developer.call("artifacts", "Refactor", check=1)
+    must("--goal" not in below.stderr, below.stderr)
+
+
 def test_proposed_check_names_the_file_that_suggests_it(developer, project):
     root = project("checked", {"checked.php": "<?php\n/*\nPlugin Name: Checked\n*/\n", "vendor/bin/phpcs": "#!/bin/sh\nexit 3\n", "phpcs.xml": "<ruleset/>\n"})
     os.chmod(os.path.join(root, "vendor/bin/phpcs"), 0o755)

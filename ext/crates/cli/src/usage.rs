@@ -2,7 +2,7 @@
 
 use super::args::Cli;
 use super::output::Output;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
     let error = match parsed {
         Ok((cli, json)) => return Ok((cli, Output::new(json))),
-        Err(error) => error,
+        Err(error) => with_goal_tip(args, error),
     };
     if error.use_stderr() && speaks_of_json(args) {
         let (command, body) = refusal(args, &error);
@@ -48,6 +48,21 @@ fn goal_first(args: &[OsString]) -> Vec<OsString> {
         }
         Some(_) | None => args.to_vec(),
     }
+}
+
+/// Adds a tip to the error of an unknown command: it may be a goal of one word, even if it resembles a
+/// command as `Refactor` does `doctor`.
+fn with_goal_tip(args: &[OsString], mut error: clap::Error) -> clap::Error {
+    let word = args.get(1).and_then(|word| word.to_str());
+    let (ErrorKind::InvalidSubcommand, Some(word)) = (error.kind(), word) else {
+        return error;
+    };
+    if chosen(args) == "cli" {
+        let tip = format!("a goal of one word needs its option: wp-codebox run --goal {word:?}");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
 }
 
 /// Prints the `--help` text of a command.
@@ -85,6 +100,7 @@ fn refusal(args: &[OsString], error: &clap::Error) -> (String, ErrorBody) {
     let message = message.trim_start_matches("error: ");
     let tips: Vec<String> = parts
         .filter_map(|part| part.strip_prefix("tip: ").map(str::to_owned))
+        .flat_map(|tips| tips.split(" tip: ").map(str::to_owned).collect::<Vec<_>>())
         .collect();
     let mut body = ErrorBody::new(ErrorCode::InputInvalid, message);
     for tip in tips {
