@@ -111,6 +111,17 @@ def test_check_that_lacks_dependencies_says_what_is_missing(developer, project):
         must(hints in hint if hints else "hint:" not in hint, f"{file}\n{failed.stderr}")
 
 
+def test_run_that_changed_nothing_cannot_be_applied_and_undo_says_what_it_removed(developer, project):
+    root = project("steps", {"steps.php": "<?php\n/*\nPlugin Name: Steps\n*/\n"})
+    developer.call("Add a line", "--agent-command", "sh -c 'echo x > notes.txt; echo // >> steps.php'", cwd=root)
+    developer.call("apply", cwd=root)
+    undone = developer.call("undo", cwd=root).stdout
+    must(sorted(undone.split("\n")) == ["", "removed notes.txt", "restored steps.php"], undone)
+    developer.call("Look around", "--agent-command", "true", cwd=root)
+    error = json.loads(developer.call("apply", "--json", cwd=root, check=1).stdout)["error"]
+    must(error["code"] == "wp_codebox_approved_files_invalid" and "changed nothing" in error["message"] and "wp-codebox log" in str(error["hints"]), str(error))
+
+
 def test_site_that_its_user_ends_has_no_advice_to_start_again(developer, project):
     root = project("visited", {"visited.php": "<?php\n/*\nPlugin Name: Visited\n*/\n"})
     site = subprocess.Popen([*developer.prefix, "env", "-C", root, developer.program, "up"], env=developer.environment,

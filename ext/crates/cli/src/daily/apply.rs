@@ -72,6 +72,11 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
     let directories = history.directories(&run)?;
     let bundle = history.bundle(&run)?;
     let changed = super::diff::changed(&bundle)?;
+    if changed.is_empty() {
+        let message = format!("{} changed nothing, so nothing can be applied", run.run_id);
+        return Err(ErrorBody::new(ErrorCode::ApprovedFilesInvalid, message)
+            .hint("name an earlier run: wp-codebox log lists the runs of this directory"));
+    }
     let approved = chosen(&changed, &args.files)?;
     let targets = targets(&changed, directories, args.to.as_deref())?;
     let known = |error| applied_before(error, &journal, &run, &targets);
@@ -197,7 +202,7 @@ fn targets(
 /// Undoes an applied change.
 pub(crate) fn undo(output: &Output, args: &UndoArgs) -> ExitCode {
     match undone(args) {
-        Ok(report) => {
+        Ok((change, report)) => {
             if output.is_json() {
                 output.document(&json!({
                     "schema": schema_id::UNDONE_CHANGE,
@@ -206,7 +211,7 @@ pub(crate) fn undo(output: &Output, args: &UndoArgs) -> ExitCode {
                 }));
             } else {
                 for file in &report.restored {
-                    output.line(&format!("restored {}", name(file)));
+                    output.line(&format!("{} {}", undone_as(&change, file), name(file)));
                 }
                 for conflict in &report.conflicts {
                     output.line(&format!(
@@ -222,7 +227,14 @@ pub(crate) fn undo(output: &Output, args: &UndoArgs) -> ExitCode {
     }
 }
 
-fn undone(args: &UndoArgs) -> Result<UndoReport, ErrorBody> {
+/// Returns what the undo of a file did: a file that the change had added is gone again.
+fn undone_as(change: &AppliedChange, file: &str) -> &'static str {
+    let mut paths = change.files.iter().zip(&change.paths);
+    let gone = paths.any(|(of, path)| of == file && path.symlink_metadata().is_err());
+    if gone { "removed" } else { "restored" }
+}
+
+fn undone(args: &UndoArgs) -> Result<(AppliedChange, UndoReport), ErrorBody> {
     let history = History::open(&args.store)?;
     let journal = journal(&history)?;
     let all = journal.list().map_err(|e| e.body())?;
@@ -236,14 +248,9 @@ fn undone(args: &UndoArgs) -> Result<UndoReport, ErrorBody> {
         .map(|file| file.trim_start_matches("./").to_owned())
         .collect();
     let files = (!files.is_empty()).then_some(files);
-    journal
-        .undo(
-            &change.id,
-            files.as_deref(),
-            applying::new_id("undo")?,
-            now_rfc3339(),
-        )
-        .map_err(|e| e.body())
+    let id = applying::new_id("undo")?;
+    let report = journal.undo(&change.id, files.as_deref(), id, now_rfc3339());
+    Ok((change.clone(), report.map_err(|e| e.body())?))
 }
 
 fn named<'a>(all: &'a [AppliedChange], reference: &str) -> Result<&'a AppliedChange, ErrorBody> {
