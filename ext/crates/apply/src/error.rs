@@ -115,9 +115,11 @@ impl ApplyError {
             Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
             Self::Syntax { .. } => body.hint("apply only the other files, or run the task again"),
             Self::Io { source, .. } | Self::Stuck { source, .. } => match *source {
-                Errno::NOSPC | Errno::DQUOT => body.hint("free some disk space, then try again"),
+                Errno::NOSPC | Errno::DQUOT => body.hint(
+                    "free space on the disk of the target, or of the state directory if a journal is named, then try again",
+                ),
                 Errno::ROFS => body.hint(
-                    "remount the file system of the target read-write, or choose another target",
+                    "remount the file system read-write: that of the target, or of the state directory if a journal is named; or choose another target",
                 ),
                 Errno::ACCESS | Errno::PERM => {
                     body.hint("give yourself write permission for the target directory, or run this as the user who owns it")

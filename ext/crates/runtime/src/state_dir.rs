@@ -85,12 +85,17 @@ impl StateDirError {
     pub fn body(&self) -> ErrorBody {
         let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
         match self {
+            // Creating the directory would not help: another user owns it or one above it.
+            StateDirError::Missing { source, .. } if *source == rustix::io::Errno::ACCESS => {
+                body(format!("{self}: {source}"))
+                    .hint("run this as the user who owns it, or name a directory of your own with --state or wp_codebox.state_dir")
+            }
             StateDirError::Missing { path, source } => body(format!("{self}: {source}"))
                 .hint(format!("install -d -m 0700 -o USER -g GROUP {} (USER: the user PHP runs as, not root)", path.display())),
             StateDirError::OwnedByRoot { path } => body(self.to_string())
                 .hint(format!("chown USER:GROUP {} (USER: the user PHP runs as, not root)", path.display())),
             StateDirError::Foreign { owner, .. } => body(self.to_string())
-                .hint(format!("run this as uid {owner} or as root, or set wp_codebox.state_dir to a directory of your own")),
+                .hint(format!("run this as uid {owner} or as root, or name a directory of your own with --state or wp_codebox.state_dir")),
             StateDirError::TooOpen { path, .. } => {
                 body(self.to_string()).hint(format!("chmod 0700 {}", path.display()))
             }

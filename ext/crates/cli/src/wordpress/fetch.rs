@@ -110,8 +110,8 @@ impl FetchError {
             Self::NoRelease { .. } => {
                 body.hint("https://wordpress.org/download/releases/ lists the versions")
             }
-            Self::Write { .. } => body.hint("free space on that disk"),
-            Self::Tls(_) => body,
+            // The caller knows the directory and adds the hint.
+            Self::Write { .. } | Self::Tls(_) => body,
         }
     }
 }

@@ -119,6 +119,12 @@ impl Install<'_> {
     pub(super) fn run(&self, source: &Source, network: &Network) -> Result<Core, ErrorBody> {
         self.core(source, network).map_err(|error| {
             let is_unreachable = matches!(error, InstallError::Fetch(FetchError::Unreachable { .. }));
+            if let InstallError::Fetch(FetchError::Write { .. }) = error {
+                return error.body().hint(format!(
+                    "free space on the disk of {}, or set XDG_CACHE_HOME to another directory (not for root)",
+                    self.cores.root.display()
+                ));
+            }
             match source {
                 Source::Version(_) if is_unreachable => error.body().hint(
                     "or take the version that the npm registry has: `wp-codebox wordpress install npm`",
