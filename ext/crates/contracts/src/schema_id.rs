@@ -142,6 +142,10 @@ pub const DIRECTORY_LOG: &str = "wp-codebox/directory-log/v1";
 pub const APPLIED_CHANGE: &str = "wp-codebox/applied-change/v1";
 /// Result of undoing an applied change.
 pub const UNDONE_CHANGE: &str = "wp-codebox/undone-change/v1";
+/// WordPress core that was installed into the cache, or chosen in it.
+pub const WORDPRESS_CORE: &str = "wp-codebox/wordpress-core/v1";
+/// WordPress cores in the cache.
+pub const WORDPRESS_CORE_LIST: &str = "wp-codebox/wordpress-core-list/v1";
 /// Report of the doctor command.
 pub const DOCTOR: &str = "wp-codebox/doctor/v1";
 /// Tools that an agent may have.

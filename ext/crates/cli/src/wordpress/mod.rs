@@ -31,7 +31,7 @@ use args::{InstallArgs, UseArgs};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wp_codebox_contracts::ErrorBody;
+use wp_codebox_contracts::{ErrorBody, schema_id};
 
 pub(crate) fn main(output: &Output, command: &WordpressCommand) -> ExitCode {
     let (name, done) = match command {
@@ -92,7 +92,7 @@ fn choose(output: Output, args: &UseArgs) -> Result<(), ErrorBody> {
 fn answer(output: Output, core: &Core) {
     let default = if core.current { " (default)" } else { "" };
     let line = format!("WordPress {}{default}: {}", core.version, shown(&core.path));
-    output.answer(&json!({"success": true, "core": document(core)}), &[line]);
+    output.answer(&core_document(core), &[line]);
     if !core.current && !output.is_json() {
         output.note(&format!(
             "wp-codebox wordpress use {} makes it the default",
@@ -104,8 +104,7 @@ fn answer(output: Output, core: &Core) {
 fn list(output: Output) -> Result<(), ErrorBody> {
     let cores = cores()?.list()?;
     if output.is_json() {
-        let rows: Vec<Value> = cores.iter().map(document).collect();
-        output.document(&json!({"success": true, "total": rows.len(), "cores": rows}));
+        output.document(&list_document(&cores));
         return Ok(());
     }
     let column = |heading, spare| Column { heading, spare };
@@ -116,7 +115,7 @@ fn list(output: Output) -> Result<(), ErrorBody> {
         column("SOURCE", true),
         column("DIRECTORY", false),
     ];
-    let row = |core: &Core| {
+    let cells = |core: &Core| {
         let default = if core.current { "yes" } else { "" };
         vec![
             core.version.clone(),
@@ -126,7 +125,7 @@ fn list(output: Output) -> Result<(), ErrorBody> {
             shown(&core.path),
         ]
     };
-    let rows: Vec<Vec<String>> = cores.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = cores.iter().map(cells).collect();
     if rows.is_empty() {
         output.note("no WordPress is installed; `wp-codebox wordpress install` installs one");
         return Ok(());
@@ -137,7 +136,20 @@ fn list(output: Output) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-fn document(core: &Core) -> Value {
+fn core_document(core: &Core) -> Value {
+    json!({"schema": schema_id::WORDPRESS_CORE, "success": true, "core": row(core)})
+}
+
+fn list_document(cores: &[Core]) -> Value {
+    json!({
+        "schema": schema_id::WORDPRESS_CORE_LIST,
+        "success": true,
+        "total": cores.len(),
+        "cores": cores.iter().map(row).collect::<Vec<Value>>(),
+    })
+}
+
+fn row(core: &Core) -> Value {
     json!({
         "version": core.version,
         "path": shown(&core.path),

@@ -1,6 +1,8 @@
 //! The cache: order, default version, lock, leftovers of crashes, and other users.
 
+use super::super::{core_document, list_document};
 use super::*;
+use serde_json::Value;
 use std::os::unix::fs::symlink;
 use std::sync::mpsc;
 
@@ -240,4 +242,41 @@ fn record_that_cannot_be_read_does_not_hide_the_core() {
     assert_eq!(bench.cores.list().unwrap()[0].source, "unknown");
     fs::remove_file(&record).unwrap();
     assert_eq!(found(&bench, None).as_deref(), Some("6.9"));
+}
+
+/// Checks that a document has the members that its schema describes and no others.
+fn has_members_of(document: &Value, schema: &Value) {
+    match document {
+        Value::Object(members) => {
+            let properties = schema["properties"].as_object().unwrap();
+            assert!(members.keys().eq(properties.keys()), "{document} {schema}");
+            for (name, member) in members {
+                has_members_of(member, &properties[name]);
+            }
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| has_members_of(item, &schema["items"])),
+        _ => {
+            let listed = schema["enum"].as_array();
+            assert!(listed.is_none_or(|values| values.contains(document)));
+        }
+    }
+}
+
+#[test]
+fn json_documents_have_exactly_the_members_of_their_schemas() {
+    let bench = bench_with(&["6.8.1", "6.9"]);
+    let cores = bench.cores.list().unwrap();
+    let schema = |text| serde_json::from_str::<Value>(text).unwrap();
+    let core = schema(include_str!(
+        "../../../../../../abilities/schemas/wordpress-core.v1.schema.json"
+    ));
+    let list = schema(include_str!(
+        "../../../../../../abilities/schemas/wordpress-core-list.v1.schema.json"
+    ));
+    has_members_of(&core_document(&cores[0]), &core);
+    has_members_of(&list_document(&cores), &list);
+    has_members_of(&list_document(&[]), &list);
+    assert_eq!(list_document(&cores)["total"], 2);
 }
