@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'cfb2240924d931fe1c49345472ab1837a64459d82a296b6887429f3d72a8aa94',
+	'contract_digest' => '9e7cab71b7dee5aba4e663bbcba7756899e606e07494e85eb78ab022984fd2b8',
 ];
