@@ -79,8 +79,7 @@ final class Repository {
 			throw Failure::because(
 				ErrorCode::MountDenied,
 				__( 'The git repository does not exist, or lies outside wp_codebox.mount_roots.', 'codebox' ),
-				/* translators: %s: name of a constant. */
-				[ sprintf( __( 'Name a directory below wp_codebox.mount_roots, or define the constant %s in wp-config.php.', 'codebox' ), self::CONSTANT ) ]
+				[ __( 'Name a directory below wp_codebox.mount_roots, or define the constant WP_CODEBOX_GIT_REPOSITORY in wp-config.php.', 'codebox' ) ]
 			);
 		}
 		$state = Site::canonical( (string) ( ExtensionGate::info()['state_dir'] ?? '' ) );
@@ -190,7 +189,7 @@ final class Repository {
 	private static function person( string $name, string $email ): array {
 		$name = trim( (string) preg_replace( '/[<>\p{C}]+/u', ' ', $name ) );
 		return [
-			'name'  => 1 === preg_match( '/[\p{L}\p{N}]/u', $name ) ? $name : 'WP Codebox',
+			'name'  => 1 === preg_match( '/[\p{L}\p{N}]/u', $name ) ? $name : 'Codebox',
 			'email' => (string) preg_replace( '/[<>\s\p{C}]+/u', '', $email ),
 		];
 	}
