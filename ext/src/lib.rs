@@ -12,6 +12,7 @@ mod agent_presets;
 mod api;
 mod arguments;
 mod client;
+mod clock;
 mod convert;
 mod diff;
 mod doctor;

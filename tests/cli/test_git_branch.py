@@ -438,3 +438,12 @@ def test_kill_before_or_after_each_git_command_leaves_the_old_or_the_new_branch(
         else:
             must(False, "the process was killed each time")
     must(kills >= 20 and points["new"] >= 1 and points["none"] >= 10, f"{kills} {points}")
+
+
+def test_damaged_repository_is_refused_with_what_git_says_and_the_branch_is_not_made(bench, change):
+    repository = Repository(bench, "damaged")
+    tree = repository.git("rev-parse", "main^{tree}").strip()
+    os.remove(repository.inside(".git", "objects", tree[:2], tree[2:]))
+    error = change.refused("wp_codebox_git_failed", repository.path)
+    must(len(error["message"].split()) > 4, error["message"])
+    must("codebox/x" not in repository.git("branch", "--list", "--all"), "a branch was made")

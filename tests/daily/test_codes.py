@@ -463,6 +463,7 @@ ELSEWHERE = {
     # `wp-codebox` commits on a branch only for the extension.
     "wp_codebox_git_repository_invalid": "tests/cli/test_git_branch.py: test_repository_of_another_kind_is_refused_and_the_same_one_without_it_is_used",
     "wp_codebox_git_branch_conflict": "tests/cli/test_git_branch.py: test_foreign_symbolic_and_checked_out_branches_are_refused",
+    "wp_codebox_git_failed": "tests/cli/test_git_branch.py: test_damaged_repository_is_refused_with_what_git_says_and_the_branch_is_not_made",
     "wp_codebox_apply_adapter_missing": f"{CASES}/adapters.php: an apply without an adapter is refused and written to the audit log",
     "wp_codebox_apply_result_invalid": f"{CASES}/adapters.php: an invalid adapter result is refused and recorded as a failure",
     # Requests of a browser to connectors and providers of a site.
