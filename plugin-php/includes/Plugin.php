@@ -82,7 +82,7 @@ final class Plugin {
 		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();
 		( new PersonalData( $gate, $site ) )->register();
 		// The screen is optional: without its directory this line does nothing.
-		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities ) )->register();
+		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities, SettingsPage::address() ) )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
 			( new Cli\Registration( $services(), $capabilities ) )->register();

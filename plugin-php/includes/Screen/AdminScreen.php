@@ -9,7 +9,6 @@ declare(strict_types=1);
 
 namespace WPCodebox\Screen;
 
-use WPCodebox\Admin\SettingsPage;
 use WPCodebox\Capabilities;
 
 use const WPCodebox\VERSION;
@@ -46,10 +45,12 @@ final class AdminScreen {
 	 *
 	 * @param string       $file         Main file of the plugin.
 	 * @param Capabilities $capabilities Permission checks of the user.
+	 * @param string       $settings     Address of the settings page.
 	 */
 	public function __construct(
 		private readonly string $file,
-		private readonly Capabilities $capabilities
+		private readonly Capabilities $capabilities,
+		private readonly string $settings
 	) {}
 
 	/** Registers the hooks. */
@@ -121,7 +122,7 @@ final class AdminScreen {
 			'<div class="wrap wp-codebox-screen"><h1>%s</h1><div id="wp-codebox-screen" data-may="%s" data-settings="%s"></div><noscript><div class="notice notice-error"><p>%s</p></div></noscript></div>',
 			esc_html__( 'Codebox', 'codebox' ),
 			esc_attr( implode( ' ', array_keys( $may ) ) ),
-			esc_url( current_user_can( SettingsPage::capability() ) ? SettingsPage::address() : '' ),
+			esc_url( current_user_can( Capabilities::SETTINGS ) ? $this->settings : '' ),
 			esc_html__( 'This screen needs JavaScript. The commands of wp codebox do the same in a terminal.', 'codebox' )
 		);
 	}

@@ -12,7 +12,7 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	require_once ABSPATH . 'wp-admin/includes/admin.php';
-	$screen = new AdminScreen( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php', new Capabilities() );
+	$screen = new AdminScreen( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php', new Capabilities(), 'http://localhost/settings' );
 	// Returns the capability that the registered admin page requires, or null when no page is registered.
 	$page   = static function () use ( $screen ): ?string {
 		$GLOBALS['submenu'] = [];
@@ -83,9 +83,9 @@ return static function ( Harness $t ): void {
 				$screen->render();
 				return (string) ob_get_clean();
 			};
-			$t->contains( 'data-may="run review apply"></div>', $print() );
+			$t->contains( 'data-may="run review apply" data-settings="http://localhost/settings"></div>', $print() );
 			$no_apply = static fn( bool $allowed, string $capability ): bool => $allowed && Capabilities::APPLY !== $capability;
-			$t->contains( 'data-may="run review"></div>', $with( 'wp_codebox_can_run_agent_task', $no_apply, $print ) );
+			$t->contains( 'data-may="run review" data-settings="http://localhost/settings"></div>', $with( 'wp_codebox_can_run_agent_task', $no_apply, $print ) );
 		}
 	);
 	$t->test(

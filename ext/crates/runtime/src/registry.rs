@@ -364,10 +364,14 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
         let marked = marker_state(&marker);
         let record = RunRecord::read(&run.path)?;
         if record.is_terminal() {
-            if let MarkerState::Dead(mark) = &marked {
-                // The supervisor died after it wrote the final record and before it removed the
-                // marker.
-                settle(mark);
+            // The supervisor died after it wrote the final record and before it removed the marker.
+            // Its last processes may still end, so the leftovers may need a second look.
+            if let MarkerState::Dead(mark) = &marked
+                && settle(mark) == Settled::NotNow
+                && std::time::Instant::now() < deadline
+            {
+                std::thread::sleep(LOOK_AGAIN);
+                continue;
             }
             return Some((record, RunStatus::Ended));
         }
