@@ -6,7 +6,7 @@ use crate::output::{Output, name};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use wp_codebox_artifacts::{StoredBundle, read_changed_files};
+use wp_codebox_artifacts::{StoredBundle, VerifyOptions, read_changed_files, verify_bundle};
 use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, ErrorCode, schema_id};
 
 /// Prints the patch, one line per file, or both as JSON.
@@ -21,6 +21,17 @@ fn show(output: Output, args: &DiffArgs) -> Result<(), ErrorBody> {
     let history = History::open(&args.of.store)?;
     let run = history.run(&args.of)?;
     let bundle = history.bundle(&run)?;
+    let verification = verify_bundle(&bundle.directory, &VerifyOptions::default());
+    if !verification.valid {
+        let message = format!(
+            "the bundle of {} is damaged or was changed, so its change is not shown",
+            run.run_id
+        );
+        return Err(
+            ErrorBody::new(ErrorCode::ArtifactVerificationFailed, message)
+                .hint("wp-codebox artifacts verify lists what is wrong; run the task again"),
+        );
+    }
     let files = changed(&bundle)?;
     let patch = member(&bundle, "files/patch.diff")?;
     if output.is_json() {
