@@ -88,7 +88,7 @@ final class ApplyFields {
 
 	/** Prints the switch for four eyes. */
 	public function four_eyes(): void {
-		$this->flag( Settings::FOUR_EYES, $this->settings->four_eyes(), __( 'Whoever asked for a change may not approve it.', 'codebox' ) );
+		$this->flag( Settings::FOUR_EYES, $this->settings->four_eyes(), __( 'The user who asked for a change may not approve it.', 'codebox' ) );
 	}
 
 	/** Prints the question about the old files. */

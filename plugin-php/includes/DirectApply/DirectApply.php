@@ -20,7 +20,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Off until an administrator turns it on. The apply engine of the extension writes the files: all of them or
- * none. A process of the runner then looks at the site and rolls back when it got worse. A plugin that answers
+ * none. A process of the runner then checks the site and rolls back when it got worse. A plugin that answers
  * the filter earlier applies instead.
  */
 final class DirectApply {

@@ -123,7 +123,7 @@ impl Journal {
     }
 
     /// Claims the site for a change that takes longer than its transaction, e.g. because the caller
-    /// looks at the site afterwards. Transactions do not need a claim.
+    /// checks the site afterwards. Transactions do not need a claim.
     ///
     /// # Errors
     /// [`ApplyError::Busy`] if another process of this user has it.

@@ -23,7 +23,7 @@ pub struct SiteChangeRequest {
     pub site: SiteId,
     /// The change.
     pub action: SiteAction,
-    /// How to see whether the site works. If absent, it is not looked at.
+    /// How to check whether the site works. If absent, it is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthPlan>,
 }
@@ -148,7 +148,7 @@ impl fmt::Debug for HealthPage {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SiteChangeMessage {
     /// These files, as host paths, have new contents. The caller drops them from its opcode cache
-    /// and answers with an empty line; the process waits for it.
+    /// and answers with a line; the process waits for it.
     Written {
         /// Host paths.
         files: Vec<String>,
@@ -177,7 +177,7 @@ pub struct SiteChangeResult {
     pub files: Vec<String>,
     /// Files that were left as they are because they changed since.
     pub conflicts: Vec<SiteConflict>,
-    /// What was seen of the site; absent if it was not looked at.
+    /// Result of checking the site; absent if it was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthReport>,
 }

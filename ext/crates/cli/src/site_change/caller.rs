@@ -11,6 +11,8 @@ use wp_codebox_contracts::{
 
 /// Descriptor of the frame socket.
 const SOCKET: i32 = 3;
+/// Maximum length of the line with which the caller answers, in bytes.
+const LINE: u64 = 64;
 /// Maximum time to wait for the caller, which drops some files from its opcode cache.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -68,8 +70,10 @@ impl Caller {
             files: files.collect(),
         });
         if self.answers == CallerAnswers::Yes {
-            let mut byte = [0];
-            if self.reader.read_exact(&mut byte).is_err() {
+            // The whole line, or its rest would count as the answer to the next message.
+            let mut line = Vec::new();
+            let read = self.reader.by_ref().take(LINE).read_until(b'\n', &mut line);
+            if read.is_err() || !line.ends_with(b"\n") {
                 self.answers = CallerAnswers::No;
             }
         }

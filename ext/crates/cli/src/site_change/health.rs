@@ -1,4 +1,4 @@
-//! Looks at a site before and after a change.
+//! Checks a site before and after a change.
 
 use super::caller::CallerAnswers;
 use super::page::{Browser, Seen};
@@ -20,7 +20,7 @@ const SETTLE: Duration = Duration::from_millis(2_500);
 /// Maximum such time.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A site that is looked at before and after a change.
+/// State of a site before a change, for the comparison afterwards.
 pub(super) struct Watch {
     plan: HealthPlan,
     browser: Option<Browser>,

@@ -1,4 +1,4 @@
-//! Changes files of a site for the extension: applies approved files, looks at the site, and rolls
+//! Changes files of a site for the extension: applies approved files, checks the site, and rolls
 //! back when the site got worse; or commits approved files on a branch of a git repository.
 //!
 //! This is a process of its own because a broken site may not load PHP code any more: once begun, it
