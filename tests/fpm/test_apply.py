@@ -166,6 +166,32 @@ def test_change_that_breaks_the_site_is_taken_back_at_once(site, name):
     roll_back(site, run).expect(409, "wp_codebox_apply_undone")
 
 
+def test_php_that_caches_code_runs_the_written_file_at_once(site):
+    before = read(site)
+    cache = site.path("site", "wp-content", "mu-plugins", "cache.php")
+    with open(cache, "w", encoding="utf-8") as file:
+        file.write("<?php ini_set( 'opcache.revalidate_freq', '3600' );")
+
+    def write(text):
+        with open(path(site, "sample.php"), "w", encoding="utf-8") as file:
+            file.write(text)
+        # PHP caches no file that changed within the last seconds.
+        os.utime(path(site, "sample.php"), (1_000_000_000, 1_000_000_000))
+
+    try:
+        write(before)
+        site.request("GET", "/", None).expect(200)
+        write(before + "echo 'FRESH';\n")
+        must(b"FRESH" not in site.request("GET", "/", None).body, "control: PHP does not cache code")
+        write(before)
+        run, files = changed(site, appended(BROKEN["fatal error on every page"][1]))
+        result = apply(site, run, files).expect(200).json["result"]
+        must(result["status"] == "failed" and result["health"]["status"] == "worse", json.dumps(result))
+        site.request("GET", "/", None).expect(200)
+    finally:
+        os.remove(cache)
+
+
 def test_roll_back_leaves_a_file_that_changed_since_and_restores_the_other(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
