@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '9e7cab71b7dee5aba4e663bbcba7756899e606e07494e85eb78ab022984fd2b8',
+	'contract_digest' => 'f143673e487fc122cfb6028d0a8a0eefe83c3a3d0351a6d66381ced1c21005d8',
 ];

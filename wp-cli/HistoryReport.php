@@ -57,15 +57,27 @@ final class HistoryReport {
 	 * @param array<string, mixed> $row Entry of the history.
 	 */
 	private static function event( array $row ): string {
-		$who   = (string) ( $row['who']['login'] ?? $row['who']['kind'] );
 		$files = count( $row['files'] ?? [] );
 		$words = [ implode( ' ', array_filter( [ (string) $row['event'], (string) ( $row['action'] ?? '' ) ] ) ) . ': ' . $row['status'] ];
 		if ( $files > 0 ) {
 			$words[] = sprintf( 1 === $files ? '%d file' : '%d files', $files );
 		}
-		$nobody  = 'rollback' === $row['event'] ? 'by the link sent by mail' : 'by nobody who is logged in';
-		$words[] = 'none' === $who ? $nobody : "by $who";
+		$words[] = 'by ' . self::who( $row );
 		return implode( ', ', $words );
+	}
+
+	/**
+	 * Describes the requester of an entry.
+	 *
+	 * @param array<string, mixed> $row Entry of the history.
+	 */
+	public static function who( array $row ): string {
+		$kind = (string) $row['who']['kind'];
+		return match ( $kind ) {
+			'none'     => 'rollback' === $row['event'] ? 'the link sent by mail' : 'nobody who is logged in',
+			'recovery' => 'Codebox after an interruption',
+			default    => (string) ( $row['who']['login'] ?? $kind ),
+		};
 	}
 
 	/**

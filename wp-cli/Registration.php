@@ -56,6 +56,7 @@ final class Registration {
 		WP_CLI::add_command( 'codebox artifacts import', [ $transfers, 'import' ] );
 		WP_CLI::add_command( 'codebox artifacts reimport', [ $transfers, 'reimport' ] );
 		WP_CLI::add_command( 'codebox artifacts download', [ new DownloadCommand( ...$shared ), 'download' ] );
+		WP_CLI::add_command( 'codebox artifacts history', [ new HistoryCommand( ...$shared ), 'history' ] );
 		WP_CLI::add_command( 'codebox artifacts replay', new ReplayCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox audit', new AuditCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox commands', new CommandsCommand( ...$shared ) );

@@ -2,6 +2,7 @@
 //! the journal of these changes.
 
 use crate::arguments;
+use crate::clock::now;
 use crate::fields::Fields;
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -138,28 +139,43 @@ pub(crate) fn forget(settings: &Settings, site: &SiteId) -> Result<i64, Failure>
     Ok(count)
 }
 
-/// Finishes or reverses the changes of this user that were interrupted. Returns the ids of the
-/// settled ones, the errors of the others, and whether a process changes the site just now; then
-/// nothing is settled.
+/// Finishes or reverses the changes of this user that were interrupted, and undoes the one whose site
+/// was not checked yet. Returns the ids of the settled ones, the undone ones, the errors, the host
+/// paths of the files, and whether a process changes the site just now; then nothing is settled.
 pub(crate) fn recover(settings: &Settings, site: &SiteId) -> Result<Value, Failure> {
-    let (mut settled, mut failed) = (Vec::new(), Vec::new());
+    let (mut settled, mut undone, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let mut paths = Vec::new();
+    let mut is_running = false;
     if let Some(journal) = journal(settings, site)? {
-        let claim = match journal.claim() {
-            Ok(claim) => claim,
-            Err(ApplyError::Busy { .. }) => {
-                return Ok(json!({"running": true, "settled": [], "failed": []}));
-            }
+        match journal.claim() {
+            Err(ApplyError::Busy { .. }) => is_running = true,
             Err(error) => return Err(error.body().into()),
-        };
-        for (id, error) in journal.recover().map_err(|e| e.body())? {
-            match error {
-                None => settled.push(id),
-                Some(error) => failed.push(json!({"id": id, "error": error.body()})),
+            Ok(claim) => {
+                for one in journal.recover().map_err(|e| e.body())? {
+                    paths.extend(one.paths);
+                    match one.error {
+                        None => settled.push(one.id),
+                        Some(error) => failed.push(json!({"id": one.id, "error": error.body()})),
+                    }
+                }
+                match journal.undo_trial(&claim, now()?) {
+                    Ok(None) => {}
+                    Ok(Some(trial)) => {
+                        paths.extend(trial.paths);
+                        undone.push(json!(trial.report));
+                    }
+                    Err(error) => failed.push(json!({"id": "trial", "error": error.body()})),
+                }
             }
         }
-        drop(claim);
     }
-    Ok(json!({"running": false, "settled": settled, "failed": failed}))
+    let paths: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    Ok(json!({
+        "running": is_running, "settled": settled, "undone": undone, "failed": failed, "paths": paths,
+    }))
 }
 
 /// Opens the journal of this user; `None` if the site has no directory yet.

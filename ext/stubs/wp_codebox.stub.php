@@ -255,6 +255,17 @@ final class Artifacts
     public static function auditOf(string $site, array $runs): array {}
 
     /**
+     * Returns `{records, complete, since}` like `auditOf()`: the newest `$limit` (at most 10,000)
+     * audit records of the operations, oldest first, of those with a `seq` lower than `$before`; 0
+     * selects the newest. Leaves out a record with the status `started` if the same run has a later
+     * record of the operation with another status. Does not check the hash chain.
+     *
+     * @param array<string, string> $operations Name of the operation by event.
+     * @return array<string, mixed>
+     */
+    public static function auditOfOperations(string $site, array $operations, int $before = 0, int $limit = 50): array {}
+
+    /**
      * Writes a bundle that verifies as a tar archive to a new file (`$path` absolute, mode
      * 0600). Equal bundles give equal bytes. Returns `{path, bytes, sha256, artifact_id,
      * run_id}`.
@@ -583,10 +594,12 @@ final class Changes
     public static function forget(string $site): int {}
 
     /**
-     * Finishes or reverses interrupted changes, unless a process changes the site just now
-     * (`running`).
+     * Finishes or reverses interrupted changes, and undoes the one whose site was not checked yet,
+     * unless a process changes the site just now (`running`).
      *
-     * @return array<string, mixed> `running`, `settled` (ids), `failed` (list of {id, error}).
+     * @return array<string, mixed> `running`, `settled` (ids), `undone` (list of {id, restored,
+     *                              conflicts}), `failed` (list of {id, error}), `paths` (host paths
+     *                              of the files; drop them from the opcode cache).
      */
     public static function recover(string $site): array {}
 }

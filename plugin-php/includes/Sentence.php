@@ -34,6 +34,15 @@ final class Sentence {
 			PHP_INT_MAX,
 			2
 		);
+		add_filter(
+			'ngettext_codebox',
+			static function ( string $shown, string $one, string $many, int $number ): string {
+				self::remember( $shown, 1 === $number ? $one : $many );
+				return $shown;
+			},
+			PHP_INT_MAX,
+			4
+		);
 	}
 
 	/**

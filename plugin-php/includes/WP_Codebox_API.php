@@ -161,6 +161,15 @@ final class WP_Codebox_API {
 	}
 
 	/**
+	 * Lists decisions, applies and roll backs of all bundles of this site from the audit log, newest first.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function list_artifact_history( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/list-artifact-history', $input );
+	}
+
+	/**
 	 * Lists the bundles created by runs on this site, newest first.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error

@@ -38,7 +38,7 @@ export default async function ( browser, admin ) {
 		same( 0, await menu( page ), 'in the menu' );
 		toggle();
 		await admin.open();
-		same( [ 'Runs', 'Bundles', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of an administrator' );
+		same( [ 'Runs', 'Bundles', 'History', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of an administrator' );
 	} );
 
 	await test( 'access: the settings page reports saved and refused values', async () => {
@@ -91,7 +91,7 @@ export default async function ( browser, admin ) {
 	await test( 'access: the screen names missing abilities and hides the tabs that need them', async () => {
 		toggle( { hide: [ 'wp-codebox/list-runs', 'wp-codebox/run-agent-task' ] } );
 		await admin.open( '' );
-		same( [ 'Bundles' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs' );
+		same( [ 'Bundles', 'History' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs' );
 		same( 'Bundles', await admin.text( '.wp-codebox-view h2' ), 'the first available view' );
 		await admin.go( '#/runs' );
 		await page.locator( '.wp-codebox-error' ).waitFor();

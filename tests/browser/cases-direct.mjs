@@ -130,6 +130,20 @@ export default async function ( browser, admin ) {
 		await admin.picture( 'direct-worse' );
 	} );
 
+	await test( 'direct: the history of all bundles has a tab, newest first, with who, files and a link to the bundle', async () => {
+		await admin.open( '#/bundles' );
+		await page.getByRole( 'link', { name: 'History', exact: true } ).click();
+		await page.getByRole( 'heading', { name: 'History', exact: true } ).waitFor();
+		const what = await page.locator( '.wp-codebox-history td[data-column=What]' ).allInnerTexts();
+		same( [ 'the apply failed', 'taken back in part', 'applied', 'taken back', 'applied' ], what.slice( 0, 5 ), 'entries' );
+		const row = page.locator( '.wp-codebox-history tbody tr' ).nth( 4 );
+		holds( 'the row has who, file and adapter', /admin[\s\S]*sample\.php[\s\S]*codebox-direct/.test( await row.innerText() ) );
+		await admin.accessible( 'the history of all bundles' );
+		await admin.picture( 'direct-history' );
+		await row.getByRole( 'link' ).click();
+		await page.waitForURL( ( url ) => url.hash === '#/bundles/' + run );
+	} );
+
 	await test( 'direct: files that take effect for the whole site need a check of their own', async () => {
 		await admin.open();
 		const sensitive = await admin.bundle( 'sensitive' );

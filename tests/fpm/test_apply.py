@@ -384,6 +384,66 @@ def test_kill_during_apply_leaves_the_old_or_the_new_files_and_the_next_request_
         must(read(site) == before and not os.path.exists(path(site, OTHER)), f"{number}: {mended}")
     apply_when_free(site, run, files).expect(200)
     roll_back(site, run).expect(200)
+    history = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json["history"]
+    must([row for row in history if row["status"] == "started"] == [], json.dumps(history))
+
+
+@pytest.fixture(scope="module")
+def held_check(site):
+    """Holds the check of a changed site: the first request of the front page after the change creates the file
+    `held` and waits until the file `go` exists. Returns both files."""
+    held, go = site.path("tags", "held"), site.path("tags", "go")
+    plugin = site.path("site", "wp-content", "mu-plugins", "hold.php")
+    with open(plugin, "w", encoding="utf-8") as code:
+        code.write(
+            f"<?php\nif ( is_file( '{site.path('tags', 'hold')}' ) && '/' === $_SERVER['REQUEST_URI'] && str_contains( (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ), 'hello' ) && ! is_file( '{held}' ) ) {{\n"
+            f"touch( '{held}' ); for ( $n = 0; $n < 6000 && ! is_file( '{go}' ); $n++ ) {{ clearstatcache(); usleep( 10000 ); }}\n}}\n"
+        )
+    yield held, go
+    os.remove(plugin)
+
+
+@pytest.mark.parametrize("victims", (("process",), ("worker",), ("worker", "process")), ids="+".join)
+def test_change_that_was_not_checked_is_taken_back_and_its_end_is_recorded(site, held_check, victims):
+    held, go = held_check
+    hold = site.path("tags", "hold")
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    open(hold, "w", encoding="utf-8").close()
+    try:
+        thread, worker, _ = when_free(lambda: apply_until_process(site, run, files, "held-" + "-".join(victims)))
+        poll_until(lambda: os.path.exists(held), seconds=30, what="the changed site is not checked")
+        must("hello" in read(site), "control: the file is not written")
+        for pid in ([worker] if "worker" in victims else []) + (changers(site) if "process" in victims else []):
+            os.kill(pid, 9)
+        open(go, "w", encoding="utf-8").close()
+        thread.join()
+        poll_until(lambda: not changers(site), seconds=60, what="the process did not end")
+    finally:
+        for file in (hold, held, go):
+            if os.path.exists(file):
+                os.remove(file)
+    checked = victims == ("worker",)
+    bundle = lambda: site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
+    # A killed worker recorded nothing; a request that comes a few seconds later does.
+    poll_until(lambda: bundle()["history"][-1]["status"] != "started", seconds=30, what="the end is not recorded")
+    last = bundle()["history"][-1]
+    must((read(site) != before) == checked, read(site))
+    must((last["event"], last["status"], bundle()["state"]) == ("apply", *(("success", "applied") if checked else ("failure", "open"))), json.dumps(bundle()["history"]))
+    must(last["who"]["kind"] == ("user" if "worker" not in victims else "recovery"), json.dumps(last))
+    if checked:
+        roll_back_when_free(site, run)
+        must(read(site) == before and bundle()["state"] == "rolled-back", json.dumps(bundle()["history"]))
+
+
+def test_change_of_a_discarded_bundle_is_taken_back(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    apply(site, run, files).expect(200)
+    site.ability("discard-artifact", {"artifact_id": run}).expect(200)
+    roll_back(site, "run_0").expect(404, "wp_codebox_artifact_not_found")
+    must(roll_back(site, run).expect(200).json["result"]["status"] == "restored" and read(site) == before, read(site))
+    must(audited(site, 2) == [("rollback", "started"), ("rollback", "success")], str(audited(site, 2)))
 
 
 def test_uninstalling_deletes_the_old_files_only_if_the_setting_says_so(site):

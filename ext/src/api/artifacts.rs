@@ -19,8 +19,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
-    self as bundles, AuditLog, AuditWindow, Dir, Json, MemberSet, OverLimit, PreflightRequest,
-    SignatureReport, SignatureRule, Store, StoredBundle, Verification, VerifyOptions,
+    self as bundles, AuditLog, AuditOperations, AuditWindow, Dir, Json, MemberSet, OverLimit,
+    PreflightRequest, SignatureReport, SignatureRule, Store, StoredBundle, Verification,
+    VerifyOptions,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
@@ -227,11 +228,28 @@ impl Artifacts {
             let excerpt = AuditLog::open(&state.directory, &site)
                 .and_then(|log| log.about(&runs, most))
                 .map_err(|e| e.body())?;
-            Ok(Answer(json!({
-                "records": excerpt.entries,
-                "complete": excerpt.complete,
-                "since": excerpt.since,
-            })))
+            Ok(Answer(json!(excerpt)))
+        })
+    }
+
+    /// Returns the newest audit records of some operations, without a check of the hash chain.
+    #[php(defaults(before = 0, limit = 50))]
+    pub(crate) fn audit_of_operations(
+        site: Text<'_>,
+        operations: Array<'_>,
+        before: i64,
+        limit: i64,
+    ) -> PhpResult<Answer> {
+        guard(|| {
+            let site = site.site()?;
+            let (before, most) = newest_before(before, limit)?;
+            let operations = audit_operations(operations.object("operations")?)?;
+            let state = State::open(&Settings::checked()?)?;
+            let _owner = state.as_owner();
+            let excerpt = AuditLog::open(&state.directory, &site)
+                .and_then(|log| log.of_operations(&operations, before, most))
+                .map_err(|e| e.body())?;
+            Ok(Answer(json!(excerpt)))
         })
     }
 
@@ -318,6 +336,29 @@ impl Artifacts {
             Ok(Answer(transfer::files(&site.settings, &bundle)?))
         })
     }
+}
+
+/// Checks `before` and `limit` of `audit_of_operations`; 0 as `before` selects the newest records.
+fn newest_before(before: i64, limit: i64) -> Result<(u64, usize), ErrorBody> {
+    let whole = (u64::try_from(before), usize::try_from(limit));
+    let (Ok(before), Ok(most), 1..=MAX_AUDIT_ENTRIES) = (whole.0, whole.1, limit) else {
+        let message =
+            format!("before must be at least 0, and limit must be from 1 to {MAX_AUDIT_ENTRIES}");
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+    };
+    Ok((if before == 0 { u64::MAX } else { before }, most))
+}
+
+/// Reads the names of events and their operations.
+fn audit_operations(map: Map<String, Value>) -> Result<AuditOperations, ErrorBody> {
+    let operations = map.into_iter().map(|(event, operation)| match operation {
+        Value::String(operation) => Ok((event, operation)),
+        _ => Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "operations must have a name for each event",
+        )),
+    });
+    operations.collect()
 }
 
 /// Converts `after` of `audit_records` to a range of records. 0 or more selects the records after

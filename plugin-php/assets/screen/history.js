@@ -1,11 +1,11 @@
 /**
- * State and history of a bundle, from the audit log of the site.
+ * State and history of a bundle and the history of all bundles, from the audit log of the site.
  */
 ( function ( codebox, wp ) {
 	'use strict';
 
 	const { __, sprintf } = wp.i18n;
-	const { text } = codebox;
+	const { text, api } = codebox;
 	const { el, data, code, time, badge, table } = codebox.dom;
 
 	/** Number of files that a row shows without a click. */
@@ -49,6 +49,7 @@
 		const { kind, login } = row.who || {};
 		const known = {
 			operator: __( 'operator at the shell', 'codebox' ),
+			recovery: __( 'Codebox, after an interruption', 'codebox' ),
 			none: 'rollback' === row.event ? __( 'link sent by mail', 'codebox' ) : __( 'nobody who is logged in', 'codebox' ),
 		};
 		const name = login ? data( login ) : Object.hasOwn( known, kind ) ? known[ kind ] : data( kind );
@@ -100,5 +101,48 @@
 		];
 	}
 
-	codebox.history = { state, section };
+	/** Returns the bundle of a row; a link unless the bundle was discarded later. */
+	function bundle( row, gone ) {
+		const name = code( text.short( row.artifact_id || row.run_id || '' ) );
+		return row.run_id && ! gone.has( row.run_id ) ? el( 'a', { href: '#/bundles/' + encodeURIComponent( row.run_id ) }, name ) : name;
+	}
+
+	/** Returns the runs whose bundle does not exist any more, as far as these rows, newest first, tell. */
+	function discarded( rows ) {
+		const last = new Map();
+		for ( const row of rows ) {
+			if ( 'success' === row.status && [ 'discard', 'import' ].includes( row.event ) && ! last.has( row.run_id ) ) {
+				last.set( row.run_id, row.event );
+			}
+		}
+		return new Set( [ ...last.keys() ].filter( ( run ) => 'discard' === last.get( run ) ) );
+	}
+
+	/** Shows what happened to the bundles of this site, newest first. */
+	async function list( { signal }, before ) {
+		const answer = await api.call( 'list-artifact-history', Number( before ) > 0 ? { before: Number( before ) } : {}, signal );
+		const rows = Array.isArray( answer.history ) ? answer.history : [];
+		const gone = discarded( rows );
+		const entries = table(
+			__( 'Decisions, applies and roll backs', 'codebox' ),
+			[ __( 'When', 'codebox' ), __( 'Bundle', 'codebox' ), __( 'What', 'codebox' ), __( 'Who', 'codebox' ), __( 'Files', 'codebox' ), __( 'Details', 'codebox' ) ],
+			rows.map( ( row ) => [ time( row.time ), bundle( row, gone ), badge( ...event( row ) ), who( row ), files( row, new Map() ), details( row ) ] )
+		);
+		entries.classList.add( 'wp-codebox-history' );
+		const content = [ rows.length ? entries : el( 'p', {}, __( 'There is no entry.', 'codebox' ) ) ];
+		const older = false === answer.complete && answer.before;
+		if ( before || older ) {
+			content.push(
+				el(
+					'nav',
+					{ class: 'wp-codebox-buttons', 'aria-label': __( 'Pages', 'codebox' ) },
+					before ? el( 'a', { class: 'button', href: '#/history' }, __( 'Newest', 'codebox' ) ) : null,
+					older ? el( 'a', { class: 'button', href: '#/history/' + encodeURIComponent( answer.before ) }, __( 'Older', 'codebox' ) ) : null
+				)
+			);
+		}
+		return { title: __( 'History', 'codebox' ), content };
+	}
+
+	codebox.history = { state, section, list };
 } )( window.wpCodebox, window.wp );

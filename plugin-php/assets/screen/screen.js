@@ -5,7 +5,7 @@
 	'use strict';
 
 	const { __ } = wp.i18n;
-	const { api, runs, task, bundles } = codebox;
+	const { api, runs, task, bundles, history } = codebox;
 	const { el, failure, waiting, button, announcer } = codebox.dom;
 
 	const root = document.getElementById( 'wp-codebox-screen' );
@@ -24,6 +24,7 @@
 		return [
 			[ '#/runs', __( 'Runs', 'codebox' ), 'runs', api.has( 'list-runs' ) ],
 			[ '#/bundles', __( 'Bundles', 'codebox' ), 'bundles', may.has( 'review' ) && api.has( 'list-artifacts' ) ],
+			[ '#/history', __( 'History', 'codebox' ), 'history', may.has( 'review' ) && api.has( 'list-artifact-history' ) ],
 			[ '#/new', __( 'New task', 'codebox' ), 'new', may.has( 'run' ) && api.has( 'run-agent-task' ) ],
 		].filter( ( link ) => link[ 3 ] );
 	}
@@ -39,6 +40,7 @@
 		const views = {
 			runs: ( context ) => ( reference ? runs.one( context, reference ) : runs.list( context ) ),
 			bundles: ( context ) => ( reference ? bundles.one( context, reference ) : bundles.list( context ) ),
+			history: ( context ) => history.list( context, reference ),
 			new: task.form,
 		};
 		return Object.hasOwn( views, area ) ? views[ area ] : null;

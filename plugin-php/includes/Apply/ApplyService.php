@@ -17,6 +17,7 @@ use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\GitBranch\GitBranch;
+use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -189,6 +190,12 @@ final class ApplyService {
 	 */
 	private function audit_result( array $record, array $result, bool $success ): array {
 		$kept = array_intersect_key( $result, array_flip( [ 'schema', 'adapter', 'status', 'audit_reference', 'target', 'applied_files', 'commit', 'commit_url', 'pr_url', 'branch', 'message', 'health', 'conflicts' ] ) );
+		if ( is_string( $kept['message'] ?? null ) ) {
+			$kept['message'] = Sentence::english( $kept['message'] );
+		}
+		foreach ( $kept['health']['pages'] ?? [] as $index => $page ) {
+			$kept['health']['pages'][ $index ]['name'] = Sentence::english( $page['name'] );
+		}
 		try {
 			return $this->audit->write(
 				'apply',

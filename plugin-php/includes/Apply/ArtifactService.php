@@ -76,6 +76,17 @@ final class ArtifactService {
 	}
 
 	/**
+	 * Lists decisions, applies and roll backs of all bundles, newest first.
+	 *
+	 * @param array<string, mixed> $input Ability input with `before?` and `per_page?`.
+	 * @return array<string, mixed> `wp-codebox/artifact-history/v1`.
+	 */
+	public function history( array $input ): array {
+		$this->gate->check();
+		return $this->history->page( $input );
+	}
+
+	/**
 	 * Reads one bundle as far as possible, without verification.
 	 *
 	 * @param array<string, mixed> $input Ability input with `artifact_id`.

@@ -28,16 +28,18 @@ final class BundleHistory {
 	public const REJECTED        = 'rejected';
 	public const DISCARDED       = 'discarded';
 
-	/** Event that records the start of an operation, with the event that records its end. */
-	private const ENDS = [
+	/** Operation by the event of each of its records. The audit log has more, such as exports and calls of tools. */
+	private const OPERATIONS = [
 		'apply-approved' => 'apply',
+		'apply'          => 'apply',
 		'rollback'       => 'rollback',
 		'review'         => 'review',
+		'stage-apply'    => 'stage-apply',
 		'discard'        => 'discard',
+		'import'         => 'import',
 	];
 
-	/** Events of a history. The audit log has more, such as exports and calls of tools. */
-	private const EVENTS = [ 'apply-approved', 'apply', 'rollback', 'review', 'stage-apply', 'discard', 'import' ];
+	private const PER_PAGE = 50;
 
 	/**
 	 * Creates the reader with its dependencies.
@@ -64,6 +66,31 @@ final class BundleHistory {
 			'history_complete' => $whole,
 			'applied_files'    => $changes->files(),
 		];
+	}
+
+	/**
+	 * Lists what happened to the bundles of this site, newest first.
+	 *
+	 * @param array<string, mixed> $input Ability input with `before?`, `per_page?`.
+	 * @return array<string, mixed> `wp-codebox/artifact-history/v1`.
+	 */
+	public function page( array $input ): array {
+		$found = Artifacts::auditOfOperations( $this->site->id(), self::OPERATIONS, (int) ( $input['before'] ?? 0 ), (int) ( $input['per_page'] ?? self::PER_PAGE ) );
+		$rows  = [];
+		foreach ( $found['records'] as $record ) {
+			$bundle = array_intersect_key( $record, [ 'artifact_id' => 1, 'run_id' => 1 ] );
+			$before = end( $rows ) ?: [];
+			if ( ( $before['run_id'] ?? '' ) !== ( $record['run_id'] ?? '' ) || ! self::repeats( $record, $before ) ) {
+				$result = (array) ( $record['result'] ?? [] );
+				$rows[] = $bundle + self::row( $record, array_map( 'strval', array_values( (array) ( $result['applied_files'] ?? $result['files'] ?? [] ) ) ) );
+			}
+		}
+		return [
+			'success'  => true,
+			'schema'   => 'wp-codebox/artifact-history/v1',
+			'history'  => array_reverse( $rows ),
+			'complete' => $found['complete'],
+		] + ( [] === $rows ? [] : [ 'before' => $found['records'][0]['seq'] ] );
 	}
 
 	/**
@@ -120,12 +147,13 @@ final class BundleHistory {
 		$started = [];
 		foreach ( $records as $record ) {
 			$event = (string) ( $record['event'] ?? '' );
-			if ( ! in_array( $event, self::EVENTS, true ) ) {
+			if ( ! isset( self::OPERATIONS[ $event ] ) ) {
 				continue;
 			}
-			$start = 'started' === ( $record['status'] ?? '' );
-			if ( ! $start && [] !== ( $started[ $event ] ?? [] ) ) {
-				unset( $rows[ array_shift( $started[ $event ] ) ] );
+			$operation = self::OPERATIONS[ $event ];
+			$start     = 'started' === ( $record['status'] ?? '' );
+			if ( ! $start && [] !== ( $started[ $operation ] ?? [] ) ) {
+				unset( $rows[ array_shift( $started[ $operation ] ) ] );
 			}
 			$touched = $changes->follow( $record );
 			if ( self::repeats( $record, end( $rows ) ?: [] ) ) {
@@ -133,7 +161,7 @@ final class BundleHistory {
 			}
 			$rows[] = self::row( $record, $touched );
 			if ( $start ) {
-				$started[ self::ENDS[ $event ] ?? $event ][] = array_key_last( $rows );
+				$started[ $operation ][] = array_key_last( $rows );
 			}
 		}
 		return array_values( $rows );
@@ -167,7 +195,7 @@ final class BundleHistory {
 		$files  = [] === $touched ? array_values( (array) ( $record['approved_files'] ?? [] ) ) : $touched;
 		$row    = [
 			'seq'       => (int) ( $record['seq'] ?? 0 ),
-			'event'     => 'apply-approved' === $event ? 'apply' : $event,
+			'event'     => self::OPERATIONS[ $event ],
 			'action'    => $record['action'] ?? '',
 			'status'    => (string) ( $record['status'] ?? 'success' ),
 			'time'      => (string) ( $record['timestamp'] ?? '' ),

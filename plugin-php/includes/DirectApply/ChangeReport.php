@@ -27,8 +27,8 @@ final class ChangeReport {
 			case 'applied':
 				$unknown = 'unknown' === ( $result['health']['status'] ?? '' );
 				/* translators: %d: number of files. */
-				$sentence = sprintf( _n( '%d file was written.', '%d files were written.', $count, 'codebox' ), $count );
-				return $unknown ? $sentence . ' ' . __( 'The site did not answer a request of this host, so its health was not checked.', 'codebox' ) : $sentence;
+				$sentence = Sentence::of( _n( '%d file was written.', '%d files were written.', $count, 'codebox' ), $count );
+				return $unknown ? Sentence::join( ' ', [ $sentence, __( 'The site did not answer a request of this host, so its health was not checked.', 'codebox' ) ] ) : $sentence;
 			case 'rolled-back':
 				/* translators: %s: what failed, as `front page: 200 before, 500 after`. */
 				return Sentence::of( __( 'The site got worse (%s), so every file is as before.', 'codebox' ), self::seen( $result ) );
@@ -37,7 +37,7 @@ final class ChangeReport {
 				return Sentence::of( __( 'The site got worse (%s), and not every file could be restored; restore the listed files by hand.', 'codebox' ), self::seen( $result ) );
 			case 'restored':
 				/* translators: %d: number of files. */
-				return sprintf( _n( '%d file is as before the change.', '%d files are as before the change.', $count, 'codebox' ), $count );
+				return Sentence::of( _n( '%d file is as before the change.', '%d files are as before the change.', $count, 'codebox' ), $count );
 			default:
 				return __( 'Some files changed since the apply and were left as they are; the others are as before the change.', 'codebox' );
 		}
@@ -52,7 +52,7 @@ final class ChangeReport {
 		$health = (array) ( $result['health'] ?? [] );
 		$worse  = array_filter( (array) ( $health['pages'] ?? [] ), static fn( array $page ): bool => $page['worse'] );
 		/* translators: 1: name of a page, 2: answer before the change, 3: answer after it. */
-		$lines = array_map( static fn( array $page ): string => sprintf( __( '%1$s: %2$s before, %3$s after', 'codebox' ), $page['name'], $page['before'], $page['after'] ), $worse );
-		return implode( '; ', array_merge( $lines, array_slice( (array) ( $health['fatal_errors'] ?? [] ), 0, 1 ) ) );
+		$lines = array_map( static fn( array $page ): string => Sentence::of( __( '%1$s: %2$s before, %3$s after', 'codebox' ), $page['name'], $page['before'], $page['after'] ), $worse );
+		return Sentence::join( '; ', array_merge( $lines, array_slice( (array) ( $health['fatal_errors'] ?? [] ), 0, 1 ) ) );
 	}
 }

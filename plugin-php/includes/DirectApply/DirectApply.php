@@ -79,6 +79,11 @@ final class DirectApply {
 		$this->files->assert_confirmed( $payload );
 		$running = new RunningChange( $this->site );
 		$result  = $running->during(
+			[
+				'event'       => 'apply',
+				'artifact_id' => $payload['artifact_id'],
+				'run_id'      => $payload['run_id'],
+			],
 			fn(): array => Changes::apply(
 				$this->site->id(),
 				[

@@ -17,6 +17,7 @@ use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Changes;
+use WPCodebox\Native\NotFoundException;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -55,16 +56,17 @@ final class RollbackService {
 		$this->gate->check();
 		$record = [ 'artifact_id' => (string) ( $input['artifact_id'] ?? '' ) ];
 		try {
-			$artifact = $this->artifacts->artifact( $input );
+			$changes  = Changes::list( $this->site->id() );
+			$artifact = $this->bundle( $input, $changes );
+			$change   = self::last_change( $artifact, $changes );
 			$record   = [
 				'artifact_id' => (string) $artifact['artifact_id'],
 				'run_id'      => (string) $artifact['run_id'],
+				'change'      => $change['id'],
 			];
-			$change   = $this->last_change( $artifact );
-			$files    = self::relative( $artifact, array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) ) );
-			$record  += [ 'change' => $change['id'] ];
+			$files    = self::relative( $artifact, $change, array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) ) );
 			$this->audit->write( 'rollback', $record + [ 'status' => 'started' ] );
-			$result = ( new RunningChange( $this->site ) )->during( fn(): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options(), [ OpcodeCache::class, 'drop' ] ) );
+			$result = ( new RunningChange( $this->site ) )->during( [ 'event' => 'rollback' ] + $record, fn(): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options(), [ OpcodeCache::class, 'drop' ] ) );
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'rollback', $record, $thrown );
 		}
@@ -89,14 +91,37 @@ final class RollbackService {
 	}
 
 	/**
+	 * Returns a bundle. Of a discarded one the applied changes still have the ids.
+	 *
+	 * @param array<string, mixed>       $input   Ability input with `artifact_id`.
+	 * @param list<array<string, mixed>> $changes Applied changes of this site.
+	 * @return array<string, mixed> Bundle with `artifact_id` and `run_id`.
+	 * @throws NotFoundException When neither a bundle nor a single bundle of the changes has the reference.
+	 */
+	private function bundle( array $input, array $changes ): array {
+		try {
+			return $this->artifacts->artifact( $input );
+		} catch ( NotFoundException $exception ) {
+			$reference = $this->artifacts->reference( $input );
+			$named     = array_filter( array_column( $changes, 'bundle' ), static fn( array $bundle ): bool => str_starts_with( $bundle['run_id'] ?? '', $reference ) || str_starts_with( $bundle['artifact_id'], $reference ) );
+			$bundles   = array_column( $named, null, 'run_id' );
+			if ( 1 !== count( $bundles ) ) {
+				throw $exception;
+			}
+			return reset( $bundles );
+		}
+	}
+
+	/**
 	 * Returns the last change from a bundle that was not taken back completely.
 	 *
-	 * @param array<string, mixed> $artifact Bundle.
+	 * @param array<string, mixed>       $artifact Bundle.
+	 * @param list<array<string, mixed>> $changes  Applied changes of this site, newest first.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_apply_not_found`, `wp_codebox_apply_undone`.
 	 */
-	private function last_change( array $artifact ): array {
-		$of_bundle = array_filter( Changes::list( $this->site->id() ), static fn( array $change ): bool => ( $change['bundle']['run_id'] ?? '' ) === $artifact['run_id'] );
+	private static function last_change( array $artifact, array $changes ): array {
+		$of_bundle = array_filter( $changes, static fn( array $change ): bool => ( $change['bundle']['run_id'] ?? '' ) === $artifact['run_id'] );
 		foreach ( $of_bundle as $change ) {
 			if ( count( $change['undone'] ) < count( $change['files'] ) ) {
 				return $change;
@@ -116,12 +141,13 @@ final class RollbackService {
 	 * Returns files relative to their mount.
 	 *
 	 * @param array<string, mixed> $artifact Bundle.
+	 * @param array<string, mixed> $change   Applied change of it.
 	 * @param list<string>         $files    Files as the caller named them.
 	 * @return list<string>
 	 * @throws Failure `wp_codebox_approved_files_invalid` for a file that the bundle does not change.
 	 */
-	private static function relative( array $artifact, array $files ): array {
-		$names = [];
+	private static function relative( array $artifact, array $change, array $files ): array {
+		$names = array_combine( $change['files'], $change['files'] );
 		foreach ( ArtifactService::changed_files( $artifact ) as $row ) {
 			$names[ (string) $row['path'] ]         = (string) $row['relativePath'];
 			$names[ (string) $row['relativePath'] ] = (string) $row['relativePath'];

@@ -35,7 +35,7 @@ final class AdminScreen {
 		'task'      => [ 'api' ],
 		'decisions' => [ 'api' ],
 		'apply'     => [ 'decisions' ],
-		'history'   => [ 'dom' ],
+		'history'   => [ 'api' ],
 		'bundles'   => [ 'diff', 'apply', 'history' ],
 		'screen'    => [ 'runs', 'task', 'bundles' ],
 	];

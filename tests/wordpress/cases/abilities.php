@@ -32,6 +32,7 @@ return static function ( Harness $t ): void {
 		'wp-codebox/download-approved-files'  => [ true, false, true ],
 		'wp-codebox/replay-artifact'          => [ false, false, false ],
 		'wp-codebox/list-audit-records'       => [ true, false, true ],
+		'wp-codebox/list-artifact-history'    => [ true, false, true ],
 		'wp-codebox/browser-connector-request' => [ false, false, false ],
 		'wp-codebox/execute-browser-provider-request' => [ false, false, false ],
 	];
@@ -54,12 +55,12 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'list abilities take page and per_page; log abilities take after and per_page',
+		'list abilities take page and per_page; log abilities take after or before, and per_page',
 		static function () use ( $t, $annotations ): void {
 			$found = [];
 			foreach ( array_keys( $annotations ) as $name ) {
 				$fields = array_keys( wp_get_ability( $name )->get_input_schema()['properties'] );
-				$paging = array_values( array_intersect( [ 'page', 'per_page', 'after', 'cursor', 'limit', 'offset' ], $fields ) );
+				$paging = array_values( array_intersect( [ 'page', 'per_page', 'after', 'before', 'cursor', 'limit', 'offset' ], $fields ) );
 				if ( [] !== $paging ) {
 					$found[ substr( $name, strlen( 'wp-codebox/' ) ) ] = implode( ' ', $paging );
 				}
@@ -70,6 +71,7 @@ return static function ( Harness $t ): void {
 					'list-run-events'    => 'per_page after',
 					'list-artifacts'     => 'page per_page',
 					'list-audit-records' => 'per_page after',
+					'list-artifact-history' => 'per_page before',
 				],
 				$found
 			);

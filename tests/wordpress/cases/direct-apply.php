@@ -50,6 +50,32 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'direct apply: the result is told in the language of the user and recorded in English',
+		static function () use ( $t, $direct, $apply ): void {
+			$made   = $t->made();
+			$german = static fn( string $shown, string $english ): string => '' === $english ? $shown : "Deutsch: $english";
+			$direct(
+				static function () use ( $t, $apply, $made, $german ): void {
+					add_filter( 'gettext_codebox', $german, 10, 2 );
+					add_filter( 'ngettext_codebox', $german, 10, 2 );
+					try {
+						$applied = $t->ok( $apply( $made ) )['result'];
+						$back    = $t->ok( $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) )['result'];
+					} finally {
+						remove_filter( 'gettext_codebox', $german );
+						remove_filter( 'ngettext_codebox', $german );
+					}
+					$t->contains( 'Deutsch: 1 file was written. Deutsch: The site did not answer', $applied['message'] );
+					$t->same( 'Deutsch: 1 file is as before the change.', $back['message'] );
+					$records = $t->ok( $t->ability( 'list-audit-records', [ 'per_page' => 4, 'full' => true ] ) )['records'];
+					$results = array_column( array_column( $records, 'result' ), 'message' );
+					$t->same( [ '1 file was written. The site did not answer a request of this host, so its health was not checked.', '1 file is as before the change.' ], $results );
+					$t->true( ! str_contains( (string) wp_json_encode( $records ), 'Deutsch' ), 'a translation is in the audit log' );
+				}
+			);
+		}
+	);
+	$t->test(
 		'direct apply: WordPress that is being updated refuses a change, and its lock stays',
 		static function () use ( $t, $direct, $apply ): void {
 			require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';

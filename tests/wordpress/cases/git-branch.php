@@ -205,4 +205,21 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_artifact_verification_failed', 400, $t->ability( 'download-approved-files', [ 'artifact_id' => $fixed['run']['run_id'], 'as' => 'zip' ] ) );
 		}
 	);
+	$t->test(
+		'download: files of two mounts are in directories with the whole path of their mount',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			$mounts = [ [ 'source' => WP_PLUGIN_DIR . '/sample', 'target' => '/workspace/one' ], [ 'source' => WP_PLUGIN_DIR . '/host-plugin', 'target' => '/workspace/other/one' ] ];
+			$made   = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Add', 'mounts' => $mounts, 'agent_command' => "sh -c 'echo 1 >/workspace/one/new.txt; echo 2 >/workspace/other/one/new.txt'" ] ) );
+			$t->same( 2, count( $made['changed_files'] ) );
+			$names = static function ( array $files ) use ( $t, $made ): array {
+				$file = (string) tempnam( (string) getenv( 'TEST_WORK' ), 'zip' );
+				file_put_contents( $file, base64_decode( $t->ok( $t->ability( 'download-approved-files', [ 'artifact_id' => $made['run']['run_id'], 'as' => 'zip' ] + $files ) )['content'], true ) );
+				exec( 'python3 -m zipfile -l ' . escapeshellarg( $file ), $lines );
+				return array_map( static fn( string $line ): string => strtok( $line, ' ' ), array_slice( $lines, 1 ) );
+			};
+			$t->same( [ 'workspace/one/new.txt', 'workspace/other/one/new.txt' ], $names( [] ) );
+			$t->same( [ 'one/new.txt' ], $names( [ 'files' => [ $made['changed_files'][0]['path'] ] ] ), 'files of one mount only' );
+		}
+	);
 };

@@ -108,4 +108,28 @@ return static function ( Harness $t ): void {
 			$t->contains( "$run,applied-in-part\n", $t->wp( [ 'codebox', 'artifacts', 'list', '--format=csv', '--fields=run_id,state' ] )[1] );
 		}
 	);
+	$t->test(
+		'history: the list of all bundles has the newest entries first, pages of them, and no start that ended',
+		static function () use ( $t, $apply, $review ): void {
+			[ $first, $second ] = [ $t->made(), $t->made() ];
+			$t->ok( $apply( $first, [ $first['changed_files'][0]['path'] ] ) );
+			$t->ok( $review( $second, 'approve', [ 'approved_files' => [ $second['changed_files'][1]['path'] ] ] ) );
+			$t->ok( $review( $first, 'reject', [ 'reason' => 'not wanted' ] ) );
+			$list = static fn( array $input ): array => $t->ok( $t->ability( 'list-artifact-history', $input ) );
+			$rows = static fn( array $page ): array => array_map( static fn( array $row ): array => [ $row['run_id'], $row['event'], $row['status'] ], $page['history'] );
+			$page = $list( [ 'per_page' => 4 ] );
+			$t->same( [ [ $first['run']['run_id'], 'review', 'success' ], [ $second['run']['run_id'], 'apply', 'success' ] ], array_slice( $rows( $page ), 0, 2 ) );
+			$applied = $page['history'][1];
+			$t->same( [ [ $second['changed_files'][1]['path'] ], 'example-host/git-apply', 'admin' ], [ $applied['files'], $applied['adapter'], $applied['who']['login'] ] );
+			$one = $list( [ 'per_page' => 1 ] );
+			$t->same( [ 1, false, $one['history'][0]['seq'] ], [ count( $one['history'] ), $one['complete'], $one['before'] ] );
+			$next = $list( [ 'per_page' => 3, 'before' => $one['before'] ] );
+			$t->same( array_slice( $rows( $page ), 1, 2 ), array_slice( $rows( $next ), 0, 2 ) );
+			$t->same( [ [], true ], [ $list( [ 'before' => 1 ] )['history'], $list( [ 'before' => 1 ] )['complete'] ] );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'history', '--per-page=2', '--format=csv', '--fields=event,status,who,files,run_id' ] );
+			$t->same( 0, $code, $err );
+			$t->contains( "review,success,admin,0,{$first['run']['run_id']}\n", $out );
+			$t->contains( 'Older entries follow: --before=', $err );
+		}
+	);
 };

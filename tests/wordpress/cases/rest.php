@@ -45,6 +45,7 @@ return static function ( Harness $t ): void {
 		'download-approved-files'  => 'GET',
 		'replay-artifact'          => 'POST',
 		'list-audit-records'       => 'GET',
+		'list-artifact-history'    => 'GET',
 		'browser-connector-request' => 'POST',
 		'execute-browser-provider-request' => 'POST',
 	];

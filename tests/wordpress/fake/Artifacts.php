@@ -227,6 +227,28 @@ final class Artifacts {
 		];
 	}
 
+	public static function auditOfOperations( string $site, array $operations, int $before = 0, int $limit = 50 ): array {
+		$run   = static fn( array $record ): array => [ $operations[ $record['event'] ], $record['run_id'] ?? $record['artifact_id'] ?? '' ];
+		$found = [];
+		foreach ( self::auditRecords( $site, 0, PHP_INT_MAX )['records'] as $record ) {
+			if ( ! isset( $operations[ $record['event'] ] ) ) {
+				continue;
+			}
+			if ( 'started' !== ( $record['status'] ?? '' ) ) {
+				$starts = array_keys( array_filter( $found, static fn( array $start ): bool => 'started' === ( $start['status'] ?? '' ) && $run( $start ) === $run( $record ) ) );
+				unset( $found[ $starts[0] ?? '' ] );
+			}
+			if ( 0 === $before || $record['seq'] < $before ) {
+				$found[] = $record;
+			}
+		}
+		return [
+			'records'  => array_slice( array_values( $found ), -$limit ),
+			'complete' => count( $found ) <= $limit,
+			'since'    => null,
+		];
+	}
+
 	private static function take( string $site, string $source, array $options ): array {
 		$verification = self::verify( $source );
 		if ( ! $verification['valid'] ) {

@@ -86,7 +86,7 @@ pub struct UndoReport {
 pub struct Journal {
     pub(crate) open: OwnedFd,
     pub(crate) done: OwnedFd,
-    own: OwnedFd,
+    pub(crate) own: OwnedFd,
 }
 
 /// Right of one process to change files of a site, until it is dropped or the process ends.
@@ -238,13 +238,8 @@ impl Journal {
             let files = steps.filter(|(index, step)| wanted(*index) && is_file(step));
             files.map(|(_, step)| shown(&step.path)).collect()
         };
-        let files = record.steps.iter().filter(|step| is_file(step));
-        let paths = files.filter_map(|step| {
-            let target = Path::new(&record.targets.get(step.target)?.path);
-            Some(target.join(OsStr::from_bytes(&step.path)))
-        });
         Ok(AppliedChange {
-            paths: paths.collect(),
+            paths: host_paths(&record).collect(),
             id: record.id.clone(),
             created_at: record.created_at.clone(),
             bundle: record.bundle.clone(),
@@ -291,6 +286,15 @@ pub(crate) fn is_file(step: &Step) -> bool {
         Action::Replace { .. } | Action::Place { .. } | Action::Remove { .. } => true,
         Action::MakeDirectory { .. } | Action::RemoveDirectory { .. } => false,
     }
+}
+
+/// Returns the host paths of the files and links that the transaction changes.
+pub(crate) fn host_paths(record: &Record) -> impl Iterator<Item = PathBuf> + '_ {
+    let files = record.steps.iter().filter(|step| is_file(step));
+    files.filter_map(|step| {
+        let target = Path::new(&record.targets.get(step.target)?.path);
+        Some(target.join(OsStr::from_bytes(&step.path)))
+    })
 }
 
 fn check_syntax(steps: &[Planned], check: SyntaxCheck<'_>) -> Result<(), ApplyError> {

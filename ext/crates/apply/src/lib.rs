@@ -26,6 +26,7 @@ mod record;
 mod recover;
 mod steps;
 mod transaction;
+mod trial;
 mod undo;
 mod undone;
 
@@ -35,3 +36,5 @@ pub use journal::{
 };
 pub use prune::{Expired, KeepRules};
 pub use record::{ApplyId, BundleReference};
+pub use recover::Recovered;
+pub use trial::{Trial, UndoneTrial};

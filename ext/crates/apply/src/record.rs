@@ -29,6 +29,12 @@ impl ApplyId {
         }
     }
 
+    /// Returns the id of an undo with the same digits.
+    pub(crate) fn of_undo(&self) -> Self {
+        let digits = self.0.trim_start_matches("apply_");
+        Self(format!("undo_{}", digits.trim_start_matches("undo_")))
+    }
+
     /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

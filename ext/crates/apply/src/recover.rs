@@ -1,7 +1,7 @@
 //! Finishes or reverses transactions that a crash interrupted.
 
 use crate::error::ApplyError;
-use crate::journal::{Journal, names};
+use crate::journal::{Journal, host_paths, names};
 use crate::path::open_dir;
 use crate::record::ApplyId;
 use crate::steps::io;
@@ -9,56 +9,69 @@ use crate::transaction::{Phase, Transaction, lock, read};
 use rustix::fd::AsFd;
 use rustix::fs;
 use rustix::io::Errno;
+use std::path::PathBuf;
+
+/// A transaction that a crash interrupted.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Id of the transaction.
+    pub id: ApplyId,
+    /// Host paths of its files and links, which are now in their old or new state.
+    pub paths: Vec<PathBuf>,
+    /// Error that prevents the recovery; a later call tries again.
+    pub error: Option<ApplyError>,
+}
 
 impl Journal {
     /// Finishes or reverses the transactions that a crash interrupted. A transaction that another
     /// process is running is left alone. Call this before [`Self::apply`] and [`Self::undo`].
-    /// Returns the ids with their errors.
     ///
     /// # Errors
     /// [`ApplyError::Io`] if the journal cannot be listed.
-    pub fn recover(&self) -> Result<Vec<(ApplyId, Option<ApplyError>)>, ApplyError> {
+    pub fn recover(&self) -> Result<Vec<Recovered>, ApplyError> {
         let mut all = Vec::new();
         for id in names(&self.open)? {
-            match self.recover_one(&id) {
-                Ok(true) => all.push((id, None)),
-                Ok(false) => {}
-                Err(error) => all.push((id, Some(error))),
-            }
+            let (paths, error) = match self.recover_one(&id) {
+                Ok(None) => continue,
+                Ok(Some(paths)) => (paths, None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            all.push(Recovered { id, paths, error });
         }
         Ok(all)
     }
 
-    /// Returns whether the transaction was interrupted.
-    fn recover_one(&self, id: &ApplyId) -> Result<bool, ApplyError> {
+    /// Returns the paths of a transaction that was interrupted; `None` if it was not.
+    fn recover_one(&self, id: &ApplyId) -> Result<Option<Vec<PathBuf>>, ApplyError> {
         let directory = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
-            Err(Errno::NOENT) => return Ok(false),
+            Err(Errno::NOENT) => return Ok(None),
             directory => directory.map_err(|e| io("read", id.as_str().as_bytes(), e))?,
         };
         let (_, record) = read(directory.as_fd(), id)?;
         let Some(record) = record else {
             // Killed between two system calls, or running in another process that has not locked
             // its targets visibly; removing an empty directory harms neither.
-            return Ok(fs::unlinkat(&self.open, id.as_str(), fs::AtFlags::REMOVEDIR).is_ok());
+            let removed = fs::unlinkat(&self.open, id.as_str(), fs::AtFlags::REMOVEDIR);
+            return Ok(removed.is_ok().then(Vec::new));
         };
         let roots = match lock(&record) {
-            Err(ApplyError::Busy { .. }) => return Ok(false),
+            Err(ApplyError::Busy { .. }) => return Ok(None),
             // The target was removed, and with it everything that was staged there.
             Err(ApplyError::Target {
                 source: Errno::NOENT,
                 ..
             }) => {
                 self.forget(id)?;
-                return Ok(true);
+                return Ok(Some(Vec::new()));
             }
             roots => roots?,
         };
         // Another process may have finished it before this one got the locks.
         let (phase, record) = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
-            Err(Errno::NOENT) => return Ok(false),
+            Err(Errno::NOENT) => return Ok(None),
             _ => match read(directory.as_fd(), id)? {
                 (phase, Some(record)) => (phase, record),
-                (_, None) => return Ok(false),
+                (_, None) => return Ok(None),
             },
         };
         let undoes = record.undoes.clone();
@@ -92,6 +105,6 @@ impl Journal {
                 }
             }
         }
-        Ok(true)
+        Ok(Some(host_paths(&record).collect()))
     }
 }

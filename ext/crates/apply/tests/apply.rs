@@ -383,3 +383,51 @@ fn second_claim_is_refused_until_the_first_is_dropped() {
     drop(first);
     let _second = bench.journal().claim().unwrap();
 }
+
+#[test]
+fn change_whose_trial_was_interrupted_is_undone_and_one_whose_trial_ended_stays() {
+    let bench = Bench::new();
+    bench.write("a.php", b"1\n");
+    bench.write("b.php", b"1\n");
+    let change = || {
+        changes(vec![
+            modified("a.php", file(b"1\n"), file(b"2\n")),
+            modified("b.php", file(b"1\n"), file(b"2\n")),
+        ])
+    };
+    let before = tree(&bench.target);
+    bench.apply_on_trial(change()).unwrap();
+    let undone = bench.undo_trial().unwrap();
+    assert_eq!(undone.report.restored, ["a.php", "b.php"]);
+    assert_eq!(undone.paths, [bench.path("a.php"), bench.path("b.php")]);
+    assert_eq!(tree(&bench.target), before);
+    assert!(bench.undo_trial().is_none());
+    // A file that somebody edited meanwhile keeps its text.
+    bench.apply_on_trial(change()).unwrap();
+    bench.write("b.php", b"mine\n");
+    let undone = bench.undo_trial().unwrap();
+    assert_eq!(undone.report.restored, ["a.php"]);
+    assert_eq!(undone.report.conflicts.len(), 1);
+    assert_eq!(fs::read(bench.path("b.php")).unwrap(), b"mine\n");
+    bench.write("b.php", b"1\n");
+    let kept = bench.apply_on_trial(change()).unwrap();
+    bench.end_trial(&kept.id);
+    assert!(bench.undo_trial().is_none());
+    assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"2\n");
+}
+
+#[test]
+fn interrupted_trial_of_a_change_that_was_refused_or_undone_ends_without_an_effect() {
+    let bench = Bench::new();
+    bench.write("a.php", b"other\n");
+    let change = || changes(vec![modified("a.php", file(b"1\n"), file(b"2\n"))]);
+    let refused = bench.apply_on_trial(change());
+    assert!(matches!(refused, Err(ApplyError::Conflict { .. })));
+    assert!(bench.undo_trial().is_none());
+    bench.write("a.php", b"1\n");
+    let applied = bench.apply_on_trial(change()).unwrap();
+    bench.undo(&applied.id, None).unwrap();
+    bench.write("a.php", b"mine\n");
+    assert!(bench.undo_trial().is_none());
+    assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"mine\n");
+}

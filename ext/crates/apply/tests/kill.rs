@@ -1,7 +1,7 @@
 //! Kills an apply and an undo at every system call, and checks that the next call finishes or
 //! reverses it.
 //!
-//! The program runs itself as the child: `kill child apply|undo DIRECTORY`. The parent traces the
+//! The program runs itself as the child: `kill child apply|undo|trial DIRECTORY`. The parent traces the
 //! child with ptrace and sends SIGKILL at the entry of its Nth system call, for every N.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -45,7 +45,8 @@ fn main() {
     let (before, after) = both_states();
     let mut killed = 0;
     let mut finished = 0;
-    for kind in ["apply", "undo"] {
+    let user = rustix::process::geteuid().as_raw();
+    for kind in ["apply", "undo", "trial"] {
         for call in 0.. {
             let temp = tempfile::tempdir().unwrap();
             let bench = Bench::at(temp.path());
@@ -57,14 +58,19 @@ fn main() {
             let journal = bench.journal();
             let recovered = journal.recover().unwrap();
             assert!(
-                recovered.iter().all(|(_, e)| e.is_none()),
+                recovered.iter().all(|r| r.error.is_none()),
                 "{kind} {call}: {recovered:?}"
             );
+            if kind == "trial" {
+                let on_trial = bench.site.join(format!("applies/{user}/trial")).exists();
+                bench.undo_trial();
+                assert!(!on_trial || tree(&bench.target) == before, "{kind} {call}");
+            }
             let now = tree(&bench.target);
-            let (old, new) = if kind == "apply" {
-                (&before, &after)
-            } else {
+            let (old, new) = if kind == "undo" {
                 (&after, &before)
+            } else {
+                (&before, &after)
             };
             assert!(now == *old || now == *new, "{kind} {call}: {now:#?}");
             assert_eq!(journal.recover().unwrap().len(), 0, "{kind} {call}");
@@ -127,10 +133,13 @@ fn child(kind: &str, directory: &Path) {
     let open = bench.journal().list().unwrap();
     // SAFETY: raise only sends a signal to this process.
     unsafe { libc::raise(libc::SIGSTOP) };
-    if kind == "apply" {
-        bench.apply(change()).unwrap();
-    } else {
-        bench.undo(&open[0].id, None).unwrap();
+    match kind {
+        "apply" => drop(bench.apply(change()).unwrap()),
+        "undo" => drop(bench.undo(&open[0].id, None).unwrap()),
+        _ => {
+            let applied = bench.apply_on_trial(change()).unwrap();
+            bench.end_trial(&applied.id);
+        }
     }
     // SAFETY: the process has nothing to clean up; the exit of the runtime would add system calls.
     unsafe { libc::_exit(0) };

@@ -78,8 +78,8 @@ pub use snapshot::{
     snapshot_layer, verify_layer,
 };
 pub use store::{
-    Appended, AuditAnchor, AuditEntry, AuditError, AuditExcerpt, AuditLog, AuditReading,
-    AuditWindow, BundleRow, Discarded, Store, StoreError, StoredBundle,
+    Appended, AuditAnchor, AuditEntry, AuditError, AuditExcerpt, AuditLog, AuditOperations,
+    AuditReading, AuditWindow, BundleRow, Discarded, Store, StoreError, StoredBundle,
 };
 pub use transfer::{
     ArchiveError, ArchiveReport, DownloadError, ImportError, ImportRules, ImportStatus, Imported,

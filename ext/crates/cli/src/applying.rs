@@ -14,6 +14,8 @@ use wp_codebox_runtime::now_rfc3339;
 
 /// Approved files of a bundle, and the directories to change.
 pub(crate) struct Approved<'a> {
+    /// Id for the transaction, from [`new_id`].
+    pub id: ApplyId,
     /// Directory of the bundle.
     pub bundle: &'a Dir,
     /// Run that wrote the bundle.
@@ -71,7 +73,7 @@ pub(crate) fn apply(
     }
     let check = |_: &str, bytes: &[u8]| check_syntax(php, bytes);
     let change = journal.apply(ApplyRequest {
-        id: new_id("apply")?,
+        id: approved.id,
         now: now_rfc3339(),
         bundle: BundleReference {
             artifact_id: ready.artifact_id.clone(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use wp_codebox_apply::{
     AppliedChange, ApplyError, ApplyId, ApplyRequest, BundleReference, Journal, SyntaxCheck,
-    TargetChanges, UndoReport,
+    TargetChanges, UndoReport, UndoneTrial,
 };
 use wp_codebox_artifacts::{Change, EntryChange, FileMode, MountChanges, Node, sha256};
 
@@ -141,6 +141,29 @@ impl Bench {
     ) -> Result<AppliedChange, ApplyError> {
         self.journal()
             .apply(request(self.one(changes), Some(check)))
+    }
+
+    /// Applies a change on trial. The trial lasts, as if the process died before the check.
+    pub fn apply_on_trial(&self, changes: MountChanges) -> Result<AppliedChange, ApplyError> {
+        let journal = self.journal();
+        let request = request(self.one(changes), None);
+        let claim = journal.claim().unwrap();
+        let _lasts = journal.begin_trial(&claim, &request.id)?;
+        journal.apply(request)
+    }
+
+    /// Ends a trial as the process does that checked the site.
+    pub fn end_trial(&self, of: &ApplyId) {
+        let journal = self.journal();
+        let claim = journal.claim().unwrap();
+        journal.begin_trial(&claim, of).unwrap().end().unwrap();
+    }
+
+    pub fn undo_trial(&self) -> Option<UndoneTrial> {
+        let journal = self.journal();
+        let claim = journal.claim().unwrap();
+        let now = "2026-01-01T00:00:00Z".to_owned();
+        journal.undo_trial(&claim, now).unwrap()
     }
 
     pub fn undo(&self, of: &ApplyId, files: Option<&[String]>) -> Result<UndoReport, ApplyError> {

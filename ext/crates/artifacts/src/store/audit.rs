@@ -10,7 +10,7 @@
 mod anchor;
 mod chain;
 mod error;
-mod subject;
+mod excerpt;
 
 use crate::bundle::Scrubber;
 use crate::canonical::{OverLimit, canonical_json, canonical_value};
@@ -30,7 +30,7 @@ use anchor::{AnchorFile, Anchors, Extent};
 use chain::{Tail, claim, link, start};
 pub use error::AuditError;
 use error::{MAX_LINE, io};
-pub use subject::AuditExcerpt;
+pub use excerpt::{AuditExcerpt, AuditOperations};
 
 const FILE: &str = "audit.jsonl";
 /// One record of the log with `seq`, `timestamp`, `previous` and `hash`.

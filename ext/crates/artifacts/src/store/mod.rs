@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use wp_codebox_contracts::SiteId;
 
 pub use audit::{
-    Appended, AuditAnchor, AuditEntry, AuditError, AuditExcerpt, AuditLog, AuditReading,
-    AuditWindow,
+    Appended, AuditAnchor, AuditEntry, AuditError, AuditExcerpt, AuditLog, AuditOperations,
+    AuditReading, AuditWindow,
 };
 pub use bundles::{BundleRow, Discarded, Store, StoreError, StoredBundle};
 

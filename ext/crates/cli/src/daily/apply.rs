@@ -83,6 +83,7 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
     let change = applying::apply(
         &journal,
         Approved {
+            id: applying::new_id("apply")?,
             bundle: &bundle.directory,
             run_id: Some(run.run_id.clone()),
             request: PreflightRequest {

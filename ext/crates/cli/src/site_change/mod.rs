@@ -14,7 +14,7 @@ use caller::Caller;
 use health::Watch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wp_codebox_apply::{AppliedChange, ApplyId, Claim, Journal, KeepRules, UndoReport};
+use wp_codebox_apply::{AppliedChange, ApplyId, Claim, Journal, KeepRules, Trial, UndoReport};
 use wp_codebox_artifacts::{Dir, PreflightRequest, Store, StoredBundle};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HealthPlan, HealthStatus, PROTOCOL_VERSION, SiteAction, SiteApply,
@@ -67,7 +67,7 @@ fn changed(request: SiteChangeRequest, caller: &mut Caller) -> Result<SiteChange
 
 /// Journal and state directory of the site, which no other process changes meanwhile.
 struct Place {
-    _claim: Claim,
+    claim: Claim,
     state: PathBuf,
     site: SiteId,
     directory: PathBuf,
@@ -85,8 +85,11 @@ impl Place {
         let site = state.as_owner(|| state.site(&request.site));
         let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
         let journal = applying::journal(&site)?;
+        let claim = journal.claim().map_err(|e| e.body())?;
+        let undone = journal.undo_trial(&claim, now_rfc3339());
+        undone.map_err(|e| e.body())?;
         Ok(Self {
-            _claim: journal.claim().map_err(|e| e.body())?,
+            claim,
             journal,
             state: state.path().to_owned(),
             site: request.site.clone(),
@@ -102,7 +105,9 @@ impl Place {
         caller: &mut Caller,
     ) -> Result<SiteChangeResult, ErrorBody> {
         let bundle = self.bundle(&apply.reference)?;
+        let id = applying::new_id("apply")?;
         let approved = Approved {
+            id: id.clone(),
             bundle: &bundle.directory,
             run_id: Some(bundle.row.run_id.clone()),
             request: PreflightRequest {
@@ -119,11 +124,24 @@ impl Place {
             patch_sha256: Some(apply.patch_sha256),
         };
         let watch = plan.map(Watch::begin);
-        let change = applying::apply(&self.journal, approved, &self.php)?;
+        let trial = watch
+            .as_ref()
+            .map(|_| self.journal.begin_trial(&self.claim, &id));
+        let trial = trial.transpose().map_err(|e| e.body())?;
+        let end_trial = || trial.map_or(Ok(()), Trial::end).map_err(|e| e.body());
+        let change = match applying::apply(&self.journal, approved, &self.php) {
+            Ok(change) => change,
+            Err(error) => {
+                // The next change or settlement finds that the change was not applied.
+                let _ = end_trial();
+                return Err(error);
+            }
+        };
         forget_old(&self.journal);
         let caller_answers = caller.written(&change.paths);
         let health = watch.map(|watch| watch.end(caller_answers, &change));
         if health.as_ref().map(|health| health.status) != Some(HealthStatus::Worse) {
+            end_trial()?;
             return Ok(SiteChangeResult {
                 status: SiteChangeStatus::Applied,
                 change: change.id.to_string(),
@@ -133,7 +151,9 @@ impl Place {
             });
         }
         // The site got worse. A failed undo must not hide that.
-        let undone = self.undo(&change, None);
+        let undone = self
+            .undo(&change, None)
+            .and_then(|report| end_trial().map(|()| report));
         caller.written(&change.paths);
         let (restored, conflicts) = match undone {
             Ok(report) => (report.restored.clone(), conflicts(&report)),

@@ -423,3 +423,34 @@ fn search_that_ends_before_the_first_record_says_that_it_is_not_complete() {
     assert_eq!((numbers(&whole), whole.complete), (vec![1, 2, 3, 4], true));
     assert_eq!(whole.since, None);
 }
+
+#[test]
+fn operations_are_listed_newest_page_first_without_starts_that_ended() {
+    let log = Log::with(1);
+    let operations: AuditOperations = [("begun", "apply"), ("apply", "apply"), ("undo", "undo")]
+        .map(|(event, operation)| (event.to_owned(), operation.to_owned()))
+        .into();
+    let listed = |before, most| {
+        let found = log.log.of_operations(&operations, before, most).unwrap();
+        (numbers(&found), found.complete)
+    };
+    let start = |event: &str, run: &str| {
+        log.append(&json!({"event": event, "run_id": run, "status": "started"}))
+    };
+    let end = |event: &str, run: &str| {
+        log.append(&json!({"event": event, "run_id": run, "status": "success"}))
+    };
+    assert_eq!(listed(u64::MAX, 9), (vec![], true));
+    start("begun", "run_a"); // 2
+    start("begun", "run_b"); // 3
+    end("export", "run_a"); // 4
+    end("apply", "run_a"); // 5
+    start("undo", "run_a"); // 6
+    assert_eq!(listed(u64::MAX, 9), (vec![3, 5, 6], true));
+    end("undo", "run_a"); // 7
+    assert_eq!(listed(u64::MAX, 9), (vec![3, 5, 7], true));
+    assert_eq!(listed(u64::MAX, 1), (vec![7], false));
+    // The start on this page ended on a newer one.
+    assert_eq!(listed(7, 9), (vec![3, 5], true));
+    assert_eq!(listed(5, 9), (vec![3], true));
+}

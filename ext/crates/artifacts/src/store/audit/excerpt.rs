@@ -1,0 +1,231 @@
+//! Records of the audit log about some runs, or of some operations.
+//!
+//! The reader does not verify the hash chain: a list of bundles must not hash the whole log. It
+//! starts at most [`SCANNED`] bytes before the end of the file, so its time has a bound.
+
+use super::error::{MAX_LINE, io};
+use super::{AuditEntry, AuditError, AuditLog, lock};
+use crate::dirfd::read_pieces;
+use crate::json::Json;
+use rustix::fs::{self, FlockOperation, OFlags, SeekFrom};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Bytes at the end of the log that are searched.
+const SCANNED: u64 = 64 * 1024 * 1024;
+/// Members that name a run: a record of a request that failed before its bundle was found has the
+/// reference of the caller in `artifact_id`.
+const NAMES: [&str; 2] = ["run_id", "artifact_id"];
+
+/// Operation by the event of each of its records. An operation can have two events, one for its start
+/// and one for its end.
+pub type AuditOperations = BTreeMap<String, String>;
+
+/// Records that a search selects.
+enum Selection<'a> {
+    /// Those that name one of the runs.
+    Runs(&'a BTreeSet<String>),
+    /// Those of the operations whose number is lower than this. A start is left out if the same run
+    /// has a later record of the operation that is not a start.
+    Operations(&'a AuditOperations, u64),
+}
+
+/// Result of a search.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditExcerpt {
+    /// The newest of these records, oldest first.
+    #[serde(rename = "records")]
+    pub entries: Vec<AuditEntry>,
+    /// Whether the log has no older record of this selection.
+    pub complete: bool,
+    /// Time of the first record that was searched, when older ones were not. A run that began later
+    /// has no older record.
+    pub since: Option<String>,
+}
+
+impl AuditLog {
+    /// Returns the newest `most` records that name one of `runs`, from the end of the log.
+    pub fn about(&self, runs: &BTreeSet<String>, most: usize) -> Result<AuditExcerpt, AuditError> {
+        self.about_within(runs, most, SCANNED)
+    }
+
+    /// Returns the newest `most` records of these operations, of those with a number lower than
+    /// `before`, from the end of the log.
+    pub fn of_operations(
+        &self,
+        operations: &AuditOperations,
+        before: u64,
+        most: usize,
+    ) -> Result<AuditExcerpt, AuditError> {
+        self.search(Selection::Operations(operations, before), most, SCANNED)
+    }
+
+    /// Searches the last `scanned` bytes of the log.
+    pub(super) fn about_within(
+        &self,
+        runs: &BTreeSet<String>,
+        most: usize,
+        scanned: u64,
+    ) -> Result<AuditExcerpt, AuditError> {
+        self.search(Selection::Runs(runs), most, scanned)
+    }
+
+    fn search(
+        &self,
+        selection: Selection<'_>,
+        most: usize,
+        scanned: u64,
+    ) -> Result<AuditExcerpt, AuditError> {
+        let mut excerpt = Excerpt {
+            selection,
+            most,
+            entries: VecDeque::new(),
+            complete: true,
+            since: None,
+        };
+        let file = match self.file(OFlags::RDONLY) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(excerpt.end()),
+            Err(error) => return Err(io("opened", error)),
+        };
+        lock(&file, FlockOperation::LockShared)?;
+        let fail = |e| io("read", e);
+        let length = fs::seek(&file, SeekFrom::End(0)).map_err(fail)?;
+        let from = length.saturating_sub(scanned);
+        fs::seek(&file, SeekFrom::Start(from)).map_err(fail)?;
+        excerpt.complete = from == 0;
+        // The first line may have begun before `from`.
+        let mut skip = from > 0;
+        let mut pending = Vec::new();
+        read_pieces(&file, |piece| {
+            pending.extend_from_slice(piece);
+            let mut begin = 0;
+            while let Some(length) = pending[begin..].iter().position(|b| *b == b'\n') {
+                if !std::mem::take(&mut skip) {
+                    excerpt.take(&pending[begin..begin + length]);
+                }
+                begin += length + 1;
+            }
+            pending.drain(..begin);
+            if pending.len() > MAX_LINE {
+                // No record is this long; what follows up to the next line end belongs to it.
+                pending.clear();
+                skip = true;
+            }
+            Ok(())
+        })
+        .map_err(fail)?;
+        Ok(excerpt.end())
+    }
+}
+
+struct Excerpt<'a> {
+    selection: Selection<'a>,
+    most: usize,
+    entries: VecDeque<AuditEntry>,
+    complete: bool,
+    since: Option<String>,
+}
+
+impl Excerpt<'_> {
+    fn take(&mut self, line: &[u8]) {
+        if !self.complete && self.since.is_none() {
+            let record = Json::parse(line).ok();
+            let time = record.as_ref().and_then(|r| r.get("timestamp"));
+            self.since = time.and_then(Json::as_str).map(str::to_owned);
+        }
+        // Most lines are about other things; they are not parsed.
+        let Ok(text) = std::str::from_utf8(line) else {
+            return;
+        };
+        if !self.selection.is_possible(text) {
+            return;
+        }
+        let Some(Value::Object(members)) = Json::parse(line).ok().map(|r| r.to_value()) else {
+            return;
+        };
+        let entry = AuditEntry(members);
+        if let Selection::Operations(operations, _) = &self.selection
+            && let Some(operation) = operations.get(member(&entry, "event"))
+            && !is_start(&entry)
+        {
+            let same = |start: &AuditEntry| {
+                is_start(start)
+                    && operations.get(member(start, "event")) == Some(operation)
+                    && run(start) == run(&entry)
+            };
+            if let Some(start) = self.entries.iter().position(same) {
+                self.entries.remove(start);
+            }
+        }
+        if self.selection.has(&entry) {
+            self.entries.push_back(entry);
+            if self.entries.len() > self.most {
+                let dropped = self.entries.pop_front();
+                let time = dropped.as_ref().map(|entry| member(entry, "timestamp"));
+                self.since = time.map(str::to_owned);
+                self.complete = false;
+            }
+        }
+    }
+
+    fn end(self) -> AuditExcerpt {
+        AuditExcerpt {
+            entries: self.entries.into(),
+            complete: self.complete,
+            since: self.since,
+        }
+    }
+}
+
+impl Selection<'_> {
+    /// Whether a member anywhere in the line has one of the selected names and values. Run ids and
+    /// events need no escapes in JSON.
+    fn is_possible(&self, line: &str) -> bool {
+        let any = |name: &str, is_value: &dyn Fn(&str) -> bool| {
+            let key = format!("\"{name}\":\"");
+            line.match_indices(&key).any(|(at, _)| {
+                let rest = &line[at + key.len()..];
+                is_value(rest.split('"').next().unwrap_or_default())
+            })
+        };
+        match self {
+            Self::Runs(runs) => NAMES
+                .iter()
+                .any(|name| any(name, &|value| runs.contains(value))),
+            Self::Operations(operations, _) => {
+                any("event", &|value| operations.contains_key(value))
+            }
+        }
+    }
+
+    fn has(&self, entry: &AuditEntry) -> bool {
+        match self {
+            Self::Runs(runs) => NAMES.iter().any(|name| runs.contains(member(entry, name))),
+            Self::Operations(operations, before) => {
+                let number = entry.0.get("seq").and_then(Value::as_u64);
+                operations.contains_key(member(entry, "event"))
+                    && number.is_some_and(|number| number < *before)
+            }
+        }
+    }
+}
+
+/// Returns a text member of a record; `""` if it has none.
+fn member<'a>(entry: &'a AuditEntry, name: &str) -> &'a str {
+    let value = entry.0.get(name).and_then(Value::as_str);
+    value.unwrap_or_default()
+}
+
+fn run(entry: &AuditEntry) -> &str {
+    match member(entry, "run_id") {
+        "" => member(entry, "artifact_id"),
+        run => run,
+    }
+}
+
+fn is_start(entry: &AuditEntry) -> bool {
+    member(entry, "status") == "started"
+}
