@@ -73,12 +73,12 @@ def changed(site, script, user="admin"):
     return answer["run"]["run_id"], [row["path"] for row in answer["changed_files"]]
 
 
-def apply(site, run, files, user="admin", **more):
-    return site.ability("apply-approved-artifact", {"artifact_id": run, "approved_files": files, **more}, user)
+def apply(site, run, files, user="admin", headers=None, **more):
+    return site.ability("apply-approved-artifact", {"artifact_id": run, "approved_files": files, **more}, user, headers=headers)
 
 
-def roll_back(site, run, user="admin", **more):
-    return site.ability("rollback-artifact", {"artifact_id": run, **more}, user)
+def roll_back(site, run, user="admin", headers=None, **more):
+    return site.ability("rollback-artifact", {"artifact_id": run, **more}, user, headers=headers)
 
 
 def when_free(call):
@@ -93,10 +93,9 @@ def when_free(call):
     return answers[-1]
 
 
-def apply_until_process(site, run, files, tag):
-    """Starts an apply in a thread; returns thread, worker and answers when its process exists, else the answer."""
-    call = lambda: site.ability("apply-approved-artifact", {"artifact_id": run, "approved_files": files}, headers={"X-Test-Tag": tag})
-    thread, worker, answers = start_tagged_request(site, tag, call)
+def until_process(site, call, tag):
+    """Starts a call in a thread; returns thread, worker and answers when its process exists, else the answer."""
+    thread, worker, answers = start_tagged_request(site, tag, lambda: call(headers={"X-Test-Tag": tag}))
     poll_until(lambda: changers(site) or not thread.is_alive(), seconds=30, what="no process changes the site")
     if changers(site):
         return thread, worker, answers
@@ -117,7 +116,7 @@ def appended(code):
 
 
 #: Number of kills of each kind; `tests/run --all` sets more.
-KILLS = int(os.environ.get("CODEBOX_KILLS", "3"))
+KILLS = int(os.environ.get("CODEBOX_KILLS", "2"))
 
 
 def changers(site):
@@ -354,38 +353,42 @@ def test_link_by_mail_ends_after_an_hour(site, mails):
 
 
 @pytest.mark.parametrize("victim", ("process", "worker"))
-def test_kill_during_apply_leaves_the_old_or_the_new_files_and_the_next_request_settles(site, victim):
+@pytest.mark.parametrize("operation", ("apply", "rollback"))
+def test_kill_during_a_change_leaves_the_old_or_the_new_files_and_a_later_request_settles(site, operation, victim):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
     after = before.replace("helo", "hello")
+    state = lambda: (read(site), os.path.exists(path(site, OTHER)))
+    old, new = (before, False), (after, True)
     for number in range(KILLS):
         # The locks of the previous, killed request are released a few seconds later.
-        started = when_free(lambda number=number: apply_until_process(site, run, files, f"{victim}-{number}"))
-        if isinstance(started, Response):
-            # The apply ended before its process was seen.
-            started.expect(200)
-            roll_back(site, run).expect(200)
-            continue
-        thread, worker, answers = started
-        # Spread over the time of an apply; every moment must be safe.
-        time.sleep(0.8 * number / KILLS)
-        for pid in changers(site) if victim == "process" else [worker]:
-            try:
-                os.kill(pid, 9)
-            except ProcessLookupError:
-                pass
-        thread.join()
-        poll_until(lambda: not changers(site), seconds=30, what="the process did not end")
-        # php-fpm may lose one more request after SIGKILL of a worker.
-        poll_until(lambda: site.request("GET", "/", None).status == 200, seconds=30, what="the site does not answer")
-        now = (read(site), os.path.exists(path(site, OTHER)))
-        must(now in ((before, False), (after, True)), f"{number}: {now} {answers}")
-        mended = roll_back_when_free(site, run) if now == (after, True) else None
-        must(read(site) == before and not os.path.exists(path(site, OTHER)), f"{number}: {mended}")
-    apply_when_free(site, run, files).expect(200)
-    roll_back(site, run).expect(200)
-    history = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json["history"]
-    must([row for row in history if row["status"] == "started"] == [], json.dumps(history))
+        if operation == "rollback" and state() == old:
+            apply_when_free(site, run, files).expect(200)
+        call = (lambda **more: apply(site, run, files, **more)) if operation == "apply" else (lambda **more: roll_back(site, run, **more))
+        started = when_free(lambda: until_process(site, call, f"{operation}-{victim}-{number}"))
+        if not isinstance(started, Response):
+            thread, worker, answers = started
+            # Spread over the time of a change; every moment must be safe.
+            time.sleep(0.8 * number / KILLS)
+            for pid in changers(site) if victim == "process" else [worker]:
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    pass
+            thread.join()
+            poll_until(lambda: not changers(site), seconds=30, what="the process did not end")
+            # php-fpm may lose one more request after SIGKILL of a worker.
+            poll_until(lambda: site.request("GET", "/", None).status == 200, seconds=30, what="the site does not answer")
+            must(state() in (old, new), f"{number}: {state()} {answers}")
+        if operation == "apply" and state() == new:
+            roll_back_when_free(site, run)
+            must(state() == old, f"{number}: {state()}")
+    if state() == old:
+        apply_when_free(site, run, files).expect(200)
+    roll_back_when_free(site, run)
+    bundle = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
+    unended = [row for row in bundle["history"] if row["status"] == "started"]
+    must((state(), bundle["state"], unended) == (old, "rolled-back", []), json.dumps(bundle["history"]))
 
 
 @pytest.fixture(scope="module")
@@ -411,7 +414,8 @@ def test_change_that_was_not_checked_is_taken_back_and_its_end_is_recorded(site,
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     open(hold, "w", encoding="utf-8").close()
     try:
-        thread, worker, _ = when_free(lambda: apply_until_process(site, run, files, "held-" + "-".join(victims)))
+        call = lambda **more: apply(site, run, files, **more)
+        thread, worker, _ = when_free(lambda: until_process(site, call, "held-" + "-".join(victims)))
         poll_until(lambda: os.path.exists(held), seconds=30, what="the changed site is not checked")
         must("hello" in read(site), "control: the file is not written")
         for pid in ([worker] if "worker" in victims else []) + (changers(site) if "process" in victims else []):

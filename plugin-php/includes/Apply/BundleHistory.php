@@ -136,7 +136,7 @@ final class BundleHistory {
 
 	/**
 	 * Returns the rows of a history, oldest first, and follows the applied files. A start is left out when its
-	 * end was recorded, and so is an approval when the apply that it caused has a row.
+	 * end was recorded, which belongs to the last start before it, and so is an approval when the apply that it caused has a row.
 	 *
 	 * @param list<array<string, mixed>> $records Audit records of one run, oldest first.
 	 * @param AppliedFiles               $changes Follows what is applied.
@@ -153,7 +153,7 @@ final class BundleHistory {
 			$operation = self::OPERATIONS[ $event ];
 			$start     = 'started' === ( $record['status'] ?? '' );
 			if ( ! $start && [] !== ( $started[ $operation ] ?? [] ) ) {
-				unset( $rows[ array_shift( $started[ $operation ] ) ] );
+				unset( $rows[ array_pop( $started[ $operation ] ) ] );
 			}
 			$touched = $changes->follow( $record );
 			if ( self::repeats( $record, end( $rows ) ?: [] ) ) {

@@ -40,7 +40,8 @@ final class InterruptedChange {
 	public function record( array $about, int $began ): void {
 		$records = Artifacts::auditOf( $this->site->id(), [ $about['run_id'] ] )['records'];
 		$changes = array_filter( Changes::list( $this->site->id() ), static fn( array $change ): bool => ( $change['bundle']['run_id'] ?? '' ) === $about['run_id'] );
-		$end     = 'rollback' === $about['event'] ? self::end_of_roll_back( $about, $records, $changes ) : self::end_of_apply( $records, $changes, $began );
+		$start   = self::start_without_end( $records, 'rollback' === $about['event'] ? [ 'rollback' ] : [ 'apply-approved', 'apply' ], $began );
+		$end     = 'rollback' === $about['event'] ? self::end_of_roll_back( $about['change'], $records, $changes, $start ) : self::end_of_apply( $records, $changes, $start, $began );
 		if ( null !== $end ) {
 			AuditTrail::append(
 				$this->site->id(),
@@ -58,16 +59,15 @@ final class InterruptedChange {
 	 *
 	 * @param list<array<string, mixed>>  $records Audit records of the run, oldest first.
 	 * @param array<array<string, mixed>> $changes Applied changes of the run, newest first.
+	 * @param array<string, mixed>|null   $start   Record of a start without an end.
 	 * @param int                         $began   Time at which the change began.
 	 * @return array<string, mixed>|null
 	 */
-	private static function end_of_apply( array $records, array $changes, int $began ): ?array {
-		$start = self::last( $records, 'apply-approved' );
-		$end   = self::last( $records, 'apply' );
-		$ended = ( $end['seq'] ?? 0 ) > ( $start['seq'] ?? 0 );
+	private static function end_of_apply( array $records, array $changes, ?array $start, int $began ): ?array {
+		$recorded = array_column( array_column( $records, 'result' ), 'audit_reference' );
 		foreach ( $changes as $change ) {
-			if ( strtotime( $change['created_at'] ) >= $began && count( $change['undone'] ) < count( $change['files'] ) ) {
-				return $ended && 'success' === $end['status'] ? null : self::end(
+			if ( strtotime( $change['created_at'] ) >= $began && [] === $change['undone'] && ! in_array( $change['id'], $recorded, true ) ) {
+				return self::end(
 					'success',
 					[
 						'status'          => 'applied',
@@ -78,47 +78,62 @@ final class InterruptedChange {
 				);
 			}
 		}
-		return $ended ? null : self::end( 'failure', [ 'status' => 'failed' ], __( 'The change was interrupted; every file is as before.', 'codebox' ) );
+		return null === $start ? null : self::end( 'failure', [ 'status' => 'failed' ], __( 'The change was interrupted; every file is as before.', 'codebox' ) );
 	}
 
 	/**
 	 * Returns the audit fields for the end of a roll back; null when the log has them.
 	 *
-	 * @param array<string, string>       $about   Audit fields of the roll back.
+	 * @param string                      $id      Id of the change.
 	 * @param list<array<string, mixed>>  $records Audit records of the run, oldest first.
 	 * @param array<array<string, mixed>> $changes Applied changes of the run, newest first.
+	 * @param array<string, mixed>|null   $start   Record of a start without an end.
 	 * @return array<string, mixed>|null
 	 */
-	private static function end_of_roll_back( array $about, array $records, array $changes ): ?array {
-		$last   = self::last( $records, 'rollback' );
-		$change = array_column( $changes, null, 'id' )[ $about['change'] ] ?? [ 'files' => [], 'undone' => [] ];
-		if ( [] === $change['undone'] ) {
-			return 'started' === ( $last['status'] ?? '' ) ? self::end( 'failure', [], __( 'The roll back was interrupted; every file is as the change made it.', 'codebox' ) ) : null;
+	private static function end_of_roll_back( string $id, array $records, array $changes, ?array $start ): ?array {
+		$change   = array_column( $changes, null, 'id' )[ $id ] ?? [
+			'files'  => [],
+			'undone' => [],
+		];
+		$recorded = [];
+		foreach ( $records as $record ) {
+			if ( 'rollback' === $record['event'] && ( $record['change'] ?? '' ) === $id ) {
+				array_push( $recorded, ...( $record['result']['files'] ?? [] ) );
+			}
 		}
-		if ( isset( $last['result']['files'] ) ) {
-			return null;
+		$restored = array_values( array_diff( $change['undone'], $recorded ) );
+		if ( [] === $restored ) {
+			return null === $start ? null : self::end( 'failure', [], __( 'The roll back was interrupted; every file is as the change made it.', 'codebox' ) );
 		}
 		$all = count( $change['undone'] ) === count( $change['files'] );
 		return self::end(
 			$all ? 'success' : 'failure',
 			[
 				'status' => $all ? 'restored' : 'restored-in-part',
-				'files'  => $change['undone'],
+				'files'  => $restored,
 			],
 			__( 'The request ended before the roll back; the files are restored.', 'codebox' )
 		);
 	}
 
 	/**
-	 * Returns the last record of an event; empty without one.
+	 * Returns the record of the newest start that has no end; null without one. An end belongs to the last start
+	 * before it.
 	 *
-	 * @param list<array<string, mixed>> $records Audit records, oldest first.
-	 * @param string                     $event   Event.
-	 * @return array<string, mixed>
+	 * @param list<array<string, mixed>> $records Audit records of the run, oldest first.
+	 * @param list<string>               $events  Events of the operation.
+	 * @param int                        $began   Time at which the change began; later starts belong to other requests.
+	 * @return array<string, mixed>|null
 	 */
-	private static function last( array $records, string $event ): array {
-		$of_event = array_filter( $records, static fn( array $record ): bool => ( $record['event'] ?? '' ) === $event );
-		return end( $of_event ) ?: [];
+	private static function start_without_end( array $records, array $events, int $began ): ?array {
+		$starts = [];
+		foreach ( $records as $record ) {
+			if ( in_array( $record['event'], $events, true ) ) {
+				'started' === $record['status'] ? array_push( $starts, $record ) : array_pop( $starts );
+			}
+		}
+		$starts = array_filter( $starts, static fn( array $start ): bool => strtotime( $start['timestamp'] ) <= $began );
+		return array_pop( $starts );
 	}
 
 	/**

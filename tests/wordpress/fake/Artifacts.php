@@ -236,7 +236,9 @@ final class Artifacts {
 			}
 			if ( 'started' !== ( $record['status'] ?? '' ) ) {
 				$starts = array_keys( array_filter( $found, static fn( array $start ): bool => 'started' === ( $start['status'] ?? '' ) && $run( $start ) === $run( $record ) ) );
-				unset( $found[ $starts[0] ?? '' ] );
+				foreach ( array_slice( $starts, -1 ) as $start ) {
+					unset( $found[ $start ] );
+				}
 			}
 			if ( 0 === $before || $record['seq'] < $before ) {
 				$found[] = $record;

@@ -156,7 +156,8 @@ impl Excerpt<'_> {
                     && operations.get(member(start, "event")) == Some(operation)
                     && run(start) == run(&entry)
             };
-            if let Some(start) = self.entries.iter().position(same) {
+            // A start whose process died stays: an end belongs to the last start before it.
+            if let Some(start) = self.entries.iter().rposition(same) {
                 self.entries.remove(start);
             }
         }
