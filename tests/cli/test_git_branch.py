@@ -51,10 +51,10 @@ class Change:
                 "repository": repository, "directories": {TARGET: "code"}, "branch": "codebox/x", "base": "main",
                 "author": person, "committer": {**person, "name": "Site"}, "approver": "jo\nX: y", **more}
 
-    def start(self, action, wrapper=()):
+    def start(self, action, wrapper=(), env=None):
         ours, theirs = socket.socketpair()
         process = subprocess.Popen([*wrapper, self.bench.environment["CODEBOX"], "change-site"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, env={}, pass_fds=(3,), preexec_fn=lambda: os.dup2(theirs.fileno(), 3))
+                                   stderr=subprocess.DEVNULL, env=env or {}, pass_fds=(3,), preexec_fn=lambda: os.dup2(theirs.fileno(), 3))
         theirs.close()
         ours.sendall(json.dumps({"protocol": PROTOCOL, "state_dir": self.bench.state, "php_binary": self.bench.environment["CODEBOX_PHP"],
                                  "site": self.bench.site, "action": action}).encode() + b"\n")
@@ -278,7 +278,14 @@ def test_programs_that_a_repository_names_do_not_run(bench, change):
     os.mkfifo(repository.inside("fifo"))
     repository.own()
     commit = change.committed(repository.path)["change"]
+    # Nor is anything of the environment used.
+    trace = os.path.join(bench.directory, "trace")
+    asked = {"GIT_TRACE": trace, "GIT_EXEC_PATH": os.path.dirname(program)}
+    must(change.finish(change.start(change.request(repository.path), env=asked))["type"] == "result", "the same commit again")
+    must(not os.path.exists(trace), "git read the environment")
     must(not os.path.exists(marker), "programs ran: " + (open(marker, encoding="utf-8").read() if os.path.exists(marker) else ""))
+    subprocess.run(["git", "-c", "safe.directory=*", "version"], env={"PATH": "/usr/bin:/bin", "GIT_TRACE": trace}, check=True, stdout=subprocess.DEVNULL)
+    must(os.path.exists(trace), "the control writes no trace")
     # Control: ordinary git runs them, and reads the replacement. Without the FIFO, at which it would stop.
     os.remove(repository.inside("fifo"))
     os.remove(repository.inside(".git", "info", "grafts"))
@@ -363,7 +370,7 @@ def test_repository_of_another_kind_is_refused_and_the_same_one_without_it_is_us
     must(not os.path.isfile(os.path.join(repository.path + "-moved", "x")), "the branch was written elsewhere")
 
 
-def test_repository_of_another_user_or_around_the_state_directory_is_refused(bench, change):
+def test_repository_of_another_user_or_inside_the_state_directory_is_refused(bench, change):
     if os.geteuid() != 0:
         skip_unless_root("another user")
     repository = Repository(bench, "owned")
@@ -373,6 +380,13 @@ def test_repository_of_another_user_or_around_the_state_directory_is_refused(ben
     change.refused("wp_codebox_git_repository_invalid", repository.path)
     os.chown(repository.inside(".git"), owner(bench), -1)
     change.committed(repository.path)
+    inside = os.path.join(bench.state, "repository")
+    os.rename(repository.path, inside)
+    try:
+        change.refused("wp_codebox_git_repository_invalid", inside, branch="inside")
+    finally:
+        os.rename(inside, repository.path)
+    change.committed(repository.path, branch="inside")
     for path in ("relative", os.path.join(bench.directory, "none"), "/"):
         answer = change.commit(path)
         must(answer["type"] == "error" and answer["error"]["code"] == "wp_codebox_git_repository_invalid", json.dumps(answer))

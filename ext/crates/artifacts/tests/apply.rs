@@ -445,3 +445,20 @@ fn preflight_refuses_bundle_whose_patch_contradicts_its_changed_files() {
         assert!(error.to_string().contains(wanted), "{error}");
     }
 }
+
+#[test]
+fn zip_refuses_names_that_windows_reads_as_paths_and_contents_above_the_limit() {
+    for name in ["in\\..\\out.php", "c:x.php"] {
+        let long = " ".repeat(1 << 20);
+        let after = tree(&[("a.php", file(&long)), (name, file("x\n"))]);
+        let made = setup(&tree(&[]), &after, RenameMode::Separate);
+        let bundle = Dir::open(&made.bundle).unwrap();
+        let refused = made.run(&made.all()).unwrap().zip(&bundle, 1 << 21);
+        assert!(matches!(refused, Err(DownloadError::Name { .. })), "{name}");
+        let one = made.run(&made.request(&["a.php"])).unwrap();
+        // The archive itself is within the limit.
+        let limit = one.zip(&bundle, 1 << 21).unwrap().len() as u64 + 1;
+        let refused = one.zip(&bundle, limit);
+        assert!(matches!(refused, Err(DownloadError::TooLarge { .. })));
+    }
+}
