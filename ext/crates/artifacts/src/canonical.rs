@@ -22,8 +22,8 @@ pub const MAX_DEPTH: usize = 30;
 pub enum OverLimit {
     /// Return an error: for documents that this crate writes, so that nothing is lost unnoticed.
     Refuse,
-    /// Drop the excess keys, items and levels, as the public system does: for bundles that other
-    /// implementations wrote.
+    /// Drop the excess keys, items and levels: for bundles of other implementations, which compute
+    /// their digests in this way.
     Drop,
 }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn json_value_beyond_canonical_limits_is_an_error_or_dropped_as_the_caller_chooses() {
+    fn json_beyond_the_limits_of_canonical_json_is_refused_or_shortened_as_the_caller_chooses() {
         let keys: serde_json::Map<String, Value> =
             (0..301).map(|i| (format!("k{i:03}"), json!(i))).collect();
         let items: Vec<Value> = (0..2001).map(Value::from).collect();

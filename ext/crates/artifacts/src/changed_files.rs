@@ -1,8 +1,8 @@
 //! `files/changed-files.json`: one entry per changed path.
 //!
 //! Invariants: `path` is the guest path of the mount followed by the path in the mount. A path that
-//! is not UTF-8 is quoted as a whole, as in git, and a member of the entry states that it is
-//! quoted. A directory has a mode and no hash.
+//! is not UTF-8 is quoted as a whole, as in git, and the entry's `pathEncoding` is `git-quoted`.
+//! The entry of a directory has a mode and no hash.
 
 use crate::capture::{MountChanges, Node};
 use crate::digest::sha256;
@@ -13,15 +13,15 @@ use wp_codebox_contracts::{
     ChangeKind, ChangedFile, ChangedFiles, EntryType, GuestPath, Sha256Hex,
 };
 
-/// Names of one mount in a bundle, from which the paths of its files are formed.
+/// Index, guest path and patch prefix of one mount; they give its files' names in a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountNames {
     /// Position of the mount in the run's list of mounts, from 0.
     pub index: usize,
     /// Guest path of the mount, as the request declared it.
     pub target: GuestPath,
-    /// Prefix of names in `files/patch.diff`: empty for the only captured mount, otherwise the
-    /// target without leading `/`, followed by `/`.
+    /// Prefix of this mount's file names in `files/patch.diff`: empty if no other mount was
+    /// captured, otherwise the target without leading `/`, followed by `/`.
     pub prefix: String,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
     }
 }
 
-/// Returns the path of an entry in its mount as bytes, without quoting.
+/// Returns the path of an entry relative to its mount as raw bytes; a quoted path is decoded.
 pub(crate) fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
     let text = entry.relative_path.as_bytes();
     match entry.path_encoding.as_deref() {
@@ -128,7 +128,7 @@ pub enum ChangedFilesError {
     Json(#[from] JsonError),
     /// The document has a missing or malformed member.
     #[error(
-        "changed-files.json is not a wp-codebox/changed-files/v1 document: its member {field} is missing or malformed"
+        "changed-files.json is not a wp-codebox/changed-files/v1 document: its member {field} is missing or malformed; discard the bundle or run again"
     )]
     Shape {
         /// Name of the missing or malformed member.
@@ -148,8 +148,8 @@ impl ChangedFilesError {
     }
 }
 
-/// Parses `files/changed-files.json` of a bundle from any implementation. Members that other
-/// implementations do not write are derived from the rest.
+/// Parses `files/changed-files.json` of a bundle from any implementation. Other implementations do
+/// not write `type` and `patchName`; the defaults are `file` and the value of `relativePath`.
 pub fn read_changed_files(bytes: &[u8]) -> Result<ChangedFiles, ChangedFilesError> {
     let document = Json::parse(bytes)?;
     let shape = |field: &str| ChangedFilesError::Shape {

@@ -100,9 +100,10 @@ pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, Ca
     prefixed(FILE_LIST_PREFIX, &Json::Array(rows), over)
 }
 
-/// Returns the hash of a manifest without the entries of the files `without`: those of the
-/// signature and of the manifest itself, whose hashes depend on the signature. The hash covers
-/// everything else in the manifest, including unknown keys.
+/// Returns the hash of the manifest that the signed statement contains. The caller names in
+/// `without` the files of the signature and of the manifest itself: their entries are left out,
+/// because their hashes depend on the signature. The hash covers everything else, also unknown
+/// keys.
 pub(crate) fn attested_manifest_digest(
     manifest: &Json,
     without: &[&str],

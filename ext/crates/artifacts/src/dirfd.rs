@@ -340,7 +340,7 @@ fn dir_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }
 
-/// Reads an open file if it has at most `max` bytes. `stat` has its attributes.
+/// Reads an open file, whose attributes are `stat`, if it has at most `max` bytes.
 pub(crate) fn read_within(fd: &OwnedFd, stat: &Stat, max: u64) -> Result<ReadOutcome, Errno> {
     if size_of(stat) > max {
         return Ok(ReadOutcome::TooLarge);

@@ -17,7 +17,7 @@ mod tests {
     use std::cmp::Ordering;
 
     #[test]
-    fn ambiguous_json_documents_are_refused() {
+    fn malformed_json_and_json_with_duplicate_keys_are_refused() {
         for bad in [
             r#"{"a":1,"a":2}"#,
             r#"{"a":1,"\u0061":2}"#,
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn json_numbers_are_parsed_exactly() {
+    fn json_number_parses_to_the_nearest_double() {
         for text in [
             "0",
             "-0.5",

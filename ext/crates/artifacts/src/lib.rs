@@ -5,14 +5,13 @@
 //! [`render_mount_patch`] and [`mount_entries`] turn the changes into a patch and `changed-files`
 //! entries. [`write_bundle`] writes and signs the bundle. [`verify_bundle`] checks a bundle of
 //! any origin. [`preflight`] reduces a bundle to the approved files. [`Store`] holds the bundles
-//! of a site and [`AuditLog`] its decisions. [`write_archive`] and [`import`] transfer bundles
-//! between hosts. [`EpisodeBuilder`] writes the trace of an episode and
+//! of a site. [`AuditLog`] records what was done with them, e.g. an approval. [`write_archive`] and
+//! [`import`] transfer bundles between hosts. [`EpisodeBuilder`] writes the trace of an episode and
 //! [`validate_episode_trace`] checks one.
 //!
 //! Invariants: every file of a bundle, mount or guest is opened with `openat2` relative to a
 //! directory descriptor and symbolic links in it are never followed. The crate uses neither network
-//! nor environment variables.
-//! Equal inputs give equal bytes.
+//! nor environment variables. Bundles that are written from equal inputs have equal bytes.
 #![forbid(unsafe_code)]
 
 mod attestation;

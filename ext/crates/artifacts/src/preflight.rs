@@ -53,7 +53,7 @@ pub struct PreflightRequest {
     pub targets: BTreeMap<String, PathBuf>,
     /// Keys by which a signature counts as trusted.
     pub trusted: TrustedKeys,
-    /// Signatures that are accepted.
+    /// Whether a bundle without a trusted signature is accepted.
     pub signatures: SignatureRule,
 }
 
@@ -83,7 +83,7 @@ pub struct Preflight {
     pub patch: String,
     /// SHA-256 of `patch`.
     pub patch_sha256: Sha256Hex,
-    /// `patch`, split by mount.
+    /// The approved changes as one patch per mount, with paths relative to the mount.
     pub mount_patches: Vec<MountPatch>,
     /// Content digest of the bundle.
     pub content_digest: ContentDigest,

@@ -15,7 +15,8 @@ use rustix::io::Errno;
 use std::path::Path;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum number of subdirectory names held in memory for each directory on the way.
+/// Maximum number of subdirectory names in memory for each directory on the path from the tree's
+/// root to the directory that is being emptied.
 const BATCH: usize = 4096;
 /// Maximum number of repeated visits of directories in one removal; each [`BATCH`] removed entries
 /// allow one more. If another process keeps adding entries to a directory, the directory remains.
@@ -132,7 +133,7 @@ struct Level {
     id: (u64, u64),
     /// Names of subdirectories that remain to be removed.
     pending: Vec<Vec<u8>>,
-    /// Number of entries removed since this directory was last entered.
+    /// Number of entries removed from this directory since the walk last entered it.
     removed: u64,
     /// Whether something in this directory could not be removed, so that the directory remains.
     remains: bool,
@@ -252,9 +253,9 @@ impl Level {
 
 enum Taken {
     Removed,
-    /// Another process removed the directory.
+    /// Another process had removed the entry already.
     Gone,
-    /// The directory has entries and was opened.
+    /// The entry is a directory with entries and was opened.
     Entered(Dir, Level),
 }
 

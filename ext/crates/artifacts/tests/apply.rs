@@ -153,7 +153,7 @@ fn preflight_accepts_approval_of_all_or_some_changed_files() {
 }
 
 #[test]
-fn preflight_refuses_no_files_unknown_files_and_half_of_a_directory_to_file_change() {
+fn preflight_refuses_an_empty_approval_unknown_files_and_half_of_a_directory_to_file_change() {
     let setup = usual();
     assert_eq!(
         setup.code(&setup.request(&[])),

@@ -339,7 +339,7 @@ fn secret_in_the_patch_of_a_bundle_is_an_error() {
 }
 
 #[test]
-fn file_with_secret_outside_hunks_is_not_copied_into_bundle() {
+fn file_with_a_secret_outside_the_hunks_of_the_patch_is_not_copied_into_the_bundle() {
     let parent = scratch();
     let text = |last: &str| format!("{SECRET}\n{}{last}\n", "x\n".repeat(30));
     let set = changes(&[("config.php", &text("a"))], &[("config.php", &text("b"))]);
@@ -431,7 +431,7 @@ fn bundle_lists_files_with_unusual_names_and_omitted_entries() {
 }
 
 #[test]
-fn second_bundle_of_same_run_is_refused() {
+fn second_bundle_of_a_run_and_bundle_with_a_non_ascii_manifest_are_refused() {
     let parent = scratch();
     let made = inputs(Vec::new());
     write(parent.path(), &made, &[]).unwrap();

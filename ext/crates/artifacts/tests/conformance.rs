@@ -784,7 +784,7 @@ fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap();
 }
 
-/// Returns the episode trace of the published vectors.
+/// Returns the episode trace from the published test vectors.
 fn published_episode() -> Value {
     let bytes = include_bytes!("../../../../tests/conformance/vectors/episode/trace.json");
     serde_json::from_slice(bytes).unwrap()
@@ -947,7 +947,8 @@ fn rust_and_python_verifiers_report_the_same_violations() {
     assert_eq!(met.len(), 16, "a code was never brought out: {met:?}");
 }
 
-/// The published bundle was signed when attestations did not contain the hash of the manifest.
+/// The bundle `signed-before` of the test vectors was signed by an earlier version, whose
+/// attestations did not contain the hash of the manifest.
 #[test]
 fn signature_without_manifest_hash_verifies_and_reports_coverage_of_files_only() {
     let vector = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())

@@ -333,7 +333,7 @@ fn random_episode_traces_validate_and_a_change_of_any_covered_value_is_detected(
         let judged = validate_episode_trace(&closed.trace_file);
         assert_eq!(judged.issues, [], "case {case}");
         let trace: Value = serde_json::from_slice(&closed.trace_file).unwrap();
-        // Another key order and other white space give the same trace.
+        // White space and key order do not affect the digests.
         let pretty = serde_json::to_vec_pretty(&trace).unwrap();
         assert!(validate_episode_trace(&pretty).valid);
         let mut pointers = Vec::new();
@@ -489,7 +489,7 @@ fn episode_validator_reports_all_issues() {
             );
         }
     }
-    // Control: every word is allowed in caller data.
+    // Control: keys that are not allowed in a trace are allowed in the caller's data.
     let mut free = trace.clone();
     free["artifacts"] = json!({"reward": 1, "deep": [{"grader": 1}]});
     free["runtime"]["metadata"] = json!({"benchmark": {"scenario": 1}});
@@ -540,7 +540,7 @@ fn hostile_episode_traces_are_refused_in_bounded_time() {
     let issues = judge(&trace);
     assert_eq!(issues.len(), MAX_TRACE_ISSUES + 1);
     assert!(issues[MAX_TRACE_ISSUES].ends_with("further issues are not listed"));
-    // Many valid members.
+    // Objects with 200,000 valid members.
     trace["steps"] = json!([]);
     let wide: Map<String, Value> = (0..200_000)
         .map(|i| (format!("k{i}"), json!([i])))

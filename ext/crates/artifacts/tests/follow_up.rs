@@ -50,7 +50,8 @@ fn open(path: &Path) -> Dir {
     Dir::open(path).unwrap()
 }
 
-/// Returns what happens to each file and link, without directories, which are no files of a patch.
+/// Returns path, old and new state of each changed file and link. Directories are left out, because
+/// a patch cannot represent them.
 fn carried(changes: &MountChanges) -> Vec<(&[u8], Option<&Node>, Option<&Node>)> {
     let is_file = |node: &&Node| **node != Node::Directory;
     let rows = changes.entries.iter().map(|entry| {
@@ -84,7 +85,8 @@ fn change_of_a_bundle_laid_over_the_source_gives_the_result_of_its_run() {
         assert_eq!(found.entries, earlier.entries, "case {number}");
         found.removed_directories =
             find_removed_directories(&found.entries, open(&source).as_fd()).unwrap();
-        // A directory that was empty already has an entry of its own.
+        // The capture also lists deleted directories that were empty before the run. The function
+        // does not, because each has an entry.
         let mut removed = earlier.removed_directories.clone();
         removed.retain(|path| !earlier.entries.iter().any(|entry| entry.path == *path));
         assert_eq!(found.removed_directories, removed, "case {number}");
@@ -231,7 +233,7 @@ fn bundle_that_is_unsigned_foreign_tampered_or_not_approvable_is_refused() {
         };
         let (bundle, _) = host.write(7 + number as u64, &made);
         assert_eq!(code(&bundle), Some(blocked));
-        // Without changes too: the run that was blocked for a secret lost them.
+        // A bundle without changes is refused too: a run blocked because of a secret drops them.
         made.mounts = vec![mount(0, "p0", Some(MountChanges::default()))];
         let (bundle, _) = host.write(17 + number as u64, &made);
         assert_eq!(code(&bundle), Some(blocked));

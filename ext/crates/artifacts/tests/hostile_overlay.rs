@@ -128,9 +128,9 @@ fn capture_interprets_overlay_attributes_as_the_kernel_does_or_refuses_the_layer
 /// The guest replaces a directory by a file and a file by a directory, and renames a file over
 /// another one.
 #[test]
-fn whiteouts_and_opaque_directories_of_guest_are_captured() {
+fn whiteouts_and_opaque_directories_that_overlayfs_wrote_are_captured_as_changes() {
     if !namespaces::entered(
-        "whiteouts_and_opaque_directories_of_guest_are_captured",
+        "whiteouts_and_opaque_directories_that_overlayfs_wrote_are_captured_as_changes",
         "overlay",
     ) {
         return;

@@ -24,7 +24,7 @@ const RACE_LIMIT: Duration = Duration::from_secs(300);
 /// Serialises the races, because a race needs threads that really run in parallel.
 static ONE_RACE: Mutex<()> = Mutex::new(());
 
-/// What was counted during a race.
+/// Counts of one race.
 #[derive(Debug, Default)]
 struct Race {
     swaps: u64,
@@ -35,12 +35,12 @@ struct Race {
     escaped: u64,
 }
 
-/// When a race ends before its time limit.
+/// What a race must have shown, in addition to [`SWAPS`] exchanges, before it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// When the walk under test has found the tree's own files in at least one round.
+    /// The walk under test has found the tree's own files in at least one round.
     Reached,
-    /// When the path-based reader has read the tree's own files in at least one round, and a file
+    /// The path-based reader has read the tree's own files in at least one round, and a file
     /// outside the tree in at least one round.
     Escaped,
 }
@@ -89,7 +89,7 @@ fn race(
     race
 }
 
-/// Stops the other thread, also if this thread panics.
+/// Tells the thread that exchanges entries to stop when this value is dropped, also by a panic.
 struct Stopped<'a>(&'a AtomicBool);
 
 impl Drop for Stopped<'_> {
@@ -120,8 +120,9 @@ fn judge<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Seen {
     seen
 }
 
-/// Makes `side/d` (a directory with `f` and `inner/f`) and `side/x` (a link to a directory
-/// outside) exchangeable; likewise `side/g` (a file) and `side/y` (a link to a file outside).
+/// Creates the entries that a race exchanges: `side/d` (a directory with `f` and `inner/f`) with
+/// `side/x` (a link to a directory outside the tree), and `side/g` (a file) with `side/y` (a link
+/// to a file outside the tree).
 fn swapped(ground: &Ground, side: &str) {
     let root = ground.at(side);
     fs::create_dir_all(root.join("d/inner")).unwrap();
@@ -327,10 +328,10 @@ fn removal_removes_only_its_tree_while_entries_are_swapped_for_symlinks() {
     }
 }
 
-/// A capture gives the owner missing permissions on directories of the upper layer. It must not do
-/// that outside the layer.
+/// A capture adds missing owner permissions to directories of the upper directory. It must not
+/// change modes outside.
 #[test]
-fn capture_changes_no_mode_outside_the_upper_while_entries_are_swapped_for_symlinks() {
+fn capture_changes_no_mode_outside_the_upper_directory_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     let (one, other) = (ground.at("upper/d"), ground.at("upper/x"));
     fs::create_dir(&one).unwrap();

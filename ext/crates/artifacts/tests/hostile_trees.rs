@@ -32,7 +32,7 @@ fn capture_omits_special_files_and_scan_and_copy_refuse_them_without_opening() {
         fs::write(ground.at("lower").join(name), "was a file").unwrap();
     }
     let changes = bounded("special files in a layer", 2, 8, || ground.capture()).unwrap();
-    // The result has the entries of the baseline, and each special file is listed as omitted.
+    // The files of the baseline count as unchanged, and each special file is listed as omitted.
     assert_eq!(changes.entries, []);
     assert_eq!(changes.omitted.len(), kinds.len());
     assert!(
@@ -429,7 +429,7 @@ fn entries_of_the_upper_directory_without_read_permission_are_captured() {
             ("500/file", "100755"),
         ];
         assert_eq!(modes, expected.map(|(p, m)| (p.to_owned(), m)));
-        // A source without permissions on the host is not chmodded but reported as an error.
+        // A scan changes no mode in the mount's source: an unreadable file there is an error.
         let error = ground.scan().unwrap_err();
         assert_eq!(error.code(), ErrorCode::MountUnreadable);
         let mode = fs::metadata(ground.at("lower/closed"))

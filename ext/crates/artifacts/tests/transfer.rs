@@ -55,7 +55,7 @@ fn archive(bundle: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Writes a bundle with the run id in its manifest, as the runner does.
+/// Writes a bundle whose manifest contains the run id, as in bundles of real runs.
 fn made(host: &Host, number: u64) -> (PathBuf, WrittenBundle) {
     let work = scratch();
     let mut inputs = random_inputs(work.path(), number);
@@ -129,7 +129,7 @@ fn members_with_long_names_are_exported_and_imported() {
 }
 
 #[test]
-fn second_import_of_a_bundle_is_a_no_op_and_a_different_bundle_needs_replace() {
+fn second_import_of_a_bundle_changes_nothing_and_another_bundle_of_the_run_needs_replace() {
     let host = Host::new();
     let (bundle, _) = made(&host, 7);
     let target = Target::new();
@@ -143,7 +143,7 @@ fn second_import_of_a_bundle_is_a_no_op_and_a_different_bundle_needs_replace() {
         (ImportStatus::Existing, first.run_id.clone())
     );
 
-    // Another bundle of the same run.
+    // A different bundle, whose manifest has the same run id.
     let other = Host::new();
     let work = scratch();
     let mut inputs = random_inputs(work.path(), 8);

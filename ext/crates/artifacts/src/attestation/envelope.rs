@@ -43,7 +43,7 @@ pub enum SignatureStatus {
     SignedByUnknown,
     /// The bundle has no attestation.
     Unsigned,
-    /// The bundle has an attestation that is malformed or does not match.
+    /// The bundle has an attestation that is malformed or does not match the bundle's files.
     Invalid,
 }
 
@@ -89,7 +89,7 @@ impl SignatureReport {
 pub enum AttestationError {
     /// The bytes are not a DSSE envelope with one signature.
     #[error(
-        "the attestation is not a DSSE envelope with one signature: its part {field} is missing or wrong"
+        "the attestation is not a DSSE envelope with one signature: its part {field} is missing or wrong; discard the bundle"
     )]
     Envelope {
         /// Member of the envelope that is missing or malformed; `json` if the bytes are not JSON.
@@ -100,7 +100,7 @@ pub enum AttestationError {
     Signature,
     /// The payload is not a statement of the expected shape.
     #[error(
-        "the attestation's statement has the wrong shape: its part {field} is missing or wrong"
+        "the attestation's statement has the wrong shape: its part {field} is missing or wrong; discard the bundle"
     )]
     Statement {
         /// Member of the statement that is missing or malformed.
@@ -108,10 +108,11 @@ pub enum AttestationError {
     },
     /// The subjects of the statement are not the files of the bundle.
     #[error(
-        "the files that the attestation signs differ from the bundle's files, first at {path:?}"
+        "the files that the attestation signs differ from the bundle's files, first at {path:?}; discard the bundle"
     )]
     Subjects {
-        /// First path that is only a subject, is only a file, or has another hash.
+        /// First path that is only in the list of subjects, is only in the bundle, or has different
+        /// hashes in the two.
         path: String,
     },
     /// A member of the statement's predicate differs from the same member of the manifest.

@@ -1,4 +1,4 @@
-//! Documents of a follow-up run: what is new since the earlier bundle.
+//! Documents of a follow-up run, which continues an earlier bundle: what changed since that bundle.
 
 use super::inputs::{BundleInputs, FollowUpInputs};
 use super::mounts::mount_names;

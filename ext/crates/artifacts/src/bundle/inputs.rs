@@ -22,7 +22,7 @@ pub struct BundleMount {
     pub view: MountView,
     /// Which git repository the guest saw in the mount.
     pub git: GitView,
-    /// Names of entries whose changes are not captured.
+    /// Rules by which the capture leaves out entries, e.g. `.git`.
     pub exclude: ExcludeRules,
     /// Entries of the host directory that were hidden from the guest, and links whose targets the
     /// guest could not reach.
@@ -102,11 +102,11 @@ pub struct BundleInputs {
     pub approvable: Approvable,
     /// `provenance` in `metadata.json`: who or what requested the run.
     pub provenance: Map<String, Value>,
-    /// `metadata.task`: the task input as the guest saw it.
+    /// `task` in `metadata.json`: the task input as the guest saw it.
     pub task: Option<Value>,
     /// `policy` in `metadata.json`: the runtime policy of the run.
     pub policy: Value,
-    /// `metadata.spec`: limits, commands and other data that describe the request.
+    /// `spec` in `metadata.json`: limits, commands and other data that describe the request.
     pub spec: Map<String, Value>,
     /// Mounts of the run in the order of the request.
     pub mounts: Vec<BundleMount>,
@@ -125,7 +125,8 @@ pub struct BundleInputs {
     /// `changedFiles`, `patch`, `artifacts`, `provenance.artifactBundleId` and
     /// `provenance.artifactDirectory`.
     pub completion_outcome: Option<Map<String, Value>>,
-    /// `agent-result/v1` without `schema`, `changedFiles`, `patch`, `artifacts`.
+    /// `agent-result/v1` without `schema`, `changedFiles`, `patch` and `artifacts`, which the
+    /// writer adds.
     pub agent_result: Option<Map<String, Value>>,
     /// `agent-transcript/v1`: the transcript of the agent, if it wrote one.
     pub transcript: Option<Value>,
@@ -140,17 +141,18 @@ pub struct BundleInputs {
     pub files: Vec<ArtifactFile>,
     /// Files of the episode (a recorded sequence of actions and observations), if the run had one.
     pub episode: Option<EpisodeFiles>,
-    /// What the bundle of a follow-up run says about the earlier bundle.
+    /// Data about the earlier bundle, if this is the bundle of a follow-up run, i.e. a run that
+    /// continues an earlier bundle.
     pub follow_up: Option<FollowUpInputs>,
 }
 
-/// Earlier bundle of a follow-up run, and what is new since.
+/// Data about the earlier bundle that a follow-up run continues, and the changes since that bundle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FollowUpInputs {
     /// `files/follow-up.json` without its changed files, which the writer adds. The writer redacts
     /// the comments.
     pub record: FollowUpRecord,
-    /// Changes since the earlier bundle, by mount index.
+    /// What the follow-up run changed compared with the earlier bundle, by mount index.
     pub since: BTreeMap<usize, MountChanges>,
 }
 
@@ -194,7 +196,7 @@ pub struct EvidenceDocument {
     /// File name without directory, e.g. `run-attestation.json`. Ends in `.jsonl` if there is one
     /// value per line.
     pub name: &'static str,
-    /// Logical name in `metadata.json`, e.g. `runAttestation`.
+    /// Key of the document in `artifacts` of `metadata.json`, e.g. `runAttestation`.
     pub key: &'static str,
     /// `kind` in the manifest, e.g. `run-attestation`.
     pub kind: &'static str,

@@ -4,7 +4,7 @@
 //! manifest is ASCII and within the limits of canonical JSON, so every implementation computes the
 //! same hash for the manifest's own entry. Free text is redacted when the writer receives it; a
 //! secret in the patch is an error, because the patch must not be edited. No host path is written.
-//! Equal inputs give equal bytes.
+//! Bundles that are written from equal inputs have equal bytes.
 
 mod documents;
 mod ends;

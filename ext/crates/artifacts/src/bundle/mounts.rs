@@ -11,27 +11,29 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::ChangedFile;
 use wp_codebox_policy::Redactor;
 
-/// Limits of the copies of changed files in `files/mounts/`: number of files, bytes of one file,
-/// bytes of all files.
+/// Maximum number of copies of changed files in `files/mounts/`. Further files are only in the
+/// patch.
 const MAX_COPIES: usize = 200;
+/// Maximum size of a file that is copied to `files/mounts/`, in bytes.
 const MAX_COPY: usize = 1024 * 1024;
+/// Maximum total size of the copies in `files/mounts/`, in bytes.
 const MAX_COPIES_TOTAL: usize = 32 * 1024 * 1024;
-/// Maximum length of a file name in the copies, in bytes; most file systems accept no longer one.
+/// Maximum length of a file name below `files/mounts/`, in bytes: the limit of most file systems.
 const MAX_NAME: usize = 255;
+/// Maximum length of the path of a copy in the bundle, in bytes.
 const MAX_PATH: usize = 2000;
 /// Maximum total size of file contents in `blueprint.after.json` in bytes.
 const MAX_BLUEPRINT: usize = 1024 * 1024;
 /// Maximum number of omitted paths that a bundle lists for one mount.
 const MAX_OMITTED: usize = 500;
 
-/// The changes of all mounts in the forms that a bundle contains.
+/// The changes of all mounts as patches, lists and file copies for a bundle.
 #[derive(Default)]
 pub(super) struct ChangeSet {
     /// Content of `files/patch.diff`.
     pub patch: Vec<u8>,
     pub entries: Vec<ChangedFile>,
-    /// Number of lines of each text file before and after the change together, by path in
-    /// `changed-files.json`.
+    /// For each path in `changed-files.json`: lines before the change plus lines after it.
     pub line_totals: BTreeMap<String, u64>,
     /// Path and content of each `files/diffs/mount-<N>.patch`.
     pub mount_patches: Vec<(String, Vec<u8>)>,
@@ -43,7 +45,7 @@ pub(super) struct ChangeSet {
     pub diffs: Value,
 }
 
-/// Converts the changes of every captured mount to the forms that a bundle contains.
+/// Converts the changes of every captured mount to patches, lists and file copies for a bundle.
 pub(super) fn change_set(inputs: &BundleInputs, redactor: &Redactor) -> ChangeSet {
     let mut set = ChangeSet::default();
     let mut copies = Copies::new(redactor);
@@ -75,7 +77,8 @@ pub(super) fn change_set(inputs: &BundleInputs, redactor: &Redactor) -> ChangeSe
     set
 }
 
-/// Returns the names that the files of a mount have in the bundle.
+/// Returns index, guest path and patch prefix of a mount, which give its files' names in the
+/// bundle.
 pub(super) fn mount_names(inputs: &BundleInputs, mount: &BundleMount) -> MountNames {
     let captured = inputs.mounts.iter().filter(|m| m.changes.is_some()).count();
     MountNames {

@@ -20,7 +20,7 @@ const MAX_ARGUMENT: usize = 1024 * 1024;
 const MAX_OUTPUT: usize = 16 * 1024 * 1024;
 /// Bytes of each standard output or error that are stored even if [`MAX_OUTPUT`] is used up.
 const MIN_STREAM: usize = 1024;
-/// Maximum number of lines in `commands.jsonl`. With more commands, the first ones and the last one
+/// Maximum number of lines in `commands.jsonl`. Of more commands, the first 999 and the last one
 /// are stored.
 const MAX_COMMANDS: usize = 1000;
 const CUT: &str = "\n[cut here]";

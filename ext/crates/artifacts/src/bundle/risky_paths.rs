@@ -50,7 +50,7 @@ pub(super) fn flags_of(path: &str) -> Vec<&'static str> {
             "unusual-php-file",
             OTHER_PHP.iter().any(|end| name.ends_with(end)),
         ),
-        // The directory itself is flagged too, because it may be a symbolic link.
+        // The path `mu-plugins` itself is flagged too, because it may be a symbolic link.
         (
             "must-use-plugin",
             lower.split('/').any(|part| part == "mu-plugins"),

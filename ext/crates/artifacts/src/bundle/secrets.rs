@@ -1,8 +1,9 @@
 //! Search for secrets in the names and contents of a patch. A patch cannot be redacted without
 //! breaking it.
 //!
-//! Both sides of every hunk are reassembled before the search, so that a secret over several
-//! lines is found. Binary contents are searched in their original form, not in git's base 85.
+//! The old lines of all hunks are joined before the search, and so are the new lines, so that a
+//! secret that spans several lines is found. Binary contents are searched in their original form,
+//! not in git's base 85.
 
 use crate::capture::{EntryChange, MountChanges, Node};
 use crate::patch::{FileStats, render_mount_patch};

@@ -121,8 +121,8 @@ impl<'p> Staging<'p> {
     }
 
     fn sync(&self) -> Result<(), BundleError> {
-        // DONTNEED starts the write-back of each file before the first wait, so one journal commit
-        // of the file system serves all files.
+        // DONTNEED starts the write-back of all files before the first `fdatasync` waits for one,
+        // so that one journal commit of the file system serves all files.
         for (_, file) in &self.files {
             let _ = fs::fadvise(file, 0, None, Advice::DontNeed);
         }

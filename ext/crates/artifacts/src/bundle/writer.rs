@@ -359,7 +359,7 @@ pub fn write_bundle_as(
 fn refuse_secrets(inputs: &BundleInputs, redactor: &Redactor) -> Result<(), BundleError> {
     for mount in &inputs.mounts {
         let follow_up = inputs.follow_up.as_ref();
-        // The patch since an earlier bundle also contains lines that only that bundle had.
+        // The patch since an earlier bundle also contains lines that only the earlier bundle has.
         let since = follow_up.and_then(|follow_up| follow_up.since.get(&mount.index));
         let mut changes = mount.changes.iter().chain(since);
         if let Some(found) = changes.find_map(|c| find_secret(c, redactor)) {

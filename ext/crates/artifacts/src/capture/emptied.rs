@@ -1,7 +1,7 @@
-//! Finds the directories that a change removes, from its entries alone.
+//! Finds the directories that a change removes, for a change that was read from a bundle.
 //!
-//! A bundle lists changed entries. A capture also notes which directories no longer exist, because
-//! a layer must hide them: without that, a guest would see them empty.
+//! A bundle lists only changed entries. A capture also lists the directories that no longer exist,
+//! because a layer must hide them: otherwise a guest would see them as empty directories.
 
 use super::EntryChange;
 use crate::dirfd::{Dir, join};
@@ -9,9 +9,9 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
-/// Returns the directories of `baseline` that do not exist after the changes, sorted. `entries` are
-/// the changes of a capture. A directory is gone if the changes delete everything in it and leave
-/// nothing at its path; a directory that stays empty has an entry of its own.
+/// Returns the directories of `baseline` that do not exist after the changes `entries`, sorted. A
+/// directory is gone if the changes delete everything in it and leave nothing at its path. A
+/// directory that exists but lost all its entries is itself one of `entries`.
 pub fn find_removed_directories(
     entries: &[EntryChange],
     baseline: BorrowedFd<'_>,
@@ -40,7 +40,7 @@ pub fn find_removed_directories(
         }
         let dir = match baseline.dir(path) {
             Ok(dir) => dir,
-            // A file in its place has an entry of its own.
+            // The baseline has no directory at this path.
             Err(Errno::NOENT | Errno::NOTDIR) => continue,
             Err(error) => return Err(error),
         };
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn directory_is_removed_if_all_its_entries_are_and_nothing_takes_its_place() {
+    fn directory_counts_as_removed_if_all_its_entries_are_deleted_and_nothing_takes_its_place() {
         let file = || entry("x", None).change.before().cloned();
         assert_eq!(removed(&[]), [""; 0]);
         assert_eq!(removed(&[entry("f/a", None)]), [""; 0]);
         assert_eq!(removed(&[entry("d/e/b", None)]), ["d/e"]);
         let all = [entry("d/a", None), entry("d/e/b", None)];
         assert_eq!(removed(&all), ["d", "d/e"]);
-        // The directory stays, because it is empty, has a new file, or is a file now.
+        // The directory does not count as removed: it is empty, has a new file, or is a file now.
         let empty = [entry("d/e", Some(Node::Directory)), entry("d/e/b", None)];
         assert_eq!(removed(&empty), [""; 0]);
         let new = [entry("d/e/b", None), entry("d/e/c", file())];

@@ -39,7 +39,7 @@ pub enum CaptureError {
     },
     /// An entry has an overlay attribute whose effect the capture cannot determine.
     #[error(
-        "the changes could not be captured, because {path:?} has the overlay attribute {feature:?}; run again without it"
+        "the changes could not be captured, because {path:?} has the overlay attribute {feature:?}; run again and let no program in the sandbox set it"
     )]
     OverlayFeature {
         /// Path of the entry with the overlay attribute, relative to the mount.

@@ -151,8 +151,8 @@ pub(super) fn failed(path: &[u8], source: Errno) -> LayerError {
     }
 }
 
-/// Opens the parent of `path`, creates missing directories on the way, and returns the last
-/// component.
+/// Opens the parent directory of `path`, after creating missing directories on the way. Returns it
+/// with the last component of the path.
 fn parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
     let mut dir = root.dir(b".")?;
     let mut parts = path.split(|b| *b == b'/').peekable();

@@ -82,7 +82,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
-    fn mask_whiteouts_keep_mode_and_times_of_parent_directories() {
+    fn layer_that_hides_paths_keeps_mode_and_times_of_their_parent_directories() {
         let (tree, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = tree.path();
         std::fs::create_dir_all(root.join("a/b/.git")).unwrap();

@@ -93,8 +93,8 @@ impl ExcludeRules {
         }
     }
 
-    /// Creates rules for copying a tree that exclude these paths below the root and everything
-    /// below them.
+    /// Creates rules for a scan or copy: they exclude the entries at these paths, relative to the
+    /// root of the tree, with everything below.
     #[must_use]
     pub fn of_paths(paths: &[String]) -> Self {
         Self {
@@ -103,7 +103,8 @@ impl ExcludeRules {
         }
     }
 
-    /// Returns whether a walk skips the entry `name` at `path`, a path from the tree's root.
+    /// Returns whether a walk skips the entry with this name and this path relative to the tree's
+    /// root.
     #[must_use]
     pub(crate) fn excludes_at(&self, path: &[u8], name: &[u8]) -> bool {
         self.excludes(name) || self.paths.iter().any(|p| p.as_bytes() == path)
@@ -126,8 +127,7 @@ impl ExcludeRules {
 
 /// Returns whether git on any system treats a name as `.git`: on case-insensitive file systems,
 /// on NTFS (`git~1`, trailing dots and spaces, `:stream`) and on HFS+ (which ignores some code
-/// points). Git refuses such names, so a patch with such a name could not be applied, or would
-/// write hooks there.
+/// points). Git refuses a patch with such a name; a program that does not could write hooks there.
 pub(crate) fn is_git_directory(name: &[u8]) -> bool {
     // Fast path, because every walk checks every name. The code points that HFS+ ignores are not
     // ASCII, so a name that starts with one has a first byte of 0x80 or more.
@@ -280,16 +280,19 @@ pub enum OmitReason {
     EscapingSymlink,
     /// FIFO, socket or device.
     SpecialFile,
-    /// An entry with a name that the mount's `exclude` list contains.
+    /// An entry whose name the mount's `exclude` list contains; in a capture also an entry with a
+    /// name that git treats as `.git`.
     Excluded,
-    /// An entry with a name that git treats as `.git`.
+    /// An entry with a name that git treats as `.git`, in a scan or copy.
     GitMetadata,
-    /// A directory that cannot be read, or that is a mount point.
+    /// A directory that cannot be read or is a mount point, or an entry without readable
+    /// attributes.
     Unreadable,
 }
 
 impl OmitReason {
-    /// Returns the reason as text for documents, e.g. `excluded`; later versions keep the texts.
+    /// Returns the reason as text for documents, e.g. `artifact-excluded`; later versions keep the
+    /// texts.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -399,7 +399,8 @@ impl Scan<'_> {
                 continue;
             }
             let hidden = task.kind == Search::Hidden || self.rules.excludes_at(path, name);
-            // The name vanished since the listing. The fingerprint shows that as a change.
+            // An entry that vanished since the listing is skipped: its directory's times changed,
+            // so the next scan gives a different fingerprint.
             let stat = match dir.stat(name) {
                 Ok(Some(stat)) => stat,
                 Ok(None) => continue,
@@ -436,7 +437,8 @@ impl Scan<'_> {
                 FileType::Directory => found.push(task.below(name, Search::Entries)),
                 FileType::Symlink => match dir.link_text(name) {
                     Ok(text) => seen.left_out.link(path, &text),
-                    // The entry vanished or was replaced meanwhile, which is a change.
+                    // The entry vanished or was replaced since `stat`, so the next scan gives a
+                    // different fingerprint.
                     Err(Errno::NOENT | Errno::INVAL) => {}
                     Err(error) => return Err(unreadable(path, error)),
                 },
@@ -655,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn scan_of_a_tree_with_a_fifo_fails_with_its_path() {
+    fn scan_of_a_tree_with_a_fifo_fails_and_names_the_fifo() {
         for (dir, at) in [(tree(), "a/pipe"), (large_tree(), "flat/z-pipe")] {
             assert!(scan(dir.path()).is_ok());
             let pipe = dir.path().join(at);

@@ -1,7 +1,7 @@
-//! Difference between two changes of the same source. Pure.
+//! Difference between two changes of the same files. Does no I/O.
 //!
-//! Both changes are relative to the same files, so a path that one of them does not list has the
-//! state that the other one states for the time before the run.
+//! If only one of the changes lists a path, the other change left the path in the state that the
+//! first one records as the state before the run.
 
 use super::layer::has_below;
 use super::{Change, EntryChange, MountChanges, Node};
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn file_in_the_place_of_a_directory_and_back_is_part_of_the_difference() {
+    fn directory_that_a_file_replaced_and_that_is_back_is_part_of_the_difference() {
         use Change::{Added, Deleted};
         let replaced = changes(&[("d", Added(file("1"))), ("d/a", Deleted(file("0")))]);
         let back = changes(&[("d", Deleted(file("1"))), ("d/a", Added(file("0")))]);

@@ -216,8 +216,8 @@ impl Walk<'_> {
         })?;
         for name in names {
             let at = self.budget.path(path, &name)?;
-            // The name vanished since the listing. The scans before and after the run detect that
-            // change.
+            // An entry that vanished since the listing is skipped. The scans before and after the
+            // run detect that change.
             let Some(stat) = dir.stat(&name).map_err(|e| unreadable(&at, e))? else {
                 continue;
             };

@@ -69,8 +69,8 @@ pub(super) enum Merge {
     /// The upper directory replaces the baseline's: entries of the baseline without an upper entry
     /// are deleted.
     Instead,
-    /// The upper directory is a complete copy: entries missing in it were deleted, and whiteouts do
-    /// not exist.
+    /// The upper directory is a complete copy of the baseline's: entries missing in it were
+    /// deleted, and a character device 0:0 is no whiteout.
     Whole,
 }
 
@@ -153,8 +153,8 @@ impl Walk<'_> {
         if let Some(lower) = lower {
             match merge {
                 Merge::Instead | Merge::Whole => self.hidden(lower, &names, path, depth)?,
-                // Lists the baseline only in this case, so the cost of a capture grows with the
-                // number of changes and not with the size of the baseline.
+                // Lists the baseline's directory only if the upper one shows no entry, so that the
+                // cost of a capture grows with the number of changes and not with the baseline.
                 Merge::Over if occupancy == Occupancy::Empty => {
                     let shows = lower.has_entry(|name| !whiteouts.contains(name));
                     if shows.map_err(|e| io(BASELINE, path, e))? {
@@ -346,8 +346,8 @@ impl Walk<'_> {
         at: &[u8],
     ) -> Result<Node, CaptureError> {
         let open = match side {
-            // The guest is dead and this process owns the layer, so adding read permission is
-            // safe.
+            // Adding read permission to a file of the layer disturbs no other process: the guest
+            // is dead and this process owns the layer.
             RESULT => dir.open_file_owned(name),
             _ => dir.open_file(name),
         };

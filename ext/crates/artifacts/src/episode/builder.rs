@@ -22,8 +22,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Bytes reserved for the members of a trace other than its parts when the size of a trace is
-/// checked.
+/// Bytes that the check of a trace's size reserves for the members outside the reset, the steps and
+/// the snapshots.
 const HEAD: u64 = 64 * 1024;
 
 /// Trace and files of an episode that has ended.
@@ -204,7 +204,8 @@ impl<'r> EpisodeBuilder<'r> {
         self.trace.as_ref().ok_or(EpisodeError::NotReset)
     }
 
-    /// Ends the episode and returns its trace and files. The runtime counts as destroyed.
+    /// Ends the episode and returns its trace and files. The trace's `runtime.status` becomes
+    /// `destroyed`.
     pub fn close(self) -> Result<ClosedEpisode, EpisodeError> {
         let mut trace = self.trace.ok_or(EpisodeError::NotReset)?;
         "destroyed".clone_into(&mut trace.runtime.status);

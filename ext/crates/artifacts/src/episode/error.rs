@@ -3,7 +3,7 @@
 use super::TraceIssue;
 use wp_codebox_contracts::ErrorCode;
 
-/// Reason why a part of an episode was rejected. The episode is unchanged.
+/// Reason why a part of an episode was rejected. A rejection does not change the episode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EpisodeError {

@@ -9,7 +9,7 @@ use crate::digest::episode_digest;
 use crate::json::Json;
 use wp_codebox_contracts::{ActionKind, Sha256Hex, SnapshotSemantics, schema_id};
 
-/// Text members of an action that the digest covers if they exist.
+/// Optional text members of an action; the action's digest covers those that exist.
 pub(super) const ACTION_TEXTS: [&str; 7] = [
     "cwd",
     "method",

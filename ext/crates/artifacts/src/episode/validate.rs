@@ -11,7 +11,7 @@ use wp_codebox_contracts::{TRACE_VERSION, schema_id};
 /// Maximum size of a trace in bytes.
 pub const MAX_TRACE_BYTES: u64 = MAX_DOCUMENT;
 
-/// Response to a request to validate a trace.
+/// Result of validating a trace, as callers receive it in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceValidation {
     /// Whether the trace violates no rule.
@@ -56,7 +56,7 @@ fn issues_of(trace: &Json) -> Vec<TraceIssue> {
     issues.finish()
 }
 
-/// Applies every rule in the order of the document.
+/// Checks every rule of traces and adds the issues in the order of the trace's members.
 pub(super) fn judge(issues: &mut Issues, trace: &Json) {
     if trace.as_object().is_none() {
         issues.add("$", "must be an object");
@@ -78,8 +78,8 @@ pub(super) fn judge(issues: &mut Issues, trace: &Json) {
         issues.snapshot(snapshot, &format!("$.snapshots[{index}]"));
     }
     if let Some(reference) = trace.get("artifactRef").filter(|r| **r != Json::Null) {
-        // Without a target, only the form of this reference is checked: the target is the bundle,
-        // which contains the trace and is not part of it.
+        // Only the form of this reference is checked: it refers to the bundle that contains the
+        // trace, and the bundle's digest is not known here.
         issues.names(reference, "artifact-bundle", &null, None, "$.artifactRef");
     }
     issues.forbidden(trace, "$");

@@ -65,7 +65,7 @@ impl Reader<'_> {
             self.at += word.len();
             Ok(value)
         } else {
-            Err(self.error("unknown word"))
+            Err(self.error("unknown literal; only null, true and false exist"))
         }
     }
 
@@ -121,7 +121,7 @@ impl Reader<'_> {
         loop {
             self.white();
             if self.peek() != Some(b'"') {
-                return Err(self.error("expected a key"));
+                return Err(self.error("expected a quoted key"));
             }
             let key = self.string()?;
             if !seen.insert(key.clone()) {
@@ -145,7 +145,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses a number exactly: as an integer if possible, otherwise as the nearest double.
+    /// Parses a number: to an integer if it is written as one and fits into 64 bits, otherwise to
+    /// the nearest double.
     fn number(&mut self) -> Result<Json, JsonError> {
         let start = self.at;
         while matches!(
@@ -245,7 +246,8 @@ impl Reader<'_> {
     }
 }
 
-/// Matches `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`.
+/// Returns whether `text` as a whole matches JSON's grammar of numbers:
+/// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`.
 fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
     let text = text.strip_prefix(b"-").unwrap_or(text);

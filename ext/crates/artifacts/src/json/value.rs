@@ -152,7 +152,7 @@ impl Json {
         }
     }
 
-    /// Converts the value for `serde`; lone surrogates become U+FFFD.
+    /// Converts the value to a `serde_json` value; the bytes of lone surrogates become U+FFFD.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let text = |t: &JsText| String::from_utf8_lossy(&t.0).into_owned();

@@ -9,8 +9,8 @@ use super::parse::{Block, PatchError};
 /// Maximum size of a file that a block may produce, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Returns the contents of the file after the change. `before` has its contents before the change,
-/// empty for an added file; a deleted file gives no bytes.
+/// Returns the contents that `block` gives to its file, which is empty for a deletion. `before` has
+/// the contents before the change, which are empty for an added file.
 pub(crate) fn apply_block(
     patch: &[u8],
     block: &Block,
@@ -76,7 +76,7 @@ fn hunks(lines: &mut Lines<'_>, before: &[u8]) -> Result<Vec<u8>, PatchError> {
     while let Some(header) = lines.next() {
         let (start, mut old_left, mut new_left) =
             positions(header).ok_or_else(|| lines.error("malformed hunk header"))?;
-        // A hunk without old lines names the line before it.
+        // The start of a hunk without old lines is the number of the line before the hunk.
         let first = if old_left == 0 {
             start
         } else {

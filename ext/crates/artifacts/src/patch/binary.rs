@@ -56,7 +56,8 @@ fn literal(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Decodes the lines of a literal; `None` if they are malformed or do not give exactly `size` bytes.
+/// Decodes the lines of a literal; `None` if they are malformed or do not give exactly `size`
+/// bytes.
 pub(super) fn literal_bytes(lines: &[&[u8]], size: u64) -> Option<Vec<u8>> {
     let mut deflated = Vec::new();
     for line in lines {
@@ -84,7 +85,7 @@ pub(super) fn literal_bytes(lines: &[&[u8]], size: u64) -> Option<Vec<u8>> {
         deflated.extend_from_slice(&bytes);
     }
     let mut bytes = Vec::new();
-    // One more byte than stated shows that the size is wrong; the bytes beyond are not decoded.
+    // Decodes at most one byte more than stated, which suffices to detect a wrong size.
     let mut decoder = ZlibDecoder::new(deflated.as_slice()).take(size.checked_add(1)?);
     decoder.read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 == size).then_some(bytes)

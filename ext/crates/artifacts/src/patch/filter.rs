@@ -152,9 +152,9 @@ pub(crate) fn filter_by(
     Ok(kept)
 }
 
-/// Returns for each entry its part of the patch, or no bytes if the patch does not change it. The
-/// block of a rename is returned for both of its paths. The result is only for display: this
-/// function does not check that a block changes the file as the entry states.
+/// Returns for each entry the part of the patch that changes its file; no bytes if no part does.
+/// The block of a rename is returned for the old and the new path. The result is only for display:
+/// this function does not check that a block changes the file as the entry states.
 pub fn split_patch(patch: &[u8], entries: &[ChangedFile]) -> Result<Vec<Vec<u8>>, PatchError> {
     let mut by_name: HashMap<Vec<u8>, usize> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {

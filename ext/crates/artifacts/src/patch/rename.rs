@@ -1,4 +1,4 @@
-//! Rename detection: only on request, only between regular files.
+//! Detection of renamed regular files, for callers that ask for it.
 //!
 //! Invariants: a path takes part in at most one rename. The result depends only on the changes. The
 //! number of compared pairs has a limit.
@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Minimum similarity of a deleted and an added file that count as a rename, in per cent.
 const THRESHOLD: u8 = 50;
-/// Maximum number of inexact pairs to compare; with more pairs, only equal contents are paired.
+/// Maximum number of pairs of unequal files whose similarity is computed. If there are more pairs,
+/// only files with equal contents count as renamed.
 const MAX_PAIRS: usize = 10_000;
 
 /// A deleted path and the added path that replaces it.

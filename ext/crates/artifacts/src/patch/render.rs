@@ -33,7 +33,7 @@ pub enum FileStats {
 pub struct RenderedPatch {
     /// Text of the patch, which is valid UTF-8.
     pub bytes: Vec<u8>,
-    /// Number of changed lines for each path, relative to the mount.
+    /// Kind of patch block and line counts for each changed path, relative to the mount.
     pub stats: BTreeMap<Vec<u8>, FileStats>,
 }
 

@@ -7,6 +7,7 @@
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 use std::collections::HashMap;
 
+/// Number of unchanged lines before and after each change in a hunk.
 const CONTEXT: usize = 3;
 
 /// Hunks of one file, and how many lines they add and remove.

@@ -117,13 +117,14 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
     };
     match (before, current) {
         (None, Current::Absent) => None,
-        // The directory from before the run still exists, as expected.
+        // A directory is no conflict if the change adds a directory here, or if the change replaces
+        // a directory from before the run with this entry.
         (None, Current::Directory)
             if entry.entry_type == EntryType::Directory || replaces_directory(entry, changed) =>
         {
             None
         }
-        // The change adds this entry, but the target already has one.
+        // The change adds this entry, but the target directory has an entry at this path.
         (None, _) => Some("exists already"),
         (Some(_), Current::Absent) => Some("missing"),
         (Some(EntryType::File), Current::File) => {

@@ -1,5 +1,5 @@
-//! Reads the approved changes of one mount with the contents of both sides: from the files of the
-//! target directory and the approved patch.
+//! Reads the approved changes of one mount: each file's contents before the change from the target
+//! directory, and the contents after it by applying the approved patch.
 //!
 //! Invariants: the contents before the change have the hash of the state before the run, and the
 //! contents after it have the hash that the bundle states. Nothing is written.
@@ -19,8 +19,8 @@ use wp_codebox_contracts::{ChangeKind, ChangedFile};
 const LARGEST: u64 = 1 << 30;
 
 impl Preflight {
-    /// Returns the approved changes of the mount with this patch. `target` is the host directory to
-    /// which they would be applied.
+    /// Returns the approved changes of the mount to which `patch` belongs. `target` is the host
+    /// directory to which they would be applied.
     pub fn changes(
         &self,
         patch: &MountPatch,
@@ -69,7 +69,7 @@ impl Preflight {
     }
 }
 
-/// What is needed to read the contents of one changed path.
+/// What is needed to read the contents of one changed path before and after the change.
 struct Sides<'a> {
     target: &'a Dir,
     patch: &'a [u8],
@@ -117,7 +117,8 @@ impl Sides<'_> {
         Ok(node)
     }
 
-    /// Returns the entry after the change.
+    /// Returns the entry after the change, or as inner error how the target differs from the state
+    /// before the run.
     fn after(&self, before: Option<&Node>) -> Result<Result<Node, &'static str>, PreflightError> {
         let mode = self.entry.after_mode.as_deref();
         if mode == Some("040000") {
@@ -144,7 +145,8 @@ impl Sides<'_> {
         }
         let mode = match (mode, before) {
             (Some("100755"), _) => FileMode::Executable,
-            // Bundles of other implementations have no modes: such a file keeps the mode that it has.
+            // Bundles of other implementations have no modes: such a file keeps the mode that it
+            // has.
             (None, Some(Node::File { mode, .. })) => *mode,
             _ => FileMode::Regular,
         };

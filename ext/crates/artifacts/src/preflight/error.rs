@@ -84,10 +84,11 @@ pub enum PreflightError {
     /// `changed-files.json`.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// The bundle lacks a file that verification does not require but an apply does.
+    /// Something is missing that verification does not require but an apply does.
     #[error("the bundle has no {member}, without which it cannot be applied; run the task again")]
     Missing {
-        /// Path of the missing file in the bundle.
+        /// What is missing: path of a file in the bundle, member of the manifest, or the caller's
+        /// host directory for a mount.
         member: String,
     },
     /// The target directory differs from the state before the run.
@@ -134,8 +135,9 @@ impl PreflightError {
         }
     }
 
-    /// Returns code and message of this error as the JSON body that callers receive. Its `data` has
-    /// the paths or violations.
+    /// Returns code and message of this error as the JSON body that callers receive. The body's
+    /// `data` lists all violations, unknown paths or conflicts, of which the message names the
+    /// first.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -1,4 +1,4 @@
-//! The whole change of a bundle that this host made, with the contents of both sides.
+//! The whole change of a bundle that this host made: contents of each file before and after it.
 //!
 //! Invariants: the bundle verifies, is signed with this host's key, and its review lets its change
 //! be approved. Every document that is read has the hash that the signed manifest states.
@@ -67,8 +67,8 @@ impl WholeBundle {
         &self.preflight
     }
 
-    /// Reads a file of the bundle, e.g. `files/transcript.json`. Returns `None` if the bundle has no
-    /// such file. A file whose contents no longer have the hash in the manifest is an error.
+    /// Reads a file of the bundle, e.g. `files/transcript.json`. Returns `None` if the bundle has
+    /// no such file. A file whose contents no longer have the hash in the manifest is an error.
     pub fn document(&self, member: &str) -> Result<Option<Vec<u8>>, PreflightError> {
         let Some(stated) = self.stated_hash(member) else {
             return Ok(None);
@@ -91,9 +91,9 @@ impl WholeBundle {
         row.get("sha256")?.get("value")?.as_str()
     }
 
-    /// Returns the change of each mount by the mount's guest path. `targets` are the host
-    /// directories of the mounts; a file in them that differs from its state before the bundle's run
-    /// is a [`PreflightError::Conflict`], with all such files.
+    /// Returns the changes of each mount, keyed by its guest path. `targets` are the host
+    /// directories of the mounts; a file in them that differs from its state before the bundle's
+    /// run is a [`PreflightError::Conflict`], with all such files.
     pub fn changes(
         &self,
         targets: &BTreeMap<String, PathBuf>,

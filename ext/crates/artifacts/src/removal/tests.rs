@@ -1,4 +1,4 @@
-//! Trees that a guest can leave behind, and files outside that a removal must not touch.
+//! Removes trees that a guest can leave behind, next to files that the removal must not touch.
 
 use super::*;
 use rustix::fs::CWD;
@@ -86,7 +86,7 @@ fn removal_deletes_links_special_files_and_odd_names_and_nothing_outside_the_tre
 }
 
 #[test]
-fn removal_of_a_symlink_keeps_its_target_and_names_with_slash_or_dots_are_refused() {
+fn removal_of_a_symlink_keeps_its_target_and_a_name_that_is_a_path_is_refused() {
     let place = Place::new();
     let link = place.dir.path().join("link");
     symlink("outside", &link).unwrap();

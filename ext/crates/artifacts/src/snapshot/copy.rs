@@ -363,7 +363,7 @@ fn is_directory(stat: &Stat) -> bool {
 }
 
 /// Number of entries and XOR of the digests of their attributes, which does not depend on the order
-/// of the walk. If both are the same before and after a copy, nothing was written between.
+/// of the walk. If both are the same before and after a copy, nothing was written during the copy.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     entries: u64,

@@ -76,7 +76,9 @@ pub enum LayerSnapshotError {
     )]
     Moving,
     /// The files of a snapshot layer are not those in its list of entries.
-    #[error("the entry {path:?} differs from the snapshot layer's list of entries: {what}")]
+    #[error(
+        "the entry {path:?} differs from the snapshot layer's list of entries: {what}; make a new snapshot"
+    )]
     Differs {
         /// Path of the differing entry, relative to the layer.
         path: String,

@@ -13,7 +13,8 @@ pub enum SnapshotNode {
     Directory {
         /// Permission bits of the directory.
         mode: u32,
-        /// Whether the directory hides the contents of the source's directory at this path.
+        /// Whether the directory hides the contents of the directory at the same path in the
+        /// mount's source.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         opaque: bool,
     },
@@ -31,7 +32,7 @@ pub enum SnapshotNode {
         /// Target of the link in base64.
         target: String,
     },
-    /// A whiteout: the entry of the source is deleted.
+    /// A whiteout: the entry at the same path in the mount's source counts as deleted.
     Gone {},
 }
 

@@ -1,13 +1,13 @@
-//! Special files in a layer that is captured instead of stored.
+//! Makes the special files that a snapshot layer omits visible to a capture of that layer.
 
 use super::{LayerSnapshotError, read_failed, write_failed};
 use crate::dirfd::Dir;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{self, AtFlags, FileType, Mode};
 
-/// Puts a FIFO in the place of each special file that the snapshot layer left out, so that a capture
-/// of the layer lists the path as omitted. The whiteout there would count as a deletion. Nobody
-/// opens the FIFO.
+/// Replaces the whiteout at each path in `left_out`, where the guest had a special file, with a
+/// FIFO. A capture of the layer then lists the path as omitted; a whiteout would count as a
+/// deletion. No process opens the FIFO.
 pub fn mark_special_files(
     layer: BorrowedFd<'_>,
     left_out: &[Vec<u8>],

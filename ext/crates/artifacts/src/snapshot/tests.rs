@@ -96,7 +96,7 @@ fn walk(dir: &Path, below: &str, all: &mut Vec<String>) {
 }
 
 #[test]
-fn capture_of_a_merged_layer_omits_special_files_once_they_are_marked() {
+fn capture_of_a_snapshot_layer_lists_marked_special_files_as_omitted() {
     let place = Fixture::new();
     let fifo = |path: &str| {
         let mode = Mode::from_raw_mode(0o600);
@@ -174,7 +174,7 @@ fn snapshot_contains_the_files_links_and_whiteouts_of_the_upper_directory() {
         (copied.mtime(), copied.mtime_nsec()),
         (before.mtime(), before.mtime_nsec())
     );
-    // The guest continues to see the modes it set.
+    // The copy made this file readable, then restored the mode that the guest had set.
     let left = fs::symlink_metadata(place.at("upper/unreadable")).unwrap();
     assert_eq!(left.mode() & 0o777, 0);
     place.verify(&kept).unwrap();

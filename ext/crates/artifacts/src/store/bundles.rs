@@ -2,7 +2,7 @@
 //!
 //! Invariants: a broken bundle is listed, can be opened and discarded, and hides no other bundle.
 //! Nothing outside the artifacts directory is opened or removed. An id that matches several
-//! bundles is an error, because runs without changes have the same bundle id.
+//! bundles is an error, because all runs without changes have the same bundle id.
 
 use crate::attestation::MANIFEST_PATH;
 use crate::bundle::{TEMPORARY_PREFIX, staging_prefix};
@@ -282,8 +282,8 @@ impl Store {
         }
     }
 
-    /// Deletes a bundle, even a broken one. The bundle disappears from the list before its files
-    /// are removed, also if that removal fails.
+    /// Deletes a bundle, even a broken one. The bundle is first renamed to a hidden name, so that
+    /// it is no longer listed even if the removal of its files fails.
     pub fn discard(&self, reference: &str) -> Result<Discarded, StoreError> {
         let row = self.find(reference)?;
         let fail = |source| io("removed", source);
@@ -302,8 +302,8 @@ impl Store {
         })
     }
 
-    /// Removes unfinished bundles that an interrupted writer of this run left. The run must be
-    /// dead.
+    /// Removes unfinished bundles that a dead supervisor of this run left, and returns their
+    /// number. No process of the run may be alive.
     pub fn remove_staging(&self, run_id: &RunId) -> Result<usize, StoreError> {
         let prefix = staging_prefix(run_id);
         let mut removed = 0;
@@ -316,8 +316,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes files of interrupted writers and discards that were last modified before `before`
-    /// (seconds since 1970). Returns the number of removed entries.
+    /// Removes the directories that interrupted writers and discards left, if they were last
+    /// modified before `before` (seconds since 1970). Returns the number of removed directories.
     pub fn sweep(&self, before: i64) -> Result<usize, StoreError> {
         let mut removed = 0;
         for name in self.artifacts.names().map_err(|e| io("read", e))? {

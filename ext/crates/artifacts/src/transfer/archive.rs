@@ -33,7 +33,8 @@ impl MemberSet {
             [0x1f, 0x8b, ..] => Box::new(GzDecoder::new(archive)),
             _ => Box::new(archive),
         };
-        // Headers and padding count too, which stops an archive of a million empty entries.
+        // Headers and padding count too, so that an archive of millions of empty entries is
+        // refused.
         read_archive(archive.take(MAX_TOTAL + 64 * 1024 * 1024), &mut set)?;
         set.without_top()?.complete()
     }
@@ -80,7 +81,7 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
             }
             continue;
         }
-        // A PAX `g` entry with attributes for all members contains no names.
+        // A PAX `g` entry has attributes for all members; an import ignores them.
         if kind == EntryType::XGlobalHeader {
             continue;
         }

@@ -1,7 +1,9 @@
-//! The new contents of approved files as a zip archive. Equal bundles and files give equal archives.
+//! The new contents of approved files as a zip archive. Equal bundles with equal approved files
+//! give equal archives.
 //!
-//! The archive is made here and not by PHP, because PHP's zip module is optional. It has files only:
-//! a link in an archive could lead a later file of it out of the directory into which it is unpacked.
+//! The archive is made here and not by PHP, because PHP's zip module is optional. The archive has
+//! no links: an unpacking program that follows a link could write a later file outside its target
+//! directory.
 
 use crate::bundle::percent_encode;
 use crate::changed_files::raw_relative;
@@ -15,26 +17,27 @@ use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, ErrorCode};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// Member that lists what the archive cannot have.
+/// Name of the text file in the archive that lists deleted files, links and new directories, which
+/// the archive does not contain.
 const LIST: &str = "codebox-deleted-files.txt";
 
-/// Reason why there is no archive of the files.
+/// Reason why no zip archive of the approved files could be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DownloadError {
-    /// The bundle has no copy of a file, because it is too large.
-    #[error("the bundle has no whole copy of {path:?}, which is too large; download the patch")]
+    /// The bundle has no copy of a changed file, e.g. because the file is too large.
+    #[error("the bundle has no whole copy of {path:?}; download the patch instead")]
     NoCopy {
         /// Path of the file, as in `changed-files.json`.
         path: String,
     },
     /// A zip archive cannot have a file of this name.
-    #[error("a zip archive cannot have the name {path:?}; download the patch")]
+    #[error("a zip archive cannot contain a file named {path:?}; download the patch instead")]
     Name {
         /// Path of the file, as in `changed-files.json`.
         path: String,
     },
-    /// The result exceeds the caller's limit.
+    /// The contents or the archive exceed the caller's limit.
     #[error("the download exceeds the limit of {most} bytes; choose fewer files")]
     TooLarge {
         /// The exceeded limit in bytes.
@@ -68,9 +71,10 @@ impl DownloadError {
 
 impl Preflight {
     /// Returns the new contents of the approved files as a zip archive of at most `most` bytes.
-    /// `bundle` is the directory of the same bundle. Files of one mount are in a directory with the
-    /// last name of the mount, those of several mounts in directories with their whole path. A text
-    /// member lists deleted files, links and directories.
+    /// `bundle` is the directory of the same bundle. If all files are of one mount, they are in a
+    /// directory named after the last component of the mount's guest path, otherwise below the
+    /// whole guest paths of their mounts. A text file lists deleted files, links and new
+    /// directories.
     pub fn zip(&self, bundle: &Dir, most: u64) -> Result<Vec<u8>, DownloadError> {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         let options = SimpleFileOptions::default()
@@ -133,8 +137,8 @@ impl Preflight {
         }
     }
 
-    /// Returns the contents after the change: of the copy in the bundle, or of the patch for a new
-    /// file.
+    /// Returns the contents of a file after the change: from the copy in the bundle or, if there is
+    /// none and the file is new, from the patch.
     fn contents(&self, bundle: &Dir, entry: &ChangedFile) -> Result<Vec<u8>, DownloadError> {
         let path = raw_relative(entry);
         let copy = format!(
@@ -158,7 +162,8 @@ impl Preflight {
     }
 }
 
-/// Returns the contents of a file that the patch creates; `None` if it changes or renames one.
+/// Returns the contents of the file `path` if the patch adds it; `None` if the patch changes or
+/// renames an existing file.
 fn new_file(patch: &MountPatch, path: &[u8]) -> Option<Vec<u8>> {
     let bytes = patch.patch.as_bytes();
     let blocks = parse_patch(bytes).ok()?;

@@ -29,12 +29,12 @@ pub enum ArchiveError {
         "the bundle's file {member} changed while the archive was written; export the bundle again"
     )]
     Changed {
-        /// Path in the bundle of the file that changed.
+        /// Path of the changed file in the bundle.
         member: String,
     },
     /// The archive exceeds the caller's limit, or one file exceeds the limit of imports.
     #[error(
-        "the archive exceeds the limit of {most} bytes; if the caller set that limit, export to a file instead"
+        "the archive or a file in it exceeds the limit of {most} bytes; if the limit is that of the request, export to a file instead"
     )]
     TooLarge {
         /// The exceeded limit in bytes.

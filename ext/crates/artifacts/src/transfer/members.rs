@@ -182,7 +182,8 @@ impl MemberSet {
         }
     }
 
-    /// Removes the single top directory from all paths if there is one.
+    /// Removes the common top directory from all paths, unless `manifest.json` is at the top. Fails
+    /// if some path does not begin with that directory.
     pub(super) fn without_top(mut self) -> Result<Self, MembersError> {
         if self.members.contains_key(MANIFEST_PATH) {
             return Ok(self);

@@ -1,5 +1,4 @@
-//! Transfer of bundles between hosts: a deterministic archive, and its import; and the zip archive of
-//! approved files.
+//! Export of bundles as tar archives, import on another host, and zip archives of approved files.
 //!
 //! Invariants: equal bundles give equal archives. An import reads with limits, writes to a hidden
 //! sibling directory, verifies the files there, and only then renames the directory. An import

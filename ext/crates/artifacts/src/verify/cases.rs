@@ -1,4 +1,4 @@
-//! Checks the member `cases` of the manifest.
+//! Checks the optional member `cases` of the manifest. Bundles written by this crate have none.
 
 use super::files::Session;
 use super::shape::{digest, text};
@@ -42,7 +42,7 @@ fn check_hash(session: &mut Session<'_>, field: &str, path: &str, stated: &str) 
         Some(hash) if hash.as_str() == stated => return,
         Some(_) => (
             ViolationCode::FileHashMismatch,
-            "does not have the hash stated here",
+            "does not have the hash that the case states for it",
         ),
         None => (ViolationCode::MissingFile, "cannot be read"),
     };

@@ -19,13 +19,13 @@ use wp_codebox_contracts::{Sha256Hex, Violation, ViolationCode};
 const MAX_ENTRIES: usize = 100_000;
 /// Maximum number of directory levels that the search for unlisted files enters.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of bytes hashed in total.
+/// Maximum number of bytes of a bundle that one verification hashes.
 const MAX_TOTAL: u64 = 8 * 1024 * 1024 * 1024;
 /// Maximum total size of documents held in memory; further documents are read again and compared
 /// with their hash.
 const MAX_CACHED: u64 = 256 * 1024 * 1024;
 
-/// Documents by path, with the bytes that were hashed.
+/// Contents of documents by their path in the bundle: the bytes whose hash was verified.
 pub(crate) type Documents = BTreeMap<String, Vec<u8>>;
 
 /// State of one verification.
@@ -287,8 +287,8 @@ impl<'d> Session<'d> {
         Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
     }
 
-    /// Returns the contents of a file; for a listed file, only if they have the hash computed
-    /// before.
+    /// Returns the contents of a file. If an earlier check hashed the file and its contents have
+    /// another hash now, returns `None`.
     pub(super) fn document(&mut self, path: &str) -> Option<Vec<u8>> {
         if let Some(bytes) = self.cached.get(path) {
             return Some(bytes.clone());
@@ -303,7 +303,7 @@ impl<'d> Session<'d> {
         }
     }
 
-    /// Checks content digest and bundle id.
+    /// Checks that the content digest is that of its inputs, and that the bundle id contains it.
     pub(super) fn check_identity(&mut self) {
         let Some(content) = self.manifest.get("contentDigest").cloned() else {
             return;
@@ -369,8 +369,8 @@ impl<'d> Session<'d> {
         self.add(ViolationCode::DigestMismatch, field, None, message);
     }
 
-    /// Returns whether a document's reference to a file is a valid path that the manifest lists.
-    /// Adds a violation otherwise.
+    /// Returns whether `reference`, a path in a document of the bundle, is valid and listed in the
+    /// manifest. Adds a violation for `field` otherwise.
     pub(super) fn check_reference(&mut self, field: &str, reference: &str) -> bool {
         if let Some(fault) = path_fault(reference) {
             self.add(ViolationCode::InvalidPath, field, Some(reference), fault);
@@ -409,7 +409,8 @@ impl<'d> Session<'d> {
             .file_hash(path)
             .is_none_or(|hash| hash.as_str() != stated)
         {
-            let message = format!("{path:?} does not have the hash stated here");
+            let message =
+                format!("{path:?} does not have the hash that the document states for it");
             self.add(ViolationCode::FileHashMismatch, field, Some(path), message);
         }
     }

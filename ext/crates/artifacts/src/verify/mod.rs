@@ -36,7 +36,7 @@ pub struct VerifyOptions {
     pub trusted: TrustedKeys,
 }
 
-/// Response to a request to verify a bundle: `wp-codebox/artifact-bundle-verification/v1`.
+/// Result of verifying a bundle: a document `wp-codebox/artifact-bundle-verification/v1`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
@@ -149,7 +149,7 @@ fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {
     };
     let hash = Some(sha256(&bytes));
     let manifest = Json::parse(&bytes).map_err(|error| {
-        let message = format!("manifest.json is {error}");
+        let message = format!("manifest.json cannot be read: {error}");
         Box::new((
             hash.clone(),
             violation(ViolationCode::MalformedManifest, &message),

@@ -32,13 +32,13 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 pub(super) enum UrlFault {
     /// The text cannot be parsed as a URL.
     Malformed,
-    /// The scheme is neither http nor https, or the host is `localhost`, a `.local` name or a
-    /// loopback address.
+    /// The scheme is neither http nor https, or the host is `localhost`, a `.local` name, a
+    /// loopback address or `0.0.0.0`.
     NotPublic,
 }
 
-/// Returns why a URL may not be shown to a reviewer; `None` if it may: its scheme is http or https,
-/// and its host is neither local by name nor a loopback address.
+/// Returns why a URL may not be shown to a reviewer, or `None` if it may be shown. Browsers'
+/// lenient forms of hosts, e.g. `http://127.1`, are recognised.
 pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
     let Some((scheme, rest)) = scheme(url.trim()) else {
         return Some(UrlFault::Malformed);

@@ -45,7 +45,8 @@ pub(super) fn file_row(row: &Json) -> bool {
         .all(|key| text(row, key).is_some())
 }
 
-/// Checks a manifest. The error names the first wrong field.
+/// Checks that a manifest has all required members with the right types. The error names the first
+/// one that is missing or wrong.
 pub(super) fn manifest(manifest: &Json) -> Result<(), String> {
     for key in ["id", "createdAt"] {
         if text(manifest, key).is_none() {

@@ -76,7 +76,7 @@ fn check_plain_hash(session: &mut Session<'_>, field: &str, path: &str, stated: 
         (Some(hash), Some(stated)) if hash.as_str() == stated => return,
         (Some(_), _) => (
             ViolationCode::FileHashMismatch,
-            "does not have the hash stated here",
+            "does not have the hash that the document states for it",
         ),
     };
     session.add(code, field, Some(path), format!("{path:?} {message}"));

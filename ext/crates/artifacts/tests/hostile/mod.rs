@@ -15,7 +15,8 @@ use wp_codebox_artifacts::*;
 
 pub const MARKER: &[u8] = b"content-from-outside";
 
-/// Serialises the tests, because memory is measured for the whole process.
+/// Lock of a step whose memory is measured: the measurement covers the whole process, so that no
+/// other test may run at the same time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub struct Ground {

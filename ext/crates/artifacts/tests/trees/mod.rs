@@ -274,13 +274,13 @@ pub fn edit(random: &mut Random, before: &Tree) -> Tree {
                 let node = node(random, &path);
                 put(&mut tree, path, node);
             }
-            // Replaces another entry by a directory with contents.
+            // Replaces the entry by a directory with one entry.
             6 => {
                 let below = [path.as_slice(), b"/", &name(random)].concat();
                 let node = node(random, &below);
                 put(&mut tree, below, node);
             }
-            // Deletes a whole directory, or replaces it.
+            // Deletes the entry's directory with its contents, and mostly puts a new entry there.
             7 => {
                 if let Some(parent) = parent {
                     tree.retain(|p, _| !is_below(p, &parent));
@@ -290,7 +290,7 @@ pub fn edit(random: &mut Random, before: &Tree) -> Tree {
                     }
                 }
             }
-            // Renames, perhaps with an edit.
+            // Moves a file to another path, in half of the cases with changed contents.
             _ => {
                 if let Some(Node::File { mode, bytes }) = tree.remove(&path) {
                     let bytes = if random.chance(50) {
@@ -404,7 +404,8 @@ pub fn read_tree(root: &Path) -> Tree {
     tree
 }
 
-/// Writes the upper directory that an overlay would have after `before` became `after`.
+/// Writes an upper directory that an overlay could have after its view changed from `before` to
+/// `after`. `random` chooses among the possible ones, e.g. opaque directories or single whiteouts.
 pub fn write_upper(root: &Path, before: &Tree, after: &Tree, random: &mut Random) {
     fs::create_dir_all(root).unwrap();
     upper_directory(root, b"", before, after, random);
@@ -473,7 +474,7 @@ fn upper_directory(root: &Path, at: &[u8], before: &Tree, after: &Tree, random: 
     }
 }
 
-/// Returns the bytes of every file below a directory, whatever its mode.
+/// Returns path and contents of every file below a directory.
 pub fn read_bytes(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut pending = vec![root.to_owned()];

@@ -84,7 +84,7 @@ fn brief(changes: &MountChanges) -> Vec<String> {
 }
 
 #[test]
-fn capture_reports_added_modified_and_deleted_files_only() {
+fn capture_reports_added_modified_and_deleted_files_and_no_unchanged_ones() {
     let pair = Pair::new();
     fs::write(pair.lower("same"), "x").unwrap();
     fs::write(pair.lower("mod"), "x").unwrap();
@@ -172,7 +172,7 @@ fn capture_reports_emptied_deleted_and_replaced_directories() {
 }
 
 #[test]
-fn copied_up_directory_without_changes_is_not_reported() {
+fn directory_that_overlayfs_copied_up_without_changes_is_not_reported() {
     let pair = Pair::new();
     fs::write(pair.lower("d/x"), "x").unwrap();
     fs::create_dir(pair.lower("e")).unwrap();
@@ -182,7 +182,7 @@ fn copied_up_directory_without_changes_is_not_reported() {
 }
 
 #[test]
-fn capture_omits_and_lists_links_out_of_the_mount() {
+fn capture_lists_links_out_of_the_mount_as_omitted() {
     let pair = Pair::new();
     fs::write(pair.lower("victim"), "v").unwrap();
     symlink("/abs", pair.lower("old")).unwrap();
@@ -220,7 +220,7 @@ fn capture_omits_and_lists_links_out_of_the_mount() {
 }
 
 #[test]
-fn capture_omits_and_lists_special_files_without_blocking() {
+fn capture_lists_special_files_as_omitted_and_does_not_block() {
     let pair = Pair::new();
     fs::write(pair.lower("pipe"), "was a file").unwrap();
     rfs::mknodat(rfs::CWD, pair.upper("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
@@ -291,7 +291,7 @@ fn capture_beyond_any_limit_fails_and_sparse_files_count_in_full() {
 }
 
 #[test]
-fn capture_reads_hard_links_and_preserves_non_utf8_names() {
+fn capture_reports_hard_links_as_files_and_preserves_non_utf8_names() {
     use std::os::unix::ffi::OsStrExt;
     let pair = Pair::new();
     fs::write(pair.upper("one"), "x").unwrap();

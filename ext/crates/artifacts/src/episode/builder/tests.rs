@@ -177,7 +177,7 @@ fn episode_reset_starts_a_new_trace_and_records_retain_earlier_parts() {
     );
 }
 
-/// For each rejected step, the same step without its fault is accepted.
+/// Each rejected step is an accepted step with one fault.
 #[test]
 fn rejected_step_leaves_the_episode_unchanged() {
     type Bend = fn(&mut StepInput);

@@ -31,7 +31,7 @@ pub struct AuditAnchor {
     site: SiteId,
     /// Sequence number of the last record, i.e. the number of records.
     seq: u64,
-    /// Hash of the last record at that time.
+    /// Hash of the last record when the anchor was signed.
     head: Sha256Hex,
     /// Problem in the log, e.g. removed records, that this or an earlier append found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,8 +62,8 @@ enum Mismatch {
     Unsigned,
 }
 
-/// Length of a log and the hashes of some of its records: a reader has those of the records that
-/// anchors name, an append those of the last two records.
+/// Number of records in a log and the hashes of some of them. `AuditLog::read` collects the hashes
+/// of the records that anchors name, `AuditLog::append` those of the last two records.
 #[derive(Debug)]
 pub(super) struct Extent {
     /// Number of records in the log.
@@ -80,14 +80,16 @@ pub(super) struct AnchorFile {
     site: SiteId,
 }
 
-/// The anchors with which a log is compared: that in the anchor file, and the newest one that the
-/// caller stored for this host.
+/// The two anchors with which a log is compared: the one in the anchor file, and the newest one
+/// that the caller stored for this host.
 #[derive(Debug)]
 pub(super) struct Anchors {
     key: Option<HostKey>,
     site: SiteId,
-    /// `None`: the file does not exist. `Some(None)`: the file holds no valid anchor.
+    /// Anchor in the anchor file. `None`: no file exists. `Some(None)`: the file has no valid
+    /// anchor.
     file: Option<Option<AuditAnchor>>,
+    /// Anchor that the caller stored. `None`: the caller has none. `Some(None)`: it is malformed.
     stored: Option<Option<AuditAnchor>>,
 }
 
@@ -216,7 +218,8 @@ impl Anchors {
         self.file.is_some()
     }
 
-    /// Describes a problem of the log, found now or by an earlier append; `None` if there is none.
+    /// Describes a problem of the log, e.g. removed records, that this comparison or an earlier
+    /// append found; `None` if there is none.
     pub(super) fn problem(&self, log: &Extent) -> Option<String> {
         let file = match &self.file {
             // One record without an anchor file is no problem: the process may have died between

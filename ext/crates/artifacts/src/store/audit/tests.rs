@@ -1,4 +1,4 @@
-//! The chain of the audit log verifies, and every kind of tampering is detected.
+//! Tests that an unmodified audit log verifies and that every kind of tampering is detected.
 
 use super::*;
 use serde_json::json;
@@ -327,7 +327,7 @@ fn modified_or_removed_anchor_of_the_audit_log_is_detected() {
     std::fs::write(log.anchor(), &old).unwrap();
     assert_eq!(log.problem(&none), None, "positive control");
 
-    // The validly signed anchor of another site, and the anchor of another host.
+    // A validly signed anchor of another site is a problem; an anchor of another host is ignored.
     let state = Dir::open(log.dir.path()).unwrap();
     let other = AuditLog::open(&state, &SiteId::new("site-2").unwrap()).unwrap();
     let redactor = Redactor::new(&[]);
@@ -388,7 +388,7 @@ fn numbers(excerpt: &AuditExcerpt) -> Vec<u64> {
 }
 
 #[test]
-fn records_about_a_run_are_found_by_run_id_or_artifact_id_and_no_others() {
+fn only_audit_records_with_the_run_in_run_id_or_artifact_id_are_found() {
     let log = Log::with(1);
     let runs = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
     assert_eq!(log.log.about(&runs(&["run_a"]), 9).unwrap().entries, []);
@@ -404,7 +404,7 @@ fn records_about_a_run_are_found_by_run_id_or_artifact_id_and_no_others() {
 }
 
 #[test]
-fn search_that_ends_before_the_first_record_says_that_it_is_not_complete() {
+fn audit_search_that_omits_older_records_is_reported_as_incomplete() {
     let log = Log::with(0);
     let runs = BTreeSet::from(["run_a".to_owned()]);
     for _ in 0..4 {
