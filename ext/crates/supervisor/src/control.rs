@@ -41,11 +41,11 @@ pub(crate) fn listen(
     let code = ErrorCode::RunnerUnavailable;
     let sentence = |e: &io::Error| format!("the supervisor cannot open its control socket: {e}");
     let unable = |e: io::Error| kernel_error(code, sentence(&e), &e);
-    // `kernel_error` would explain ENOSPC by missing epoll watches; from `bind` it means a full
-    // disk.
+    // `kernel_error` explains ENOSPC as too many epoll watches. `bind` returns ENOSPC if the disk
+    // is full.
     let unnamed = |e: io::Error| {
         ErrorBody::new(code, sentence(&e))
-            .hint("check free space of the state directory, and that its file system has sockets")
+            .hint("check that the state directory has free space and that its file system supports unix sockets")
     };
     let socket = socket::bind(run_dir.path()).map_err(unnamed)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

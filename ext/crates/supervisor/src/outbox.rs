@@ -18,7 +18,8 @@ use wp_codebox_control::frame_bytes;
 
 /// Maximum size of the frames that wait for the caller, in bytes.
 const WAITING: usize = 8 * 1024 * 1024;
-/// Interval at which a long wait checks whether to stop.
+/// Interval at which a wait for the caller checks again whether it must end, e.g. because the run
+/// was detached or a time limit is over.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Time limits for a caller that does not read its frames.
@@ -31,8 +32,8 @@ pub(crate) struct SendTimeouts {
     pub last_attached: Duration,
     /// Time limit for the last frame of a detached run.
     pub last_detached: Duration,
-    /// Time limit for the last frame after the supervisor received a termination signal. A caller
-    /// that is reading needs less.
+    /// Time limit for the last frame after the supervisor received a termination signal. It can be
+    /// short, because a caller that still reads takes the frame at once.
     pub last_stopped: Duration,
 }
 
@@ -129,8 +130,8 @@ impl Outbox {
         })
     }
 
-    /// Queues a frame, unless the caller has disconnected or stopped reading. Blocks while the
-    /// queue is full.
+    /// Queues a frame, unless the caller has disconnected or stopped reading. If the queue is full,
+    /// waits for the caller of an attached run up to a time limit; a detached run does not wait.
     pub(crate) fn send(&self, frame: &Frame) {
         let Ok(bytes) = frame_bytes(frame) else {
             return;

@@ -28,7 +28,8 @@ pub enum Caller {
         gid: u32,
         /// Supplementary group ids at the time of the connection.
         groups: Vec<u32>,
-        /// Range of user and group ids for guests that the service's configuration sets.
+        /// Range of user and group ids that the service's configuration reserves for guests; `None`
+        /// if the configuration sets no range.
         ids: Option<GuestIds>,
     },
 }
@@ -92,8 +93,9 @@ impl Caller {
         only_root_can_change(Path::new(&request.paths.launcher))
     }
 
-    /// Runs `work` with the caller's user id, group ids and supplementary groups, and without
-    /// root's capabilities. The process must still be single-threaded.
+    /// Runs `work` with the effective user id, group id and supplementary groups of the caller,
+    /// i.e. without root's capabilities. For a trusted caller the ids stay as they are. The process
+    /// must still be single-threaded.
     pub fn with_caller_ids<T>(&self, work: impl FnOnce() -> T) -> Result<T, ErrorBody> {
         let Self::Other {
             uid, gid, groups, ..

@@ -22,8 +22,9 @@ use wp_codebox_runtime::{CancelReason, Cancellation};
 /// considered wrong.
 const LONGEST_ASKING: Duration = Duration::from_secs(3600);
 
-/// Starts this program with another command, such as `supervise`, that inherits descriptor 3, then
-/// exits. The caller waits only for this intermediate process, so it never has to reap the other one.
+/// Starts this program a second time with the command `command`, e.g. `supervise`, and exits. The
+/// started process inherits descriptor 3. The caller waits only for this intermediate process; it
+/// never has to reap the started one.
 pub fn spawn_detached(command: &str) -> ExitCode {
     let Ok(program) = std::env::current_exe() else {
         return ExitCode::from(125);
@@ -104,7 +105,7 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
     let prepared =
         run::prepare(request, caller, &redactor).map_err(|error| redactor.redact_error(error))?;
-    // Root is given up here; threads may be started from now on.
+    // `prepare` has given up root, so threads may be started from now on.
     let run = run::begin(prepared, &redactor, asked)?;
     note_crashes(&run);
     let cancellation = Arc::new(Cancellation::default());

@@ -15,7 +15,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{PageLimits, read_events};
 
-/// Maximum amount of the journal that is read at once.
+/// Maximum number and total size of the events that are read from the journal at once.
 const PAGE: PageLimits = PageLimits {
     count: 256,
     bytes: 1024 * 1024,
@@ -33,7 +33,8 @@ pub(super) async fn lines(wanted: &EventsRequest, replies: &mut Replies, handles
     replies.send(&LiveReply::Answer { answer }).await;
 }
 
-/// Sends the journal as server-sent events. Returns whether the client still reads.
+/// Sends the journal as server-sent events. Returns the state of the client at the end: it still
+/// reads, did not read in time, or has disconnected.
 pub(super) async fn server_sent(
     wanted: &EventsRequest,
     mut client: SseClient,

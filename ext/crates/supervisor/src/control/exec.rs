@@ -24,7 +24,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{ExecutionEnd, kernel_error};
 
-/// Number of bytes that are read from a program's output at once.
+/// Maximum number of bytes that one read takes from a program's output.
 const CHUNK: usize = 32 * 1024;
 /// Maximum number of bytes that wait to be sent to the client; above it, the program's output is
 /// not read.
@@ -200,8 +200,8 @@ impl Conversation<'_> {
             let hears = self.client == Client::Connected;
             tokio::select! {
                 () = self.replies.flush_some() => {}
-                // Further input of the client is read and dropped: the client may block in its own
-                // write before it reads.
+                // The program has ended, so further input of the client is dropped. It is still
+                // read: a client that blocks in writing its input would never read the final reply.
                 line = self.lines.next(), if hears => match line {
                     Ok(Some(_)) => {}
                     other => self.handle_end_of_input(&other),

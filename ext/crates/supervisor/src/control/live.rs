@@ -44,7 +44,8 @@ fn other_version(live: u64) -> String {
 }
 
 /// Returns why the first line of a connection is not a request. A value in the line may be a
-/// secret, so the JSON parser's message is used only if it names a member.
+/// secret, so the JSON parser's message is used only if it is about an unknown member: such a
+/// message contains no value.
 fn refusal(line: &[u8], error: &serde_json::Error) -> String {
     #[derive(serde::Deserialize)]
     struct Version {

@@ -37,8 +37,8 @@ impl Window {
         }
     }
 
-    /// Subtracts received bytes from the client's credit; fails when the client has sent more than
-    /// that.
+    /// Subtracts received bytes from the client's credit; fails if the client has sent more bytes
+    /// than its credit.
     fn spend(&mut self, bytes: usize) -> Result<(), InvalidInput> {
         self.open = self.open.checked_sub(bytes).ok_or(InvalidInput)?;
         Ok(())
@@ -63,7 +63,7 @@ pub(super) struct Stdin {
     waiting: BytesMut,
     /// Whether to close the program's standard input when the buffer is empty.
     ends: bool,
-    /// Flow control; absent for a client that does not use it.
+    /// Credit of a client that uses flow control; `None` for any other client.
     window: Option<Window>,
 }
 

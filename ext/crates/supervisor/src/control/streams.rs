@@ -15,7 +15,7 @@ pub(super) struct Streamed<'a> {
     pub(super) outs: [Out<'a>; 2],
 }
 
-/// One output stream of a program, with a redactor each for client and journal.
+/// One output stream of a program, with one redactor for the client and one for the journal.
 pub(super) struct Out<'a> {
     pub(super) stream: OutputStream,
     pub(super) fd: Option<AsyncFd<OwnedFd>>,

@@ -23,7 +23,8 @@ pub(super) struct AgentOutputStream<'a> {
     line_open: bool,
     began: Instant,
     started_at: String,
-    /// Error of writing to the journal. It is returned later, where the agent loop can stop.
+    /// First error from writing to the journal. [`pause`](Self::pause) returns it, so that the
+    /// agent loop stops.
     failed: Option<ErrorBody>,
 }
 
@@ -78,7 +79,8 @@ impl<'a> AgentOutputStream<'a> {
         }
     }
 
-    /// Ends the execution. The loop is not a process: it has an exit code only when it completed.
+    /// Ends the execution. The agent loop is no process: exit code 0 is recorded if the loop
+    /// completed its task, otherwise no exit code.
     pub(super) fn end(
         mut self,
         recorder: &mut Recorder<'_>,

@@ -9,8 +9,8 @@ use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, capture_differe
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, MountAccess};
 use wp_codebox_runtime::{CapturedMounts, RunDir, Runtime};
 
-/// Returns the current changes while the guest runs, for the agent's `diff` tool. A file may be
-/// half written; the final capture happens after the guest is dead.
+/// Returns the current changes while the guest runs, for the agent's `diff` tool and for clients
+/// that sync files. A file may be half written; the final capture happens after the guest is dead.
 pub(super) fn look(
     context: &RunContext<'_>,
     runtime: &dyn Runtime,

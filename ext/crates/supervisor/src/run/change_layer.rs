@@ -6,16 +6,16 @@ use wp_codebox_artifacts::{LayerError, MountChanges, remove_tree, write_layer};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource};
 use wp_codebox_runtime::RunDir;
 
-/// A layer in the scratch directory.
+/// An overlay layer with the change of one mount, in the run's scratch directory.
 #[derive(Debug)]
 pub(super) struct ChangeLayer {
-    /// Directory of the layer, for the launchers of guests.
+    /// Path and inode of the layer's directory, by which launchers find it.
     pub place: HostSource,
-    /// The same directory, open.
+    /// Open descriptor of the layer's directory.
     pub directory: OwnedFd,
 }
 
-/// Writes the change as a layer into a new directory of this name.
+/// Writes the change as an overlay layer into a new scratch directory with this name.
 pub(super) fn write(
     run_dir: &RunDir,
     name: &str,

@@ -43,8 +43,8 @@ pub(super) fn check(
     }
     let (mut runtime, egress) = match checking_guest(context, work) {
         Ok(guest) => guest,
-        // The agent's work is complete: if the guest cannot start, the checks fail and the run does
-        // not.
+        // The agent's work is complete. If the guest for the checks cannot start, the checks are
+        // reported as not run, and the run continues.
         Err(error) => return Ok(Checked::unable(lines, &error)),
     };
     let mut checked = Checked {
@@ -64,7 +64,8 @@ pub(super) fn check(
             checked.stopped = Some(stop);
             Ok(())
         }
-        // The captured change may be the cause, so the checks fail and the run does not.
+        // The captured change may have caused this error, so the checks are reported as not run
+        // and the run continues.
         Err(error) => {
             checked.reports = Checked::unable(lines, &error).reports;
             Ok(())

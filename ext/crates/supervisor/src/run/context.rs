@@ -35,7 +35,7 @@ pub(super) struct RunContext<'a> {
     pub level: IsolationLevel,
     pub mounts: Vec<Materialised>,
     pub guest_mounts: Vec<GuestMount>,
-    /// Change of the earlier bundle that the run continues.
+    /// Change of the earlier bundle on which a follow-up run builds; `None` for any other run.
     pub earlier: Option<Arc<EarlierLayers>>,
     pub components: Vec<ReadyComponent>,
     pub cwd: GuestPath,

@@ -1,9 +1,9 @@
-//! The change of the earlier bundle as overlay layers between the sources of the mounts and what the
-//! work guest writes.
+//! A follow-up run starts from the change of an earlier bundle. This module writes that change as
+//! overlay layers above the mounts' sources and below what the work guest writes.
 //!
-//! Invariant: a layer is written only if every file that the earlier bundle changed has the state in
-//! the mount's source that it had before that change. The guest that runs the checks gets none of
-//! these layers: the captured change contains the earlier one.
+//! Invariant: a layer is written only if each file that the earlier bundle changed is still, in the
+//! mount's source, as it was before that change. The guest that runs the checks gets none of these
+//! layers: the captured change of the follow-up run contains the earlier change.
 
 use super::change_layer::{self, ChangeLayer};
 use super::follow_up::{Earlier, FollowUpError};
@@ -15,16 +15,17 @@ use wp_codebox_artifacts::{MountChanges, changes_since, find_removed_directories
 use wp_codebox_contracts::{ErrorBody, HostSource};
 use wp_codebox_runtime::RunDir;
 
-/// The earlier change of each mount, and its layers.
+/// The earlier bundle's change of each mount, and the overlay layers with these changes.
 #[derive(Debug)]
 pub(super) struct EarlierLayers {
-    /// Earlier change by mount index.
+    /// Change of the earlier bundle by mount index.
     changes: BTreeMap<usize, MountChanges>,
-    /// Layers by layer index, which is the mount index.
+    /// Overlay layers by layer index, which equals the mount index.
     layers: BTreeMap<u32, ChangeLayer>,
 }
 
-/// Compares the earlier change with the sources of the mounts and writes it as layers.
+/// Writes the earlier bundle's change as overlay layers. Fails if a changed file differs, in the
+/// source of its mount, from its state before that change.
 pub(super) fn lay(
     earlier: &Earlier,
     mounts: &[Materialised],
@@ -49,13 +50,14 @@ pub(super) fn lay(
     Ok(laid)
 }
 
-/// Returns the earlier change by mount index, with the directories that it removes.
+/// Returns the earlier bundle's change by mount index, and adds the directories that the change
+/// removes.
 fn changes(
     earlier: &Earlier,
     mounts: &[Materialised],
 ) -> Result<BTreeMap<usize, MountChanges>, FollowUpError> {
-    // The descriptor of the directory with which the guest's changes will be compared, so that both
-    // changes are relative to the same files.
+    // The guest's changes are captured relative to this open directory, too, so both changes refer
+    // to the same files.
     let path = |mount: &Materialised| format!("/proc/self/fd/{}", mount.baseline.as_raw_fd());
     let targets = mounts.iter().map(|mount| {
         let target = mount.mount.target.as_str().to_owned();
@@ -106,8 +108,8 @@ impl EarlierLayers {
             .sum()
     }
 
-    /// Returns what is new in the changes of a run since the earlier bundle, by mount index. `now`
-    /// are the changes of the run by mount index, relative to the sources.
+    /// Returns, by mount index, what this run changed in addition to the earlier bundle's change.
+    /// `now` contains the captured changes by mount index, relative to the sources of the mounts.
     pub(super) fn since(&self, now: &[Option<MountChanges>]) -> BTreeMap<usize, MountChanges> {
         let nothing = MountChanges::default();
         let captured = now.iter().enumerate();

@@ -93,7 +93,8 @@ fn unavailable(why: &str) -> ErrorBody {
 }
 
 impl Ready {
-    /// Returns the settings of the bridge with which the guest is built.
+    /// Returns the network settings with which the guest must be built so that it can use the
+    /// bridge.
     pub(super) fn guest(&self) -> GuestEgress {
         match &self.bridge {
             None => GuestEgress::Denied,

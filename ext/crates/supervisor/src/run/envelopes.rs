@@ -11,7 +11,7 @@ use wp_codebox_contracts::{
     RunId, RunSummary, SummaryArgs, SummaryCode, schema_id,
 };
 
-/// What the three documents are built from.
+/// Facts from which completion outcome, agent result and transcript are built.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub run_id: &'a RunId,
@@ -22,8 +22,8 @@ pub(super) struct Facts<'a> {
     pub transcript: &'a [TranscriptEntry],
     pub checks: &'a [CheckReport],
     pub risk_notes: &'a [String],
-    /// Changed paths of tests and of files that the checks execute, so that a reviewer looks at
-    /// them.
+    /// Paths of changed tests and of changed files that the checks execute. A reviewer must look at
+    /// them, because the agent could have made the checks pass by these changes.
     pub tests_changed: &'a [String],
     /// Turns and tool calls of the built-in agent loop, if it ran.
     pub agent: Option<&'a AgentLog>,
@@ -167,8 +167,8 @@ pub(super) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) 
     let streams = entries.iter().flat_map(|t| [&t.stdout, &t.stderr]);
     let sizes = streams.map(|text| shown::json_size(text)).collect();
     let share = shown::equal_share(sizes, OUTPUT_BYTES);
-    // The parsed output has a limit of its own, because writing parsed JSON again can lengthen
-    // numbers.
+    // Parsed output has a size limit of its own: parsed JSON, written again, can be longer than the
+    // printed text, e.g. because of numbers.
     let mut parsed_room = OUTPUT_BYTES;
     let mut executions = Vec::new();
     for (index, t) in entries.iter().enumerate() {
@@ -221,7 +221,8 @@ pub(super) enum Worker {
     Command,
 }
 
-/// Summarizes the run in a few members; `sentence()` formats the summary as text.
+/// Returns outcome, changes, checks and error of the run as a structure, whose `sentence()` is the
+/// text for people.
 pub(super) fn summary(
     worker: Worker,
     outcome: Outcome,

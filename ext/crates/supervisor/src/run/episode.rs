@@ -4,8 +4,8 @@
 //! Every held sandbox has one episode. Each command that a client requests over the control socket
 //! is a step, whether the client sends a `step` or a `command` request; a command that could not be
 //! executed is not a step. Replacing the guest starts a new trace. A part that would make the trace
-//! invalid is not added: the client gets an error, or, if its command has already run, the bundle a
-//! notice.
+//! invalid is not added, and the client gets an error. If the client's command has already run, the
+//! client gets the result, and a notice in the bundle states the gap.
 
 use super::observe;
 use super::recorder::Recorder;
@@ -97,7 +97,8 @@ fn store_part(session: &Session<'_, '_>, part: &EpisodePart) -> Result<(), Error
     run_dir.append_episode(part).map_err(|e| e.body())
 }
 
-/// Records a storage error once; the episode continues.
+/// Adds a notice if a part of the episode could not be stored, each notice only once. The episode
+/// continues in memory.
 fn record_store_error(recorder: &mut Recorder<'_>, kept: Result<(), ErrorBody>) {
     let Err(error) = kept else { return };
     let notice = format!(
@@ -116,8 +117,8 @@ fn builder<'b, 'r>(
     recorder.episode.as_mut().ok_or_else(none)
 }
 
-/// Runs a command of a client that asks for a step: runs the command, makes the requested
-/// observation, and returns the step in the form of the trace.
+/// Runs a command that a client requests as a step, makes the requested observation, and returns
+/// the step in the form of the trace.
 pub(super) fn step(
     session: &mut Session<'_, '_>,
     action: &ActionRequest,
@@ -315,6 +316,6 @@ pub(super) fn close(recorder: &mut Recorder<'_>) {
         Err(error) => recorder
             .evidence
             .notices
-            .push(format!("there is no trace of the episode: {error}")),
+            .push(format!("the bundle has no trace of the episode: {error}")),
     }
 }

@@ -173,8 +173,8 @@ fn write_failed(context: &RunContext<'_>, end: &RunEnd, why: &str) -> Failure {
     )
 }
 
-/// Blocks a patch that contains a secret. The result names the location of the secret, not its
-/// content.
+/// Sets the outcome to `blocked` and drops the changes, because the patch contains a secret. The
+/// error names the place of the secret, not the secret.
 fn block_on_secret(end: &mut RunEnd, error: &BundleError) {
     let body = error.body();
     end.verdict.outcome = Outcome::Blocked;

@@ -28,7 +28,8 @@ pub(super) fn choose_level(
         return Ok(level);
     }
     match policy.minimum_isolation {
-        // No self-test is needed here: the guest's own report will show whether the level holds.
+        // Without an alternative to level full, no self-test is needed: the guest's own report
+        // shows later whether the level holds.
         IsolationLevel::Full | IsolationLevel::None => return Ok(IsolationLevel::Full),
         IsolationLevel::Reduced => {}
     }
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn isolation_level_is_full_unless_the_host_cannot_and_the_policy_accepts_reduced() {
+    fn isolation_level_is_reduced_only_if_the_host_lacks_full_and_the_policy_accepts_reduced() {
         use IsolationLevel::{Full, None, Reduced};
         let never = || -> SelfTest { unreachable!("a policy without a choice needs no self-test") };
         assert_eq!(choose_level(&policy(Full), never), Ok(Full));
@@ -333,7 +334,7 @@ mod tests {
         );
         let data = error.data.unwrap();
         assert_eq!(data["missed"][0]["axis"], "memory");
-        // A guest with a cgroup meets the same floor.
+        // A guest whose cgroup enforces the memory limit meets this policy.
         let limited = report(IsolationLevel::Full, Enforcement::Enforced);
         assert_eq!(check(&rules, &limited), Ok(()));
 

@@ -86,9 +86,9 @@ impl Open {
     }
 }
 
-/// Returns the messages, and a list of them, for the bundle, which redacts both when it writes
-/// them. Bytes that are not text cannot be redacted, so a message with such bytes is left out if it
-/// contains a secret.
+/// Returns the messages, and a list of them, for the bundle. The bundle writer redacts both. Bytes
+/// that are not text cannot be redacted, so a message with such bytes is left out if it contains a
+/// secret.
 pub(super) fn evidence(
     mailbox: &Mailbox,
     redactor: &Redactor,
@@ -156,17 +156,18 @@ pub(super) fn look(
     Ok(answer)
 }
 
-/// Which messages an inspection command wants to see.
+/// Arguments of the mail inspection command: filters for messages, and the form of recipients in
+/// the output.
 pub(super) struct Inspection<'a> {
-    /// Maximum number of messages to return, the newest ones.
+    /// Maximum number of messages to return. If more messages match, the newest are returned.
     pub limit: usize,
-    /// Recipient that a message must have.
+    /// Only messages to this recipient are returned; `None` for messages to any recipient.
     pub recipient: Option<&'a str>,
     /// Label that replaces the recipient address in the output.
     pub label: Option<&'a str>,
-    /// Text that a message's subject must contain.
+    /// Only messages whose subject contains this text are returned.
     pub subject: Option<&'a str>,
-    /// Text that one of a message's links must contain.
+    /// Only messages with a link that contains this text are returned.
     pub link: Option<&'a str>,
 }
 

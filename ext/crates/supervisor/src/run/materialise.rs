@@ -140,8 +140,8 @@ fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
     )
 }
 
-/// Returns whether the mount's path leads to its open directory, with the permissions of the owner
-/// of the state directory, with which launchers open it as well.
+/// Returns whether the owner of the state directory can open the mount's path and reaches the
+/// directory that is already open. Launchers open the path with the permissions of the same user.
 fn reachable(mount: &OpenMount) -> bool {
     let Ok(by_path) = open_dir(&mount.path) else {
         return false;

@@ -139,12 +139,12 @@ pub(crate) fn begin(
     }
 }
 
-/// Returns what the record of the run keeps for commands that repeat or apply its work. Texts are
-/// redacted, because a command line can contain a secret of the run.
+/// Returns what the run record stores for later commands that repeat the run or apply its changes.
+/// Texts are redacted, because a command line can contain a secret of the run.
 fn recorded_work(request: &RunRequest, redactor: &Redactor) -> RecordedWork {
     let directory = |mount: &MountRequest| (mount.target.clone(), mount.source.clone().into());
     let mut agent = serde_json::to_value(&request.agent).unwrap_or_default();
-    // Values of variables are not needed to name the agent.
+    // Environment variables are left out: the record only has to identify the agent.
     agent.as_object_mut().and_then(|agent| agent.remove("env"));
     let redacted = |check: &String| redactor.redact(check).into_owned();
     RecordedWork {
@@ -245,7 +245,7 @@ pub(crate) fn execute(
     }
 }
 
-/// Redacts those parts of a result that no other module has redacted.
+/// Removes secrets from those texts of the result that no other module redacts.
 fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     let text = |text: &mut String| *text = redactor.redact(text).into_owned();
     result.error = result.error.map(|error| redactor.redact_error(error));

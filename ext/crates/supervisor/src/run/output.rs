@@ -47,7 +47,7 @@ impl<'a> StreamRedactor<'a> {
         })
     }
 
-    /// Returns the held-back bytes at the end of the stream.
+    /// Returns the bytes that are still held back, redacted; to be called at the end of the stream.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         let held = std::mem::take(&mut self.held);
         (!held.is_empty()).then(|| self.redactor.redact_bytes(&held).into_owned())
@@ -55,7 +55,7 @@ impl<'a> StreamRedactor<'a> {
 }
 
 /// Maximum number of bytes that are shown after a pause although they may be the beginning of a
-/// secret. A prompt must appear without another key press.
+/// secret. Without them, the last characters of a prompt would appear only after another key press.
 const GLIMPSE: usize = 3;
 
 /// Redactor for one stream that a person follows live. It shows lines at once, and an incomplete
@@ -107,7 +107,7 @@ impl<'a> PromptRedactor<'a> {
         (!out.is_empty()).then_some(out)
     }
 
-    /// Returns the rest of the output at the end of the stream.
+    /// Returns the output that was not shown yet, redacted; to be called at the end of the stream.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         let held = std::mem::take(&mut self.held);
         let out = self.unseen(&held);

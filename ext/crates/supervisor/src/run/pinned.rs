@@ -13,7 +13,8 @@ pub(super) fn open_dir(path: &Path) -> std::io::Result<OwnedFd> {
     )?)
 }
 
-/// Returns the path with the inode that it must still lead to when the guest is built.
+/// Returns the path together with the inode of the open directory. When the guest is built, the
+/// launcher refuses the path if it leads to another inode.
 pub(super) fn pinned(path: &Path, open: &OwnedFd) -> std::io::Result<HostSource> {
     let stat = rustix::fs::fstat(open)?;
     Ok(HostSource {

@@ -54,12 +54,12 @@ pub(crate) struct Prepared {
     pub identity: GuestIdentity,
     /// Network address that is reserved for the preview of the site, if the request asks for one.
     pub preview: Option<Reservation>,
-    /// Earlier bundle that the run continues.
+    /// Earlier bundle on which a follow-up run builds; `None` for any other run.
     pub earlier: Option<Earlier>,
 }
 
 /// Validates the request, opens its paths with the caller's permissions and gives up root. The
-/// redactor removes secrets from the comments on an earlier bundle.
+/// redactor removes secrets from the reviewers' comments that a follow-up request contains.
 pub(crate) fn prepare(
     request: RunRequest,
     caller: &Caller,
@@ -108,9 +108,9 @@ pub(crate) fn prepare(
     })
 }
 
-/// Finds the earlier bundle that the run continues, as the owner of the state directory, who wrote
-/// it. The goal of a preset's agent is extended by the comments, because such a program does not
-/// read the document of the task.
+/// Finds the earlier bundle of a follow-up request. To be called after the process has become the
+/// owner of the state directory, who also owns the bundle. If a preset describes the agent, the
+/// comments are appended to its goal, because such a program does not read `task.json`.
 fn earlier(opened: &mut Opened, redactor: &Redactor) -> Result<Option<Earlier>, ErrorBody> {
     let (state, mounts) = (&opened.state, &opened.mounts);
     let found = follow_up::find(state, &mut opened.request, mounts, redactor);
@@ -173,7 +173,8 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
     let command = request.agent.as_ref().and_then(Agent::command);
     let own = command.into_iter().flat_map(|agent| agent.env.keys());
-    // The preset may set an environment variable that has the name of the key's secret.
+    // A preset is allowed to set an environment variable with the name of the model key's secret,
+    // so that name does not count as taken.
     let preset_env = preset.iter().flat_map(|preset| preset.env.keys());
     let preset_env = preset_env.filter(|name| key_name.as_ref() != Some(name));
     let taken = own.chain(preset_env);

@@ -194,7 +194,8 @@ pub fn equip(
     })
 }
 
-/// Gives the preset's program another goal than that of the task. Returns its standard input.
+/// Replaces the goal in the command line of the preset's program by `goal`. Returns the program's
+/// standard input with the new goal.
 pub fn change_goal(
     preset: &AgentPreset,
     request: &mut RunRequest,
@@ -206,7 +207,7 @@ pub fn change_goal(
     Ok(resolved.stdin)
 }
 
-/// Replaces the placeholders of the preset.
+/// Returns command line, standard input and files of the preset with all placeholders replaced.
 fn resolve(
     preset: &AgentPreset,
     goal: &str,

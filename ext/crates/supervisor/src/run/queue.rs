@@ -22,8 +22,8 @@ use wp_codebox_runtime::ExecutionEnd;
 const WAITING: usize = 256;
 /// Maximum number of bytes of program output in the queue.
 const OUTPUT: usize = 4 * 1024 * 1024;
-/// Number of bytes that a chunk of output counts in addition to its length, so that a client cannot
-/// fill the queue with many small chunks.
+/// Number of bytes that are added to the length of each chunk of output when the queue's size is
+/// counted, so that a client cannot fill the memory with many small chunks.
 const PIECE: usize = 256;
 
 /// Whether the run holds its guest, i.e. keeps it open for requests of clients after its commands.
@@ -176,7 +176,8 @@ impl RequestQueue {
     }
 
     fn ring(&self) {
-        // Writing fails with EAGAIN if the event counter is full. A full counter is readable, too.
+        // Writing fails with EAGAIN if the event counter is full. A full counter is readable, so
+        // the waiting thread wakes all the same.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
@@ -185,7 +186,7 @@ impl RequestQueue {
         self.wake.as_fd()
     }
 
-    /// Removes and returns the next item.
+    /// Removes and returns the oldest item.
     pub(super) fn take(&self) -> Option<QueuedRequest> {
         let mut sink = [0; 8];
         let mut inner = self.lock();
@@ -231,7 +232,8 @@ impl RequestQueue {
         found
     }
 
-    /// Waits until the queue has space for this number of output bytes, and reserves it.
+    /// Waits until the queue has space for this number of output bytes, and reserves it; `None` if
+    /// the queue was closed.
     pub(crate) async fn permit(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let wanted = u32::try_from((bytes + PIECE).min(OUTPUT)).unwrap_or(u32::MAX);
         Arc::clone(&self.permit)

@@ -119,7 +119,8 @@ pub(super) fn ready<'a>(
     })
 }
 
-/// Lays the change of the earlier bundle over the mounts, if the run continues one, and records it.
+/// In a follow-up run, writes the change of the earlier bundle as overlay layers and records that
+/// in the journal; returns `None` for any other run.
 fn earlier(
     prepared: &Prepared,
     mounts: &[Materialised],

@@ -58,7 +58,8 @@ pub(super) fn ready(
         .collect()
 }
 
-/// Returns the components in the form that the plan of a guest contains.
+/// Returns the components in the form that the launcher needs: the directories to mount, and the
+/// list from which the guest's WordPress loads them.
 pub(super) fn planned(components: &[ReadyComponent]) -> PlannedComponents {
     let list: Vec<Value> = components
         .iter()

@@ -46,7 +46,7 @@ pub(super) struct Carried {
     pub started_at: String,
 }
 
-/// Output of the programs that clients run, until the end of the program is recorded.
+/// Output of those programs of clients that have no recorded end yet.
 #[derive(Debug, Default)]
 struct Beside {
     open: BTreeMap<ExecutionId, RetainedOutput>,
@@ -194,8 +194,8 @@ impl<'a> Recorder<'a> {
         self.run_within(runtime, call, Bounds { deadline, timeout })
     }
 
-    /// Records start and end of a command that the supervisor has executed itself. Its output must
-    /// already be redacted.
+    /// Records start and end of a command that the supervisor has executed itself. The command's
+    /// output in `step` must already be redacted.
     pub(super) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
         let begun = self.begin(call)?;
         self.conclude(begun, call, step)
@@ -218,8 +218,8 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Records the end of a command that the supervisor executed itself. The output must already be
-    /// redacted.
+    /// Records the end of a command that the supervisor executed itself. The command's output in
+    /// `step` must already be redacted.
     pub(super) fn conclude(
         &mut self,
         begun: Carried,

@@ -25,7 +25,8 @@ pub(super) enum Memory {
 #[derive(Debug)]
 pub(super) struct RetainedOutput {
     limit: usize,
-    /// Number of further bytes that the journal gets at once.
+    /// Number of output bytes that the journal still gets at once; after that, output goes to the
+    /// streams' tails.
     left: usize,
     tail_room: usize,
     stdout: Stream,
@@ -40,7 +41,7 @@ struct Stream {
     total: u64,
 }
 
-/// Output of one execution that has ended, as far as it was kept.
+/// Stored output of one execution that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub stdout: String,
@@ -76,7 +77,8 @@ impl RetainedOutput {
         };
         let at = border(bytes, self.left.min(bytes.len()));
         let (now, later) = bytes.split_at(at);
-        // Once a byte has been dropped, later output can no longer belong to the beginning.
+        // Once output goes to a tail, no later output may be appended to a head, even if `border`
+        // left a few bytes of the limit unused.
         self.left = if later.is_empty() { self.left - at } else { 0 };
         own.total += bytes.len() as u64;
         own.journalled += at as u64;

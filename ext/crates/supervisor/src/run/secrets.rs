@@ -171,7 +171,8 @@ fn issue(
         ModelKey::InGuest(name) if name == binding.env => {
             GuestHolds::ModelPlaceholder(placeholder()?)
         }
-        // A secret for which the request lists hosts is one that guest programs use as well.
+        // Without hosts in the request, only the supervisor uses the key. With hosts, guest
+        // programs use it as well and need a placeholder.
         ModelKey::Outside(name) if name == binding.env && binding.hosts.is_empty() => {
             GuestHolds::Nothing
         }
@@ -266,7 +267,7 @@ mod tests {
         assert!(!secrets.environment(GuestPhase::Check).contains_key("M_KEY"));
         let swap = secrets.swap("M_KEY").unwrap();
         assert!(swap.hosts.is_empty() && swap.value.as_str() == "value-of-M_KEY");
-        // A secret for which the request lists hosts is one that guest programs use as well.
+        // The request lists a host for this key, so guest programs use it as well.
         let secrets = Secrets::issue(vec![binding("M_KEY")], &policy, ModelKey::Outside("M_KEY"));
         assert!(
             secrets

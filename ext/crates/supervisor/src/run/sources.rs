@@ -88,7 +88,8 @@ pub(super) fn open_source(
             "does not exist or cannot be opened: check the path",
         ),
     })?;
-    // The kernel returns the path of the open directory, so no second lookup can differ.
+    // Asks the kernel for the path of the open directory, so that no second lookup can lead to
+    // another directory.
     let path =
         std::fs::read_link(format!("/proc/self/fd/{}", source.as_raw_fd())).map_err(|e| {
             fail(

@@ -58,8 +58,8 @@ pub(super) fn changed(
     found
 }
 
-/// Returns a sentence that tells the reviewer which tests and files of checks changed; `None` if
-/// `paths` is empty.
+/// Returns a sentence that tells the reviewer that the files `paths`, which can influence the
+/// result of a check, were changed; `None` if `paths` is empty.
 pub(super) fn note(paths: &[String]) -> Option<String> {
     if paths.is_empty() {
         return None;

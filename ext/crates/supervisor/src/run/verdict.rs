@@ -16,7 +16,7 @@ pub(super) struct Verdict {
     pub counts: ChangeCounts,
 }
 
-/// Returns how many paths the agent has added, modified and deleted in all mounts.
+/// Returns how many paths the run has added, modified and deleted in all mounts together.
 pub(super) fn counts(work: &Work) -> ChangeCounts {
     let mut counts = ChangeCounts::default();
     for entry in work.changes.iter().flatten().flat_map(|c| &c.entries) {

@@ -27,7 +27,8 @@ pub(super) struct Work {
     pub agent: AgentEnd,
     /// Changes by mount index; `None` for mounts that are not captured.
     pub changes: Vec<Option<MountChanges>>,
-    /// What is new since the earlier bundle that the run continues, by mount index.
+    /// In a follow-up run, what it changed in addition to the earlier bundle's change, by mount
+    /// index; empty for any other run.
     pub since: BTreeMap<usize, MountChanges>,
     /// Changes as overlay layers in the run's scratch directory, by mount index. The checking guest
     /// mounts them, and they preserve the work if no bundle can be written.
@@ -118,8 +119,8 @@ pub(super) fn run(
     })
 }
 
-/// Returns what is new since the earlier bundle that the run continues. If nothing is, a notice says
-/// so, because the bundle still contains the earlier change.
+/// Returns what a follow-up run changed in addition to the earlier bundle's change. If it changed
+/// nothing, adds a notice: the bundle is not empty then, because it contains the earlier change.
 fn since(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,

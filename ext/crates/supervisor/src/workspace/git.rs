@@ -54,7 +54,7 @@ fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
         .spawn()
         .map_err(|e| format!("git cannot be started: {e}"))?;
     let Some(stdout) = child.stdout.take() else {
-        return Err("git has no output".to_owned());
+        return Err("the output pipe of git cannot be opened".to_owned());
     };
     // Killing git closes its output, so this reading thread ends, too.
     let reader = std::thread::spawn(move || {
@@ -71,7 +71,7 @@ fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
             Ok(None) if Instant::now() > until => {
                 let _ = child.kill();
                 let _ = child.wait();
-                break Err("git took too long".to_owned());
+                break Err("git did not finish within 30 seconds".to_owned());
             }
             Ok(None) => std::thread::sleep(Duration::from_millis(5)),
             Err(e) => break Err(format!("git cannot be waited for: {e}")),
@@ -79,15 +79,15 @@ fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     };
     let bytes = reader
         .join()
-        .map_err(|_| "git's answer was lost".to_owned())?
-        .map_err(|e| format!("git's answer cannot be read: {e}"))?;
+        .map_err(|_| "the thread that reads git's output failed".to_owned())?
+        .map_err(|e| format!("git's output cannot be read: {e}"))?;
     if bytes.len() as u64 > ANSWER_BYTES {
-        return Err("git's answer is too long".to_owned());
+        return Err("git's output is longer than 16 MiB".to_owned());
     }
     if status?.success() {
         Ok(bytes)
     } else {
-        Err("git failed; is the directory a repository?".to_owned())
+        Err("git failed: check that the directory is a git repository".to_owned())
     }
 }
 

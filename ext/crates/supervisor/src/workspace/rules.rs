@@ -97,8 +97,8 @@ pub struct Rules {
     pub invalid: Vec<Violation>,
 }
 
-/// Normalizes a path relative to the workspace, in the form that the digest covers; `None` when the
-/// path is invalid or leads out.
+/// Normalizes a path relative to the workspace, in the form that the digest covers; `None` if the
+/// path is invalid or leads out of the workspace.
 fn plain(path: &str) -> Option<String> {
     let mut path = path;
     while let Some(rest) = path.strip_prefix("./") {

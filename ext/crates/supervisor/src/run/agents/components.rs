@@ -154,7 +154,7 @@ fn not_ready(answer: &Map<String, Value>, slug: &str) -> Option<String> {
     ))
 }
 
-/// Checks that the guest has the ability that is to do the agent's work.
+/// Fails if the guest's WordPress has no ability `ability`, which is to do the agent's work.
 fn found(
     ability: &str,
     answer: &Map<String, Value>,
@@ -172,9 +172,12 @@ fn found(
         .take(50)
         .collect();
     let there = if names.is_empty() {
-        "WordPress has no registered abilities".to_owned()
+        "it has no abilities at all".to_owned()
     } else {
-        format!("registered are {} and possibly more", names.join(", "))
+        format!(
+            "its abilities have the namespaces {} and possibly more",
+            names.join(", ")
+        )
     };
     let mut error = ErrorBody::new(
         ErrorCode::RuntimeTaskRequestInvalid,

@@ -99,7 +99,8 @@ fn assignment(
         .collect();
     let tools: Vec<String> = set.offered().iter().map(|tool| tool.id.clone()).collect();
     let earlier = context.prepared.earlier.as_ref();
-    // The text of the earlier run says what the context would repeat.
+    // The briefing contains the same comments and summary as text (`follow_up`), so they are
+    // removed from the task's context.
     let task = request.task.clone().map(|mut task| {
         if earlier.is_some() {
             task.context.shift_remove(policy::FOLLOW_UP_CONTEXT);

@@ -443,7 +443,7 @@ fn agent_tools_cannot_change_read_only_mounts() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn agent_wordpress_tools_return_results_in_a_real_guest() {
+fn agent_tools_run_php_wp_cli_abilities_and_http_requests_in_a_real_guest() {
     run(|hand| {
         assert!(
             hand.ok(

@@ -1,11 +1,11 @@
-//! Budgets over a chain of follow-up runs. Pure.
+//! Budgets that apply to a whole chain of follow-up runs. The functions have no side effects.
 
 use super::error::FollowUpError;
 use wp_codebox_contracts::{AgentBudget, ModelUsage, TaskBudget};
 
-/// Returns the budget that a run has left after the earlier runs of its chain used `used`. `asked`
-/// has the limits that the task sets. A limit that nobody set has its default, which is meant for
-/// one run and stays as it is. Fails if nothing is left of a limit.
+/// Returns the budget of a run after the earlier runs of its chain used `used`. A limit that the
+/// task (`asked`) or the host set applies to the whole chain, so the usage is subtracted. A default
+/// limit applies to each run alone and is returned unchanged. Fails if nothing is left of a limit.
 pub(super) fn remaining(
     budget: AgentBudget,
     asked: &TaskBudget,
@@ -46,7 +46,8 @@ pub(super) fn remaining(
     })
 }
 
-/// One limit of a budget, and what the earlier runs used of it.
+/// One limit of a budget, whether the task or the host set it, and what the earlier runs used of
+/// it.
 struct Limit {
     name: &'static str,
     value: u64,
@@ -68,7 +69,8 @@ fn left(limit: Limit) -> Result<u64, FollowUpError> {
     }
 }
 
-/// Returns the usage of two parts of a chain together. The cost is that of the runs that had prices.
+/// Adds the model usage of two parts of a chain. A run without model prices has no cost, so the sum
+/// contains only the cost of the other runs.
 pub(super) fn sum(one: ModelUsage, other: ModelUsage) -> ModelUsage {
     ModelUsage {
         turns: one.turns.saturating_add(other.turns),
@@ -98,7 +100,7 @@ mod tests {
     };
 
     #[test]
-    fn limits_that_are_set_count_over_the_chain_and_defaults_do_not() {
+    fn explicit_budget_limits_cover_the_whole_chain_and_default_limits_only_one_run() {
         let default = AgentBudget::default();
         let none = TaskBudget::default();
         assert_eq!(remaining(default, &none, USED).unwrap(), default);
@@ -108,7 +110,7 @@ mod tests {
         };
         let left = remaining(default, &asked, USED).unwrap();
         assert_eq!((left.turns, left.input_tokens), (50, default.input_tokens));
-        // The host set these limits: the task does not know them.
+        // The host set these limits, not the task: they differ from the defaults.
         let budget = AgentBudget {
             turns: 12,
             input_tokens: 1_500,
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_that_the_earlier_runs_used_up_is_refused_by_name() {
+    fn error_for_an_exhausted_chain_budget_names_the_exhausted_limit() {
         let default = AgentBudget::default();
         let budgets = [
             (
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_of_a_chain_is_the_sum_and_its_cost_that_of_the_runs_with_prices() {
+    fn usage_of_a_chain_is_a_sum_whose_cost_omits_runs_without_prices() {
         let without_prices = ModelUsage {
             cost_microusd: None,
             ..USED

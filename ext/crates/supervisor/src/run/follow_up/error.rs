@@ -5,10 +5,10 @@ use serde_json::json;
 use wp_codebox_artifacts::{Conflict, KeyError, PreflightError, StoreError};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_CHAIN, RunId};
 
-/// Reason why a run cannot continue an earlier bundle.
+/// Reason why a run cannot start from the change of an earlier bundle.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FollowUpError {
-    /// The site has no such bundle, or several.
+    /// No bundle of the site, or more than one, matches the reference in the request.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The state directory cannot be opened.
@@ -17,7 +17,7 @@ pub(crate) enum FollowUpError {
         /// Error number of the system call that failed.
         source: Errno,
     },
-    /// The key of this host, which must have signed the bundle, cannot be read.
+    /// The host's key, with which the bundle's signature is verified, cannot be read.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The bundle does not verify, is not signed by this host, or may not be approved.
@@ -28,33 +28,35 @@ pub(crate) enum FollowUpError {
         /// What is wrong with the bundle.
         source: PreflightError,
     },
-    /// The earlier bundle's own record of its chain cannot be read.
+    /// The earlier bundle was made by a follow-up run, and its `files/follow-up.json`, which lists
+    /// the runs before that run, cannot be parsed.
     #[error(
         "the bundle of {run_id} has a record of its chain that this version cannot read ({source}); start a new run from the current files"
     )]
     Record {
         /// Run that made the bundle.
         run_id: RunId,
-        /// Fault of the document.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
-    /// The chain of follow-up runs is as long as it may become.
+    /// The chain of follow-up runs already has the maximum length.
     #[error(
         "this would be follow-up {length} of a chain, but a chain has at most {MAX_CHAIN}; apply the change, then start a new run"
     )]
     Chain {
-        /// Number of runs before the new one.
+        /// Number of runs in the chain before the new run.
         length: usize,
     },
-    /// The earlier bundle changed mounts that the new run does not have, or only for reading.
+    /// The earlier bundle changed files in mounts that the new run does not have or can only read.
     #[error(
         "the earlier bundle changed {}, but the run has no writable mount there; give the run the mounts of the earlier run", .targets.join(", ")
     )]
     Mounts {
-        /// Guest paths of the missing mounts.
+        /// Guest paths at which the new run needs a writable mount.
         targets: Vec<String>,
     },
-    /// The new run would not capture a file that the earlier bundle changed.
+    /// The exclude list of a mount covers a file that the earlier bundle changed, so the new run
+    /// would not capture that file.
     #[error(
         "the exclude list of a mount covers {path}, which the earlier bundle changed; remove the name from the list"
     )]
@@ -62,12 +64,13 @@ pub(crate) enum FollowUpError {
         /// Path of the changed file in its mount.
         path: String,
     },
-    /// A comment is about a path that is neither a changed file nor in a mount.
+    /// A review comment names a path that is neither a changed file of the earlier bundle nor in a
+    /// mount.
     #[error(
         "follow_up_of.comments[{index}].path must be a changed file of the earlier bundle or a path in a mount"
     )]
     Comment {
-        /// Position of the comment.
+        /// Index of the comment in the request's list of comments.
         index: usize,
     },
     /// The earlier runs of the chain used up a limit of the budget.
@@ -82,7 +85,8 @@ pub(crate) enum FollowUpError {
         /// What the earlier runs used.
         used: u64,
     },
-    /// A file that the earlier bundle changed is not what it was before that change.
+    /// The source of a mount has a file that the earlier bundle changed and that now differs from
+    /// its state before that change.
     #[error(
         "{} of the files that the bundle of {run_id} changed differ from what its run started with, the first is {first:?}; start a new run from the current files", .conflicts.len()
     )]
@@ -94,7 +98,7 @@ pub(crate) enum FollowUpError {
         /// All files that differ, with the reason for each.
         conflicts: Vec<Conflict>,
     },
-    /// The directory of a mount cannot be compared with the earlier change.
+    /// A directory in a mount cannot be read to compare it with the earlier bundle's change.
     #[error("the directories of mount {target} cannot be read: {source}")]
     Read {
         /// Guest path of the mount.

@@ -1,4 +1,5 @@
-//! Finds the earlier bundle that a run continues, and prepares the request for it.
+//! Finds the earlier bundle from which a follow-up run starts, and changes the request accordingly:
+//! comments for the agent, remaining budget, provenance.
 //!
 //! Invariants: only bundles of the request's own site are looked at. A bundle is used only if it
 //! verifies, this host signed it, and its review lets the change be approved; so a recovery bundle
@@ -26,23 +27,23 @@ use wp_codebox_runtime::StateDir;
 /// Member of a run's provenance that names the earlier bundle.
 const PROVENANCE: &str = "follow_up_of";
 
-/// The earlier bundle that a run continues.
+/// The verified earlier bundle from whose change a follow-up run starts.
 #[derive(Debug)]
 pub(crate) struct Earlier {
     bundle: WholeBundle,
     run_id: RunId,
     comments: Vec<ReviewComment>,
-    /// Runs before this one, oldest first.
+    /// Runs of the chain before the new run, oldest first.
     chain: Vec<RunId>,
-    /// Model usage of these runs together.
+    /// Total model usage of the runs in `chain`.
     used: ModelUsage,
     /// Comments and summary of the earlier run as text for the agent.
     pub text: String,
 }
 
-/// Finds and verifies the bundle that the request continues, if any. Adds the comments and a summary
-/// of the earlier run to the context of the task, subtracts what the chain used from the agent's
-/// budget, and names the bundle in the provenance.
+/// Finds and verifies the earlier bundle that the request names; `None` if it names none. Adds the
+/// comments and a summary of the earlier run to the context of the task, subtracts what the earlier
+/// runs used from the agent's budget, and names the bundle in the provenance of the run.
 pub(crate) fn find(
     state: &StateDir,
     request: &mut RunRequest,
@@ -85,8 +86,9 @@ pub(crate) fn find(
 }
 
 impl Earlier {
-    /// Returns the earlier change of each mount, by guest path. `targets` are the directories of the
-    /// mounts; a file that differs from its state before the earlier run is an error.
+    /// Returns the earlier bundle's change of each mount, by the mount's guest path. `targets` has
+    /// the current directory of each mount. Fails if a file there differs from its state before the
+    /// change.
     pub(in crate::run) fn changes(
         &self,
         targets: &BTreeMap<String, PathBuf>,
@@ -104,8 +106,8 @@ impl Earlier {
         })
     }
 
-    /// Returns the record for the bundle of the run, whose agent used `own`. The writer of the
-    /// bundle adds the changed files.
+    /// Returns `files/follow-up.json` for the bundle of the new run. `own` is what the new run's
+    /// agent used of the model. The bundle writer adds the changed files.
     pub(in crate::run) fn record(&self, own: Option<ModelUsage>) -> FollowUpRecord {
         FollowUpRecord {
             schema: schema_id::FOLLOW_UP.to_owned(),
@@ -125,7 +127,7 @@ impl Earlier {
     }
 }
 
-/// Opens and verifies the bundle in the artifacts of the site.
+/// Finds the bundle in the site's artifacts directory by bundle id or run id, and verifies it.
 fn open(
     state: &StateDir,
     site: &SiteId,
@@ -164,7 +166,7 @@ fn check_mounts(files: &[ChangedFile], mounts: &[OpenMount]) -> Result<(), Follo
     }
 }
 
-/// Returns the comments with complete paths, redacted.
+/// Returns the comments with secrets removed and with each path completed to a guest path.
 fn complete(
     comments: &[ReviewComment],
     files: &[ChangedFile],
@@ -193,15 +195,16 @@ fn complete(
     rows.collect()
 }
 
-/// The paths that a comment may be about.
+/// Paths to which a comment may refer: changed files of the earlier bundle and paths in mounts.
 struct Places<'p> {
     files: &'p [ChangedFile],
     mounts: Vec<(&'p GuestPath, MountAccess)>,
 }
 
 impl Places<'_> {
-    /// Returns the guest path of a changed file or of a path in a mount. A relative path is that of
-    /// the only changed file with this path in its mount, or belongs to the only writable mount.
+    /// Returns the guest path to which a comment's path refers; `None` if it is in no mount or
+    /// ambiguous. A relative path means the only changed file with this path in its mount; if no
+    /// changed file has it, a path in the only writable mount.
     fn complete(&self, path: &str) -> Option<String> {
         if self.files.iter().any(|file| file.path == path) {
             return Some(path.to_owned());
@@ -237,7 +240,7 @@ struct Link {
     used: ModelUsage,
 }
 
-/// Returns the runs of the chain up to the earlier bundle, oldest first, and what their agents used.
+/// Returns the runs of the chain up to the earlier run, oldest first, and their total model usage.
 fn chain(bundle: &WholeBundle, run_id: &RunId) -> Result<(Vec<RunId>, ModelUsage), FollowUpError> {
     let read = |member: &str| {
         bundle
@@ -252,7 +255,8 @@ fn chain(bundle: &WholeBundle, run_id: &RunId) -> Result<(Vec<RunId>, ModelUsage
             run_id: run_id.clone(),
             source,
         })?,
-        // The first run of the chain has no record. The log of its agent has the usage.
+        // The first run of a chain was no follow-up and has no `files/follow-up.json`. Its
+        // transcript has the usage.
         None => {
             let log = read("files/transcript.json")?.unwrap_or_default();
             Link {
@@ -264,14 +268,15 @@ fn chain(bundle: &WholeBundle, run_id: &RunId) -> Result<(Vec<RunId>, ModelUsage
     linked(link, run_id)
 }
 
-/// Returns the model usage that a transcript states; nothing if no model was used.
+/// Returns the model usage from a transcript; zero if the transcript has none, because no model was
+/// used.
 fn usage(transcript: &[u8]) -> ModelUsage {
     let document: serde_json::Value = serde_json::from_slice(transcript).unwrap_or_default();
     let usage = document.get("usage").cloned().unwrap_or_default();
     serde_json::from_value(usage).unwrap_or_default()
 }
 
-/// Adds the earlier run to its own chain. Fails if the chain becomes too long.
+/// Adds the earlier run to the runs before it. Fails if the chain is longer than [`MAX_CHAIN`].
 fn linked(link: Link, run_id: &RunId) -> Result<(Vec<RunId>, ModelUsage), FollowUpError> {
     let Link { mut chain, used } = link;
     chain.push(run_id.clone());
@@ -302,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn path_of_a_comment_is_a_changed_file_or_a_path_in_a_mount() {
+    fn comment_path_must_be_a_changed_file_or_an_unambiguous_path_in_a_mount() {
         let (first, second) = (
             GuestPath::new(TARGET).unwrap(),
             GuestPath::new("/workspace/q").unwrap(),
@@ -328,7 +333,8 @@ mod tests {
         ] {
             assert_eq!(one.complete(given), complete, "{given}");
         }
-        // With two writable mounts a relative path is clear only for a changed file.
+        // With two writable mounts a relative path is unambiguous only if exactly one changed file
+        // has it.
         let both = [file("a.php", TARGET), file("a.php", "/workspace/q")];
         let two = Places {
             files: &both,
@@ -345,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn chain_grows_by_the_earlier_run_up_to_its_longest_length() {
+    fn chain_of_more_than_20_earlier_runs_is_refused() {
         let link = |length: u64| Link {
             chain: (0..length).map(run).collect(),
             used: ModelUsage::default(),
@@ -359,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_read_from_the_transcript_of_a_built_in_agent_only() {
+    fn usage_is_zero_if_the_transcript_has_no_usage_of_a_model() {
         let with = br#"{"executions": [], "usage": {"turns": 3, "input_tokens": 5,
             "cached_input_tokens": 0, "output_tokens": 7}}"#;
         assert_eq!((usage(with).turns, usage(with).output_tokens), (3, 7));

@@ -1,5 +1,5 @@
-//! Follow-up runs: a run that starts from the change of an earlier bundle of the same site, with
-//! comments on it.
+//! Follow-up runs: a follow-up run starts from the change of an earlier bundle of the same site,
+//! and its agent gets reviewers' comments on that change.
 //!
 //! Order: the bundle is found and verified, and the budget checked, before the run has a directory.
 //! The change is compared with the sources and written as layers when the mounts are ready, before

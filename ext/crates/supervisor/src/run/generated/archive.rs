@@ -359,7 +359,7 @@ mod tests {
         listed(b"b.php", b"c.php").unwrap();
         let twice = listed(b"b.php", b"a.php").unwrap_err();
         assert!(twice.reason.contains("twice"), "{twice}");
-        // Flags of the first entry in the central directory.
+        // Sets the encryption flag of the first entry in the central directory.
         let mut bytes = std::fs::read(archive.path()).unwrap();
         let at = bytes.windows(4).position(|w| w == b"PK\x01\x02").unwrap();
         bytes[at + 8] |= 1;

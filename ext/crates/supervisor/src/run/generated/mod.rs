@@ -63,7 +63,8 @@ fn open_archive(
             "is not an archive: it is not a regular file".to_owned(),
         ));
     }
-    // The check below uses the kernel's path of the open file, so no second lookup can differ.
+    // The check below uses the kernel's path of the open file, so that no second lookup can lead to
+    // another file.
     let path = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
         .map_err(|e| fail(format!("has a path that cannot be determined: {e}")))?;
     let canonical = path

@@ -101,7 +101,8 @@ fn objects(
     pinned(&path, &to).map_err(failed)
 }
 
-/// Returns what kind of repository the mount gets at this isolation level.
+/// Returns what kind of repository the mount gets at this isolation level; below level full none.
+/// Fails if the mount explicitly requests a repository that the level does not allow.
 pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitView, ErrorBody> {
     match (mount.git, level) {
         (git, IsolationLevel::Full) => Ok(git),

@@ -105,7 +105,7 @@ impl States {
         recorder.event(EventType::StateChanged, None, data)
     }
 
-    /// Sets an additional member of the status document.
+    /// Sets a member of the status document, e.g. the time at which the sandbox expires.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         self.shown.insert(name.to_owned(), value);
     }

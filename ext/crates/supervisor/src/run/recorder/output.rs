@@ -63,7 +63,8 @@ impl Recorder<'_> {
         self.event(EventType::CommandOutput, Some(id), data)
     }
 
-    /// Writes that part of an ended execution's output to the journal that was held back.
+    /// Writes the output that was held back until the end of the execution to the journal:
+    /// truncation mark and last bytes of each stream.
     pub(in crate::run) fn rest(
         &mut self,
         id: &ExecutionId,

@@ -279,7 +279,7 @@ mod tests {
         assert!(result.error.unwrap().message.len() < 1100);
         // The program's own code wins over its exit status.
         assert_eq!(reason(&told("user-missing", 0)), "user-missing");
-        // A guest cannot use the product's error codes.
+        // A guest cannot use these error codes of the product: they are returned only as data.
         for code in [
             ErrorCode::RunCancelled,
             ErrorCode::RunFailed,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn program_given_by_the_caller_fails_on_nonzero_exit_or_on_invalid_json_if_requested() {
+    fn program_given_by_the_caller_fails_on_nonzero_exit_or_if_requested_json_is_invalid() {
         let fine = ended("wordpress.run-php", &["code=1"], 0, "no JSON");
         assert_eq!((fine.status, fine.json), (CommandStatus::Ok, None));
         let failed = ended("wordpress.run-php", &["code=1"], 3, "{}");

@@ -31,8 +31,8 @@ const MEDIA: [&str; 6] = [
 ];
 
 impl Session<'_, '_> {
-    /// Stores the files that the result document lists and adds their references to the result. A
-    /// file that cannot be stored adds a note: the command itself succeeded.
+    /// Stores the files that the result document lists and adds their references to the result. If
+    /// a file cannot be stored, adds a note instead of failing the command, which has succeeded.
     pub(super) fn keep_left(
         &mut self,
         found: &CommandDescriptor,

@@ -162,8 +162,8 @@ impl<'s, 'r> Session<'s, 'r> {
         self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
-    /// Ends the guest, then its egress bridge. Returns what the session leaves and, separately, an
-    /// error from recording it.
+    /// Ends the guest, then its egress bridge. Returns what the session leaves and, separately,
+    /// whether its end could be recorded: the changes are captured even if that failed.
     pub(super) fn end(mut self) -> (Ended, Result<(), ErrorBody>) {
         // The preview must be closed before the guest is captured.
         let closed = self.close_preview(PreviewEnd::Closed);
@@ -187,8 +187,8 @@ fn added(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// Starts a guest. Its mounts show their sources, or on top of them a snapshot or the change of the
-/// earlier bundle that the run continues.
+/// Starts a guest. Its mounts show their sources; overlay layers above the sources add the snapshot
+/// `base` or, in a follow-up run without a snapshot, the change of the earlier bundle.
 fn start(
     context: &RunContext<'_>,
     base: Option<Arc<Base>>,

@@ -152,8 +152,8 @@ impl Evidence {
     pub(super) fn ran(&mut self, ran: &Ran<'_>) {
         let (step, ended) = (ran.step, &ran.commanded.step);
         let mut row = Map::new();
-        // A step's command may be followed by commands of the supervisor that read the files it
-        // left. The search therefore starts from the end and looks for the step's own command.
+        // After a step's command, the supervisor may run commands of its own to read the files that
+        // the step left. The last execution is therefore not always that of the step's command.
         let mut records = ran.executions.iter().rev();
         let own = records.find(|record| record.command == step.call.command);
         if let Some(record) = own.or(ran.executions.last()) {

@@ -1,8 +1,8 @@
 //! Runs the steps of a recipe in order, in the session of their run.
 //!
-//! A failed step stops the run unless the step allows failure. Steps of the phase `after` run even
-//! after a failure, as long as the guest lives; probes run only if nothing failed. The result of
-//! every step is evidence, including steps that may fail.
+//! A failed step stops the run unless the step allows failure. After that, only steps of the phase
+//! `after` run, as long as the guest lives; all other steps, probes included, are skipped. The result
+//! of every step is evidence, including steps that may fail.
 
 mod collect;
 mod evidence;

@@ -31,8 +31,8 @@ const LISTED: usize = 100;
 /// Running bridge of a browser's guest.
 pub(super) struct Gateway(Bridge);
 
-/// Opens connections to the site for the bridge. Only the driver can open them, because its thread
-/// owns the working guest, so each request goes to the driver.
+/// Opens connections to the site for the bridge. Only the browser's driver can connect, because its
+/// thread owns the working guest, so each request for a connection goes to the driver.
 struct Door(SyncSender<Wake>);
 
 impl SiteConnector for Door {

@@ -30,7 +30,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{Bounds, ExecutionEnd, Launch, Runtime, Terminal};
 
-/// Maximum time to wait for the report of how a guest ended after its browser has gone.
+/// Maximum time to wait for the report of how a guest ended after its browser has ended.
 const DYING: Duration = Duration::from_secs(3);
 
 impl Session<'_, '_> {

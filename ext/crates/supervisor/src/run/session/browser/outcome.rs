@@ -145,8 +145,8 @@ fn error(command: &str, visit: &Visit) -> Option<ErrorBody> {
     made(ErrorCode::CommandFailed, "assertion-failed", why)
 }
 
-/// Returns whether the time limit of the caller's step ended the command, not the command's own
-/// timeout.
+/// Returns true if the command ended at the time limit of the caller's step, and false if it ended
+/// at its own timeout or for another reason.
 fn is_stopped(visit: &Visit, end: End<'_>) -> bool {
     matches!(visit.failure, Some(Failure::Timeout { .. })) && end.elapsed >= end.bounds.timeout
 }

@@ -1,5 +1,6 @@
-//! Layers between the sources of the mounts and what a guest writes: of a snapshot from which the
-//! guest started, or of the earlier bundle that the run continues.
+//! Overlay layers above the mounts' sources and below what a guest writes. They come from the
+//! snapshot from which the guest started, or from the earlier bundle on which a follow-up run
+//! builds.
 
 use super::base::Base;
 use crate::run::context::RunContext;
@@ -8,17 +9,18 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use wp_codebox_contracts::HostSource;
 
-/// Where the layers come from. It stays open while a guest uses the layers.
+/// Origin of the overlay layers. Their directories stay open while a guest uses them.
 #[derive(Debug, Clone)]
 pub(in crate::run) enum Below {
-    /// A snapshot. One that was made in a follow-up run contains the earlier change.
+    /// A snapshot. If a follow-up run made it, its layers also contain the earlier bundle's change.
     Snapshot(Arc<Base>),
-    /// The change of the earlier bundle.
+    /// The change of the earlier bundle on which a follow-up run builds.
     Earlier(Arc<EarlierLayers>),
 }
 
 impl Below {
-    /// Returns what lies below a guest that starts from this snapshot, or from none.
+    /// Returns the layers for a guest: those of the snapshot `base`; if there is none, those of the
+    /// earlier bundle; `None` if the run is no follow-up either.
     pub(in crate::run) fn of(context: &RunContext<'_>, base: Option<Arc<Base>>) -> Option<Self> {
         let earlier = context.earlier.as_ref();
         base.map(Self::Snapshot)

@@ -21,7 +21,7 @@ const ACTOR: &str = "run";
 
 /// Result of a checkpoint command.
 pub(in crate::run) struct Checkpointed {
-    /// `runtime-checkpoint-result/v1` or `runtime-checkpoint-failure/v1`.
+    /// Document in the form `runtime-checkpoint-result/v1` or `runtime-checkpoint-failure/v1`.
     pub document: Value,
     /// Error of the checkpoint command, if it failed.
     pub error: Option<ErrorBody>,

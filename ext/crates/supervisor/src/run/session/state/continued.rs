@@ -1,9 +1,9 @@
 //! Captures the changes of a guest that started from a snapshot or from an earlier bundle's change,
 //! relative to the sources of its mounts.
 //!
-//! The guest's upper directories contain only the changes since then. For inspection and capture,
-//! the layers below them and the upper directories are merged into a directory of the run's scratch
-//! directory.
+//! The guest's upper directories contain only what it changed since its start. For inspection and
+//! capture, these directories and the layers from which the guest started are merged into a
+//! directory of the run's scratch directory.
 
 use super::below::Below;
 use super::facts::layer_name;
@@ -30,8 +30,8 @@ pub(in crate::run) type Uppers = BTreeMap<u32, OwnedFd>;
 pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody> {
     match runtime.look()? {
         CapturedMounts::Layers(layers) => Ok(layers),
-        // A guest with plain copies instead of overlays cannot become a snapshot; a snapshot
-        // request fails.
+        // A guest that works in plain copies has no upper directories. Snapshot requests to it are
+        // refused (`require_layers`).
         CapturedMounts::Trees(_) => Ok(Uppers::new()),
     }
 }
@@ -126,8 +126,8 @@ impl Runtime for Continued {
     }
 }
 
-/// Merges each upper directory with the layer below it into a new directory, and removes directories
-/// of previous merges. An upper directory without such a layer is returned as it is.
+/// Merges each upper directory with the layer below it into a new directory, and removes
+/// directories of previous merges. An upper directory without such a layer is returned as it is.
 fn merged(scratch: &Path, below: &Below, layers: &Uppers) -> Result<Uppers, ErrorBody> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let failed = |what: String| ErrorBody::new(ErrorCode::RunFailed, what);

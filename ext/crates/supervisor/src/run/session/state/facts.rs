@@ -120,7 +120,7 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
             let target = &now.target;
             if (&kept.target, kept.mode, &kept.exclude) != (target, now.mode, &now.exclude) {
                 return Some(format!(
-                    "its mount {} has another path, mode or exclude list than {target}",
+                    "its mount {} and mount {target} of this sandbox differ in path, mode or exclude list",
                     kept.target
                 ));
             }
@@ -193,7 +193,7 @@ mod tests {
             (|s| s["mounts"] = json!([]), "0 mounts"),
             (
                 |s| s["mounts"][0]["mode"] = json!("readonly"),
-                "another path, mode",
+                "differ in path, mode",
             ),
             (
                 |s| s["mounts"][0]["source"]["inode"] = json!(3),

@@ -2,8 +2,8 @@
 //!
 //! A snapshot contains the captured mounts and `wp-content` (with the database); `/tmp` and the
 //! home directory are not part of it. A guest from a snapshot has the snapshot layers directly
-//! above its mounts' sources, so changes are still relative to these sources. The change of an
-//! earlier bundle, which a follow-up run continues, lies there in the same way.
+//! above its mounts' sources, so changes are still relative to these sources. In a follow-up run,
+//! layers with the change of the earlier bundle are at the same place.
 //!
 //! The order matters: a snapshot is verified before the current guest is given up, and the new
 //! guest runs before the current one ends. After any failure one of the two continues.

@@ -102,8 +102,8 @@ impl Session<'_, '_> {
         Ok(snapshot)
     }
 
-    /// Replaces the guest by a fresh one. If the sandbox was created with an identity, also runs
-    /// the commands of its run request again, which set it up.
+    /// Replaces the guest by a fresh one. If the sandbox has an identity (profile and owner), the
+    /// commands of its run request set it up, so they are run again.
     pub(in crate::run) fn reset(
         &mut self,
         actor: &str,

@@ -131,7 +131,8 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// Returns the guest paths of the writable mounts, in the form in which files are reported.
+    /// Returns the workspace paths of the writable mounts: `/workspace/<slug>` for plugins and
+    /// themes, otherwise the mount's target. Replies name files below these paths.
     fn places(&self) -> Vec<&GuestPath> {
         let mounts = self.context.guest_mounts.iter();
         mounts
@@ -140,8 +141,8 @@ impl Session<'_, '_> {
             .collect()
     }
 
-    /// Checks that the path lies in a writable mount, and returns it in the form in which files of
-    /// that mount are reported.
+    /// Checks that the path lies in a writable mount, and returns the file's path below the mount's
+    /// workspace path, which replies use.
     fn writable(&self, path: &GuestPath) -> Result<GuestPath, ErrorBody> {
         for mount in &self.context.guest_mounts {
             if mount.access != MountAccess::Readwrite {
@@ -357,9 +358,11 @@ fn accepted(answer: Answer, path: &GuestPath, expected: Option<&str>) -> Result<
     match text("code") {
         "changed" => {
             let found: String = text("found").chars().take(64).collect();
-            let message = format!("{path} differs from its last synced version");
+            let message = format!(
+                "{path} in the sandbox differs from the version that the client last synced"
+            );
             Err(ErrorBody::new(ErrorCode::SyncConflict, message)
-                .hint("compare both files, then choose one")
+                .hint("compare the client's file with the sandbox's file, then choose one")
                 .with("path", path.as_str())
                 .with("expected", expected.unwrap_or_default())
                 .with("found", found))
@@ -386,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_rows_from_the_guest_with_foreign_paths_or_invalid_digests_are_dropped() {
+    fn file_rows_with_paths_outside_the_listed_directory_or_invalid_digests_are_dropped() {
         let top = GuestPath::new("/workspace/x").unwrap();
         let digest = "0".repeat(64);
         let row = |path: &str, digest: &str| tree_row(&top, &json!([path, digest, 3, true]));
