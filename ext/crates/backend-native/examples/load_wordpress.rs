@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut guest = Guest::launch(&plan, &options)?;
     if guest.report().level != IsolationLevel::Full {
-        return Err("the guest is not fully isolated; a measurement would mean nothing".into());
+        return Err("the guest did not reach isolation level full, so its times would not be comparable; run `wp-codebox doctor` to see why".into());
     }
     let request = ExecRequest {
         id: ExecutionId::new("exec-1")?,

@@ -73,11 +73,11 @@ pub(crate) enum SendFailure {
     Busy,
 }
 
-/// Maximum wait for space in a full socket buffer when a request is sent.
+/// Maximum time that sending a request waits for space in a full socket buffer.
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause between two attempts to send while the limit on descriptors in flight or kernel memory is
-/// used up. The kernel reports no event when that changes.
+/// used up. The sender polls, because the kernel reports no event when they become available again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Sending half of the socket to a launcher. Each send is one whole packet, so several threads may

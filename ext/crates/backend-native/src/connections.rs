@@ -1,10 +1,10 @@
 //! Connections to servers inside the guest, for the thread that owns the [`Guest`] and for other
 //! threads that hold a [`Connector`].
 //!
-//! A request to pid 1 carries a ticket number. The reply arrives on the guest's channel with that
-//! number, and the thread that reads the channel passes it to the requester. Another thread thus
-//! gets its connection while the owner of the guest waits for a program. A reply with an unknown
-//! ticket is dropped, and its descriptors are closed.
+//! A request to pid 1 contains a ticket number. The reply arrives on the guest's channel with that
+//! number, and the thread that reads the channel passes it to the thread that requested the
+//! connection. So a thread gets its connection even while the owner of the guest waits for a
+//! program. A reply with an unknown ticket is dropped, and its descriptors are closed.
 
 use crate::channel::{Received, SEND_TIMEOUT};
 use crate::guest::Guest;

@@ -1,10 +1,10 @@
 //! Finds which process of a guest ended first, and with which exit code or signal, when the guest
 //! ended without being killed by the runner.
 //!
-//! The launcher reports the end of the guest's first process in a message. A launcher that sends it
-//! has outlived that process, so the message decides first. Without a message, the exit status of
-//! the spawner (the process that may start launchers) decides before that of the launcher, because
-//! a launcher is killed when its spawner ends.
+//! If the launcher has reported the end of the guest's first process, that process ended first,
+//! because the launcher lived longer. Without a report, the spawner (the process that may start
+//! launchers) ended first if it has ended, because its end kills the launcher. Otherwise the
+//! launcher ended first.
 
 use crate::channel::Received;
 use crate::channel::poll_in;

@@ -13,7 +13,7 @@ const APPARMOR_PROFILE: &str = "packaging/apparmor/wp-codebox-launch";
 /// Directory with settings for containers.
 const CONTAINER_SETTINGS: &str = "packaging/container/";
 
-/// What a cause of weaker isolation affects.
+/// Part of the isolation that a cause weakens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
     /// No guest can be built at all.
@@ -52,8 +52,8 @@ pub fn causes(test: &SelfTest) -> Vec<Cause> {
         return weaknesses(&test.facts, &trial.report);
     }
     let mut found = Vec::new();
-    // When no step is known to have failed, for example because the launcher program is missing,
-    // the self-test says nothing about the host.
+    // If the failure names no step, for example because the launcher program is missing, it does
+    // not show a property of the host.
     if let Some(failed) = failed_step(trial) {
         guest(&test.facts, &failed, &mut found);
     }
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_without_a_failed_step_yields_no_cause_about_the_host() {
+    fn self_test_failure_that_names_no_launch_step_yields_no_cause() {
         let rows = [(IsolationAxis::Files, Enforcement::NotEnforced)];
         let mut missing = test(facts(&[]), &rows, 0);
         assert_ne!(fixes(&missing), "");

@@ -22,8 +22,8 @@ const CHUNK: usize = 64 * 1024;
 /// Maximum wait for pid 1 to report the exit of a program that it was asked to kill; afterwards the
 /// whole guest is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum wait for the exit of a killed guest, and for the output that is still in the pipes after
-/// a program's exit.
+/// Maximum wait for the end of a killed guest. Also the maximum time for reading the output that is
+/// still in the pipes after a program's exit.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The runner's ends of the pipes to one running program.
@@ -39,8 +39,8 @@ struct Streams<'a> {
 type Sink<'s> = &'s mut dyn FnMut(OutputStream, &[u8]);
 
 /// Makes pipes writable for every user, so that a program of a guest with another kernel uid can
-/// open its own pipes by path, as `/dev/stderr` does. Only processes that hold a pipe have such a
-/// path.
+/// open its own pipes by path, as `/dev/stderr` does. Other users gain nothing: only a process that
+/// has the pipe open has a path to it.
 pub(crate) fn reopenable(stdio: &[BorrowedFd<'_>; 3]) {
     for fd in stdio {
         let pipe = rustix::fs::fstat(fd)
@@ -99,8 +99,8 @@ impl Guest {
             Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),
             Err(SendFailure::Busy) => return Err(ExecError::Busy),
             Err(SendFailure::Gone) => {
-                // If another thread killed the guest between two executions, return the cause of
-                // that kill.
+                // Another thread may have killed the guest between two executions. Then the result
+                // is the cause of that kill instead of an error.
                 return match self.early_end() {
                     ExecEnd::GuestDied => Err(ExecError::Gone),
                     end => Ok(self.ended(end, None, started.elapsed())),
@@ -248,7 +248,7 @@ impl Streams<'_> {
         if let Some((fd, _)) = &self.stdin {
             fds.push(PollFd::new(fd, PollFlags::OUT));
         }
-        // A `poll` that a signal interrupts only ends the wait earlier.
+        // An error of `poll`, e.g. EINTR, only ends the wait earlier.
         let _ = poll(&mut fds, Some(&timespec(timeout)));
     }
 

@@ -41,7 +41,8 @@ pub enum ExecEnd {
     DiskLimit,
     /// A caller cancelled the guest through a [`crate::GuestKiller`]; the guest is dead.
     Cancelled,
-    /// The guest died for another reason.
+    /// The guest ended for a reason that no other variant names, for example because its pid 1 was
+    /// killed.
     GuestDied,
 }
 
@@ -56,19 +57,18 @@ pub struct Execution {
     pub user_us: u64,
     /// System CPU time of the program in microseconds; 0 unless pid 1 reported the exit.
     pub system_us: u64,
-    /// Largest resident set of a single process in bytes.
+    /// Largest resident set size that a single process of the program reached, in bytes.
     pub max_rss_bytes: u64,
     /// Bytes of stdout and stderr together, including those dropped above `output_limit`.
     pub output_bytes: u64,
     /// Whether the output exceeded `output_limit`.
     pub output_truncated: bool,
-    /// Whether the guest exceeded its memory limit, or the program failed and one of its processes
-    /// had used at least 90 % of the limit or the kernel had OOM-killed a process of the guest. A
-    /// process that reaches its RLIMIT_DATA fails by itself before the sum of all processes exceeds
-    /// the limit.
+    /// Whether memory probably ran out. True if the guest exceeded its memory limit. Also true if
+    /// the program failed and, before that, one of its processes used at least 90 % of the limit or
+    /// the kernel OOM-killed a process of the guest: a process that reaches its RLIMIT_DATA fails
+    /// by itself before the sum of all processes exceeds the limit.
     pub memory_pressure: bool,
-    /// Whether a poll has found the guest's scratch file system full, during this execution or
-    /// before.
+    /// Whether the guest's scratch file system was found full at some time since the guest started.
     pub disk_full: bool,
 }
 

@@ -67,8 +67,8 @@ impl GuestKiller {
 
 impl Guest {
     /// Builds a guest and waits until its isolation probes have run. Blocks for a few milliseconds,
-    /// at most `ready_timeout`. Kills the guest and fails when its isolation is below the plan's
-    /// level.
+    /// at most `ready_timeout`. If the observed isolation is below the plan's level, kills the
+    /// guest and returns an error.
     pub fn launch(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Self, LaunchError> {
         let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
         let Started {

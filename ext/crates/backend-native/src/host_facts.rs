@@ -75,7 +75,7 @@ pub enum Surroundings {
 pub struct CgroupHierarchy {
     /// Name of the hierarchy: `v2`, or the controllers of a v1 hierarchy, for example `memory`.
     pub name: String,
-    /// Whether the process may create cgroups in it.
+    /// Whether this process may create cgroups in the hierarchy.
     pub state: CgroupState,
 }
 
@@ -154,7 +154,7 @@ impl HostFacts {
     }
 }
 
-/// Numeric value of a sysctl, reduced to what the diagnosis needs.
+/// Whether a sysctl is zero or positive; the diagnosis needs no exact value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingValue {
     /// The value is 0.
@@ -196,7 +196,7 @@ fn mounts(text: &str) -> impl Iterator<Item = (&str, &str, &str, &str)> {
 fn covered_proc(mountinfo: &str) -> Vec<String> {
     mounts(mountinfo)
         .map(|(point, ..)| point)
-        // The kernel automounts this path on demand, so a mount there hides nothing.
+        // The kernel automounts this path on demand, so a mount there hides no part of /proc.
         .filter(|point| point.starts_with("/proc/") && *point != "/proc/sys/fs/binfmt_misc")
         .map(str::to_owned)
         .collect()
@@ -258,8 +258,8 @@ fn own_group(point: &str, name: &str, groups: &str) -> std::path::PathBuf {
     });
     let below = path.unwrap_or("/").trim_start_matches('/');
     let whole = Path::new(point).join(below);
-    // In a container the path may be relative to the host's cgroup root; then the mount point is
-    // the own cgroup.
+    // In a container the path may be relative to the host's cgroup root, so that it does not exist
+    // here. Then the mount point is this process's own cgroup.
     if whole.is_dir() { whole } else { point.into() }
 }
 

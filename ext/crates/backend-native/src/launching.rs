@@ -46,7 +46,7 @@ pub struct LaunchOptions<'a> {
 /// Value used in place of the pid of the guest's first process when that process has already ended.
 const GONE: i32 = 0;
 
-/// Descriptors and report that the launcher has sent before the guest is ready.
+/// Descriptors and report that the launcher has sent so far, while the guest is not ready.
 #[derive(Default)]
 struct Arrivals {
     spawned: Option<(i32, OwnedFd)>,
@@ -198,8 +198,9 @@ impl Arrivals {
     }
 }
 
-/// Completes the identity row of the isolation report. For a guest with a kernel uid of its own,
-/// fails unless the host's `/proc` shows that pid 1 has that uid and gid.
+/// Completes the row of the isolation report that states the guest's kernel uid and gid. For a
+/// guest with a kernel uid of its own, fails unless the host's `/proc` shows that pid 1 has that
+/// uid and gid.
 fn identified(
     identity: &GuestIdentity,
     pid: i32,
@@ -319,8 +320,9 @@ fn accept(
             Ok(())
         }
         (GuestReply::Spawned { .. }, Some(pidfd)) if arrivals.spawned.is_none() => {
-            // The pid in the message belongs to the launcher's pid namespace. A pid 1 that failed
-            // may have ended already; the next message gives the cause.
+            // The pid in the message is that of the launcher's pid namespace, so the pid here is
+            // read from the pidfd. If pid 1 has failed and ended already, there is none; the next
+            // message gives the cause.
             arrivals.spawned = Some((pid_here(pidfd.as_fd()).unwrap_or(GONE), pidfd));
             Ok(())
         }

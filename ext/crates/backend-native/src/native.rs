@@ -206,7 +206,8 @@ impl NativeBackend {
     }
 }
 
-/// Where a guest's own directories (`/workspace`, `/tmp`, …) are.
+/// Location of a guest's own directories (`/workspace`, `/tmp`, …): in its mount namespace or on
+/// the host's disk.
 #[derive(Debug)]
 enum View {
     /// They are mounts in the guest's own mount namespace.
@@ -224,7 +225,7 @@ fn watched(guest: &Guest, tree: &GuestTree, limits: Limits) -> Result<DiskWatch,
     .map_err(|e| {
         ErrorBody::new(
             ErrorCode::SandboxStartFailed,
-            format!("the guest's disk use cannot be watched: {e}"),
+            format!("the disk use of the sandbox cannot be polled: {e}; check the limits on open files and threads"),
         )
     })
 }
@@ -414,7 +415,7 @@ fn copies<'a>(
             let fd = fd.try_clone().map_err(|e| {
                 ErrorBody::new(
                     ErrorCode::RunFailed,
-                    format!("the descriptor of a mount's changes cannot be duplicated: {e}"),
+                    format!("the descriptor of a mount's changes cannot be duplicated: {e}; raise the limit on open files"),
                 )
             })?;
             Ok((index, fd))

@@ -101,8 +101,8 @@ impl PhpError {
     }
 }
 
-/// Sizes and times of the files that the cached PHP settings depend on. A cache with different
-/// values is outdated and not used.
+/// Sizes and times of the files on which the cached PHP settings depend. If they differ from the
+/// current ones, the cache is outdated and not used.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Basis {
     binary: Vec<i64>,

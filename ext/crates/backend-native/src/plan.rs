@@ -36,8 +36,8 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 
-/// Index of the captured overlay of the guest's `wp-content`. The index of a mount is its position
-/// in the request, from 0.
+/// Mount index of the captured overlay of `wp-content`. That overlay is no mount of the request;
+/// the mounts of the request have the indexes 0, 1, ….
 pub const WP_CONTENT_LAYER: u32 = u32::MAX;
 /// Uid and gid that programs have inside the guest.
 pub const GUEST_ID: u32 = 1000;
@@ -76,7 +76,7 @@ pub struct ProgramDirectory {
     pub target: GuestPath,
 }
 
-/// Whether the guest uses the WordPress template or builds it.
+/// Whether the guest runs with a finished WordPress template or builds one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateAccess {
     /// The template's directories are lower directories of overlays, so the guest cannot change the
@@ -309,11 +309,11 @@ fn mounted(
         rule,
     };
     let writable = match (mount.access, mount.view) {
-        // A read-only view of the source or of a copy of it: it has no layer index, because there
-        // are no changes to capture.
+        // The guest sees the source, or a copy of it, read-only. The mount needs no layer index,
+        // because there are no changes to capture.
         (MountAccess::Readonly, MountView::Bind | MountView::Copy) => false,
         (MountAccess::Readwrite, MountView::Overlay | MountView::Copy) => true,
-        // A layer would be writable.
+        // An overlay view has an upper directory, which the guest could write.
         (MountAccess::Readonly, MountView::Overlay) => {
             return Err(inconsistent(
                 "a read-only mount needs view `bind` or `copy`, not `overlay`",
@@ -326,11 +326,13 @@ fn mounted(
         }
     };
     if mount.lowers.is_empty() {
-        return Err(inconsistent("it has no source"));
+        return Err(inconsistent("the mount has no source directory"));
     }
     if writable {
         if mount.index == WP_CONTENT_LAYER {
-            return Err(inconsistent("its index is reserved for wp-content"));
+            return Err(inconsistent(
+                "the index of the mount is reserved for wp-content",
+            ));
         }
         let workspace = paths.workspace.clone();
         builder.overlay(mount.lowers.clone(), workspace, Some(mount.index));

@@ -10,8 +10,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecRequest, ExecutionId, GuestRequest};
 
-/// Maximum number of messages of the guest read in a row, so that a flood of messages cannot keep
-/// the waiting caller from its deadline.
+/// Maximum number of the guest's messages that are handled in one call, so that a waiting caller
+/// notices its deadline even if the guest sends messages without pause.
 const ROUND: usize = 64;
 
 impl Guest {
@@ -73,8 +73,9 @@ impl Guest {
     }
 
     /// Returns how a launched program ended: the oldest end that was not returned yet. If there is
-    /// none, waits for one until `until` or until `wake` is readable, then returns `None`. Also
-    /// returns `None` when the guest dies while no program runs: see [`Guest::death`].
+    /// none, waits for a program to end. Returns `None` if none has ended when `until` is reached
+    /// or `wake` becomes readable, and if the guest dies while no program runs (see
+    /// [`Guest::death`]).
     pub fn next_end(
         &mut self,
         wake: BorrowedFd<'_>,

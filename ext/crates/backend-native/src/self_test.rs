@@ -2,10 +2,9 @@
 //! and reports the isolation that the probes observe.
 //!
 //! The result is cached in the state directory together with the facts that it depends on. It helps
-//! to select a level and informs the operator. It never proves the isolation of a run, because each
-//! run's guest runs its own probes. A cached result below `full` is not used, because the operator
-//! may have fixed the cause without changing any recorded fact. An unreadable cache file counts as
-//! missing.
+//! to select a level and informs the operator. No run relies on it: each run's guest runs its own
+//! probes. A cached result below `full` is not used, because the operator may have fixed the cause
+//! without changing any recorded fact. An unreadable cache file counts as missing.
 
 use crate::cgroup::Cgroup;
 use crate::host::HostLayout;
@@ -96,7 +95,7 @@ pub struct LauncherIdentity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trial {
-    /// Level at which the guest was to run.
+    /// Isolation level that the guest was built for; it may have reached a lower one.
     pub level: IsolationLevel,
     /// Observed isolation; no axis is enforced when no guest could be built.
     pub report: IsolationReport,

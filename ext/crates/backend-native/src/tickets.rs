@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestRequest};
 
-/// Maximum wait for pid 1's answer; longer than pid 1's own deadline for connecting.
+/// Maximum wait for pid 1's answer. It is longer than the time after which pid 1 itself gives up
+/// connecting.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of unanswered requests.
 const MAX_PENDING: usize = 64;
@@ -29,7 +30,7 @@ pub enum ConnectError {
         /// Errno of the connect in the guest.
         errno: i32,
     },
-    /// Pid 1 of the guest did not answer in time.
+    /// Pid 1 of the guest did not answer in time, or the request could not be sent to it now.
     #[error("the sandbox did not answer a request to connect to its port {port}; try again")]
     Silent {
         /// Requested port on the guest's 127.0.0.1.

@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use std::fs;
 use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
-/// Number of runs that must fit into each user limit: one run may use a quarter of it.
+/// A user limit should suffice for this many runs, so one run may use a quarter of it.
 const SHARE: u64 = 4;
 /// Kernel memory of one epoll watch in bytes. Linux 6.18 uses 206; the value is lower, so that the
 /// number of watches computed from it is not too small.

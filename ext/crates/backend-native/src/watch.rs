@@ -22,11 +22,11 @@ use wp_codebox_runtime::host_oom_kills;
 
 /// Time between two polls.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Minimum time between two requests to the kernel to free caches, because each one slows the guest
-/// down.
+/// Minimum time between two requests to the kernel to free the caches of the guest's cgroup; each
+/// request slows the guest down.
 const RECLAIM: Duration = Duration::from_secs(1);
-/// Estimated kernel memory of one tmpfs inode with its name, in bytes. Measured: 958 on Linux 6.18,
-/// 1,100 with an extended attribute.
+/// Estimated kernel memory of one tmpfs inode with its name, in bytes. It lies between the two
+/// measured values: 958 on Linux 6.18, and 1,100 for an inode with an extended attribute.
 const INODE: u64 = 1024;
 /// Number of free bytes on the scratch below which the disk limit counts as reached.
 const DISK_FLOOR: u64 = 64 * 1024;
@@ -167,9 +167,10 @@ impl Shared {
         kernel.saturating_sub(layer.map_or(0, inodes))
     }
 
-    /// Returns whether the guest uses more than `limit` bytes now. Kernel caches do not count: if
-    /// the guest exceeds the limit only together with kernel memory, this makes the kernel free its
-    /// caches and measures again, at most once per [`RECLAIM`]; in between it returns false.
+    /// Returns whether the guest uses more than `limit` bytes now. Kernel caches do not count. If
+    /// the processes alone are below the limit and exceed it only together with kernel memory, this
+    /// function makes the kernel free its caches and measures again. It does so at most once per
+    /// [`RECLAIM`] and returns false in between.
     fn is_over(
         &self,
         limit: u64,
@@ -274,7 +275,7 @@ pub(crate) struct Survey {
     /// Anonymous and shared memory of all processes, plus the largest file-backed part once, in
     /// bytes.
     pub(crate) memory: u64,
-    /// CPU time of the live processes below pid 1 in clock ticks.
+    /// CPU time of all living processes of the guest except pid 1, in clock ticks.
     pub(crate) ticks: u64,
 }
 

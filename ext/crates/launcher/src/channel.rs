@@ -1,5 +1,5 @@
-//! This program's end of the SEQPACKET socket to the runner, in the launcher, pid 1 and the
-//! spawner: JSON messages, with file descriptors attached (SCM_RIGHTS).
+//! Socket (SEQPACKET) over which the launcher, the guest's pid 1 and the spawner exchange messages
+//! with the runner: JSON, with file descriptors attached (SCM_RIGHTS).
 
 use crate::error::{At, Failure, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -63,13 +63,14 @@ pub(crate) enum Incoming<T> {
     Request(T, Vec<OwnedFd>),
     /// A packet that is not a valid request; its file descriptors are closed.
     Malformed,
-    /// The kernel had no memory for the packet (ENOMEM); the socket stays readable.
+    /// The kernel could not deliver the packet now, e.g. for lack of memory (see
+    /// [`is_in_flight_limit`]). The packet stays in the socket.
     Nothing,
     /// The runner closed its end.
     Closed,
 }
 
-/// End of the socket to the runner, in the launcher, in pid 1 or in the spawner.
+/// This process's end of the socket to the runner.
 pub(crate) struct Channel {
     socket: OwnedFd,
 }
@@ -223,7 +224,7 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::sync::mpsc;
 
-    /// What a test lets a trapped system call do: fail with an errno, or run in the kernel.
+    /// How a test ends a blocked system call: it fails with an errno, or the kernel executes it.
     #[derive(Clone, Copy)]
     enum Kernel {
         Fails(i32),
@@ -273,8 +274,8 @@ mod tests {
         }
     }
 
-    /// Waits for the next blocked system call of the trapped thread, ends its wait as `kernel`
-    /// says, and returns its number.
+    /// Waits until the thread with the filter is blocked in a system call, lets this call fail or
+    /// run as `kernel` says, and returns its number.
     fn answer(trap: &OwnedFd, kernel: Kernel) -> i64 {
         // SAFETY: zeroed is valid for both structures, their sizes match those encoded in the ioctl
         // numbers, and they live until the calls return.
@@ -294,8 +295,8 @@ mod tests {
         }
     }
 
-    /// Runs `work` in a new thread; `kernel` decides the results of the thread's system calls
-    /// `calls`.
+    /// Runs `work` in a new thread in which the system calls `calls` block. Meanwhile `kernel` uses
+    /// [`answer`] to let each of them fail or run.
     fn with<T: Send + 'static>(
         calls: [i64; 2],
         work: impl FnOnce() -> T + Send + 'static,
@@ -363,8 +364,8 @@ mod tests {
         assert_eq!(sent.map_err(|failure| failure.errno), Err(libc::EIO));
     }
 
-    /// Without the pause the caller would poll and receive in a busy loop, because the socket stays
-    /// readable.
+    /// Without a pause after ENOMEM, the caller would poll and receive in a busy loop, because the
+    /// socket stays readable.
     #[test]
     fn receive_pauses_after_enomem_and_then_returns_the_message() {
         let (ours, theirs) = pair();

@@ -15,13 +15,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::GuestReply;
 
-/// Maximum number of connects that are still in progress.
+/// Maximum number of connects that pid 1 has in progress at the same time.
 const PENDING: usize = 32;
 /// Maximum duration of one connect. It is needed because a server with a full accept queue does not
 /// answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A connect that is still in progress. With `ticket` the runner assigns the result to its request.
+/// A connect that is still in progress. `ticket` is the number by which the runner recognises the
+/// result of its request.
 struct Pending {
     ticket: u64,
     socket: OwnedFd,
@@ -35,8 +36,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Starts a connect to `port` on the guest's 127.0.0.1. The runner gets the result, with
-    /// `ticket`, as soon as it is known.
+    /// Starts a connect to `port` on the guest's 127.0.0.1. The runner gets the result in a message
+    /// with the number `ticket`, at once or from [`Self::settle`].
     pub(crate) fn begin(
         &mut self,
         channel: &Channel,

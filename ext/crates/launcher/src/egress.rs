@@ -3,8 +3,9 @@
 //!
 //! A listening socket belongs to the network namespace and the file system in which it was created,
 //! no matter which process accepts on it. The launcher creates the sockets inside the guest and
-//! sends them to the runner. They are the only way out of an otherwise empty network; neither a
-//! bind mount of a host path nor a helper process in the guest is needed.
+//! sends them to the runner. The guest has no other connection to the outside, because its network
+//! namespace contains only the loopback interface. Neither a bind mount of a host path nor a helper
+//! process in the guest is needed.
 
 use crate::error::{At, Failure, Step};
 use crate::mounting::Tree;
@@ -32,8 +33,8 @@ pub(crate) struct Listeners {
     pub(crate) tcp: OwnedFd,
 }
 
-/// Creates both sockets. The guest's tree must still be writable, and the loopback interface must
-/// be up.
+/// Creates both listening sockets. Call it while the guest's tree is still writable and after the
+/// loopback interface is up.
 pub(crate) fn listen(sockets: &EgressSockets, tree: &Tree) -> Result<Listeners, Failure> {
     Ok(Listeners {
         unix: unix(sockets, tree)?,

@@ -35,8 +35,8 @@ steps! {
     GiveUpRoot = "give_up_root";
     /// The launcher was started as root; a guest is never mapped to host uid 0.
     Root = "root";
-    /// One of the three inherited file descriptors is missing, the others could not be closed, or
-    /// the spawner could not open its own program.
+    /// One of the three inherited file descriptors is missing, the descriptors above them could not
+    /// be closed, or the spawner could not open its own program.
     Descriptors = "descriptors";
     /// The plan is unreadable or breaks a rule.
     Plan = "plan";
@@ -102,8 +102,8 @@ steps! {
 #[error("the guest could not be built: step {} failed at {subject} (errno {errno})", step.name())]
 pub(crate) struct Failure {
     pub(crate) step: Step,
-    /// What the step failed at: a noun phrase that completes "step plan failed at …". If the step
-    /// has no errno, the phrase also says what is wrong.
+    /// Object that the step failed at: a noun phrase that completes "step plan failed at …". If
+    /// `errno` is 0, the phrase also says what is wrong with it.
     pub(crate) subject: String,
     /// Errno of the failed system call; 0 if no system call failed.
     pub(crate) errno: i32,
@@ -111,7 +111,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// Creates a failure without errno, for input or state that breaks a rule. `subject` is a noun
-    /// phrase that says what breaks which rule.
+    /// phrase for the input or state that also says what is wrong with it.
     pub(crate) fn rule(step: Step, subject: impl Into<String>) -> Self {
         Self {
             step,

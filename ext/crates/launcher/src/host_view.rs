@@ -24,8 +24,8 @@ use wp_codebox_contracts::HostSource;
 const FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// Size limit in bytes of all copied files of a guest together: a tmpfs holds them in memory.
 const FILES_BYTES: u64 = 256 * 1024 * 1024;
-/// Upper bound in bytes of the memory that a file takes beyond its size: the unused part of its
-/// last page.
+/// Upper bound of the tmpfs memory that a file uses in addition to its size, in bytes: the unused
+/// part of its last page.
 const PAGE: u64 = 4096;
 
 /// A regular host file, opened for copying it into the guest.
@@ -85,9 +85,9 @@ impl Copied {
 /// How a host directory is mounted in the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// As the lower directory of an overlay.
+    /// The directory is the lower directory of an overlay.
     Overlay,
-    /// By a plain bind mount, because no overlay over the directory is possible; only for system
+    /// The directory is bind-mounted, because no overlay over it is possible; only for system
     /// directories.
     Bind,
 }
@@ -127,10 +127,9 @@ pub(crate) fn directories(
     }
 }
 
-/// Returns whether a mount step shows a system directory, which only root can change, at its own
-/// path: the runner records no inode for such a directory. Directories of sites and of the state
-/// directory have a recorded inode or are shown at a different path, so they are never
-/// bind-mounted.
+/// Returns true if a mount step shows a system directory (one that only root can change) at its own
+/// path. The step then has no recorded inode. Directories of sites and of the state directory have
+/// a recorded inode or are shown at a different path, so they are never bind-mounted.
 fn is_system(host: &HostSource, target: &str) -> bool {
     host.inode.is_none() && host.path == target
 }

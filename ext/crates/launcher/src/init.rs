@@ -1,9 +1,9 @@
 //! Guest pid 1: starts programs on request, reaps children, ends on request or when the runner
 //! ends.
 //!
-//! Pid 1 runs with capabilities dropped and Landlock and seccomp in force; no program of the guest
-//! can trace it. Programs inherit three file descriptors only, neither the channel nor the lifetime
-//! pipe. An invalid request gets an error reply and has no partial effect.
+//! Pid 1 holds no capabilities, and Landlock and seccomp restrict it; no program of the guest can
+//! trace it. Programs inherit only their three standard descriptors, neither the channel nor the
+//! lifetime pipe. An invalid request gets an error reply and has no partial effect.
 
 use crate::channel::{Channel, Incoming, poll_retrying};
 use crate::connect::Connections;
@@ -22,7 +22,7 @@ struct Running {
     id: ExecutionId,
 }
 
-/// What pid 1 knows about its children and requests.
+/// Programs and connects that pid 1 has started and that have not ended.
 #[derive(Default)]
 struct Service {
     starting: Vec<Starting>,
@@ -54,7 +54,7 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Failure> {
 }
 
 /// Serves requests until the runner asks pid 1 to end, or a descriptor in `ends` becomes readable
-/// because the process behind it has ended.
+/// because the runner or the launcher has ended.
 pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), Failure> {
     let signals = child_signals()?;
     let mut service = Service::default();
@@ -148,8 +148,8 @@ impl Service {
         all.find_map(|(known, pid)| (known == id).then_some(pid))
     }
 
-    /// Returns the longest time that `poll` may wait until a deadline of a start or connect; `None`
-    /// means without limit.
+    /// Returns how long `poll` may wait: until the next signal to a starting program or the next
+    /// deadline of a connect. `None` means without limit.
     fn poll_timeout(&self) -> Option<Timespec> {
         let starts = self.starting.iter().map(Starting::due);
         let until = starts.chain(self.connections.due()).min()?;

@@ -1,4 +1,5 @@
-//! Landlock: read and execute in the whole guest tree, write only where the plan allows.
+//! Landlock rules: a guest may read and execute everything in its tree, and write only the paths
+//! that the launch plan allows.
 //!
 //! At level `full` Landlock adds to the read-only mounts: it also denies writes to device nodes
 //! that the mounts allow, and confines signals and abstract unix sockets to the guest. At level
@@ -74,11 +75,11 @@ pub(crate) struct AllowedPath {
 /// Whether the path is a file or a directory, and which access is allowed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllowedAccess {
-    /// A file; read and execute.
+    /// The path is a file; the guest may read and execute it.
     File,
-    /// A directory; read and execute everything below it.
+    /// The path is a directory; the guest may read and execute everything below it.
     Read,
-    /// A directory; every access below it.
+    /// The path is a directory; the guest has every access to what is below it.
     Write,
 }
 

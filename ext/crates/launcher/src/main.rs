@@ -105,7 +105,10 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
         IsolationLevel::Full => full(&plan, channel, lifetime),
         IsolationLevel::Reduced => reduced::launch(&plan, channel, lifetime),
         // `plan::read` already refuses this level.
-        IsolationLevel::None => Err(Failure::rule(Step::Plan, "level")),
+        IsolationLevel::None => Err(Failure::rule(
+            Step::Plan,
+            "level none, at which no guest is built",
+        )),
     }
 }
 

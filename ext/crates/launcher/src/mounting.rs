@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn source_with_a_recorded_inode_is_refused_behind_a_symlink_even_to_that_inode() {
+    fn source_with_a_recorded_inode_is_refused_if_its_path_has_a_symlink_even_to_that_inode() {
         let place = TestDirectory::new("link");
         let host = pinned(&place.0.join("parent/plugin"));
         let parent = place.0.join("parent");

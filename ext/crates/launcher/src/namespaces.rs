@@ -14,8 +14,8 @@ use std::fs;
 pub(crate) fn enter_user(guest_id: u32) -> Result<(), Failure> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     unshare(UnshareFlags::NEWUSER, "user namespace")?;
-    // The kernel requires this before an unprivileged gid_map write: otherwise a process could drop
-    // a group in order to gain what the file mode denies that group.
+    // The kernel requires this before an unprivileged gid_map write: otherwise a process could
+    // leave a group and so get access to files whose mode denies access to that group.
     fs::write("/proc/self/setgroups", "deny").at(Step::SetGroups, "deny")?;
     fs::write("/proc/self/uid_map", format!("{guest_id} {uid} 1")).at(Step::UidMap, "one id")?;
     fs::write("/proc/self/gid_map", format!("{guest_id} {gid} 1")).at(Step::GidMap, "one id")

@@ -70,8 +70,8 @@ pub(crate) fn wait_for_guest(
         return Ok(NOT_STARTED);
     };
     let (code, signal) = (status.exit_status(), status.terminating_signal());
-    // The exit status is not enough: a wrapper may replace it, and a program may itself exit with
-    // 128 plus a signal number.
+    // The exit status of the launcher does not suffice: a process wrapper may replace it, and a
+    // process may itself exit with 128 plus a signal number.
     let _ = channel.send_now(&GuestReply::Over { code, signal });
     Ok(code
         .or_else(|| signal.map(|signal| 128 + signal))

@@ -1,7 +1,7 @@
 //! Reads and checks the launch plan.
 //!
 //! The plan comes from the project's own runner and is validated here again: the launcher is the
-//! last program with power over mounts, and it does not rely on the runner's validation.
+//! program that makes the mounts, and it does not rely on the runner's validation.
 
 use crate::error::{At, Failure, Step};
 use rustix::fd::OwnedFd;
@@ -97,7 +97,8 @@ fn tree(plan: &LaunchPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Host directories that a launch plan for level `reduced` must not allow as a whole.
+/// Host directories to which a launch plan for level `reduced` must not give access; it may name
+/// directories below them.
 const TOO_BROAD: [&str; 16] = [
     "/", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/root", "/run",
     "/srv", "/sys", "/tmp", "/var", "/var/lib",
@@ -146,7 +147,9 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
     if plan.writable.is_empty() {
         Ok(())
     } else {
-        Err(rule("the writable paths, which are steps at level reduced"))
+        Err(rule(
+            "the list of writable paths, which must be empty at level reduced",
+        ))
     }
 }
 
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn launch_plan_with_host_root_relative_or_dot_dot_paths_is_refused() {
+    fn launch_plan_that_mounts_the_host_root_or_a_relative_or_dot_dot_path_is_refused() {
         for (path, target) in [
             ("/", "/host"),
             ("/usr", "/"),
@@ -292,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_launch_plan_accepts_only_host_paths_mounted_at_the_same_path() {
+    fn reduced_launch_plan_accepts_only_steps_that_show_a_host_path_at_that_same_path() {
         let reduced = |mounts| LaunchPlan {
             level: IsolationLevel::Reduced,
             mounts,

@@ -31,13 +31,13 @@ pub(crate) const WATCHES: [(&str, u64); 2] = [
 /// program, the kernel still runs that program as host root with the guest's memory as input. With
 /// a limit of 1 the kernel does not start it.
 const CORE: u64 = 1;
-/// Limit of POSIX message queues in bytes: none may be created. The guest has no mqueue file system
-/// either.
+/// Limit on the memory of POSIX message queues in bytes. With 0 no queue can be created.
 const QUEUES: u64 = 0;
 
-/// A process may map this many times the memory limit. Programs map memory that they never touch
-/// (PHP up to twice what it uses), while the memory limit counts used memory. The runner polls the
-/// memory used by all processes together and enforces the memory limit.
+/// Factor between a process's limit on mapped memory (RLIMIT_DATA) and the memory limit of the
+/// guest. Programs map memory that they never touch (PHP up to twice what it uses), while the
+/// memory limit counts used memory. The runner polls the memory used by all processes together and
+/// enforces the memory limit.
 const MAPPED: u64 = 2;
 
 /// Returns the value of RLIMIT_DATA for each process in bytes.
@@ -76,7 +76,7 @@ pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
 }
 
 fn lower(resource: Resource, value: u64) -> Result<(), Errno> {
-    // An unprivileged process cannot raise a hard limit, so a lower limit of the host is kept.
+    // An unprivileged process cannot raise a hard limit. If the inherited one is lower, it is kept.
     let value = getrlimit(resource)
         .maximum
         .map_or(value, |max| max.min(value));

@@ -15,7 +15,7 @@ use wp_codebox_contracts::{
     LaunchPlan, schema_id,
 };
 
-/// World-readable host files; the probes check that those that exist cannot be opened.
+/// World-readable host files. The probes check that the guest can open none of those that exist.
 const READABLE: [&str; 3] = ["/etc/passwd", "/etc/group", "/proc/version"];
 /// Host directories that this user may list and in part write; the probes check that they cannot be
 /// opened.
@@ -23,8 +23,8 @@ const LISTABLE: [&str; 5] = ["/", "/etc", "/proc", "/tmp", "/var"];
 /// World-writable host directory; the probes check that no file can be created in it.
 const PUBLIC: &str = "/tmp";
 
-/// Operations that succeeded before the restrictions took effect; the probes check that they fail
-/// now.
+/// Processes and paths that this process could signal or open before the restrictions took effect.
+/// The probes check that it no longer can.
 pub(crate) struct Control {
     launcher: Pid,
     readable: Vec<&'static str>,

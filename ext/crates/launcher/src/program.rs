@@ -73,7 +73,7 @@ const fn failed(step: StartStep, errno: i32) -> NotStarted {
     NotStarted { step, errno }
 }
 
-/// A child that has not reached `execve` yet, as far as pid 1 knows.
+/// A child for which pid 1 does not know yet whether it reached `execve`.
 pub(crate) struct Starting {
     pub(crate) pid: i32,
     pub(crate) id: ExecutionId,
@@ -205,8 +205,8 @@ fn become_program(
     // close-on-exec and resets the signal mask; the only memory used is the local signal set.
     unsafe {
         for (from, to) in stdio.iter().zip(0..) {
-            // None of the three source descriptors is below 3, because 0 to 2 have been open since
-            // the start.
+            // None of the three source descriptors has a number below 3: the numbers 0 to 2 have
+            // been in use since pid 1 started.
             if libc::dup2(from.as_raw_fd(), to) < 0 {
                 return failed(StartStep::Fork, libc::EBADF);
             }
@@ -284,8 +284,8 @@ fn lookup(request: &ExecRequest) -> Result<CString, i32> {
         let candidate = format!("{directory}/{name}");
         match executable(&candidate) {
             Ok(()) => return Ok(CString::new(candidate).unwrap_or_default()),
-            // Remember EACCES: a file that exists but is not executable must not be reported as
-            // missing.
+            // If no directory has an executable file of this name, EACCES is reported instead of
+            // ENOENT, because a file of this name exists.
             Err(libc::EACCES) => seen = libc::EACCES,
             Err(_) => {}
         }

@@ -1,14 +1,15 @@
 //! Level `reduced`: a guest without namespaces, for hosts that forbid them.
 //!
 //! Uses Landlock, seccomp and resource limits, with host files at their own paths. The launcher
-//! first enters a Landlock domain of its own. From then on `kill(-1)` reaches exactly the
-//! launcher's descendants, atomically in the kernel even while they fork, and no process of the
-//! guest can signal the launcher. The guest's first process enters a nested domain, so with
-//! `kill(-1)` it can kill its own descendants if the launcher is killed.
+//! first enters a Landlock domain of its own. From then on the launcher's `kill(-1)` signals
+//! exactly its descendants, in one kernel operation that also reaches processes that fork
+//! meanwhile, and no process of the guest can signal the launcher. The guest's first process enters
+//! a nested domain, so with `kill(-1)` it can kill its own descendants if the launcher is killed.
 //!
 //! If another process kills the launcher and the guest's first process with SIGKILL at the same
-//! moment, the programs keep running: without a pid namespace, no kernel object ties them together.
-//! The isolation report therefore rates the isolation of processes as best effort.
+//! moment, the programs keep running: without a pid namespace, the kernel does not end them with
+//! the first process. The isolation report therefore rates the isolation of processes as best
+//! effort.
 
 use crate::channel::Channel;
 use crate::error::{At, Failure, NOT_STARTED, Step};

@@ -30,7 +30,8 @@ const ROOT_SIZE: u64 = 16 * 1024 * 1024;
 const ROOT_INODES: &str = "8192";
 /// Guest path at which the scratch tmpfs is mounted while the tree is built.
 const SCRATCH: &str = "/.scratch";
-/// Minimum and maximum of the inode limit on the scratch tmpfs; each inode uses kernel memory.
+/// Minimum and maximum of the inode limit on the scratch tmpfs. The limit exists because each inode
+/// uses kernel memory.
 const INODES: (u64, u64) = (16_384, 200_000);
 /// Device nodes bind-mounted from the host, and whether the launch fails if the host lacks the
 /// node. `tty` does not work without a controlling terminal, but programs expect it to exist.
@@ -66,7 +67,7 @@ pub(crate) struct Layer {
     pub(crate) name: String,
 }
 
-/// What the build of a guest's root produces for the runner.
+/// Descriptors and facts that the build of a guest's root returns, most of them for the runner.
 pub(crate) struct Built {
     /// A second mount of the scratch tmpfs, not attached anywhere, through which the runner reads
     /// the layers; `None` if the guest has the runner's own uid.
@@ -361,8 +362,8 @@ impl Build {
                 return Err(Failure::rule(Step::Overlay, place));
             }
         }
-        // The root of the overlay shows the upper directory's mode, so copy the topmost lower's
-        // mode.
+        // The root of the overlay shows the upper directory's mode, so the mode of the topmost
+        // lower directory is copied to it.
         let mode = match lowers.first() {
             Some(lower) => mode_of(lower.as_fd()).at(Step::Overlay, place)? & 0o777 | 0o700,
             None => 0o755,

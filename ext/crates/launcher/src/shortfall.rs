@@ -1,4 +1,4 @@
-//! Shortfalls: isolation mechanisms that could not be enabled.
+//! Shortfalls: isolation mechanisms that the launcher could not enable on this host.
 //!
 //! In the guest of a run any such failure ends the launch. In a self-test it is recorded, and the
 //! launcher continues where a guest can still be built; the self-test's report lists the missing
@@ -61,7 +61,7 @@ impl Shortfalls {
     }
 }
 
-/// Describes a failure as evidence: step, subject and the kernel's error.
+/// Describes a failed step for the isolation report: step, subject and the kernel's error.
 pub(crate) fn sentence(failure: &Failure) -> String {
     let Failure {
         step,

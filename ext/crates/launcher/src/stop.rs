@@ -1,8 +1,8 @@
 //! Kills or signals one program without ending the guest.
 //!
 //! Every program is a session leader. Processes of its session and its descendants are killed with
-//! it. A process that created its own session and lost its parent is a daemon and keeps running
-//! like any other background process.
+//! it. A process that created its own session and whose parent has ended (a daemon) is neither, and
+//! keeps running.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,8 @@ pub(crate) fn signal_foreground(leader: i32, signal: i32) {
     if group > 1 && signal > 0 {
         // SAFETY: no memory is involved; ESRCH of an ended group is acceptable.
         let sent = unsafe { libc::kill(-group, signal) };
-        // A newly forked child has no process group of its own yet, so signal the process itself.
+        // The group does not exist while a newly forked child has not created it yet. Then the
+        // process itself gets the signal.
         if sent < 0 {
             send(leader, signal);
         }

@@ -1,4 +1,4 @@
-//! System calls that a guest may use; a table without code.
+//! Tables of the system calls that a guest may use.
 //!
 //! The list covers what PHP, node, Python, git, bash and curl use. It leaves out calls that reach
 //! beyond the guest: memory of other processes, new namespaces, mounts, keyrings, BPF, clocks,
@@ -47,14 +47,16 @@ use libc::{
     SYS_write, SYS_writev,
 };
 
-/// A condition on one argument of a system call, given by index; compared as 32 bits.
+/// A condition on one argument of a system call. The first field is the index of the argument, of
+/// which the lower 32 bits are compared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Argument {
     /// The argument equals the value.
     Is(u8, u64),
     /// The argument differs from the value.
     IsNot(u8, u64),
-    /// The masked bits of the argument equal the value: index, mask, value.
+    /// The argument, after a bitwise AND with the mask, equals the value. The fields are index,
+    /// mask and value.
     Masked(u8, u64, u64),
     /// The argument is a null pointer; compared as 64 bits.
     Null(u8),
@@ -135,8 +137,8 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_inotify_init1,
     SYS_inotify_add_watch,
     SYS_inotify_rm_watch,
-    // Memory of this process. `memfd_create` and System V shared memory are left out: their pages
-    // belong to no process, so no limit here counts them.
+    // Memory of the calling process. `memfd_create` and System V shared memory are left out: their
+    // pages belong to no process, so no limit here counts them.
     SYS_brk,
     SYS_mmap,
     SYS_munmap,
@@ -240,7 +242,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_epoll_pwait2,
     SYS_eventfd2,
     SYS_pipe2,
-    // Reading the time.
+    // Clocks, sleeping and timers.
     SYS_clock_gettime,
     SYS_clock_getres,
     SYS_clock_nanosleep,
@@ -342,11 +344,12 @@ const fn option(value: i32) -> Argument {
     Argument::Is(0, value as u64)
 }
 
-/// System calls that are allowed only when all conditions of one alternative hold.
+/// System calls that are allowed only if their arguments fulfil all conditions of at least one
+/// alternative (inner list).
 pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     (SYS_clone, &[&[Argument::Masked(0, NAMESPACES, 0)]]),
-    // No vsock, netlink, packet or bluetooth sockets: each reaches past the network namespace, or
-    // into a part of the kernel that no program here needs.
+    // No vsock, netlink, packet or bluetooth sockets: a network namespace does not confine them, or
+    // they expose a part of the kernel that no program here needs.
     (
         SYS_socket,
         &[

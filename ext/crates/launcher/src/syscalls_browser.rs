@@ -1,4 +1,4 @@
-//! System calls that a browser guest may use in addition to other guests; a table without code.
+//! Table of the system calls that only a guest with a browser may use.
 //!
 //! The zygote process that starts a browser's renderers drops its capabilities first and aborts if
 //! that fails. The browser also tries calls that no guest may use (netlink sockets, `memfd_create`,

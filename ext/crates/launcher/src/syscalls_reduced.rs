@@ -1,9 +1,10 @@
-//! Changes to the list of allowed system calls at level `reduced`; a table without code.
+//! Tables of the differences between the system calls allowed at level `reduced` and at level
+//! `full`.
 //!
 //! At this level the guest runs as the runner's own host user and sees the host's paths. Landlock
 //! decides which files the guest can open, but does not cover calls that change a file by path
-//! without opening it, or another process by pid. Such calls are removed, or allowed only in the
-//! form that takes an open descriptor or the caller itself.
+//! without opening it, or another process by pid. Such calls are removed, or allowed only if their
+//! arguments name an open descriptor or the calling process.
 
 use crate::syscalls::Argument;
 use libc::{

@@ -16,7 +16,7 @@ use wp_codebox_contracts::{
 /// Error of a backend: machine-readable code and message.
 pub type BackendError = ErrorBody;
 
-/// Which optional features a backend has.
+/// Optional features of a backend, and whether it has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// Whether the backend can return the files that a guest changed.
@@ -117,12 +117,12 @@ pub struct ExecutionResult {
     pub output_truncated: bool,
     /// Whether the disk limit was reached during the execution.
     pub disk_full: bool,
-    /// Wall time from the start of the program to its end.
+    /// Wall-clock time from the start of the program to its end.
     pub duration: Duration,
 }
 
-/// A program that runs concurrently with others. The caller passes the file descriptors of its
-/// standard streams to [`Runtime::launch`].
+/// A program that runs concurrently with other programs of the guest. The caller passes the file
+/// descriptors of its standard streams to [`Runtime::launch`].
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// Id of the program, unique among the programs of the guest.
@@ -165,9 +165,9 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
 }
 
-/// Directories with the files of the captured mounts, by index of the mount in the run request. The
-/// index `u32::MAX` stands for the guest's `wp-content`. A mount whose changes are not captured has
-/// no entry.
+/// Directories from which the caller reads what the guest changed in its mounts, by index of the
+/// mount in the run request. The index `u32::MAX` stands for the guest's `wp-content`. A mount
+/// whose changes are not captured has no entry.
 #[derive(Debug)]
 pub enum CapturedMounts {
     /// Upper directories of overlays: they contain only what differs from the mount's host
@@ -183,7 +183,7 @@ impl Default for CapturedMounts {
     }
 }
 
-/// What remains of a runtime after it was destroyed.
+/// Data of a guest that remain available after the guest was destroyed.
 #[derive(Debug, Default)]
 pub struct Destroyed {
     /// Directories with the files of the captured mounts.
@@ -211,7 +211,7 @@ pub trait Backend {
     /// Returns the optional features of the backend.
     fn capabilities(&self) -> Capabilities;
     /// Builds a guest, isolates it, and tests the isolation from inside. On an error, everything
-    /// that was created for it is removed.
+    /// that was created for the guest is removed.
     fn create(&self, spec: &Self::Spec) -> Result<Box<dyn Runtime>, BackendError>;
 }
 
@@ -221,9 +221,10 @@ pub type Connected = Box<dyn FnOnce(Result<OwnedFd, BackendError>) + Send>;
 /// Opens connections into a guest from any thread, even while the thread that owns the guest waits
 /// for a program.
 pub trait Connector: Send + Sync {
-    /// Requests a connection to a port on the guest's own 127.0.0.1 and returns immediately.
-    /// `answer` is called exactly once: by the thread that owns the guest when the result arrives,
-    /// or by the thread that called `ask` if the guest is gone. `answer` must not block.
+    /// Requests a connection to a port on the guest's own 127.0.0.1 and returns without waiting for
+    /// it. `answer` is called exactly once and must not block. The thread that owns the guest calls
+    /// it when the result arrives; if the request cannot be sent or its time limit passes, a thread
+    /// that calls `ask` does.
     fn ask(&self, port: u16, answer: Connected);
 }
 
@@ -272,7 +273,7 @@ pub trait Runtime {
     /// and while this thread blocks.
     fn connector(&self) -> Result<Arc<dyn Connector>, BackendError>;
     /// Processes pending messages of the guest without blocking. The thread that owns the guest
-    /// calls this while it waits for anything else.
+    /// calls this while it waits for something other than the guest.
     fn listen(&mut self);
     /// Returns the directories of the captured mounts while the guest is alive. The caller must
     /// expect that files change while it reads them, and must not trust file names.

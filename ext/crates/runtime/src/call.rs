@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, GuestPath};
 
-/// Phase in which the components of the run (plugins, for example) are loaded. It precedes the
-/// phases in which the run executes commands.
+/// Name of the phase in which the guest loads the run's components (plugins of the host, for
+/// example). It precedes the phases in which the run executes commands.
 pub const COMPONENTS: &str = "components";
 
 /// A program that the run executes, and how the bundle records it.
@@ -20,7 +20,8 @@ pub struct Call {
     pub phase: &'static str,
     /// Path and arguments of the program in the guest.
     pub argv: Vec<String>,
-    /// Environment variables added to those of every program in the guest.
+    /// Environment variables of the program, in addition to those that every program in the guest
+    /// gets.
     pub env: BTreeMap<String, String>,
     /// Working directory in the guest.
     pub cwd: GuestPath,
@@ -28,7 +29,8 @@ pub struct Call {
     pub stdin: Option<Vec<u8>>,
 }
 
-/// Times at which a program, and its whole guest, are killed.
+/// Time limits of a program: the deadline of its guest and the maximum run time of the program
+/// itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Time at which the whole guest is killed.
@@ -53,7 +55,7 @@ pub struct Step {
 
 impl Step {
     /// Returns the program's exit code, or 128 + signal number if a signal killed it, or `None` if
-    /// it ended in another way.
+    /// neither applies.
     pub fn exit_code(&self) -> Option<i32> {
         match self.result.end {
             ExecutionEnd::Exited { code } => Some(code),
@@ -77,7 +79,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Returns whether a stored text is incomplete.
+    /// Returns whether the stored text of at least one stream is incomplete.
     pub fn any(self) -> bool {
         self != Self::default()
     }
@@ -94,8 +96,8 @@ pub enum Stop {
     Failed(ErrorBody),
     /// The agent stopped before it was done; its changes may still be useful.
     Partial(ErrorBody),
-    /// A condition that the agent cannot change prevents it from continuing.
+    /// The agent cannot continue, for a reason that it cannot remove itself.
     Blocked(ErrorBody),
-    /// The guest's changes cannot be read, so there are none to review.
+    /// The guest's changes could not be captured, so there are none to review.
     Uncaptured(ErrorBody),
 }

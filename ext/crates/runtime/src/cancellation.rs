@@ -28,7 +28,7 @@ impl CancelReason {
 
 type Kill = Box<dyn Fn() + Send>;
 
-/// Identifies a registered guest, so that it can be unregistered.
+/// Handle of a registered guest, for [`Cancellation::forget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct CancelHook(u64);

@@ -1,10 +1,10 @@
-//! Disk usage of files that runs left. Entries are opened relative to directory descriptors;
-//! symbolic links are not followed and mount points not entered.
+//! Measures the disk usage of files that ended runs left. Entries are opened relative to directory
+//! descriptors; symbolic links are not followed and mount points not entered.
 
 use rustix::fs::{FileType, Stat};
 use wp_codebox_artifacts::Dir;
 
-/// Maximum number of entries that one measurement counts; further ones are ignored.
+/// Maximum number of files and directories that one measurement counts; the rest is ignored.
 const ENTRIES: usize = 200_000;
 /// Maximum depth of a directory below the measured one; deeper ones are not entered. Each level
 /// keeps one descriptor open.

@@ -1,7 +1,8 @@
 //! Reads the journal of a run after a given sequence number, without loading the whole file.
 //!
-//! Lines are ordered by sequence number, so a binary search finds the position of a cursor. A
-//! last line without line feed is not an event yet. A line that is not a valid event is skipped.
+//! Lines are ordered by sequence number, so a binary search finds the line at which to start. A
+//! last line without line feed is not an event yet, because the writer has not finished it. A line
+//! that is not a valid event is skipped.
 
 use serde::Deserialize;
 use std::fs::File;
@@ -135,7 +136,7 @@ impl Line {
     }
 }
 
-/// The journal, up to the length that the file had when it was opened.
+/// The journal of a run. Events appended after it was opened are not read.
 struct Log {
     file: BufReader<File>,
     length: u64,
@@ -182,7 +183,7 @@ impl Log {
         }))
     }
 
-    /// Reads past the end of the current line.
+    /// Skips the rest of the current line. Returns `None` if the line has no line feed.
     fn pass_line(&mut self) -> io::Result<Option<()>> {
         while self.at < self.length {
             let buffer = self.file.fill_buf()?;
@@ -200,8 +201,9 @@ impl Log {
         Ok(None)
     }
 
-    /// Returns a position from which to read the journal line by line. All events with a sequence
-    /// number above `after` start at this position or later; only a few events up to `after` do.
+    /// Returns a position from which to read the journal line by line. No event with a sequence
+    /// number above `after` starts before this position. Earlier events start at most in the
+    /// [`SPAN`] bytes that follow it.
     fn first_after(&mut self, after: u64) -> io::Result<u64> {
         if after == 0 {
             return Ok(0);
@@ -219,8 +221,8 @@ impl Log {
         Ok(low)
     }
 
-    /// Returns the sequence number of the first event that starts between two positions of the
-    /// file, and the position of the line after it.
+    /// Returns the sequence number of the first event that starts at `place` or later but before
+    /// `before`, and the position of the line after that event.
     fn event_from(&mut self, mut place: u64, before: u64) -> io::Result<Option<(u64, u64)>> {
         while place < before {
             let Some(line) = self.line_from(place)? else {

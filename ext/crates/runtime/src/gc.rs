@@ -4,13 +4,13 @@
 //! removed only if the [`GcRules`] say so.
 //!
 //! A run directory is removed only if its run is certainly dead: its marker (a locked file in
-//! `active/`) is missing or can be locked, its lease (the file `lease` in the run directory) can be
-//! locked and stays locked during the removal, and its record is final. One rename removes a run
-//! directory from the list of runs, so an interrupted collection leaves a directory with a hidden
-//! name, which the next collection removes. Collections may run at the same time as runs.
-//! Collections of the same site wait for each other: if two removed the same tree, each would
-//! report errors for entries that the other has removed, and one could mistake a run directory that
-//! the other has just removed for a run without a record.
+//! `active/`) is missing or can be locked, the file `lease` in the run directory can be locked and
+//! stays locked during the removal, and its record is final. One rename removes a run directory
+//! from the list of runs, so an interrupted collection leaves a directory with a hidden name, which
+//! the next collection removes. Collections may run at the same time as runs. Collections of the
+//! same site wait for each other: if two removed the same tree, each would report errors for
+//! entries that the other has removed, and one could mistake a run directory that the other has
+//! just removed for a run without a record.
 
 mod removal;
 mod report;
@@ -36,8 +36,8 @@ use wp_codebox_contracts::{RunId, SiteId};
 
 /// Name prefix of run directories being removed.
 const REMOVING: &str = ".removing-";
-/// Age above which an unfinished bundle is removed. No run may last that long, so the process that
-/// wrote the bundle must be dead.
+/// Age above which an unfinished bundle is removed. The longest allowed run is shorter, so the
+/// process that wrote the bundle must be dead.
 const ORPHAN_AGE: Duration = Duration::from_secs(25 * 3600);
 
 /// Returns the sites that have a directory in the state directory.
@@ -98,8 +98,8 @@ pub fn collect(
         }
         let path = root.join(run_id.as_str());
         if !RunRecord::read(&path).is_some_and(|record| record.is_terminal()) {
-            // The run has no marker, so a version that created no markers started it. Only the lock
-            // on its lease shows whether the run is alive.
+            // The run has no marker, so an old version of this program, which created no markers,
+            // started it. Only the lock on its file `lease` shows whether the run is alive.
             match rules.mode {
                 GcMode::DryRun => continue,
                 GcMode::Remove => match settle_dead(state, site, &path, &run_id, None) {
@@ -150,8 +150,8 @@ fn age(runs: &Dir, run_id: &RunId) -> Duration {
         .unwrap_or_default()
 }
 
-/// Hides the directory of a settled run from the list of runs while holding the run's lease, then
-/// removes the directory.
+/// Hides the directory of a settled run from the list of runs while holding the lock on its file
+/// `lease`, then removes the directory.
 fn remove_run(runs: &Dir, root: &Path, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     let path: PathBuf = root.join(&item.id);
     if rules.mode == GcMode::DryRun {

@@ -24,7 +24,8 @@ pub const AGENT_COMMAND: &str = "command-agent-run";
 pub struct GuestMount {
     /// Guest path of the mount, as the request declared it.
     pub target: GuestPath,
-    /// Guest path by which programs reach the mount in the workspace.
+    /// Guest path at which programs edit the mount: below `/workspace` for a plugin or theme,
+    /// otherwise equal to `target`.
     pub workspace: GuestPath,
     /// Whether the guest may write to the mount.
     pub access: MountAccess,
@@ -45,8 +46,8 @@ pub fn working_directory(mounts: &[GuestMount]) -> Result<GuestPath, ErrorBody> 
     }
 }
 
-/// Returns the program of a registry command. The caller has validated the arguments against the
-/// registry.
+/// Returns the guest program that carries out a registry command. The caller has validated the
+/// arguments against the registry.
 pub fn command_program(
     call: &CommandCall,
     mounts: &[GuestMount],
@@ -238,7 +239,7 @@ fn run_php(
     }
 }
 
-/// Returns the program that executes the run's agent.
+/// Returns the call of the guest program that is the run's agent.
 pub fn agent_program(agent: &AgentCommand, cwd: &GuestPath) -> Call {
     let mut env = agent.env.clone();
     env.insert("WP_AGENT_RUNTIME".to_owned(), "1".to_owned());
@@ -329,8 +330,8 @@ mod tests {
         }
     }
 
-    /// Every program named in the registry exists, and every program file is named in the
-    /// registry.
+    /// Every guest program that the command registry names exists, and the registry names every
+    /// program file except two.
     #[test]
     fn command_registry_and_guest_program_files_match() {
         let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
@@ -349,7 +350,7 @@ mod tests {
         let unnamed: Vec<_> = there.difference(&named).map(String::as_str).collect();
         let missing: Vec<_> = named.difference(&there).collect();
         assert_eq!(missing, Vec::<&String>::new());
-        // The runner starts these programs itself for the browser and for observations.
+        // No registry command names these two programs: the runner starts them itself.
         assert_eq!(unnamed, ["browser-state.php", "observe.php"]);
     }
 

@@ -43,7 +43,7 @@ pub struct HeldMount {
     pub target: GuestPath,
     /// Whether the guest may write to the mount.
     pub access: MountAccess,
-    /// How the mount was made in the guest, e.g. as an overlay.
+    /// How the guest sees the mount, e.g. as an overlay or a copy.
     pub view: MountView,
     /// Which git repository the guest saw in the mount.
     pub git: GitView,
@@ -65,13 +65,14 @@ pub struct HeldFacts {
     pub task: Option<Value>,
     /// Runtime policy of the run.
     pub policy: Value,
-    /// Limits, commands and other data that describe the request.
+    /// Limits, commands and other data of the request from which the run was started.
     pub spec: Map<String, Value>,
     /// Mounts of the run in the order of the request.
     pub mounts: Vec<HeldMount>,
     /// Isolation of the guest, as probes inside it observed before untrusted code ran.
     pub isolation: IsolationReport,
-    /// Observations of the runtime made before the sandbox was held.
+    /// Observations of the guest's state, e.g. of its WordPress, that were made before the sandbox
+    /// was held.
     pub observations: Vec<Value>,
 }
 
@@ -316,14 +317,15 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
-/// Whether the last lines of the episode file could not be read.
+/// Whether a line of the episode file was invalid, so that this part and all later ones are
+/// missing.
 #[derive(Clone, Copy)]
 enum MissingParts {
     No,
     Yes,
 }
 
-/// Reads the parts of the episode up to the first part that cannot be read.
+/// Reads the recorded parts of the episode, up to the first line that is not a valid part.
 fn parts(path: &Path) -> (Vec<EpisodePart>, MissingParts) {
     let Ok(file) = fs::File::open(path.join(HELD_EPISODE)) else {
         return (Vec::new(), MissingParts::No);

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// Boot id of the host, and number of processes that its OOM killer has killed.
+/// Boot id of the host, and number of processes that its OOM killer has killed since boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostNote {
     pub(crate) boot_id: String,

@@ -70,7 +70,8 @@ impl Journal {
         let mut line = serde_json::to_vec(&event).map_err(std::io::Error::from)?;
         line.push(b'\n');
         if let Err(error) = self.file.write_all(&line) {
-            // A partial line would make the next line unreadable too.
+            // Removes a partly written line: otherwise the next event would be appended to it and
+            // be unreadable too.
             let _ = self.file.set_len(self.length);
             return Err(error.into());
         }

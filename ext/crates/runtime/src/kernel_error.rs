@@ -1,8 +1,9 @@
 //! Errors caused by exhausted kernel resources.
 //!
-//! Epoll watches are limited per user of the host (`fs.epoll.max_user_watches`), so another
-//! process of that user can use all of them, and every runtime needs some. Neither the request
-//! nor this program is at fault, so the error code is `busy`: the same request may succeed later.
+//! Epoll watches are limited per user of the host (`fs.epoll.max_user_watches`), so another process
+//! of that user can use all of them, and this program needs some for every guest. Neither the
+//! request nor this program is at fault, so the error code is `busy`: the same request may succeed
+//! later.
 
 use std::io;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};

@@ -24,7 +24,7 @@ pub enum RuntimeState {
     Destroyed,
 }
 
-/// A requested change of state that is not allowed.
+/// Error of a runtime: the requested change of its state is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a runtime cannot change from the state {from:?} to {to:?}")]
 pub struct IllegalTransition {

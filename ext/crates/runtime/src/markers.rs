@@ -16,7 +16,7 @@ use wp_codebox_contracts::RunId;
 /// Name prefix of a marker being created.
 pub(crate) const NEW_MARKER: &str = ".new-";
 
-/// What a marker file tells about its run.
+/// State of a run's supervisor, as its marker file and the lock on it show.
 #[derive(Debug)]
 pub(crate) enum MarkerState {
     /// The supervisor is alive, or its state is unknown.
@@ -43,7 +43,7 @@ pub(crate) fn marker_state(marker: &Path) -> MarkerState {
     }
 }
 
-/// Returns whether the file of an open marker was unlinked.
+/// Returns whether an open marker file was deleted meanwhile.
 pub(crate) fn is_removed(mark: &OwnedFd) -> bool {
     rustix::fs::fstat(mark).map_or(true, |stat| stat.st_nlink == 0)
 }
@@ -111,7 +111,8 @@ pub(crate) fn drop_unfinished(marker: &Path) {
 }
 
 /// Locks the file `lease` of a run directory exclusively; fails if another process holds the lock.
-/// The supervisor holds it as long as it lives, later each process that settles or removes the run.
+/// The supervisor of the run holds this lock as long as it lives; after its death, a process that
+/// settles or removes the run holds it meanwhile.
 pub(crate) fn take_lease(path: &Path, extra: OFlags) -> io::Result<OwnedFd> {
     lock_alone(&path.join("lease"), extra)
 }

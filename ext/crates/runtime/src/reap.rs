@@ -1,10 +1,10 @@
 //! Settling of runs whose supervisor is dead: writes the final record from the available facts
 //! and removes data that only a live run needs.
 //!
-//! The final record is written after the bundle was moved to its final place and before
-//! anything is removed. After an interruption, the next call repeats the work, because the marker
-//! still exists. If several processes settle the same run, only the holder of its lease does the
-//! work; the others leave the run unchanged.
+//! The final record is written after the bundle was moved to its final place and before anything is
+//! removed. After an interruption, the next call repeats the work, because the marker still exists.
+//! If several processes settle the same run, only the one that has locked the run's file `lease`
+//! does the work; the others leave the run unchanged.
 
 use crate::markers::{
     MarkerState, drop_unfinished, is_marker, is_removed, marker_state, take_lease,
@@ -24,7 +24,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Outcome, RunId, RunSummary, SiteId, SummaryCode,
 };
 
-/// Numbers of dead and live runs that one call found.
+/// Numbers of dead and live runs that one call of [`reap_dead`] found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reaped {
     /// Number of runs settled because their supervisor was dead.
@@ -68,14 +68,15 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
     Ok(reaped)
 }
 
-/// Whether an attempt to settle a run succeeded.
+/// Result of an attempt to settle a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
     /// This call wrote the final record.
     Yes,
     /// Another process had already written the final record.
     ByOther,
-    /// Not now: another process holds the lease, or the record cannot be written.
+    /// The run could not be settled now: another process holds the lock on its file `lease`, or the
+    /// record cannot be written.
     NotNow,
 }
 
@@ -161,9 +162,9 @@ fn is_supervisor_death(ending: &Ending) -> bool {
     error.is_some_and(|error| error.code == ErrorCode::RunnerUnavailable)
 }
 
-/// Changes a failure caused by the death of the supervisor: if the supervisor died while it
-/// handled a cancellation or timeout, the run counts as cancelled or timed out. An ending with
-/// another outcome is unchanged.
+/// Changes a failure caused by the death of the supervisor: if the supervisor died while it handled
+/// a cancellation or timeout, the run counts as cancelled or timed out. An ending whose outcome is
+/// not `Failed` is returned unchanged.
 fn apply_end_request(ending: Ending, request: EndRequest) -> Ending {
     if ending.outcome != Outcome::Failed {
         return ending;

@@ -9,10 +9,11 @@ use std::path::Path;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{Outcome, RunId, RunResult, RunSummary, SiteId};
 
-/// Maximum size of a run's result that is read, in bytes.
+/// Maximum number of bytes that are read of a run's `result.json`.
 const LARGEST_RESULT: u64 = 256 * 1024 * 1024;
 
-/// The most complete data left by a run; variants in order of preference.
+/// The most complete data that a dead run left. If it left several kinds of data, the first of
+/// these variants that applies is used.
 #[derive(Debug)]
 pub(crate) enum Recovered {
     /// The run had written its result.

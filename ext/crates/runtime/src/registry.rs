@@ -22,7 +22,7 @@ use wp_codebox_contracts::{
     RunProgress, RunRegistryEntry, RunStatus, RunView, ScratchState, SiteId, schema_id,
 };
 
-/// Maximum time to wait for another process that is settling a run.
+/// Maximum time that a query waits for another process to finish settling a run.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Number of events at the beginning of a journal that are searched for the first `Observed`, which
@@ -143,8 +143,8 @@ fn entry_of(
     let seen = RunObservations {
         progress: match status {
             RunStatus::Running => progress(found),
-            // An ended run has no current progress; its outcome, which callers read instead, is
-            // more specific.
+            // An ended run makes no progress, so this value has no meaning; callers read the run's
+            // outcome instead.
             RunStatus::Ended => RunProgress::Collecting,
         },
         scratch: scratch(state, found),
@@ -156,8 +156,8 @@ fn entry_of(
 
 /// Returns whether the scratch directory of a run exists, and whether the run is settled. A process
 /// that settles a run removes the scratch directory first and the marker (a file in `active/`)
-/// last. The marker is therefore read before the directory: in the other order, a directory that
-/// settling removes between the two reads would be reported as retained.
+/// last. The marker is therefore read before the directory: if the directory were read first and
+/// both were removed before the marker is read, a removed directory would be reported as retained.
 fn scratch(state: &StateDir, found: &FoundRun) -> ScratchState {
     let marked = marker_state(&marker_of(state, found));
     match (found.path.join("scratch").exists(), marked) {
@@ -234,7 +234,8 @@ pub fn find(
     }
 }
 
-/// Returns what callers may see of a run, including its result if it has one.
+/// Returns the part of a run's record that callers may see, with the run's result if the run has
+/// ended.
 pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
     let mut view = record.into_view(&run.path, status);
@@ -365,7 +366,8 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
         let record = RunRecord::read(&run.path)?;
         if record.is_terminal() {
             // The supervisor died after it wrote the final record and before it removed the marker.
-            // Its last processes may still end, so the leftovers may need a second look.
+            // Settling it again removes the remaining files. If another process holds the lock on
+            // `lease`, this one tries again, at most until `deadline`.
             if let MarkerState::Dead(mark) = &marked
                 && settle(mark) == Settled::NotNow
                 && std::time::Instant::now() < deadline
@@ -378,8 +380,8 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
         let settled = match marked {
             MarkerState::Alive => return Some((record, RunStatus::Running)),
             MarkerState::Dead(mark) => settle(&mark),
-            // No marker exists. A run without a final record may have been started by a version
-            // that created no markers.
+            // No marker exists. An old version of this program, which created no markers, may have
+            // started the run.
             MarkerState::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
         };
         if settled == Settled::NotNow {
@@ -394,7 +396,8 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
 /// Returns the status of a run that could not be settled in time.
 fn unsettled(path: &Path) -> RunStatus {
     match crate::markers::take_lease(path, rustix::fs::OFlags::empty()) {
-        // The record cannot be written, but the lease shows that the supervisor is dead.
+        // This process could lock the run's file `lease`, so the supervisor is dead. Only its final
+        // record could not be written.
         Ok(_) => RunStatus::Ended,
         Err(_) => RunStatus::Running,
     }

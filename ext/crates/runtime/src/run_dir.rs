@@ -3,11 +3,11 @@
 //! episode.jsonl,crash,salvage/,scratch/}`.
 //!
 //! `sites/<site>/active/<run_id>` is the marker of a run that is not settled, i.e. whose final
-//! record is not written. Reaping reads only the markers, so its cost depends on live and dead
-//! unsettled runs and not on all past runs. The marker is created and locked before anything else
-//! of the run and removed after everything else was settled. The supervisor holds the locks on
+//! record is not written. `reap_dead`, which settles dead runs, reads only the markers, so its cost
+//! does not grow with the number of settled runs. The marker is created and locked before anything
+//! else of the run and removed after everything else was settled. The supervisor holds the locks on
 //! marker and `lease` as long as it lives. Hence a marker without an exclusive lock belongs to a
-//! dead run, whatever files the run has; `reap_dead` settles such a run.
+//! dead run, whatever files the run has.
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
@@ -51,7 +51,7 @@ pub enum RunDirError {
     /// A file or directory of the run, or the list of active runs, cannot be created or read.
     #[error("this process cannot {what} in the state directory")]
     Io {
-        /// What was attempted, e.g. `take the lease of the run`.
+        /// What was attempted, e.g. `lock the file lease of the run`.
         what: &'static str,
         /// I/O error of the failed operation.
         source: std::io::Error,
@@ -91,8 +91,8 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Creates the directory of a new run and takes its lease, unless `limit` runs of the site
-    /// are alive. Concurrent calls are serialised: at most `limit` runs start, and no call is
+    /// Creates the directory of a new run and locks its file `lease`. Fails if `limit` runs of the
+    /// site are alive. Concurrent calls are serialised: at most `limit` runs start, and no call is
     /// refused because of another call that is refused itself.
     pub fn create(
         state: &StateDir,
@@ -121,7 +121,8 @@ impl RunDir {
             let _ = fs::remove_file(&marker);
             return Err(io("create the directory of the run")(error.into()));
         }
-        let lease = take_lease(&path, OFlags::CREATE).map_err(io("take the lease of the run"))?;
+        let lease =
+            take_lease(&path, OFlags::CREATE).map_err(io("lock the file lease of the run"))?;
         let record = RunRecord::begun(run);
         record
             .write(&path)
@@ -153,7 +154,7 @@ impl RunDir {
         Ok(path)
     }
 
-    /// Removes the scratch directory, best effort: settling removes remaining entries.
+    /// Removes the scratch directory and ignores errors: settling the run removes what remains.
     pub fn discard_scratch(&self) {
         remove_scratch(&self.path);
     }
@@ -198,12 +199,13 @@ impl RunDir {
 pub enum Scratch {
     /// The scratch directory is deleted.
     Remove,
-    /// The scratch directory remains, because it holds work that is in no bundle.
+    /// The scratch directory remains, because it contains changes of the guest that are in no
+    /// bundle.
     Keep,
 }
 
-/// Removes the scratch directory, best effort. Garbage collection removes remaining entries with
-/// the run directory, and they affect no run.
+/// Removes the scratch directory and ignores errors: garbage collection removes what remains
+/// together with the run directory, and until then no run uses it.
 pub(crate) fn remove_scratch(path: &Path) {
     remove_in(path, b"scratch");
 }

@@ -19,10 +19,10 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Maximum size of a run's record that is read, in bytes.
+/// Maximum number of bytes that are read of a run's `run.json`.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-/// What is known about a run before it starts. Secrets in texts are redacted.
+/// Data about a run that are known before it starts. Secrets in texts are redacted.
 #[derive(Debug, Clone)]
 pub struct NewRun {
     /// Id of the run.
@@ -33,7 +33,8 @@ pub struct NewRun {
     pub goal: Option<String>,
     /// Who or what requested the run.
     pub provenance: Map<String, Value>,
-    /// What a later run needs to repeat this one, and an apply to find its directories.
+    /// Directories, agent and checks of the run. A later run that repeats this one needs them, and
+    /// so does the command that applies the run's changes.
     pub work: RecordedWork,
 }
 
@@ -186,7 +187,8 @@ impl RunRecord {
         self.updated_at = now_rfc3339();
     }
 
-    /// Converts the record to what callers may see of it.
+    /// Converts the record to the form that callers get. It leaves out the host directories of the
+    /// mounts.
     pub(crate) fn into_view(self, path: &Path, status: RunStatus) -> RunView {
         RunView {
             schema: schema_id::RUN.to_owned(),
@@ -321,7 +323,7 @@ impl LiveRecord {
     }
 }
 
-/// Returns the temporary name of a file in a run directory.
+/// Returns the name that a file of a run directory has until it is completely written.
 pub(crate) fn unfinished(name: &str) -> String {
     format!(".{name}.new")
 }
@@ -378,8 +380,8 @@ mod tests {
                 created_at: record.created_at.clone(),
                 status,
             };
-            // The beginning of the file can be parsed even if the rest is missing or has another
-            // form.
+            // `parse` needs only the beginning of the file, and `read` also accepts a record
+            // without line breaks.
             assert_eq!(RecordHead::parse(head), Some(read.clone()));
             assert_eq!(RecordHead::read(temp.path()), Some(read.clone()));
             fs::write(

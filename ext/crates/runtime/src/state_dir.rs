@@ -85,7 +85,8 @@ impl StateDirError {
     pub fn body(&self) -> ErrorBody {
         let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
         match self {
-            // Creating the directory would not help: another user owns it or one above it.
+            // The hint does not say how to create the directory: it may exist, but this user cannot
+            // reach it.
             StateDirError::Missing { source, .. } if *source == rustix::io::Errno::ACCESS => {
                 body(format!("{self}: {source}"))
                     .hint("run this as the user who owns it, or name a directory of your own with --state or wp_codebox.state_dir")
@@ -106,7 +107,7 @@ impl StateDirError {
     }
 }
 
-/// The state directory, after its owner and mode were checked.
+/// An open state directory whose owner and mode were found correct.
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
@@ -184,8 +185,9 @@ impl StateDir {
     }
 
     /// Calls `work` with the owner's user and group ids, so that root leaves no files of its own in
-    /// the state directory; root's ids come back afterwards. Another user keeps its ids. Must be
-    /// called while the process has one thread, because the ids are those of the thread.
+    /// the state directory; afterwards root's ids are restored. If this process is not root, its
+    /// ids do not change. Must be called while the process has one thread, because the system calls
+    /// change only the ids of the calling thread.
     pub fn as_owner<T>(&self, work: impl FnOnce() -> T) -> Result<T, StateDirError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(work());

@@ -1,8 +1,8 @@
 //! Finds out why a supervisor process died before it could write its run's final record.
 //!
-//! A killed process writes nothing, so the facts are written in advance: `run.json` has the boot
-//! id of the host and its count of OOM kills, and `crash` the source location of a panic. The
-//! crash note contains a source location and no values.
+//! A killed process writes nothing, so the facts are written in advance: `run.json` has the boot id
+//! of the host and its count of OOM kills, and `crash` the source location of a panic. The file
+//! `crash` contains no values of the run.
 
 use crate::host_note::HostNote;
 use crate::run_record::{Ending, RunRecord, replace_file};
@@ -32,7 +32,7 @@ pub fn crash_note(run: PathBuf) -> impl Fn(&PanicHookInfo<'_>) + Send + Sync + '
     }
 }
 
-/// Why the supervisor process died.
+/// Cause of the supervisor's death: a restart of the host, a panic, or a kill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Cause {
     Restart,
@@ -40,7 +40,7 @@ enum Cause {
     Killed,
 }
 
-/// Adds the cause of the supervisor's death to the error of `ending`.
+/// Adds the cause of the supervisor's death to the error of `ending`, if it has one.
 pub(crate) fn explained(mut ending: Ending, record: &RunRecord, run: &Path) -> Ending {
     let Some(mut error) = ending.error.take() else {
         return ending;

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamps_match_known_values() {
+    fn seconds_since_1970_are_formatted_as_rfc3339_dates() {
         assert_eq!(rfc3339(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(rfc3339(951_782_399, 999), "2000-02-28T23:59:59.999Z");
         assert_eq!(rfc3339(951_782_400, 0), "2000-02-29T00:00:00.000Z");

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_contracts::{Limits, RunId};
 
-/// Number of processes and threads that the cgroup limit permits in addition to the guest's
-/// programs. It is more than launcher, pid 1 and the process wrapper need, because RLIMIT_NPROC
-/// limits the programs exactly.
+/// Number of processes and threads that `pids.max` of the cgroup permits in addition to the guest's
+/// programs. Launcher, pid 1 and process wrapper need fewer. A generous value does no harm, because
+/// RLIMIT_NPROC limits the programs exactly.
 const OWN_PROCESSES: u64 = 64;
 
 /// Cgroup of one run, with one directory per cgroup hierarchy.
@@ -33,8 +33,8 @@ pub struct RunCgroup {
     pids: Option<u64>,
 }
 
-/// Minimum and maximum of the TCP buffer limit in bytes. Between them the limit is an eighth of
-/// `memory_bytes`.
+/// Minimum and maximum of the TCP buffer limit in bytes. The limit is an eighth of `memory_bytes`
+/// if that lies between the two.
 const TCP: (u64, u64) = (4 << 20, 64 << 20);
 
 impl RunCgroup {
@@ -213,7 +213,7 @@ impl RunCgroup {
         Meter::new(self.groups.clone(), self.reclaim.clone())
     }
 
-    /// Returns whether a directory of the cgroup still exists in any hierarchy.
+    /// Returns whether at least one directory of the cgroup still exists.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.groups.iter().any(|group| group.directory().exists())

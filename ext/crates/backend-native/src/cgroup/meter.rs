@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads counters of a cgroup. OOM kills and CPU time count from the creation of the meter; memory
-/// values are absolute.
+/// Reads counters of a cgroup. OOM kills and CPU time are those since the creation of the meter;
+/// memory values are current totals.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     groups: Vec<Hierarchy>,

@@ -62,7 +62,7 @@ pub enum CgroupError {
     },
 }
 
-/// A cgroup directory, by the hierarchy and controller that it belongs to.
+/// A cgroup directory, with the version and the controller of its hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hierarchy {
     /// Cgroup v2, with the controllers memory and pids and CPU accounting.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroup_path_is_relative_to_the_mount_root_and_outside_paths_are_refused() {
+    fn cgroup_path_is_relative_to_the_mount_root_and_paths_outside_it_are_refused() {
         let directory =
             |path: &str, name: &str| own_directory(&format!("7:{name}:{path}\n"), MOUNTS, name);
         let pids = directory("/docker/abc/x", "pids").unwrap();

@@ -1,10 +1,10 @@
 //! Launch plan of a guest that runs a browser: system directories, fonts and scratch space, no
 //! files of a project.
 //!
-//! The guest has no WordPress, no mounts, no PHP and no programs of the product. The only way out
-//! is a pair of sockets on which the runner accepts connections. The browser's own sandbox needs
-//! user namespaces, which no guest may create. The guest replaces that sandbox, with one list of
-//! allowed system calls for all browser processes.
+//! The guest has no WordPress, no mounts, no PHP and no programs of the product. The guest reaches
+//! the network only through a pair of sockets on which the runner accepts connections. The
+//! browser's own sandbox needs user namespaces, which no guest may create. The guest replaces that
+//! sandbox, with one list of allowed system calls for all browser processes.
 
 use super::builder::{Builder, path};
 use super::error::PlanError;

@@ -1,4 +1,5 @@
-//! Collects the steps of a plan and its writable paths, in order.
+//! Collects the mount steps and the writable paths of a launch plan, in the order in which they are
+//! added.
 
 use super::error::PlanError;
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount, TmpfsEntry};

@@ -10,7 +10,8 @@ pub(super) const WP_CONTENT: &str = "/wordpress/wp-content";
 /// The two paths at which the guest has a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountPaths {
-    /// Path that the request names; an artifact bundle names the files by it too.
+    /// Path of the mount in the request. An artifact bundle uses it for the paths of the mount's
+    /// files.
     pub target: GuestPath,
     /// Path at which the agent edits: below `/workspace` for plugins and themes, otherwise the
     /// target.

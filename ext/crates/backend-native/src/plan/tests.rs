@@ -1,4 +1,5 @@
-//! Tests of the plan as a value: snapshots of whole plans and one test per rule.
+//! Tests of the launch plans that `build_plan` returns: comparison with recorded plans, and one
+//! test per rule.
 
 use super::*;
 use crate::host::SystemEntry;
@@ -156,7 +157,7 @@ fn agent_programs_are_mounted_read_only_below_opt_agents() {
             "{target}"
         );
     }
-    // A program directory from below /usr does not undo the hiding of paths below /usr.
+    // Paths below /usr that are hidden stay hidden in a program directory that lies below /usr.
     let plan = plan_with_programs("/usr/share", "/opt/agents/x").unwrap();
     assert!(
         lines(&plan)
@@ -270,7 +271,7 @@ fn equal_input_gives_byte_identical_launch_plans() {
 }
 
 #[test]
-fn only_the_template_build_plan_has_writable_host_binds() {
+fn only_the_template_build_plan_bind_mounts_host_directories_writable() {
     let writes = |plan: &LaunchPlan| {
         plan.mounts
             .iter()
@@ -333,7 +334,7 @@ fn readonly_mount_with_two_lower_directories_is_merged_read_only() {
 }
 
 #[test]
-fn git_repository_of_a_mount_is_in_the_scratch_directory_and_commits_a_view_of_unchanged_files() {
+fn git_repository_of_a_mount_is_on_the_scratch_tmpfs_and_commits_the_unchanged_files() {
     let mut with = mount(3, "/workspace/mine");
     with.lowers.insert(0, HostSource::of("/mask/3"));
     with.git = Some(PlannedGit {

@@ -19,7 +19,7 @@ const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 pub struct Choice {
     /// The selected wrapper; [`NoSandbox`] or [`Unwrapped`] if the launcher runs without one.
     pub sandbox: Arc<dyn ProcessSandbox>,
-    /// Notices for the caller, one sentence each.
+    /// Notices for the caller about a wrapper that is not used, one sentence each.
     pub notices: Vec<String>,
 }
 

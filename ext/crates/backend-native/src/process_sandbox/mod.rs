@@ -38,8 +38,8 @@ impl ProcessSandbox for NoSandbox {
     }
 }
 
-/// Stands for a preferred wrapper that is not installed: the launcher is started directly, and the
-/// audit record states the reason.
+/// Used in place of a preferred wrapper that is not installed: the launcher is started directly,
+/// and the audit record states the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unwrapped {
     /// Why no wrapper is used: one sentence without host paths.

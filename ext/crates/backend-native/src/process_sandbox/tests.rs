@@ -81,7 +81,8 @@ fn all() -> Vec<Box<dyn ProcessSandbox>> {
     ]
 }
 
-/// Tries the launcher without arguments, and with an argument that the audit record must shorten.
+/// Covers a launcher command without arguments, and one with an argument that is too long for the
+/// audit record.
 #[test]
 fn launcher_command_without_a_wrapper_is_unchanged() {
     let plan = plan();

@@ -25,7 +25,7 @@ pub(super) enum Access {
 /// the outer directory would prevent that directory from being the lower directory of an overlay.
 pub(super) fn views(plan: &LaunchPlan) -> Vec<View> {
     let mut all: Vec<View> = plan.mounts.iter().flat_map(of_step).collect();
-    // Of equal paths, the first in this order is used: the writable one.
+    // If a path occurs more than once, its writable entry comes first in this order and is kept.
     all.sort_by(|a, b| (&a.host, b.access, &a.guest).cmp(&(&b.host, a.access, &b.guest)));
     all.dedup_by(|later, first| later.host == first.host);
     let mut kept: Vec<View> = Vec::new();

@@ -38,7 +38,8 @@ pub(crate) struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Starts the polling thread. What the directories contain now does not count.
+    /// Starts the polling thread. The size that the directories have now does not count towards
+    /// `limit`.
     pub(crate) fn start(
         shared: Arc<Shared>,
         writable: &[String],

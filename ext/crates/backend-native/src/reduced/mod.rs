@@ -2,9 +2,9 @@
 //!
 //! At this level the guest has no mounts of its own. What a launch plan would mount is copied into
 //! a directory of the run. Guest paths in arguments, environment and working directory are
-//! rewritten to paths below that directory. The launch plan allows that tree and the system
-//! directories only. No file in the tree is shared with other processes: the guest's user owns
-//! these files, and a process that owns a file and can open it can change its mode and times.
+//! rewritten to paths below that directory. The launch plan allows access to that tree and to the
+//! system directories only. The tree contains copies, never a file that other processes use: the
+//! guest runs as the owner of these files, so it could change their mode and times.
 
 mod disk;
 mod root;

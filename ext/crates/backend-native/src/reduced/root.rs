@@ -37,8 +37,8 @@ impl GuestRoot {
         self.root.as_str()
     }
 
-    /// Returns true if a guest path belongs to the guest's own directories. A path that is
-    /// translated already does not.
+    /// Returns true if a guest path belongs to the guest's own directories. A path that this
+    /// translation has returned does not, so translating it again does not change it.
     #[must_use]
     pub fn owns(&self, path: &str) -> bool {
         let below = |own: &str| {

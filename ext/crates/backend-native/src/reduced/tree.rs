@@ -31,7 +31,7 @@ pub enum LayoutError {
         #[from]
         source: InvalidGuestPath,
     },
-    /// The plan needs mounts, which level `reduced` does not have.
+    /// A step of the plan needs a mount, and level `reduced` has no mounts.
     #[error("{detail}")]
     Unavailable {
         /// Description of the step that needs a mount.
@@ -114,8 +114,8 @@ struct Captured {
     directory: OwnedFd,
 }
 
-/// Returns whether the path of a captured directory still leads to the directory that was opened
-/// before the guest started.
+/// Returns whether the path of a captured directory leads to the directory that was opened before
+/// the guest started. It does not if the guest has moved or replaced the directory.
 fn in_place(captured: &&Captured) -> bool {
     let now = open_directory(&captured.path).and_then(|fd| pin(&fd));
     now.is_ok_and(|now| pin(&captured.directory) == Ok(now))

@@ -50,8 +50,8 @@ impl SpawnerChannel {
     }
 
     /// Reads replies until the spawner is ready; a spawner started by root has dropped root by
-    /// then. Returns the guest id, the result for each view in the order of `spec.views`, and the
-    /// store's mount if the spawner has one.
+    /// then. Returns the guest id, the result for each host directory in the order of `spec.views`,
+    /// and the mount of the store (the tmpfs for copies) if the spawner has one.
     pub(super) fn ready(
         &mut self,
         spec: &SpawnerRequestSpec<'_>,

@@ -1,9 +1,10 @@
 //! The runner's side of a spawner, a process that starts launchers under a kernel uid of their own.
 //!
 //! The launcher's module `spawner` describes the process. A runner started as root starts the
-//! spawner before it drops root; later requests need no right that the guest's uid lacks. A runner
-//! that is not root starts a spawner with subordinate ids of its user. Directories that must belong
-//! to the guest's user are then copied, see [`GuestStore`].
+//! spawner before it drops root; neither of them needs root for the requests that follow. A runner
+//! that is not root starts a spawner with subordinate ids of its user. That spawner cannot make
+//! idmapped mounts, so directories whose files must belong to the guest's user are copied, see
+//! [`GuestStore`].
 
 mod channel;
 mod error;
@@ -38,7 +39,8 @@ const ROOT_LOCK_FILE: &str = "/run/wp-codebox/ids";
 /// Lock file of the guest ids that a user's spawners use, in that user's runtime directory
 /// (XDG_RUNTIME_DIR).
 const USER_LOCK_FILE: &str = "wp-codebox-ids";
-/// Name of that lock file in the state directory, for a user without XDG_RUNTIME_DIR.
+/// Name of the lock file of guest ids in the state directory, used if the user has no runtime
+/// directory (XDG_RUNTIME_DIR).
 const STATE_LOCK_FILE: &str = "guest-ids";
 /// Directory below which the spawner mounts host directories for launchers, visible in its own
 /// mount namespace only.
@@ -53,7 +55,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Kernel uid and gid as which the guests of a run execute.
 #[derive(Debug, Clone)]
 pub enum GuestIdentity {
-    /// Ids that no other guest and no host process has; the spawner runs guests under them.
+    /// Ids that no host process and no guest of another run has; the spawner starts the guests
+    /// under them.
     Own(Arc<Spawner>),
     /// The ids of the runner itself.
     Shared {
@@ -226,8 +229,8 @@ impl Spawner {
         }
     }
 
-    /// Replaces a host path by its path in the mount made for launchers; of nested mounts, the
-    /// innermost counts.
+    /// Replaces a host path by its path in the mount made for launchers. If several mounts contain
+    /// the path, the innermost is used.
     fn place(&self, source: &mut HostSource) {
         let below = |host: &str| {
             let rest = source.path.strip_prefix(host)?;
@@ -320,8 +323,8 @@ impl Drop for Spawner {
             .process
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        // The spawner has a different uid, so this process cannot kill it if it does not end by
-        // itself.
+        // If the spawner does not end in time, it is left: it has a different uid, so this process
+        // cannot kill it.
         if poll_in(process.pidfd(), EXIT_TIMEOUT) {
             let _ = process.wait();
         }

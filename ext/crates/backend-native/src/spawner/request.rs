@@ -45,10 +45,11 @@ pub struct SpawnerRequestSpec<'a> {
 /// Result of mounting one host directory for launchers.
 #[derive(Debug)]
 pub enum ViewState {
-    /// Launchers see the directory; the owner of the state directory reads it at its original path.
+    /// Launchers see the directory. The owner of the state directory needs no second mount, because
+    /// it can read the directory at its original path.
     Shown,
-    /// Launchers see the directory. Through this second mount the owner of the state directory sees
-    /// the directory's files as its own.
+    /// Launchers see the directory. The descriptor refers to a second mount of it, in which its
+    /// files appear to belong to the owner of the state directory.
     ShownWith(OwnedFd),
     /// The file system does not support idmapped mounts (the number is the errno), so the runner
     /// must copy the directory.

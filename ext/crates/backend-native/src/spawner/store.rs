@@ -24,7 +24,7 @@ pub struct GuestStore {
     made: Mutex<FinishedCopies>,
 }
 
-/// Paths of complete copies and mounts, by their source.
+/// Paths of the copies and mounts made so far, by their source, so that none is made twice.
 #[derive(Debug, Default)]
 struct FinishedCopies {
     count: usize,
@@ -41,7 +41,7 @@ struct Version {
     changed: (i64, i64),
 }
 
-/// What a copy of a directory for guests contains.
+/// Which entries of a source are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copying {
     /// All files of the directory tree.

@@ -26,7 +26,7 @@ use wp_codebox_contracts::{
 const SALT_MARK: &str = "@salt@";
 /// Maximum run time of each program that the build runs in the guest.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(120);
-/// Bytes of a failed program's output that the error contains.
+/// Maximum number of bytes from the end of a failed program's output that the error contains.
 const TAIL: usize = 2000;
 
 pub(super) fn build(
@@ -197,8 +197,9 @@ fn install(
     let install = format!("{SHARE}/guest/install.php");
     let warm = format!("{SHARE}/guest/warm.php");
     let wp = format!("{SHARE}/bin/wp");
-    // Run the warm-up twice: its first run may compile a late class before the cache directory
-    // exists. The last step fills the cache for WP-CLI.
+    // The warm-up runs twice: when PHP compiles a class in the first run, the opcode cache may not
+    // have a directory for it yet, and the class is then not cached. The last step fills the cache
+    // for WP-CLI.
     let steps: [(&'static str, Vec<&str>); 4] = [
         ("install", vec![php, &install]),
         ("warm-up", vec![php, &warm]),

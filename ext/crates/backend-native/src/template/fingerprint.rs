@@ -1,8 +1,8 @@
 //! Key of a WordPress template: names of its source files, and sizes and times of code files.
 //!
 //! The key does not depend on file contents; only the WordPress version is read, from version.php.
-//! A file edited in place has a new time; a copy of a site with equal times and sizes gives the
-//! same key and therefore the same template.
+//! Editing a file changes its time and so the key. A copy of a site with equal times and sizes has
+//! the same key and uses the same template.
 
 use super::error::TemplateError;
 use super::record::{FORMAT, TemplateRequest};
@@ -172,7 +172,8 @@ impl Lines {
                         line.extend_from_slice(rest.as_bytes());
                         self.lines.push(line);
                     }
-                    // Reached if the file system reports no file types in directory entries.
+                    // A directory is only seen here if the file system reports no file types in
+                    // directory entries.
                     FileType::Directory => {
                         queue.push((path.join(std::ffi::OsStr::from_bytes(name)), line));
                     }

@@ -30,7 +30,7 @@ use wp_codebox_artifacts::remove_tree;
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Upper bound of a run's duration. A run sets its template's time of use at its start, so no
-/// active run uses a template whose time of use is longer ago.
+/// active run uses a template whose time of use is longer ago than this.
 const LONGEST_RUN: Duration = Duration::from_secs(25 * 3600);
 
 /// Returns the cached template or builds it. Finding a cached one takes a few milliseconds of
@@ -149,7 +149,7 @@ pub enum Sweep {
 pub struct Swept {
     /// Templates that were removed, or would be removed when the sweep only lists them.
     pub removed: Vec<StaleTemplate>,
-    /// Number of templates that were kept because a run may still use them.
+    /// Number of finished templates that were kept because their last use is too recent.
     pub stayed: usize,
 }
 

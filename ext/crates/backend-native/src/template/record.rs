@@ -32,7 +32,7 @@ pub struct TemplateRequest<'a> {
     /// Level of the guest that installs WordPress. Each level has its own template, because the
     /// opcode cache is keyed by file paths, which differ between levels.
     pub level: IsolationLevel,
-    /// Kernel uid and gid of that guest.
+    /// Kernel uid and gid of the guest that installs WordPress.
     pub identity: &'a GuestIdentity,
 }
 
@@ -50,7 +50,7 @@ pub struct Template {
     /// WordPress version (`$wp_version`).
     pub wordpress_version: String,
     /// Host paths that guests must not see even when a directory above them is mounted: the site's
-    /// WordPress, a configuration file next to it, and the state directory.
+    /// WordPress, a `wp-config.php` in its parent directory, and the state directory.
     pub hidden: Vec<HiddenPath>,
 }
 

@@ -1,8 +1,8 @@
 //! Attacks on the host's git: settings of the repository in a mount source must not take effect in
 //! the guest.
 //!
-//! Not the launcher but the runner hides that repository, so the attack runs against a complete
-//! `wp-codebox` run.
+//! The runner hides that repository, not the launcher, so the attack needs a complete `wp-codebox`
+//! run.
 
 use crate::fixture::{fixture, tree};
 use crate::scenarios::Observations;
@@ -79,8 +79,8 @@ struct Source {
 
 impl Source {
     fn make() -> Self {
-        // Not in the suite's temporary directory, which may lie below /dev; a guest does not mount
-        // that.
+        // Created in /tmp, because the suite's temporary directory may lie below /dev, and a guest
+        // does not mount a directory below /dev.
         let root = tempfile::tempdir_in("/tmp").unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let [beside, secrets, work] = ["beside", "secrets", "work"].map(|name| {

@@ -16,7 +16,7 @@ pub struct AttackGuest {
 pub enum NotLaunched {
     /// A source with a recorded inode was refused, because its path led to a different inode.
     Moved,
-    /// Any other error.
+    /// The launch failed with an error other than a refused source.
     Other(String),
 }
 

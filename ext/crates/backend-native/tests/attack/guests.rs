@@ -46,7 +46,7 @@ pub fn spec(host: &Host, limits: GuestLimits) -> Spec {
     ];
     for name in ["setuid", "filecap"] {
         let source = host.privileged.join(name);
-        // Without root this file does not exist; the controls that need it fail then.
+        // A suite that never ran as root has no such file. The controls that need it then fail.
         if source.exists() {
             files.push(staged(&source, name));
         }

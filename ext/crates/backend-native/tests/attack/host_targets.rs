@@ -40,7 +40,7 @@ pub struct Host {
     pub readonly: PathBuf,
     /// Source directory of the writable mount.
     pub writable: PathBuf,
-    /// A file that is staged into guests.
+    /// A host file that guests get as a staged file (a single host file, read-only).
     pub given: PathBuf,
     /// Directory of programs with a set-uid bit and with a file capability.
     pub privileged: PathBuf,

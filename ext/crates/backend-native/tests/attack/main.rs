@@ -3,9 +3,9 @@
 //!
 //! Prints one line per vector, level and user: the observation inside, the observation of the
 //! control, and whether both match the table. A denial inside a guest counts only if the same
-//! attempt succeeds outside, in the control. On some kernels an attempt can succeed nowhere. For
-//! these the table gives the reason and the error that the control must then show. No vector is
-//! skipped.
+//! attempt succeeds outside, in the control. Some kernels refuse an attempt outside of guests too.
+//! For such attempts the table gives the reason and the error that the control must then observe.
+//! No vector is skipped.
 //!
 //! CODEBOX_ATTACK_LEVELS  levels to run, for example `full,reduced`; default both
 //! Arguments select the vectors whose name contains one of them.

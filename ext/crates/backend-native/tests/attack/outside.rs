@@ -13,7 +13,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-/// Environment variable with the directory that the runs as root and as an unprivileged user share.
+/// Environment variable with the directory in which the suite's run as root leaves files and
+/// observations for the run as an unprivileged user.
 const SHARED: &str = "CODEBOX_ATTACK_SHARED";
 /// Argument with which this program acts as the helper process for root's controls.
 pub const HELPER: &str = "--root-controls";

@@ -13,16 +13,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wp_codebox_contracts::{HostSource, InodeId, IsolationLevel};
 
-/// What takes the place of the parent directory when it is swapped.
+/// Kind of entry that is swapped with the parent directory: a symbolic link or another directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bait {
     Link,
     Directory,
 }
 
-/// Minimum number of swaps in each of the two series of launches, with and without recorded inode.
+/// Minimum number of swaps during each of the two series of launches: one with a recorded inode,
+/// one without.
 const SWAPS: u64 = 1000;
-/// Minimum and maximum number of guests launched in each series.
+/// Minimum and maximum number of guests launched in each of the two series.
 const LAUNCHES: (u32, u32) = (12, 400);
 
 #[derive(Default)]

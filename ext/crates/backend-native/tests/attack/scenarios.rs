@@ -75,9 +75,9 @@ fn verdict(same: bool) -> String {
     }
 }
 
-/// Runs this program as metadata server in a new network namespace. Returns two columns of its
-/// output: the observation in the guest and that of the control. Column 0 is for an attempt by
-/// socket, column 2 for one by PHP.
+/// Runs this program as metadata server in a new network namespace. Returns two of the four
+/// observations that it prints: in the guest, and of the control. `column` selects the attempt: 0
+/// is the one by socket, 2 the one by PHP.
 fn metadata(guests: &AttackGuests<'_>, column: usize) -> Observations {
     let own = std::env::current_exe().unwrap();
     let output = Command::new("unshare")
@@ -243,7 +243,8 @@ fn fork_bomb(guests: &AttackGuests<'_>, outside: &mut Outside) -> Observations {
     sandbox.guest.kill(KillCause::Finished);
     let mut start = BusyClock::start();
     let left = || seen.iter().filter(|pid| alive(**pid)).count();
-    // Shorter than bash's fork retries, so that no surviving process gives up by itself meanwhile.
+    // The wait is shorter than the time for which bash retries a failed fork, so no surviving
+    // process ends by itself meanwhile.
     start.until(Duration::from_secs(5), || left() == 0);
     let inside = if left() == 0 && (2..=100).contains(&seen.len()) {
         "all gone".to_owned()

@@ -21,8 +21,9 @@ pub struct Vector {
     /// What to run: arguments of the native program `probe`, one script for PHP or shell, or the
     /// name of a scenario.
     pub run: Vec<String>,
-    /// Expected observations at `full`, separated by `|`; a trailing `*` matches a prefix. The
-    /// attack is expected to fail, unless this equals `control.sees`.
+    /// Expected observations at `full`, separated by `|`; one that ends with `*` stands for all
+    /// observations that start with the text before it. The attack is expected to fail, unless this
+    /// equals `control.sees`.
     pub full: String,
     /// Replaces `full` on hosts whose kernel can enforce the axis only partially.
     pub full_best_effort: Option<String>,
@@ -70,7 +71,7 @@ pub struct Control {
     /// Where the control makes the attempt.
     #[serde(rename = "as")]
     pub place: ControlLocation,
-    /// What to run instead, if it differs from the vector's `run`.
+    /// What the control runs, if it differs from the vector's `run`.
     pub run: Option<Vec<String>>,
     /// Observation that shows that the attempt succeeded.
     #[serde(default = "ok")]
@@ -83,8 +84,8 @@ fn ok() -> String {
     "ok".to_owned()
 }
 
-/// Observation of a control that shows that an attempt can succeed nowhere on this machine, and the
-/// reason.
+/// Observation of the control on a machine where the attempt cannot succeed even outside of guests,
+/// and the reason why it cannot.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unable {

@@ -44,7 +44,8 @@ const FEW: u64 = 3000;
 
 struct Hoarder(Child);
 
-/// The kernel counts descriptors in flight per user, so only one test at a time sends this many.
+/// Returns a lock that a test holds while it runs the hoarder program: the kernel counts
+/// descriptors in flight per user, so two of these programs would disturb each other.
 fn only_hoarder() -> MutexGuard<'static, ()> {
     static ONLY: Mutex<()> = Mutex::new(());
     ONLY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -118,8 +119,8 @@ fn few_open_files(most: u64) {
 /// its user has too many in flight. Without it, only starts a guest and connects to it.
 #[test]
 fn child_process_that_acts_as_a_runner_with_few_open_files() {
-    // The hoarder program alone holds more descriptors in flight than the runner and its guest may
-    // have, so the result does not depend on other tests of the same user.
+    // The hoarder program alone has more descriptors in flight than this runner's limit on open
+    // files allows, so sending fails whatever other tests of the same user do.
     let hoarder = std::env::var_os(REUSE).map(|_| {
         let hoarder = Hoarder::start(MANY);
         few_open_files(FEW);
@@ -220,8 +221,8 @@ print(*until_refused(lambda: libc.inotify_init1(0), 500),
 /// Script that sends SIGSTOP to each process that pid 1 has forked, before the process calls
 /// `execve`. It guesses the pids, because /proc does not list a process that is not dumpable. It
 /// continues each stopped process that has executed a program in the meantime. With the argument
-/// `again` it stops the others again and again. From time to time it starts a thread, whose id
-/// shows the newest pid.
+/// `again` it repeatedly stops the processes that have not executed a program yet. From time to
+/// time it starts a thread, whose id shows the newest pid.
 const STOPPER: &str = r"
 import contextlib, itertools, os, signal, sys, threading
 again, stopped = sys.argv[1] == 'again', []

@@ -366,7 +366,7 @@ fn program_in_a_terminal_sees_a_tty_and_its_size_changes() {
     console.until("open");
     size(&console.master, 132, 43);
     console.until("size 43 132");
-    // Control: a program without a terminal has none.
+    // Control: for a program that is started without a terminal, standard input is not a terminal.
     assert_eq!(
         sh(
             &mut guest,
@@ -406,15 +406,15 @@ fn keys_and_signals_reach_the_foreground_job_and_not_the_shell() {
     console.until("Terminated");
     console.type_in("echo status-$?-\n");
     console.until("status-143-");
-    // Job control: stop with Ctrl-Z, list, resume, end.
+    // Job control: Ctrl-Z stops the program, `jobs` lists it, and the shell resumes and ends it.
     console.type_in("sleep 62\n");
     console.in_front("sleep");
     console.type_in("\x1a");
     console.until("Stopped");
     console.type_in("jobs; kill %1; exit 9\n");
     console.until("Stopped");
-    // The shell refuses the first `exit` while the stopped job exists. If it has exited at once,
-    // this write fails.
+    // The shell refuses the first `exit` while the stopped job exists. If it has accepted the first
+    // `exit` nevertheless, this second write fails.
     let _ = rustix::io::write(&console.master, b"exit 9\n");
     assert_eq!(end(&mut guest), (console.id, ExecEnd::Exited(9)));
 }

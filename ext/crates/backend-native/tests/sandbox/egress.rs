@@ -1,5 +1,5 @@
 //! Sockets of the egress bridge in the guest: present if the run requests network access, absent
-//! otherwise, and the only way out.
+//! otherwise. A guest has no other connection to the outside except the mail socket.
 
 use crate::fixture::*;
 use std::io::{Read, Write};

@@ -199,8 +199,8 @@ fn execution_ends_as_cancelled_when_another_thread_kills_the_guest() {
 #[test]
 fn background_process_does_not_delay_the_execution_and_keeps_running() {
     let mut guest = guest();
-    // The background process ends only when a signal file exists, which is created after the
-    // execution: an execution that waited for the process would never return.
+    // The background process runs until the file /tmp/stop exists. That file is created after the
+    // first execution has returned, so an execution that waited for the process would never return.
     let result = sh(
         &mut guest,
         "(while [ ! -e /tmp/stop ]; do sleep 0.05; done; echo seen > /tmp/done) & echo started",

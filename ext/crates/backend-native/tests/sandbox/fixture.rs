@@ -1,5 +1,5 @@
-//! Test environment shared by all tests of a process: an unprivileged user, the launcher, a
-//! WordPress.
+//! Test environment that all tests of a process share: an unprivileged user, the launcher and a
+//! WordPress installation.
 //!
 //! If started as root, the whole test process first becomes an unprivileged user, as a runner does:
 //! no test has rights that a run lacks.
@@ -237,7 +237,7 @@ pub fn template_request() -> TemplateRequest<'static> {
     }
 }
 
-/// Specification of a guest with default values, which tests modify.
+/// Specification of a guest. Tests change some fields and use the defaults for the others.
 #[derive(Default)]
 pub struct Spec {
     pub mounts: Vec<PlannedMount>,
@@ -457,8 +457,8 @@ pub fn alive(pid: i32) -> bool {
     }
 }
 
-/// Upper bound of the wait for an event that takes no time if it works and far longer if it does
-/// not. It is large because the machine may be busy.
+/// Maximum wait for an event that occurs at once if the tested code is correct, and much later or
+/// never if it is not. It is long because the machine may be busy.
 pub const GENEROUS: Duration = Duration::from_secs(20);
 
 /// Clock that ignores time in which this thread was not scheduled: each poll counts for at most
@@ -504,9 +504,9 @@ impl BusyClock {
     }
 }
 
-/// Waits until `check` is true; returns the elapsed time. Panics after 20 seconds of [`BusyClock`].
-/// The processes that tests start live more than twice as long, so they do not end by themselves
-/// within that time.
+/// Waits until `check` is true; returns the elapsed time. Panics when `check` is still false after
+/// 20 seconds of [`BusyClock`]. The processes that tests start run more than twice as long, so they
+/// do not end by themselves within that time.
 #[track_caller]
 pub fn in_time(check: impl FnMut() -> bool) -> Duration {
     let mut clock = BusyClock::start();

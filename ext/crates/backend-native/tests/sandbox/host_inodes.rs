@@ -1,8 +1,8 @@
 //! Locks, leases, inotify, sockets, FIFOs and dirty pages of host files that a guest can open.
 //!
-//! In each test a host program and a guest use the same file, through every kind of mount. An
-//! operation of one on the file must have no effect that the other can observe. As control, a
-//! second host process does observe it.
+//! In each test a host program and a guest use the same file, through every kind of mount. The
+//! guest must not be able to observe what the host program does with the file, nor the reverse. As
+//! control, a second host process can observe it.
 
 use crate::concurrent_programs::{Piped, launch_piped};
 use crate::fixture::*;
@@ -22,8 +22,8 @@ use wp_codebox_contracts::{
 
 const PROBE: &str = "/run/codebox/staged/probe";
 const STAGED: &str = "/run/codebox/staged/data";
-/// Number of tries of a test. One is not enough, because the kernel may write or drop a page by
-/// itself at any time.
+/// Number of times that a test tries to observe a page before it fails: the kernel may write or
+/// drop a page by itself at any time.
 const TRIES: usize = 5;
 
 /// A host directory or single file that a guest can read, and its path in the guest.
@@ -35,8 +35,8 @@ struct SharedPath {
 }
 
 impl SharedPath {
-    /// Returns the host path and the guest path of one shared file: the path itself or a file in
-    /// the directory.
+    /// Returns host path and guest path of a file that both can read: of this path itself, or of a
+    /// file in it if it is a directory.
     fn file(&self) -> (String, String) {
         if self.directory {
             (self.below("data"), format!("{}/data", self.guest))
@@ -54,7 +54,8 @@ impl SharedPath {
 struct Base(PathBuf);
 
 impl Base {
-    /// Creates the directory on a disk file system: pages of a tmpfs are never written to disk.
+    /// Creates the directory on a disk file system, because the tests observe when pages are
+    /// written to disk, which never happens on a tmpfs.
     fn new(name: &str) -> Self {
         let beside = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
         let on_disk = |path: &PathBuf| {
@@ -133,7 +134,8 @@ fn every_kind(base: &Base) -> (LaunchPlan, Vec<SharedPath>) {
         source: host(&place("programs", "/opt/agents/tool")),
         target: guest("/opt/agents/tool"),
     }];
-    // The same kind of plan step as for /usr and the other system directories.
+    // The plan step for this directory is of the kind that mounts /usr and the other system
+    // directories.
     let system = place("system directory", "/srv/system");
     let single = base.directory("staged").join("data");
     places.push(SharedPath {
@@ -336,7 +338,8 @@ fn inotify_in_the_guest_does_not_see_host_file_access() {
             assert_eq!(watcher.ask("watched", ""), expected, "{kind}");
         }
     }
-    // Use a system directory, in which every host program looks for libraries.
+    // This part of the test watches a system directory in which every host program looks for
+    // libraries.
     for (watcher, expected) in [
         (&mut bench.inside as &mut dyn Asked, "silent"),
         (&mut bench.other, "ok"),

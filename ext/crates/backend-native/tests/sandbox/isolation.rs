@@ -40,7 +40,7 @@ fn inside(guest: &mut Guest, argv: &[&str]) -> String {
     run(guest, &argv).ok()
 }
 
-/// Operations that programs need; the attack suite covers the refused ones.
+/// Tests only operations that programs need; the attack suite tests the refused ones.
 #[test]
 fn sockets_fifos_and_personality_queries_that_programs_need_succeed_in_the_guest() {
     let mut guest = probe_guest();
@@ -317,7 +317,7 @@ fn full_isolation_report_enforces_all_but_memory_cpu_identity_and_names_no_host_
     );
 }
 
-/// Process wrapper that starts the launcher through another program.
+/// Process wrapper that starts the launcher through the given program and arguments.
 #[derive(Debug)]
 struct Through(&'static [&'static str]);
 

@@ -65,7 +65,8 @@ fn killing_the_launcher_ends_every_guest_process() {
     assert!(result.is_err() || result.is_ok_and(|e| e.end == ExecEnd::GuestDied));
     let death = guest.cause_of_death();
     assert_eq!(death.process, GuestProcess::Launcher, "{death}");
-    // Inside a process wrapper the signal shows only as exit status 128 + 9.
+    // If the launcher runs inside a process wrapper, the wrapper reports the signal as exit status
+    // 128 + 9.
     assert!(
         death.signal == Some(9) || death.code == Some(128 + 9),
         "{death}"

@@ -75,7 +75,8 @@ fn process_above_its_data_limit_fails_and_memory_pressure_is_reported() {
         assert!(!matches!(result.execution.end, ExecEnd::Exited(0)));
         assert!(result.execution.memory_pressure, "{size}: {result:?}");
     }
-    // A new guest, because the memory watch may have killed the previous one at the same moment.
+    // The control needs a new guest: the thread that polls the memory may have killed the previous
+    // one when the process failed.
     let mut guest = limited(|l| l.memory_bytes = 128 * MIB);
     let result = sh(&mut guest, "exit 1");
     assert!(

@@ -1,4 +1,5 @@
-//! Hosts that lack a mechanism: the report changes, and the run is refused.
+//! Hosts that lack an isolation mechanism: the report of a self-test shows it, and a run is
+//! refused.
 //!
 //! The program `tests/sandbox/withhold.c` makes one kernel mechanism unavailable to the launcher
 //! alone, with namespaces or a seccomp filter of its own; the host is unchanged. The control of all
@@ -392,10 +393,10 @@ fn self_test_result_is_reused_only_if_level_full_and_host_facts_are_unchanged() 
 
     let first = self_test(&request(&whole, &state));
     assert_eq!(first.level(), IsolationLevel::Full);
-    // An equal request is answered from the cache: the launcher without Landlock, which would fail,
-    // is not started.
+    // An equal request is answered from the cache. If the launcher were started, it would not reach
+    // level `full`, because it has no Landlock here.
     assert_eq!(self_test(&request(&lacking, &state)), first);
-    // A cached result for another process wrapper is not used.
+    // A result that was cached for a different kind of process wrapper is not used.
     let relabelled = Relabelled(&lacking);
     let other = request(&relabelled, &state);
     assert!(self_test(&other).level() < IsolationLevel::Full);

@@ -1,5 +1,5 @@
 //! Copy-on-write views of host directories, and the layers (overlay upper directories) that contain
-//! their changes.
+//! what the guest changed in them.
 
 use crate::fixture::*;
 use rustix::fs::{Dir, FileType, Mode, OFlags};

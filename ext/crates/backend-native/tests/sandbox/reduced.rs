@@ -25,8 +25,8 @@ use wp_codebox_runtime::{Backend as _, Cancellation, CapturedMounts, Execution, 
 
 const PROBE: &str = "/run/codebox/staged/probe";
 
-/// Launches without a process wrapper: wrappers need namespaces, which a host where only this level
-/// works forbids.
+/// Launches a guest without a process wrapper: wrappers need namespaces, and level `reduced` is for
+/// hosts that forbid them.
 fn bare(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
     launch_in(plan, &NoSandbox)
 }
@@ -300,7 +300,8 @@ fn plugin() -> PathBuf {
     source
 }
 
-/// Returns a mount as a run plans it at this level: a copy of the source, whose inode is recorded.
+/// Returns a mount as a run at level `reduced` plans it: the guest gets a copy of the source, and
+/// the source's inode is recorded.
 fn copied(index: u32, source: &Path, target: &str) -> wp_codebox_backend_native::PlannedMount {
     let meta = rustix::fs::stat(source).unwrap();
     let mut mount = mount(index, source, target);
@@ -527,7 +528,7 @@ fn killing_the_launcher_or_the_first_process_ends_a_guest_at_level_reduced() {
 }
 
 #[test]
-fn guest_at_level_reduced_that_kills_all_processes_it_can_ends_only_itself() {
+fn kill_minus_one_in_a_guest_at_level_reduced_ends_that_guest_and_no_other_process() {
     let victim = Victim::new();
     let mut sandbox = sandbox();
     let all = all_processes(&mut sandbox);
@@ -599,8 +600,8 @@ fn fork_bomb_at_isolation_level_reduced_is_limited_and_ends_with_the_guest() {
     let launcher = parent(sandbox.guest.pid());
     let most = descendants(launcher).len();
     println!("fork bomb: {most} processes");
-    // Processes of this user outside the guest count too, so the bound is far above the guest's
-    // limit.
+    // The kernel's process limit also counts this user's processes outside the guest, so the bound
+    // checked here is far above the guest's limit.
     assert!(most < 400, "{most}");
     let all = descendants(launcher);
     sandbox

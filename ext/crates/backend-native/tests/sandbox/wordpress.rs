@@ -316,8 +316,8 @@ fn php_layout_is_cached_until_the_php_binary_changes() {
     let entry = fs::read_dir(state.join("cache")).unwrap().next().unwrap();
     let cache = entry.unwrap().path();
     let text = fs::read_to_string(&cache).unwrap();
-    // A forged version in the cache shows in the result, so the cache is used. A cache that records
-    // a different PHP program file is not used.
+    // The cache file gets a forged version. The result has that version, so the cache was used. A
+    // cache that records a different PHP program file is not used.
     let forged = text.replace(&first.version, "8.99.1");
     fs::write(&cache, &forged).unwrap();
     assert_eq!(PhpLayout::discover(php, &state).unwrap().version, "8.99.1");

@@ -16,13 +16,13 @@ use std::fs;
 /// Number of bytes by which a size may exceed its limit, because the kernel rounds sizes up to
 /// whole pages of up to 64 KiB.
 pub(super) const PAGES: u64 = 65_536;
-/// Largest process limit (in processes) and disk limit (in bytes) that a probe tries to use up. The
-/// probe fails when the plan's limit is larger.
+/// Largest process limit (in processes) and largest disk limit (in bytes) that a probe uses up. If
+/// the launch plan has a larger limit, the probe fails.
 const MOST_CHILDREN: u64 = 512;
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
-/// Bytes of one mapping; the probe never touches the memory.
+/// Size of each mapping in bytes. The probe does not touch the memory.
 const MAPPING: usize = 16 * 1024 * 1024;
-/// Bytes of one write.
+/// Number of bytes that the probe passes to one `write` call.
 const CHUNK: usize = 256 * 1024;
 
 /// Forks sleeping children until the kernel refuses one, kills them, and returns how many it
@@ -159,13 +159,13 @@ pub(super) fn fill(directory: &str, limit: u64) -> Result<String, Failure> {
     let longest = past_the_longest(&path(0), limit);
     let filled = write_until_full(&path(1), &path(2), limit);
     for number in 0..3 {
-        // Remove the files, also after a failed check.
+        // The files are removed even if a check has failed.
         let _ = fs::remove_file(path(number));
     }
     longest?;
     let bytes = filled?;
     Ok(format!(
-        "writing was refused after {bytes} bytes, and beyond the longest file"
+        "writing was refused after {bytes} bytes, and beyond the file size limit"
     ))
 }
 
@@ -185,8 +185,8 @@ fn past_the_longest(path: &str, limit: u64) -> Result<(), Failure> {
     }
 }
 
-/// Writes two files until ENOSPC and returns their size together: RLIMIT_FSIZE does not let one
-/// file fill the directory.
+/// Writes two files until ENOSPC and returns the sum of their sizes. Two, because RLIMIT_FSIZE does
+/// not let one file fill the directory.
 fn write_until_full(first: &str, second: &str, limit: u64) -> Result<u64, Failure> {
     let chunk = vec![0x5a_u8; CHUNK];
     let half = limit / 2;

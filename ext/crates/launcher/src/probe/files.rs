@@ -12,7 +12,8 @@ use wp_codebox_contracts::{LaunchMount, LaunchPlan};
 
 const BY_VIEW: &str = "mount namespace, pivot_root, overlays, copies";
 
-/// Returns the names that the plan puts in the root directory.
+/// Returns the names of the entries that the guest's root directory must have according to the
+/// plan.
 fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["proc", "dev"].map(str::to_owned).into();
     for mount in &plan.mounts {

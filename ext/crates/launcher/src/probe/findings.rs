@@ -48,7 +48,7 @@ pub(crate) struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// Creates an empty list of rows for a guest that is to reach `level`.
+    /// Creates an empty list of rows for a guest whose required level is `level`.
     pub(crate) fn new(level: IsolationLevel, shortfalls: &'a Shortfalls) -> Self {
         Self {
             level,

@@ -42,8 +42,8 @@ pub(super) fn memory(plan: &LaunchPlan) -> Result<Observation, Failure> {
     ))
 }
 
-/// Returns a fixed observation: a CPU quota is not visible in the guest, and the runner enforces a
-/// deadline.
+/// Returns a fixed observation without probing: no CPU quota exists that could be probed, and the
+/// runner kills the guest at its deadline.
 pub(super) fn cpu() -> Observation {
     Observation::best_effort(
         "wall clock deadline with a kill",

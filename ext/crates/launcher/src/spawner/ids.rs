@@ -17,7 +17,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{KernelIds, SpawnerPlan};
 
-/// Maximum wait for killed processes to disappear; the kernel may need time to free one.
+/// Maximum wait until killed processes no longer exist. The kernel may need time to free the memory
+/// of one.
 const TEARDOWN: Duration = Duration::from_secs(5);
 
 /// A guest id whose byte in the lock file is locked; dropping this value releases it.
@@ -137,7 +138,8 @@ fn set_lock(file: &OwnedFd, id: u32, kind: libc::c_int) -> Result<(), Errno> {
 /// Returns whether a process in this pid namespace or one below has this uid, numbered in this user
 /// namespace. `getpriority` fails with ESRCH when no such process exists.
 fn in_use(id: u32) -> bool {
-    // SAFETY: takes two numbers. A priority may be -1, so only errno shows a failure.
+    // SAFETY: takes two numbers. `getpriority` may return -1 on success too, so only errno shows a
+    // failure.
     unsafe {
         *libc::__errno_location() = 0;
         libc::getpriority(libc::PRIO_USER, id);

@@ -1,20 +1,20 @@
 //! The spawner: a process that starts launchers under a kernel uid that nothing else on the host
 //! has.
 //!
-//! A spawner started by root does the steps that need root: it locks a free id, makes idmapped
-//! mounts of the host directories that launchers need, in which the files belong to that id, and
-//! enters a user namespace that maps two ids only, the owner of the state directory as 0 and the
-//! guest's as 1. After that it has no power over other host objects. For a spawner started by a
-//! user with subordinate ids, `newuidmap` and `newgidmap` write the two maps. Such a spawner has
-//! the runner's rights plus those over the guest's id, so it mounts any path that the runner names
-//! (see `store`). Launchers are children of the spawner and run as the guest's id without
-//! capabilities. Paths that they name are resolved in the spawner's mount namespace with the
-//! guest's rights, so a runner cannot expose a path that was not in the plan before root was
+//! A spawner started by root first does the steps that need root. It locks a free id. It makes
+//! idmapped mounts of the host directories that launchers need; in these mounts the files belong to
+//! that id. It enters a user namespace that maps two ids only: the owner of the state directory as
+//! 0 and the guest's id as 1. After that it has no rights over other host objects. For a spawner
+//! started by a user with subordinate ids, `newuidmap` and `newgidmap` write the two maps. Such a
+//! spawner has the runner's rights plus those over the guest's id, so it mounts any path that the
+//! runner names (see `store`). Launchers are children of the spawner and run as the guest's id
+//! without capabilities. Paths that they name are resolved in the spawner's mount namespace with
+//! the guest's rights, so a runner cannot expose a path that was not in the plan before root was
 //! dropped.
 //!
 //! The spawner holds the lock of the id while it lives and kills every process of the id before it
-//! ends. If the spawner is killed, processes of the id may survive it, so a later spawner uses an
-//! unlocked id only if no process has it.
+//! ends. If the spawner is killed, processes with the id may survive it. So a later spawner uses an
+//! unlocked id only if no process has that id.
 
 mod ids;
 mod serve;

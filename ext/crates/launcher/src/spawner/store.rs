@@ -2,9 +2,10 @@
 //! does not let such a spawner create idmapped mounts of a disk file system.
 //!
 //! The store is a tmpfs owned by the spawner's user namespace. The runner copies host files there
-//! through an idmapped mount in which the guest's files appear as the runner's own. So copied files
-//! belong to the guest at once. World-readable directories are mounted without a copy: owners
-//! without a mapping appear as the overflow id in the guest.
+//! through an idmapped mount in which the guest's files appear as the runner's own. So files that
+//! the runner creates there belong to the guest without a change of owner. World-readable
+//! directories are mounted without a copy: owners without a mapping appear as the overflow id in
+//! the guest.
 
 use super::user_namespace::{self, GUEST, OWNER};
 use super::views;
@@ -51,8 +52,8 @@ impl ViewDirectory {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let shown = open(path, flags, Mode::empty())?;
-        // The copy must include the mounts below: in a less privileged mount namespace the kernel
-        // refuses to uncover what they hide.
+        // The clone of the mount must include the mounts below the directory: without them it would
+        // show what they hide, which the kernel refuses in a less privileged mount namespace.
         let shown = clone_tree(shown.as_fd())?;
         set_attributes(shown.as_fd(), READ_ONLY, true)?;
         let point = views::directory(&self.directory, name)

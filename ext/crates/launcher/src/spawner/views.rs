@@ -18,10 +18,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use wp_codebox_contracts::{KernelIds, SpawnerPlan, SpawnerReply, ViewAccess};
 
-/// Function that returns a copy of a mount, not attached anywhere.
+/// Function that clones a mount without attaching the clone, with or without the mounts below it.
 type Clone = fn(BorrowedFd<'_>) -> Result<OwnedFd, Errno>;
 
-/// User namespaces of the idmapped mounts, kept for reuse: many mounts share few owners.
+/// User namespaces for idmapped mounts. One is kept for each pair of owners and used again, because
+/// many directories have the same owner.
 #[derive(Default)]
 struct Mappings {
     made: BTreeMap<[u32; 4], OwnedFd>,
@@ -102,8 +103,8 @@ fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Fail
                 Mode::empty(),
             ) {
                 Ok(point) => cover(&point)?,
-                // There is nothing to hide yet. If the path is created later, the guest cannot
-                // reach it, because no launch plan allows a path below it.
+                // The path does not exist, so nothing is hidden. If it is created later, no guest
+                // sees it, because no launch plan contains a path below it.
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno).at(Step::View, covered),
             }

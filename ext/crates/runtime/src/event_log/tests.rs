@@ -73,7 +73,7 @@ fn event_page_respects_its_byte_limit_but_has_at_least_one_event() {
     assert_eq!((sequences(&some), some.more), (vec![1, 2], true));
 }
 
-/// An incomplete last line is not an event yet, and an invalid complete line is skipped.
+/// Also checks that a complete line that is not a valid event is skipped.
 #[test]
 fn incomplete_last_journal_line_is_not_returned_as_an_event() {
     let temp = tempfile::tempdir().unwrap();

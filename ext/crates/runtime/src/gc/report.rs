@@ -37,12 +37,13 @@ pub enum SnapshotRule {
     },
 }
 
-/// Whether a collection removes anything.
+/// Whether a garbage collection removes data or only lists what it would remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GcMode {
-    /// Data are removed.
+    /// Data that the rules cover are removed.
     Remove,
-    /// Nothing is removed; the report lists what would be. Dead runs get no final record either.
+    /// The report lists the data that would be removed, but none are removed, and no final record
+    /// is written for a dead run.
     DryRun,
 }
 
@@ -79,7 +80,8 @@ pub enum GcKind {
     Template,
     /// A control group of a dead guest.
     Cgroup,
-    /// The old contents of an applied change, which are needed to undo it.
+    /// Contents that files of a site had before a change was applied; undoing the change needs
+    /// them.
     Change,
 }
 
@@ -89,11 +91,12 @@ pub enum GcKind {
 pub enum GcReason {
     /// The item is older than allowed.
     Age,
-    /// Together with the newer items, the item exceeds the maximum total size.
+    /// This item and all newer items together exceed the maximum total size, so this one is
+    /// removed.
     Size,
     /// The process that created the item is dead, or the run that the item belongs to was removed.
     Orphaned,
-    /// An earlier removal was interrupted.
+    /// An earlier garbage collection started to remove the item but did not finish.
     Interrupted,
 }
 

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{RunId, SiteId};
 
-/// Maximum number of seeds that one collection removes; the next collection continues.
+/// Maximum number of seeds that one garbage collection removes; the next one removes more.
 const MOST: usize = 10_000;
 
 /// Removes unused seeds. The caller holds the lock on the site's directory `runs`, so no other
@@ -59,8 +59,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     }
 }
 
-/// Returns the run that a finished or unfinished seed file belongs to, and why the file may be
-/// removed.
+/// Returns, from the name of a seed file, the run that it belongs to and the reason for which it
+/// may be removed. `None` if the name is not that of a finished or unfinished seed.
 fn of(name: &str) -> Option<(RunId, GcReason)> {
     let whole = name
         .strip_suffix(".json")

@@ -1,4 +1,5 @@
-//! Collection of snapshots: unfinished and half removed ones, and old ones if the rules say so.
+//! Garbage collection of snapshots: removes unfinished and partly removed ones, and old ones if the
+//! rules say so.
 
 use super::removal::{failed, item, open, remove, seconds_ago, touched};
 use super::report::{
@@ -55,7 +56,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         report.stays(GcKind::Snapshot, count, GcRetainReason::OnlyOnRequest);
         return;
     };
-    // Damaged snapshots cannot be used, and their documents cannot be trusted.
+    // A damaged snapshot cannot be used. Its `snapshot.json` is not trusted, so its age is that of
+    // its directory.
     for id in shelf.damaged() {
         if touched(&directory, &id) > max_age {
             let bytes = disk_bytes(&directory, id.as_bytes());

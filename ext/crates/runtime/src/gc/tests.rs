@@ -143,7 +143,7 @@ fn size_budget_of_the_garbage_collection_retains_the_newest_runs() {
 }
 
 #[test]
-fn run_missing_in_the_active_directory_is_settled_only_if_no_process_holds_its_lock() {
+fn run_without_a_marker_is_settled_only_if_no_process_has_locked_its_lease_file() {
     let world = world();
     let dir = RunDir::create(&world.state, &world.site, &NewRun::new(run(1)), 99).unwrap();
     fs::remove_file(

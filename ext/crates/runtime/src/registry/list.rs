@@ -23,7 +23,7 @@ pub struct ListFilter {
     pub status: StatusFilter,
     /// Maximum number of runs on the page.
     pub limit: usize,
-    /// Number of runs, newest first, that come before the page.
+    /// Number of runs to skip before the page, starting with the newest.
     pub offset: usize,
 }
 
@@ -73,8 +73,8 @@ fn row(state: &StateDir, found: FoundRun) -> Option<Row> {
     Some((found, record, status))
 }
 
-/// Returns up to `most` runs that mounted this host directory or a directory around it, newest
-/// first, with their records.
+/// Returns up to `most` runs that mounted this host directory or a directory that contains it,
+/// newest first, with their records.
 pub fn runs_of_directory(
     state: &StateDir,
     sites: &[SiteId],

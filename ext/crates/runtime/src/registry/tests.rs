@@ -169,7 +169,7 @@ fn run_whose_supervisor_died_after_cancel_or_timeout_is_cancelled_or_timed_out()
 }
 
 #[test]
-fn status_of_a_registry_entry_follows_the_journal_and_the_recorded_end() {
+fn registry_entry_status_is_derived_from_the_journal_and_the_recorded_outcome() {
     let world = world();
     let alive = world.begin(1);
     let found = world.find(run(1).as_str()).unwrap();
@@ -239,7 +239,7 @@ fn cleanup_failed_is_reported_only_for_an_ended_run_whose_scratch_remains() {
         .settle(ended(Outcome::Succeeded), Scratch::Remove)
         .unwrap();
     assert_eq!((seen(1), seen(2)), (C::Failed, C::Succeeded));
-    // If the supervisor dies before a query, this query already settles the run.
+    // The first query after the death of a supervisor settles the run.
     let found = world.find(run(3).as_str()).unwrap();
     drop(dies);
     let after = entry(&world.state, &found).unwrap().lifecycle.cleanup;
@@ -484,10 +484,9 @@ fn concurrent_queries_see_no_partial_record_and_no_dead_run_as_running() {
     assert!(rows.iter().all(|row| row.status == RunStatus::Ended));
 }
 
-/// With concurrent starts at the limit, at most the allowed number of runs is alive, and a start
-/// that fits is not refused because of another concurrent start.
+/// Three threads start a run each while the limit allows one more run: exactly one start succeeds.
 #[test]
-fn concurrent_run_starts_at_the_limit_admit_exactly_the_free_number() {
+fn concurrent_run_starts_admit_exactly_as_many_runs_as_the_limit_allows() {
     let world = &world();
     for round in 0..40 {
         let _first = world.begin(round * 10);

@@ -72,7 +72,8 @@ fn run_of_a_dead_supervisor_is_recorded_as_ended_exactly_once() {
     assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
 }
 
-/// States that a supervisor leaves when it is killed between two steps of `create`.
+/// Creates the files that a supervisor leaves when it is killed between two steps of
+/// [`RunDir::create`].
 #[test]
 fn run_killed_during_its_creation_gets_a_final_record() {
     let temp = tempfile::tempdir().unwrap();
@@ -105,7 +106,8 @@ fn run_killed_during_its_creation_gets_a_final_record() {
     );
 }
 
-/// A reaper that saw an unlocked marker would record a run that is about to start as ended.
+/// A call of [`reap_dead`] that finds the marker of a starting run unlocked would record the run as
+/// ended.
 #[test]
 fn concurrent_reaping_never_records_a_starting_run_as_ended() {
     let temp = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// What describes a new snapshot, besides its files.
+/// Data that describe a new snapshot. Its files are passed separately.
 #[derive(Debug, Clone)]
 pub struct SnapshotFacts {
     /// Name of the snapshot, which its creator chooses.

@@ -41,7 +41,7 @@ pub struct SnapshotStore {
     root: PathBuf,
 }
 
-/// Which snapshots an operation may use.
+/// Which snapshots a call lists or finds by name.
 #[derive(Debug, Clone, Copy)]
 pub enum SnapshotScope<'r> {
     /// All snapshots, whichever sandbox they were made of.
@@ -86,8 +86,8 @@ impl SnapshotStore {
     }
 
     /// Returns the id of a snapshot by its name, or by its id or the beginning of the id. Names and
-    /// beginnings of ids are looked for only among the snapshots that `of` allows; a complete id of
-    /// any existing snapshot is accepted, whatever `of` says.
+    /// beginnings of ids are compared only with snapshots that `of` allows; a complete id of any
+    /// existing snapshot is accepted, whatever `of` says.
     pub fn find(&self, reference: &str, of: SnapshotScope<'_>) -> Result<String, SnapshotError> {
         // For a complete id, neither `of` nor the snapshot's document is checked. `open` verifies
         // the document, but not `of`.

@@ -212,7 +212,7 @@ fn failed_snapshot_creation_leaves_no_files() {
         upper: upper.as_fd(),
         below: None,
     };
-    // Two layers with the same name: the second cannot be created.
+    // Both layers have the same name, so creating the second one fails.
     let twice = [source("content"), source("content")];
     place
         .shelf
