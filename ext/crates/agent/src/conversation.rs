@@ -190,7 +190,7 @@ impl ModelError {
     }
 }
 
-/// Whether a tool call succeeded; the loop sends this status to the model.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
     /// The call succeeded.

@@ -17,7 +17,8 @@ const BEGIN: Duration = Duration::from_millis(150);
 /// only in the result.
 const TOLD: usize = 50;
 
-/// Named keys: name, `code`, key code, and the text that the key types.
+/// Keys that a step can name: name, `code` and key code of the keyboard event, and the text that
+/// the key types.
 const KEYS: &[(&str, &str, u32, &str)] = &[
     ("Enter", "Enter", 13, "\r"),
     ("Tab", "Tab", 9, ""),

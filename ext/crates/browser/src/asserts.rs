@@ -439,7 +439,7 @@ mod tests {
                 holds,
                 "{state}"
             );
-            // A selector without match satisfies no control state.
+            // For a selector without match, only the state `detached` holds.
             let none = json!({"count": 0, "visible": 0});
             let verdict = assertion.check(&none, &observed);
             assert_eq!(verdict.is_ok(), state == "detached", "{state}");

@@ -178,7 +178,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn recorded_url_has_its_query_redacted_and_user_fragment_and_data_removed() {
+    fn recorded_url_omits_query_user_name_fragment_and_data() {
         for (url, shown) in [
             (
                 "http://localhost/a?token=1#x",

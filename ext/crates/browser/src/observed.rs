@@ -1,4 +1,4 @@
-//! Records events that the browser sends unasked: console, errors, requests, dialogs, page loading.
+//! Records the events that the browser sends: console, errors, requests, dialogs, page loading.
 //!
 //! Every list has a maximum length; entries beyond it are only counted. Some events block the page
 //! until this process reacts: it dismisses dialogs and closes windows that the page opens.
@@ -15,7 +15,7 @@ const LOADS: usize = 256;
 /// Maximum number of dialogs listed.
 const DIALOGS: usize = 20;
 
-/// A list with a maximum length that counts the entries beyond it.
+/// A list with a maximum length; entries beyond it are counted, but not stored.
 #[derive(Debug, Clone)]
 pub struct Bounded<T> {
     pub kept: Vec<T>,
@@ -156,7 +156,8 @@ impl Observed {
         None
     }
 
-    /// Handles a new window. Any window besides the page under test was opened by this page.
+    /// Counts a new window and closes it. Every window except the page under test was opened by
+    /// that page.
     fn window(&mut self, params: &Value) -> Option<Reaction> {
         let (kind, target) = (
             text(params, "/targetInfo/type"),

@@ -19,7 +19,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 const SETTLE: Duration = Duration::from_secs(1);
 /// Maximum number of rows of each list, e.g. of console lines, that the result contains.
 const SHOWN: usize = 50;
-/// Maximum size of the value of the caller's script that the result contains, in bytes of JSON.
+/// Maximum size of a script's value in the result, in bytes of JSON.
 const ANSWER: usize = 64 * 1024;
 
 /// What a browser command has found so far.
@@ -46,16 +46,16 @@ pub struct Report {
 /// Value of the caller's script.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// JSON value; `undefined` is stored as `null`.
+    /// The value in JSON; `undefined` becomes `null`.
     Value(Value),
     /// The value exceeds the size limit.
     TooLong { bytes: usize },
-    /// The value is one that JSON cannot represent: NaN, Infinity or a BigInt. This is its name.
+    /// JSON cannot represent the value: it is NaN, Infinity or a BigInt. The text names it.
     NoJson(String),
 }
 
 impl Answer {
-    /// Returns the script's value in the form of the result.
+    /// Returns the script's value as the result of the command shows it.
     pub fn shown(&self) -> Value {
         match self {
             Self::Value(value) => value.clone(),
@@ -264,7 +264,7 @@ impl<'h> Page<'h> {
         let began = Instant::now();
         let query = asserts::query(&Frame::Main, Some(selector), None);
         loop {
-            // A query during a navigation fails; the next one succeeds.
+            // A query fails while the page navigates; the loop then queries again.
             match self.query_document(&query, self.within(LOOK)) {
                 Ok(found) => {
                     let visible = found.get("visible").and_then(Value::as_u64).unwrap_or(0) > 0;
@@ -354,7 +354,7 @@ impl<'h> Page<'h> {
         }
     }
 
-    /// Returns the recorded events of the page in the form of the result.
+    /// Returns the recorded events of the page as the result of the command shows them.
     pub fn observations(&self) -> Value {
         let seen = &self.wire.observed;
         let failed: Vec<_> = seen
@@ -381,7 +381,7 @@ impl<'h> Page<'h> {
     }
 }
 
-/// Returns the first rows of a list, as many as the result may contain.
+/// Returns the first [`SHOWN`] rows of a list.
 fn first<T>(rows: &[T]) -> &[T] {
     &rows[..rows.len().min(SHOWN)]
 }
@@ -393,7 +393,7 @@ fn prepare(
     until: Instant,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    // The browser accepts requests shortly before its first page exists.
+    // The browser answers shortly before its first page exists, so ask until there is a page.
     let target = loop {
         let found = wire.ask_browser("Target.getTargets", json!({}), until)?;
         let list = found.get("targetInfos").and_then(Value::as_array);

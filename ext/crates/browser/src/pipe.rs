@@ -168,7 +168,8 @@ pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
                 return;
             }
             if large {
-                // Nothing is sent on this channel; `recv` returns when the driver drops its end.
+                // Nothing is sent on this channel; `recv` returns when the receiver of the message
+                // drops the message.
                 let _ = finished.recv();
             }
         }

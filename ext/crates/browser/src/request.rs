@@ -50,7 +50,7 @@ const CAPTURES: &[(&str, Capture)] = &[
 /// Kind of a browser command, with the arguments that only this kind has.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
-    /// Loads one page, checks assertions and captures.
+    /// Loads one page, checks assertions, and captures what the caller asked for.
     Probe,
     /// Loads a page of the site's front end or administration.
     PageLoad {
@@ -345,7 +345,9 @@ fn auth(value: &dyn Fn(&str) -> Option<String>) -> Result<Auth, String> {
     match (value("auth").as_deref(), id) {
         (None | Some("none"), None) => Ok(Auth::Nobody),
         (None | Some("wp-admin"), id) => Ok(Auth::User(id)),
-        (Some("none"), Some(_)) => Err("auth is none, but auth-user-id names a user".to_owned()),
+        (Some("none"), Some(_)) => {
+            Err("auth is none, but auth-user-id names a user; omit one of the two".to_owned())
+        }
         (Some(other), _) => Err(format!("auth is {other:?}, but must be none or wp-admin")),
     }
 }
@@ -488,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn browser_evaluate_step_needs_its_own_command_in_the_policy() {
+    fn browser_evaluate_step_is_refused_unless_the_policy_lists_its_command() {
         let steps = r#"steps-json=[{"kind":"evaluate","expression":"1"}]"#;
         let refused = read(ACTIONS, &["url=/", steps]).unwrap_err();
         assert_eq!(refused.code, ErrorCode::CommandDisallowed);

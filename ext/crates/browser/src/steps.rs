@@ -124,7 +124,7 @@ impl From<String> for StepsRefused {
     }
 }
 
-/// Fails with the first issue if there is one.
+/// Returns the first issue as error; succeeds if there is none.
 pub(super) fn judged(issues: &[StepIssue]) -> Result<(), StepsRefused> {
     issues.first().map_or(Ok(()), |issue| {
         Err(StepsRefused {
@@ -239,7 +239,7 @@ fn one(step: &Value) -> Result<StepSpec, String> {
         "evaluate" => StepAction::Evaluate {
             expression: any(["expression", "script"])
                 .ok_or_else(|| "expression is missing".to_owned())?,
-            // A `null` is an expected value, too, and differs from an absent member.
+            // `"assert": null` expects the value `null`; without the member, any value is accepted.
             assert: step.get("assert").cloned(),
         },
         other => return Err(format!("unknown kind {other:?}")),

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wp_codebox_contracts::SITE_ORIGIN;
 
-/// Maximum number of cookies, and of local storage entries of all origins together.
+/// Maximum number of cookies; also the maximum number of local storage entries of all origins
+/// together.
 const ENTRIES: usize = 200;
 
 /// Cookie of the site. Its value can log a browser in, so it is treated as a secret.
@@ -66,7 +67,7 @@ pub struct Entry {
 }
 
 impl StorageState {
-    /// Parses a storage state from JSON; the error is a sentence.
+    /// Parses a storage state from JSON; the error text is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let malformed = || {
             "storage-state is not {cookies: [{name, value}], origins: [{origin, localStorage}]}"

@@ -92,7 +92,8 @@ impl Failure {
         Self::Step { what: what.into() }
     }
 
-    /// Returns whether the browser or its page can serve no further request.
+    /// Returns whether this failure leaves the browser or its page unusable, so that every further
+    /// request fails.
     pub const fn is_final(&self) -> bool {
         match self {
             Self::Lost { .. } | Self::Crashed => true,
@@ -135,7 +136,7 @@ impl<'h> Wire<'h> {
         })
     }
 
-    /// Sends all further page requests to this debugging session.
+    /// Sets the debugging session of the page, to which [`Self::ask`] sends its requests.
     pub(super) fn attach(&mut self, session: String) {
         self.session = Some(session);
     }
@@ -205,7 +206,8 @@ impl<'h> Wire<'h> {
         }
     }
 
-    /// Like [`Self::wait`], but fails if the condition does not hold before `until`.
+    /// Processes messages of the browser until a condition about the recorded events holds; fails
+    /// if it does not hold before `until`.
     pub(super) fn wait_for(
         &mut self,
         what: &str,

@@ -45,8 +45,8 @@ impl ServerThread {
     pub(crate) fn stop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread dropped its connections; what the thread recorded so far stays
-            // valid.
+            // The result is ignored: if the thread panicked, its connections are closed, and what
+            // it has recorded stays valid.
             let _ = thread.join();
         }
     }

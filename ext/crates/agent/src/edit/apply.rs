@@ -1,4 +1,4 @@
-//! Applies a patch to texts: to all files or to none.
+//! Applies a patch to file contents in memory: to all files or to none.
 
 use super::lines::{self, TextLine};
 use super::locate::{LocateError, Match, Wanted, locate};
@@ -13,7 +13,7 @@ const BOM: &str = "\u{feff}";
 /// File contents by the file name that the patch uses; `None` where no file exists.
 pub(crate) type Files = BTreeMap<String, Option<Vec<u8>>>;
 
-/// Files after a patch was applied.
+/// Result of applying a patch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
     /// New contents of the changed files.

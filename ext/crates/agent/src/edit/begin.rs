@@ -1,4 +1,5 @@
-//! Parses the `*** Begin Patch` format: files by heading, hunks without line numbers.
+//! Parses the `*** Begin Patch` format, in which a heading names each file and hunks have no line
+//! numbers.
 
 use super::patch::{Body, FilePatch, Hunk, Line, ParseError, fault, tidy};
 

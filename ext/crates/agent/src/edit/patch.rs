@@ -87,7 +87,7 @@ pub(crate) enum ParseError {
         "the text contains no patch; send a unified diff (---, +++, @@) or a patch in the `*** Begin Patch` form"
     )]
     NoPatch,
-    #[error("a patch may have at most 4 MiB and 500 files; split it")]
+    #[error("a patch may have at most 4 MiB and 500 files; split it into several patches")]
     TooLarge,
     #[error("line {line} of the patch is invalid: {why}")]
     Line { line: usize, why: String },

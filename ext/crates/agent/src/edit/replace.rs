@@ -131,7 +131,7 @@ pub(crate) fn replace(
         return Err(ReplaceError::Ambiguous { count, lines });
     }
     let newlines = text.matches('\n').count();
-    // A file with both line ends gets the more frequent one.
+    // New lines in a file with mixed line ends get the more frequent line end.
     let new = match crlf * 2 > newlines {
         true => new.replace("\r\n", "\n").replace('\n', "\r\n"),
         false => new.to_owned(),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn replacement_changes_a_single_match_and_with_scope_all_changes_every_match() {
+    fn scope_once_replaces_a_single_match_and_scope_all_replaces_every_match() {
         assert_eq!(once("a\nb\nc\n", "b\n", "x\ny\n").unwrap(), "a\nx\ny\nc\n");
         assert_eq!(once("a\nb\nc", "\nc", "").unwrap(), "a\nb");
         assert_eq!(once("ä=ö", "ö", "é").unwrap(), "ä=é");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn replacement_fails_with_the_reason_if_old_text_is_empty_equal_to_new_or_absent() {
+    fn replacement_fails_if_old_text_is_empty_or_absent_or_equal_to_new_text() {
         assert_eq!(once("a", "", "b"), Err(ReplaceError::Empty));
         assert_eq!(once("a", "a", "a"), Err(ReplaceError::Same));
         assert_eq!(

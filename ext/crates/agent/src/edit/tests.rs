@@ -206,7 +206,7 @@ fn git_diff_is_applied_with_the_same_result_as_git_apply() {
             .output()
             .unwrap();
         let diff = String::from_utf8(diff.stdout).unwrap();
-        // The diff has two names like a move; make it the change of one file.
+        // `git diff` compared two files with different names; give both the same name.
         let diff = diff
             .replace("diff --git a/old b/new", "diff --git a/f b/f")
             .replace("--- a/old\n+++ b/new\n", "--- a/f\n+++ b/f\n");
@@ -221,7 +221,8 @@ fn git_diff_is_applied_with_the_same_result_as_git_apply() {
                 assert!(notes.is_empty(), "round {round}: {notes:?}");
                 applied += 1;
             }
-            // The position in the diff header is exact, so no hunk can be ambiguous.
+            // The line number in a hunk header of git is exact, so no hunk is ambiguous. Only a
+            // hunk without any context is refused.
             Err(why) => {
                 refused += 1;
                 assert!(
@@ -283,7 +284,7 @@ fn replacement_and_its_reverse_restore_the_text() {
         let at = dice.roll(lines.len());
         let (old, new) = (lines[at].as_str(), format!("x{}y", dice.roll(1000)));
         let Ok(there) = replace(text.as_bytes(), old, &new, Scope::Once) else {
-            // `1:a` is also a substring of `11:a`.
+            // The old text may occur twice: `1:a` is also a substring of `11:a`.
             continue;
         };
         let back = replace(&there.bytes, &new, old, Scope::Once).unwrap();

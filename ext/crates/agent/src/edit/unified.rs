@@ -9,12 +9,15 @@ use wp_codebox_artifacts::unquote_name;
 /// Header lines and hunks of one file in a diff, while they are parsed.
 #[derive(Debug, Default)]
 struct Heading {
-    /// Names from the `diff --git` line; the next fields have those of the `rename`, `---` and
-    /// `+++` lines.
+    /// Both names in the `diff --git` line, not separated yet.
     git: Option<String>,
+    /// Name in the `rename from` line.
     from: Option<String>,
+    /// Name in the `rename to` line.
     to: Option<String>,
+    /// Name in the `---` line.
     old: Option<Name>,
+    /// Name in the `+++` line.
     new: Option<Name>,
     mode: Option<u32>,
     added: bool,
@@ -206,7 +209,7 @@ fn names(heading: &Heading, at: usize) -> Result<Names, ParseError> {
     }
 }
 
-/// Returns the name in `a/NAME b/NAME` when the two names are the same.
+/// Returns the name in `a/NAME b/NAME`; `None` if the two names differ.
 fn git_name(names: &str) -> Option<String> {
     if names.starts_with('"') {
         let (first, _) = unquote_name(names.as_bytes())?;
@@ -214,7 +217,7 @@ fn git_name(names: &str) -> Option<String> {
         return first.strip_prefix("a/").map(str::to_owned);
     }
     let rest = names.strip_prefix("a/")?;
-    // Both halves have equal length, so the separator is in the middle.
+    // Both names have the same length, so the blank between them is in the middle.
     let middle = rest.len().checked_sub(3)? / 2;
     let (first, second) = (rest.get(..middle)?, rest.get(middle..)?);
     (second.strip_prefix(" b/") == Some(first)).then(|| first.to_owned())

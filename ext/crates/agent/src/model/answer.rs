@@ -1,7 +1,7 @@
 //! Reads a response in either provider protocol, as an event stream or as one JSON text.
 //!
 //! The first byte decides the form: `{` or `[` starts a whole JSON response, even when a stream was
-//! requested; any other byte except `<` starts a stream.
+//! requested; `<` starts a web page, which is refused; any other byte starts a stream.
 
 use super::assembly::{AnswerError, Assembly, Progress};
 use super::events::{Event, EventReader};
@@ -104,8 +104,8 @@ impl AnswerReader {
                 reader.finish(&mut events)?;
                 match self.take(events, on_text) {
                     Ok(()) => {}
-                    // The last event is truncated: it has no empty line after it. The model had
-                    // already finished, so the event contains nothing of the response.
+                    // The last event is truncated. The model had finished before, so this event
+                    // contains no part of the response.
                     Err(AnswerError::Json { .. }) if self.progress >= Progress::Stopped => {}
                     Err(AnswerError::Json { .. }) => return Err(AnswerError::Truncated),
                     Err(other) => return Err(other),

@@ -7,7 +7,7 @@ use crate::{Reply, StopReason, TokenUsage, ToolCall};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reason why a response exceeds the limits.
+/// Limit that a response exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AssemblyError {
     #[error("the model's response has more than {CALLS} tool calls")]
@@ -39,7 +39,7 @@ pub(super) enum AnswerError {
     Truncated,
     /// The response is an error of the provider.
     #[error(
-        "the model's provider answered with an error; its status and reason are reported instead"
+        "the model's provider sent an error instead of a response; read the reported status and reason"
     )]
     Refused(Refusal),
     #[error("the model's response contains invalid JSON (line {line}, column {column})")]
@@ -104,8 +104,8 @@ pub(super) struct ConversationState {
     /// Number of call ids generated so far. It is part of the next generated id, so that every
     /// generated id is unique in the conversation.
     made_up: u64,
-    /// Opaque values by call id that the provider requires in later requests, e.g. a signature of
-    /// the model's reasoning. A request without them is refused.
+    /// Opaque values that the provider attached to tool calls, by call id, e.g. a signature of the
+    /// model's reasoning. The provider refuses later requests that do not repeat them.
     extras: BTreeMap<String, Value>,
 }
 
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_call_without_a_unique_id_gets_a_generated_one() {
+    fn tool_call_without_a_unique_id_gets_a_generated_id() {
         let rows = assembled(&[
             piece(None, "", "read", "{}"),
             piece(None, "", "read", "{}"),
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_or_contradictory_stop_reason_becomes_tools_with_calls_and_end_without() {
+    fn missing_or_contradictory_stop_reason_is_derived_from_the_presence_of_tool_calls() {
         let reply = |stop: Option<StopReason>, calls: usize| {
             let mut assembly = Assembly::default();
             for _ in 0..calls {

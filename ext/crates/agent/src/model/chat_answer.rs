@@ -86,7 +86,8 @@ fn chunk(
         Some("tool_calls" | "function_call") => assembly.stop(StopReason::Tools),
         Some("length") => assembly.stop(StopReason::Length),
         Some("content_filter") => assembly.stop(StopReason::Filtered),
-        // `stop`, `eos`, and other values that various servers send.
+        // All other values, such as `stop` and `eos`, mean the end of the response, unless an
+        // earlier event gave a reason.
         Some(_) if assembly.is_stopped() => {}
         Some(_) => assembly.stop(StopReason::End),
     }

@@ -104,7 +104,8 @@ impl<'a> ModelClient<'a> {
         Bytes::from(body.to_string())
     }
 
-    /// Sends the request and retries it until it succeeds or a retry would be pointless.
+    /// Sends the request and retries it until it succeeds, fails permanently, has used up its
+    /// attempts, or the next pause would end after the deadline.
     async fn ask(
         &mut self,
         request: TurnRequest<'_>,

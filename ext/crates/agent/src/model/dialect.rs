@@ -20,7 +20,7 @@ pub(super) struct Dialect {
 pub(super) enum UsageOption {
     #[default]
     Asked,
-    /// Do not ask, because the provider does not know `stream_options`.
+    /// Do not ask for token counts, because the provider does not know `stream_options`.
     LeftOut,
 }
 

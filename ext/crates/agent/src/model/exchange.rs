@@ -52,7 +52,7 @@ impl From<AnswerError> for Failure {
     }
 }
 
-/// Sends one request.
+/// Sends one request and reads its response; calls `on_text` for each piece of text.
 pub(super) async fn ask(
     connection: &Connection,
     api: ModelApi,

@@ -17,7 +17,7 @@ pub(super) fn event(
         return Ok(Progress::More);
     }
     let value = AnswerError::json(&event.data)?;
-    // The data contains the event type; the event name repeats it.
+    // The event name repeats the type in the data, and is used if the data has no type.
     let kind = value["type"].as_str().unwrap_or(&event.name);
     let place = value["index"].as_u64();
     match kind {
@@ -136,7 +136,7 @@ fn stop(reason: &Value, assembly: &mut Assembly) {
         Some("tool_use") => assembly.stop(StopReason::Tools),
         Some("max_tokens" | "model_context_window_exceeded") => assembly.stop(StopReason::Length),
         Some("refusal") => assembly.stop(StopReason::Filtered),
-        // Among others `end_turn`, `stop_sequence` and `pause_turn`.
+        // `end_turn`, `stop_sequence`, `pause_turn` and reasons unknown to this client.
         Some(_) => assembly.stop(StopReason::End),
     }
 }

@@ -1,4 +1,5 @@
-//! Client for the model of a run, for two protocols: one request, one response.
+//! Client for the language model of a run: sends one request and returns its response, in one of
+//! two protocols.
 //!
 //! - `connection` is the HTTP client and `resolver` its name resolver; `exchange` sends one
 //!   request; `client` retries it after `pauses` and adapts its options to the endpoint

@@ -115,7 +115,8 @@ impl Refusal {
         has(&self.message) || self.kinds.iter().any(has)
     }
 
-    /// Returns whether an error kind equals one of these; compares in lower case.
+    /// Returns whether the message or an error kind contains one of these whole words; `known` must
+    /// be in lower case.
     pub(super) fn has_word(&self, known: &[&str]) -> bool {
         let is_word = |text: &String| {
             let text = text.to_ascii_lowercase();

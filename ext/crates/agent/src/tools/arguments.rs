@@ -1,7 +1,7 @@
 //! Parses the arguments of a tool call against the tool's JSON Schema.
 //!
-//! Models write numbers as texts and `null` for absent values; the parser accepts both. It refuses
-//! unknown names and lists the known ones.
+//! Some models write numbers as texts and `null` for absent values; the parser accepts both. It
+//! refuses unknown names and lists the known ones.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ pub(super) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Creates the reader; fails if an argument is not in the tool's schema.
+    /// Creates the reader; fails if the tool's schema does not name every given argument.
     pub(super) fn of(
         tool: &'a str,
         given: &'a Map<String, Value>,
@@ -85,7 +85,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns the number argument `name`, which must be within the range, or the default.
+    /// Returns the number argument `name`, or `default` when it is absent; fails when the number is
+    /// outside of `range`.
     pub(super) fn number(
         &self,
         name: &str,
@@ -97,7 +98,7 @@ impl<'a> Arguments<'a> {
         };
         let number = match value {
             Value::String(text) => text.parse().ok(),
-            // Some models write 3.0.
+            // Some models write whole numbers as `3.0`.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             Value::Number(number) => number.as_u64().or_else(|| {
                 number

@@ -116,7 +116,7 @@ impl<H: GuestExecutor> Tools<H> {
             "text" => content.as_bytes().to_vec(),
             "base64" => base64::engine::general_purpose::STANDARD
                 .decode(content.split_whitespace().collect::<String>())
-                .map_err(|_| "content is not base64")?,
+                .map_err(|_| "content is not valid base64; correct it, or set encoding to text")?,
             other => {
                 return Err(ToolError::InvalidCall(format!(
                     "encoding is {other:?}, but must be text or base64"

@@ -228,7 +228,8 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(step)
     }
 
-    /// Fails when the guest or the run has ended, so that no further program can run.
+    /// Fails with [`ToolError::Halt`] when the guest or the run has ended, and with
+    /// [`ToolError::ProgramEnded`] when only this program could not start or reached a limit.
     fn go_on(&mut self, step: &Step) -> Result<(), ToolError> {
         let stop = match &step.result.end {
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => return Ok(()),

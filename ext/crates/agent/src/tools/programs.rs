@@ -98,7 +98,7 @@ impl<H: GuestExecutor> Tools<H> {
         self.registry_command(arguments.tool(), &format!("command={line}"), timeout)
     }
 
-    /// Runs a command that recipes can use too, such as `wordpress.run-php`, in the same way.
+    /// Runs a command of the command registry, such as `wordpress.run-php`, as a recipe would.
     fn registry_command(&mut self, tool: &str, argument: &str, timeout: Duration) -> ToolResult {
         let wanted = CommandCall {
             command: tool.to_owned(),

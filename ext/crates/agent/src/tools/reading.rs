@@ -307,7 +307,7 @@ pub(super) fn answer_of<'b>(
     let Ok(Value::Object(answer)) = serde_json::from_slice(line) else {
         let why = shown::bounded(stderr.trim(), 1000);
         return Err(ToolError::InvalidCall(format!(
-            "the sandbox's program returned an invalid result {why}"
+            "the tool's program in the sandbox returned an invalid result (error output: {why})"
         )));
     };
     if answer.get("ok") == Some(&Value::Bool(true)) {

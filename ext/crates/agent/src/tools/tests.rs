@@ -417,7 +417,7 @@ fn paths_and_links_outside_the_mounts_are_refused() {
         std::fs::read_to_string(rig.outside.join("secret")).unwrap(),
         "outside\n"
     );
-    // Control: the same operations inside the mount.
+    // Control: the same operations succeed inside the mount.
     rig.ok("workspace_read", json!({"path": "in.txt"}));
     rig.ok("workspace_read", json!({"path": "./x/../in.txt"}));
     rig.ok("workspace_read", json!({"path": "inner"}));
@@ -506,7 +506,7 @@ fn file_tools_treat_unusual_file_names_literally() {
 }
 
 #[test]
-fn workspace_list_and_workspace_search_return_their_results_in_pages() {
+fn list_and_search_tools_return_long_results_in_pages() {
     let mut rig = rig();
     for n in 0..50 {
         rig.file(&format!("d/{n:02}.php"), format!("<?php // hit {n}\n"));
@@ -674,7 +674,7 @@ fn concurrently_changed_file_is_not_overwritten() {
         let said = rig.failed(tool, arguments.clone());
         assert!(said.contains("changed"), "{said}");
         assert_eq!(rig.content("a.php"), "somebody's\n", "{tool}");
-        // Control: no concurrent change.
+        // Control: without a concurrent change the same call succeeds.
         rig.file("a.php", "one\n");
         rig.ok(tool, arguments);
         assert_eq!(rig.content("a.php"), "1\n");
@@ -697,7 +697,7 @@ fn workspace_patch_applies_all_changes_or_none_if_one_fails() {
             .contains("nothing was changed")
     );
     assert_eq!(rig.content("a"), "1\n2\n");
-    // The second change hits a directory that cannot be written, so the first is rolled back.
+    // The second change fails, because its parent `n` is a file; so the first is rolled back.
     rig.file("n", "file\n");
     let late =
         "*** Begin Patch\n*** Update File: a\n@@\n-1\n+one\n*** Add File: n/x\n+y\n*** End Patch\n";
@@ -804,7 +804,7 @@ fn call_of_a_tool_outside_the_tool_policy_is_denied() {
 }
 
 #[test]
-fn terminal_run_and_tests_run_results_state_exit_code_output_and_passed_checks() {
+fn results_of_the_terminal_and_test_tools_state_exit_code_output_and_passed_checks() {
     let mut rig = rig();
     rig.file("a", "a\n");
     let said = rig.ok(

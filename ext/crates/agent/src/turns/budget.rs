@@ -1,5 +1,5 @@
-//! Budget of the agent loop: limits of turns, tokens and cost, and what is used. Pure functions
-//! without I/O.
+//! Budget of the agent loop: limits of turns, tokens and cost, and how much of them is used. Pure
+//! functions without I/O.
 //!
 //! The loop sends no request that would exceed a budget as far as can be predicted: it estimates
 //! the input tokens and caps the output tokens at what is left.
@@ -93,7 +93,7 @@ impl Budget {
     }
 
     /// Returns how many output tokens the remaining money pays for, after the cost of `input` input
-    /// tokens.
+    /// tokens; `None` if the run has no cost limit or the prices are unknown.
     fn affordable(&self, input: u64) -> Option<u64> {
         let (limit, prices) = (self.limit.cost_microusd?, self.prices?);
         let total = u128::from(limit) * PER;

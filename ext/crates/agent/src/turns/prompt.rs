@@ -25,8 +25,8 @@ pub struct BriefedMount {
 pub struct Briefing<'a> {
     /// Task that the run request contains, if any.
     pub task: Option<&'a TaskInput>,
-    /// Comments on the change of an earlier run that this run continues, and a summary of that run:
-    /// a section whose untrusted lines are quoted.
+    /// Section of the first message if this run continues an earlier run: comments on the earlier
+    /// run's change, and a summary of that run. Untrusted lines in it are already quoted.
     pub follow_up: Option<&'a str>,
     /// Mounts of the guest.
     pub mounts: &'a [BriefedMount],

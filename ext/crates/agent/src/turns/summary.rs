@@ -65,7 +65,7 @@ impl Turns<'_> {
         let Some(reply) = reply else {
             return Ok(unknown());
         };
-        // Calls in this response are skipped and recorded as such.
+        // Tool calls in this response are not executed; each is recorded as skipped.
         self.skip_all(&reply.calls)?;
         let text = self.redactor.redact(reply.text.trim());
         if text.is_empty() {

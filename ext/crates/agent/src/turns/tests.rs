@@ -52,7 +52,7 @@ struct FakeBackend {
     usage: ModelUsage,
     text: String,
     carried_out: Vec<String>,
-    /// Number of executed calls after which the run is interrupted, and the outcome.
+    /// Number of executed calls after which the run is interrupted, and the outcome of that run.
     interrupt_after: Option<(usize, Stop)>,
     halt: Option<Stop>,
 }
@@ -301,7 +301,7 @@ fn task_blocked_call_ends_the_agent_loop_with_its_reason_and_skips_later_calls()
 }
 
 #[test]
-fn exhausted_budget_ends_the_agent_loop_as_partial_and_the_error_names_it() {
+fn exhausted_budget_ends_the_agent_loop_as_partial_and_the_error_names_the_budget() {
     let costs = ModelPrices {
         input: 1_000_000,
         cached_input: None,
@@ -609,7 +609,7 @@ fn long_work(context_tokens: u64, answer_bytes: usize, turns: usize) -> Played {
 }
 
 #[test]
-fn old_tool_results_are_shortened_before_a_summary_when_the_context_window_fills() {
+fn full_context_window_shortens_old_tool_results_before_it_requests_a_summary() {
     let played = long_work(8_000, 4_000, 12);
     assert_eq!(played.ended.stop, None, "{:?}", played.ended);
     assert_eq!(played.bench.usage.turns, 13, "no summary was needed");
@@ -697,7 +697,7 @@ fn context_length_error_shortens_the_conversation_and_retries() {
 }
 
 #[test]
-fn conversation_that_cannot_fit_the_context_window_ends_as_partial() {
+fn conversation_that_cannot_fit_the_context_window_ends_the_agent_loop_as_partial() {
     let mut tiny = assignment();
     tiny.context_tokens = 1_000;
     tiny.max_output_tokens = 100;
@@ -755,7 +755,7 @@ fn known_secret_is_redacted_in_model_requests_and_in_recorded_turns_and_calls() 
         played.bench.calls, played.bench.turns, played.ended
     );
     assert!(!kept.contains("horse"), "{kept}");
-    // The tool itself received the original arguments.
+    // The call whose arguments could not be parsed was not executed.
     assert_eq!(played.bench.carried_out, ["read", "finish"]);
 }
 

@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 pub(super) const KEEP: usize = 4;
 /// Number of bytes that a shortened tool result or argument keeps.
 const HEAD: usize = 240;
-/// Maximum length in bytes of a text that is left as it is, because shortening it would save
-/// little.
+/// Maximum length in bytes of a text that is not shortened, because that would save little.
 const SHORT: usize = 480;
 /// Estimated bytes per message in addition to its text.
 const FRAME: usize = 24;
@@ -22,7 +21,8 @@ const FRAME: usize = 24;
 pub(super) struct Window {
     context: u64,
     limit: u64,
-    /// Token count and byte count of the last request; the provider counted the tokens.
+    /// Token count, as the provider reports it, and byte count of the last request; 1 and 4 before
+    /// the first request.
     last: (u64, u64),
 }
 
@@ -107,7 +107,8 @@ pub(super) fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
     system.len() + tools.iter().map(tool).sum::<usize>()
 }
 
-/// Returns the index at which the last `turns` turns begin; the end when `turns` is 0.
+/// Returns the index of the message with which the last `turns` turns begin; the number of messages
+/// when `turns` is 0.
 pub(super) fn last_turns(messages: &[Message], turns: usize) -> usize {
     let starts: Vec<usize> = messages
         .iter()

@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use time::{Duration, OffsetDateTime};
 use wp_codebox_policy::Host;
 
-/// How far before its creation a certificate becomes valid. Certificate times are whole seconds, so
-/// a rounded start could lie in the future. Clock skew does not matter: guest and host share one
+/// How long before its creation a certificate becomes valid. Certificate times are whole seconds,
+/// so a rounded start could lie in the future. Clock skew does not matter: guest and host share one
 /// clock.
 const BEFORE: Duration = Duration::hours(1);
-/// How far after now a certificate expires; longer than any run.
+/// How long after its creation a certificate expires; longer than any run lasts.
 const AFTER: Duration = Duration::days(2);
 
 /// Certificate authority of one run; its key signs a certificate for each host that the guest

@@ -1,5 +1,5 @@
-//! What a bridge may still use of its limits: requests per minute, bytes of each request and bytes
-//! in total.
+//! Counts what a bridge has used of its limits: requests per minute, bytes of each request and
+//! bytes of all requests together.
 
 use super::config::BridgeLimits;
 use super::denial::Reason;
@@ -15,8 +15,8 @@ pub(super) struct Budget {
     tokens: Mutex<Tokens>,
 }
 
-/// Token bucket for the requests of one minute. It starts full, and its tokens are added evenly
-/// over time.
+/// Token bucket that limits the requests per minute. It starts full and is refilled evenly over
+/// time.
 struct Tokens {
     left: f64,
     at: Instant,

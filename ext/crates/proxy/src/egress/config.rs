@@ -37,7 +37,7 @@ pub struct ModelRoute {
     /// API dialect of the model; decides which paths the guest may request and which header carries
     /// the key.
     pub api: ModelApi,
-    /// API key of the model; the bridge ignores its `hosts`.
+    /// API key of the model. The bridge ignores its `hosts`: it sends the key to `base` only.
     pub key: Option<SecretSwap>,
 }
 
@@ -68,7 +68,7 @@ impl std::fmt::Debug for SecretSwap {
 pub enum Trust {
     /// The host's certificate store.
     System,
-    /// Only the given PEM certificates.
+    /// Only the given PEM certificates; for tests with their own authority.
     #[cfg_attr(not(test), allow(dead_code))]
     Pem(Vec<u8>),
 }
@@ -117,7 +117,8 @@ pub struct BridgeLimits {
     pub head_timeout: Duration,
     /// Maximum time for name lookup, connect and TLS handshake together.
     pub connect_timeout: Duration,
-    /// Maximum time without a byte in either direction, also before the first byte of a response.
+    /// Maximum time in which neither side sends a byte, including the wait for the first byte of a
+    /// response.
     pub idle_timeout: Duration,
     /// Maximum duration of one request or tunnel from start to end.
     pub total_timeout: Duration,

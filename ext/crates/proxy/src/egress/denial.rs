@@ -1,5 +1,5 @@
-//! Reasons why the bridge refuses or fails a request, their public codes, and the response that the
-//! guest gets.
+//! Reasons why the bridge refuses a request or why the request fails, their public codes, and the
+//! response that the guest gets.
 //!
 //! The body of that response repeats the requested method, host, port and path. Where a policy rule
 //! would allow the request, it suggests that rule. It contains no data from a host and no secret.
@@ -47,7 +47,7 @@ reasons! {
     /// The policy does not let guest programs send requests to the model.
     ModelNotAllowed = "model-not-allowed", Denied, 403, "programs of this run may not send requests to a model: the policy has no network preset `model`, or this guest runs the checks";
     /// The model's name resolves to an address that the host's settings do not allow.
-    ModelAddress = "model-address", Denied, 403, "the model's name leads to an address that the host's settings do not allow for it";
+    ModelAddress = "model-address", Denied, 403, "the host name of the model resolves to an address that the host's settings do not allow for it; correct the model's base URL in these settings";
     /// The path is not one of the model API's inference endpoints.
     ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` opens only the provider's inference paths (completions, responses, messages, embeddings, the list of models)";
     /// The method is wrong for the model endpoint.
@@ -59,7 +59,7 @@ reasons! {
     /// The method is TRACE or contains lower-case letters.
     MethodInvalid = "method-invalid", Denied, 403, "the method must be written in capitals and cannot be TRACE";
     /// A header or parameter would override the method or path that the rule checks.
-    RequestOverride = "request-override", Denied, 403, "the policy's rule for this host names methods or paths, so a header or parameter that overrides them is refused";
+    RequestOverride = "request-override", Denied, 403, "the policy's rule for this host names methods or paths, so a header or parameter that overrides them is refused; send the request without it";
     /// The `Host` header inside a terminated tunnel differs from the host of CONNECT.
     HostMismatch = "host-mismatch", Denied, 403, "the Host header must name the host that CONNECT named";
     /// The bytes inside the tunnel are not TLS.
@@ -75,23 +75,23 @@ reasons! {
     /// The request addresses the bridge itself as an HTTP server.
     NotAProxyRequest = "not-a-proxy-request", Denied, 403, "this is a proxy; send CONNECT, GET http://host/path, GET /https/<host>/<path>, or POST /model/<path>";
     /// The request head exceeds the limit.
-    HeadTooLarge = "head-too-large", Denied, 431, "the request head is larger than the bridge accepts";
+    HeadTooLarge = "head-too-large", Denied, 431, "the request line and headers are larger than the bridge accepts; send a shorter URL or fewer headers";
     /// The request head did not arrive in time.
-    HeadTimeout = "head-timeout", Denied, 408, "the request's head did not arrive in time";
+    HeadTimeout = "head-timeout", Denied, 408, "the request line and headers did not arrive in time; send them at once";
     /// The guest has too many open connections.
     TooManyConnections = "too-many-connections", Denied, 429, "too many connections at once; wait until others end";
     /// The guest sent too many requests in this minute.
     RateLimited = "rate-limited", Denied, 429, "too many requests per minute; retry later";
     /// The request body exceeds the limit of one request.
-    RequestTooLarge = "request-too-large", Denied, 413, "the request body is larger than the limit of one request";
+    RequestTooLarge = "request-too-large", Denied, 413, "the request body is larger than the limit of one request; split it over several requests";
     /// The guest has sent as many bytes as it may send in all requests together.
     RunRequestLimit = "run-request-limit", Denied, 403, "this sandbox has sent as many bytes as it may send in all requests together";
     /// The response exceeds the limit of one response.
-    ResponseTooLarge = "response-too-large", Denied, 502, "the response is larger than the limit of one response";
+    ResponseTooLarge = "response-too-large", Denied, 502, "the response is larger than the limit of one response; ask for less in one request";
     /// The guest has received as many bytes as it may receive in all responses together.
     RunResponseLimit = "run-response-limit", Denied, 403, "this sandbox has received as many bytes as it may receive in all responses together";
     /// The secret value contains bytes that are not allowed at the position of its placeholder.
-    SecretUnusable = "secret-unusable", Denied, 403, "the value of a secret cannot be inserted at the position of its placeholder";
+    SecretUnusable = "secret-unusable", Denied, 403, "the value of a secret contains bytes that are not allowed where the request has its placeholder; use the placeholder elsewhere in the request, or correct the secret";
     /// The response is compressed, so the bridge cannot search it for secret values.
     ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although the request asked for an uncompressed one; because the run has secrets, the bridge searches every response for their values, which it cannot do in a compressed one";
     /// Resolving the host name gave no address.
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(failed["code"], "wp_codebox_egress_failed");
     }
 
-    /// The response body has only fields and reasons that its JSON schema lists.
+    /// The body of every error response has only fields and reasons that its JSON schema lists.
     #[test]
     fn denial_schema_lists_every_reason() {
         let file = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())

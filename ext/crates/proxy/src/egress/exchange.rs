@@ -98,8 +98,8 @@ impl Exchange {
         let connection = Connection::spawn(connection);
         let response = tokio::select! {
             answer = sender.send_request(outgoing) => {
-                // The filter of the request body may have aborted the request with a reason of its
-                // own; `stopped` then keeps that reason.
+                // If the filter of the request body aborted the request, `stopped` keeps and
+                // returns the filter's reason.
                 answer.map_err(|_| self.trace.stopped(Reason::UpstreamFailed))?
             }
             () = self.trace.idle(limits.idle_timeout) => return Err(Reason::IdleTimeout),

@@ -1,7 +1,7 @@
 //! Strict parser of request heads: a head it accepts has only one interpretation.
 //!
-//! The server behind the bridge may accept other malformed input than this parser, so the parser
-//! accepts none: only CRLF line ends, no folded lines, no repeated framing headers, no
+//! A server may read malformed input differently than this parser, so the parser accepts no
+//! malformed input: only CRLF line ends, no folded lines, no repeated framing headers, no
 //! Content-Length beside Transfer-Encoding, no control bytes, and only upper-case methods.
 
 use super::denial::Reason;
@@ -13,7 +13,8 @@ use wp_codebox_policy::is_method;
 /// Maximum number of headers in one request.
 const MAX_HEADERS: usize = 100;
 
-/// Headers that may appear only once: the server behind the bridge could use the second one.
+/// Headers that may appear only once: of a repeated header, the server could use another value than
+/// the one that the bridge checked.
 const SINGLE: &[&str] = &[
     "host",
     "content-length",

@@ -44,7 +44,7 @@ pub(super) async fn read_hello(
             }
         }
     };
-    // A client that waits for the server to speak first does not speak TLS.
+    // In TLS the client speaks first, so a client that sends nothing does not speak TLS.
     tokio::time::timeout(time, reading)
         .await
         .unwrap_or(Err(Reason::NotTls))

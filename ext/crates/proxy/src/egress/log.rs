@@ -84,7 +84,7 @@ pub struct EgressRow {
     /// not receive the value.
     #[serde(rename = "secretsWithheld", skip_serializing_if = "Vec::is_empty")]
     pub secrets_withheld: Vec<String>,
-    /// Further remark, for example that the bridge cannot insert a secret's value into a tunnel.
+    /// Remark, for example that the bridge cannot insert a secret's value into a tunnel.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -117,7 +117,7 @@ pub struct EgressCounts {
     pub bytes_in: u64,
 }
 
-/// Egress log of a running bridge, to which all tasks add rows.
+/// Egress log of a running bridge; the task of each connection adds its row.
 #[derive(Debug)]
 pub(super) struct Ledger {
     most: usize,
@@ -150,8 +150,8 @@ impl Ledger {
         self.lock().counts
     }
 
-    /// Marks the bridge as stopping: for requests that end from now on, the log names the bridge as
-    /// the cause, not the guest.
+    /// Marks the bridge as stopping: requests that are aborted from now on are logged as ended by
+    /// the bridge, not by the guest.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
@@ -191,8 +191,8 @@ impl Ledger {
     }
 
     fn lock(&self) -> MutexGuard<'_, LedgerContents> {
-        // Each push is complete before the lock is released, so a task that panicked leaves valid
-        // rows.
+        // Ignoring the poison is safe: the rows are valid even if a task panicked while it held the
+        // lock.
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

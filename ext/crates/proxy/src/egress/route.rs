@@ -214,7 +214,7 @@ mod tests {
         for (target, host, expected) in [
             ("/x?y", "A.example", "http a.example:80 /x?y"),
             ("/x", "a.example:8080", "http a.example:8080 /x?-"),
-            // The host in the path of a base URL counts: the policy checks it and ignores `Host`.
+            // A path `/http/<host>/…` names the host itself, so `Host` is ignored.
             ("/http/b.example/x", "a.example", "http b.example:80 /x?-"),
         ] {
             match outer(&head("GET", target, host)).unwrap() {

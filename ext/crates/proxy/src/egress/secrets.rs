@@ -32,7 +32,7 @@ pub(super) struct Secrets {
 /// The secret values of the run, which no response may contain.
 struct Known {
     spellings: SecretEncodings,
-    /// Placeholder of each value, in the same order.
+    /// Placeholder of each value in `spellings`, in the same order.
     placeholders: Vec<String>,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct Swapped {
 }
 
 impl Secrets {
-    /// Creates the set. `key` is the model's key: it is removed from responses, but
-    /// [`Self::apply`] never inserts it.
+    /// Creates the secrets of a bridge from `swaps`. `key` is the model's key: it is removed from
+    /// responses, but [`Self::apply`] never inserts it.
     pub(super) fn new(mut swaps: Vec<SecretSwap>, key: Option<&SecretSwap>) -> Self {
         swaps.retain(|swap| !swap.placeholder.is_empty() && !swap.value.is_empty());
         let all = || swaps.iter().chain(key);
@@ -225,7 +225,7 @@ impl Scrubber {
         !self.held.is_empty()
     }
 
-    /// Scrubs header values, and removes headers whose name contains a value.
+    /// Scrubs header values, and removes headers whose name contains a secret value.
     pub(super) fn headers(&self, headers: &mut HeaderMap) {
         let named: Vec<HeaderName> = headers
             .keys()

@@ -19,8 +19,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use wp_codebox_contracts::TlsMode;
 
-/// Maximum number of guest connections beyond the limit that get an error response at the same
-/// time. The bridge closes further ones without a response.
+/// Maximum number of guest connections above the connection limit that get an error response at the
+/// same time. The bridge closes all others above the limit without a response.
 const TURNED_AWAY: usize = 16;
 
 /// A prepared bridge that does not serve yet; its certificate authority exists.

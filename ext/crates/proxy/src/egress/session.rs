@@ -52,7 +52,7 @@ pub(super) async fn serve(shared: Arc<Shared>, io: Io) {
     }
 }
 
-/// Sends the error response to a connection beyond the limit on connections.
+/// Sends the error response to a connection above the limit of concurrent connections.
 pub(super) async fn turn_away(shared: Arc<Shared>, io: Io) {
     let trace = Trace::begin(&shared.ledger);
     Session { shared, trace }

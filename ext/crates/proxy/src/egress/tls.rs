@@ -26,7 +26,8 @@ pub fn client_tls(trust: &Trust) -> Result<ClientConfig, EgressError> {
     with_roots(roots)
 }
 
-/// Returns a client configuration that trusts no authority, for clients that never use TLS.
+/// Returns a client configuration that trusts no authority, for HTTP libraries that require one
+/// although the client never uses TLS.
 pub fn no_tls() -> Result<ClientConfig, EgressError> {
     with_roots(RootCertStore::empty())
 }

@@ -122,13 +122,14 @@ impl Trace {
         self.moved_ms.store(self.elapsed_ms(), Ordering::Relaxed);
     }
 
-    /// Counts bytes sent by the guest and returns the sum of the request.
+    /// Counts bytes sent by the guest; returns how many the guest has sent in this request so far.
     pub(super) fn sent(&self, bytes: u64) -> u64 {
         self.touch();
         self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// Counts bytes received from the host and returns the sum of the request.
+    /// Counts bytes received from the host; returns how many the host has sent in response to this
+    /// request so far.
     pub(super) fn received(&self, bytes: u64) -> u64 {
         self.touch();
         self.received.fetch_add(bytes, Ordering::Relaxed) + bytes

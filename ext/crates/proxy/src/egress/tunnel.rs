@@ -14,8 +14,8 @@ enum Flow {
     Back,
 }
 
-/// Copies until the host closes, the guest disconnects, a limit is reached or the idle timeout
-/// fires.
+/// Copies bytes in both directions until the host closes the connection, the guest disconnects, a
+/// limit is reached or the idle timeout fires.
 pub(super) async fn pump(
     guest: impl AsyncRead + AsyncWrite + Unpin,
     host: impl AsyncRead + AsyncWrite + Unpin,
@@ -135,7 +135,8 @@ mod tests {
         }
     }
 
-    /// Runs a tunnel and returns its result and the bytes that the guest received.
+    /// Runs a tunnel to a host whose connection ends with `end`. Returns the tunnel's result and
+    /// the bytes that the guest received.
     fn through(end: io::Result<()>) -> (Result<(), Reason>, String) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

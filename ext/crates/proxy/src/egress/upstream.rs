@@ -1,7 +1,7 @@
 //! Opens connections to hosts by name.
 //!
-//! The bridge resolves a name once. If any of its addresses is not allowed, it uses none of them;
-//! otherwise it connects to one of exactly these addresses.
+//! The bridge resolves a name once. If any of the name's addresses is not allowed, the bridge
+//! refuses the request; otherwise it connects to one of these addresses.
 
 use super::config::{BridgeLimits, Network, Trust};
 use super::denial::Reason;
@@ -123,7 +123,7 @@ impl Upstream {
             let attempt = self.network.connector.connect(address);
             match tokio::time::timeout(share, attempt).await {
                 Ok(Ok(stream)) => {
-                    // Nagle's algorithm would delay small writes of a stream.
+                    // Nagle's algorithm would delay the small writes of a streamed body.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }

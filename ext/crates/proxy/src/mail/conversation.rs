@@ -63,8 +63,8 @@ enum DataPosition {
 
 enum State {
     Command,
-    /// The client is sending its answer to an AUTH challenge; this number of further answers
-    /// follows. Credentials are not stored.
+    /// The client is sending its answer to an AUTH challenge; the number says how many further
+    /// answers must follow. Credentials are not stored.
     Credentials(u8),
     Data(DataPosition),
 }
@@ -75,7 +75,8 @@ pub(super) struct Conversation {
     state: State,
     line: Vec<u8>,
     commands: u32,
-    /// Addresses given by MAIL and RCPT so far; RCPT and DATA are refused before MAIL.
+    /// Addresses that MAIL and RCPT have given so far; `None` before MAIL, when RCPT and DATA are
+    /// refused.
     envelope: Option<Received>,
 }
 
@@ -169,7 +170,7 @@ impl Conversation {
                 reply(out, "250 ok");
             }
             "NOOP" => reply(out, "250 ok"),
-            "VRFY" => reply(out, "252 send it and see"),
+            "VRFY" => reply(out, "252 addresses are not verified"),
             "AUTH" => self.auth(rest, out),
             "QUIT" => return refuse(out, "221 bye"),
             _ => reply(out, "502 no such command here"),

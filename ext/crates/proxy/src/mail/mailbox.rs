@@ -52,7 +52,7 @@ struct Inner {
     mails: Vec<Mail>,
     stored: usize,
     counts: MailCounts,
-    /// Number of accepted mails, and number of mails in the mailbox, when it was last reset.
+    /// Number of accepted mails, and number of mails in the mailbox, at the time of the last reset.
     reset: (u64, usize),
 }
 
@@ -91,8 +91,8 @@ impl Mailbox {
         });
     }
 
-    /// Counts `bytes` received from a guest. Returns false once the guests have sent more than the
-    /// run may send.
+    /// Counts `bytes` received from a guest. Returns false once the guests of the run together have
+    /// sent more than [`RECEIVED`] bytes.
     pub(super) fn may_go_on(&self, bytes: usize) -> bool {
         let mut inner = self.inner();
         inner.counts.bytes += bytes as u64;
@@ -110,8 +110,8 @@ impl Mailbox {
         self.inner().mails.iter().map(row).collect()
     }
 
-    /// Returns the `Some` results of `row` for the mails listed since the last reset, and the
-    /// number of mails that arrived since then, listed or not.
+    /// Returns the `Some` results of `row` for the mails that the mailbox got since the last reset,
+    /// and the number of all mails since then, including those that were only counted.
     pub fn map_since_reset<T>(&self, row: impl FnMut(&Mail) -> Option<T>) -> (Vec<T>, u64) {
         let inner = self.inner();
         let (received, listed) = inner.reset;
@@ -119,8 +119,8 @@ impl Mailbox {
         (rows, inner.counts.received - received)
     }
 
-    /// Makes [`Self::map_since_reset`] skip all mails so far, and returns their number. Deletes
-    /// nothing: the run's list and bundle still contain these mails.
+    /// Makes [`Self::map_since_reset`] skip all mails so far, and returns how many of them arrived
+    /// since the previous reset. Deletes nothing: the run's list and bundle still contain them.
     pub fn reset(&self) -> u64 {
         let mut inner = self.inner();
         let before = inner.reset.0;
@@ -148,7 +148,7 @@ mod tests {
         for _ in 0..20 {
             mailbox.deliver(message(1024 * 1024), GuestPhase::Work);
         }
-        // A small mail is stored although a large one would exceed the storage limit.
+        // A small mail still fits into the storage after a large one did not.
         mailbox.deliver(message(0), GuestPhase::Check);
         let stored = mailbox.map(|mail| mail.content.is_some());
         assert_eq!(stored.iter().filter(|stored| **stored).count(), 17);
@@ -169,7 +169,7 @@ mod tests {
         mailbox.deliver(message(1), GuestPhase::Work);
         assert_eq!(since(), (vec![2], 1));
         assert_eq!(mailbox.map(|mail| mail.number), [1, 2]);
-        // Mails that are not listed because the list is full count as well.
+        // Mails that arrive when the mailbox is full are counted as well.
         for _ in 0..LISTED {
             mailbox.deliver(message(1), GuestPhase::Work);
         }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_exceeding_mail_byte_limit_is_disconnected() {
+    fn mail_bytes_above_the_limit_of_a_run_are_refused() {
         let mailbox = Mailbox::default();
         assert!(mailbox.may_go_on(256 * 1024 * 1024));
         assert!(!mailbox.may_go_on(1));

@@ -4,8 +4,8 @@ use base64::Engine;
 
 /// Number of bytes at the start of a message in which the subject header is searched.
 const HEADERS: usize = 64 * 1024;
-/// Maximum number of characters stored of a subject. A list shows fewer. The rest lets the redactor
-/// recognise a secret that the end of the shown part would cut.
+/// Maximum number of characters of a subject that are stored. Lists of mails show fewer: the rest
+/// lets the redactor recognise a secret of which the shown part contains only the beginning.
 const SUBJECT: usize = 1000;
 /// Maximum nesting depth of MIME parts that the parser reads; MIME itself sets no limit.
 const DEPTH: u32 = 4;
@@ -23,8 +23,8 @@ pub(super) fn subject(content: &[u8]) -> String {
         .collect()
 }
 
-/// Returns the decoded body of a message with a single text; returns the body of a multipart
-/// message unchanged.
+/// Returns the decoded body of a message that has a single part; returns the body of a multipart
+/// message undecoded.
 pub fn readable(content: &[u8]) -> String {
     let text = String::from_utf8_lossy(content);
     let (head, body) = text
@@ -78,8 +78,8 @@ pub fn links(content: &str, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<S
             if link.len() > LINK {
                 continue;
             }
-            // HTML writes `&` as an entity; in plain text these sequences rarely mean anything
-            // else.
+            // HTML writes `&` as an entity. Plain text is decoded too, because it rarely contains
+            // these sequences.
             let link = link.replace("&amp;", "&").replace("&#038;", "&");
             if wanted(&link) && !found.contains(&link) {
                 found.push(link);
@@ -98,7 +98,8 @@ fn texts(content: &str, depth: u32, take: &mut dyn FnMut(&str)) {
     let kind = field(head, "content-type").unwrap_or_default();
     match boundary(&kind) {
         Some(boundary) if depth > 0 => {
-            // The text before the first boundary is meant for readers without MIME support.
+            // The text before the first boundary is skipped: it is for readers without MIME
+            // support.
             for part in body.split(&format!("--{boundary}")).skip(1) {
                 texts(part.trim_start_matches(['\r', '\n']), depth - 1, take);
             }
@@ -262,7 +263,8 @@ mod tests {
         let many: String = (0..50).map(|n| format!("http://{n}.test/ ")).collect();
         assert_eq!(all(&format!("A: b\n\n{many}")).len(), 9);
         assert!(all(&format!("A: b\n\nhttp://x.test/{}", "y".repeat(LINK))).is_empty());
-        // MIME parts nested very deeply, and an empty boundary.
+        // MIME parts nested deeper than the limit, and a multipart message with an empty boundary,
+        // have no links.
         let mut nested = "http://deep.test/".to_owned();
         for _ in 0..100 {
             nested = format!("Content-Type: multipart/x; boundary=b\r\n\r\n--b\r\n{nested}");

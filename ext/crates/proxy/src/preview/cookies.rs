@@ -76,8 +76,8 @@ impl Cookies {
         Some(value)
     }
 
-    /// Returns the `Cookie` header for the guest: only cookies that the guest itself has set.
-    /// `None` when none is left.
+    /// Returns the `Cookie` header for the guest, with only the cookies that the guest itself has
+    /// set; `None` if the request has no such cookie.
     pub(super) fn for_guest(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let given = self.given();
         let forwarded: Vec<String> = pairs(headers)

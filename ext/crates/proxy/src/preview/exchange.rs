@@ -158,7 +158,7 @@ impl Shared {
             return Err(Refusal::Method);
         }
         let uri = request.uri();
-        // A request target with a host of its own could contradict the `Host` header.
+        // The host in an absolute request target could contradict the `Host` header.
         if uri.authority().is_some() || !uri.path().starts_with('/') {
             return Err(Refusal::Malformed);
         }

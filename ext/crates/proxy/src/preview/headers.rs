@@ -26,7 +26,7 @@ const POLICY: &str = "sandbox allow-scripts allow-forms allow-same-origin; \
     default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; \
     base-uri 'self'; form-action 'self'";
 
-/// Permissions-Policy of every response: device features that a page may not even request.
+/// Permissions-Policy of every response: a page cannot ask the visitor for these features.
 const DEVICES: &str = "camera=(), microphone=(), geolocation=(), display-capture=(), usb=(), \
     serial=(), hid=(), bluetooth=(), midi=(), payment=(), publickey-credentials-create=(), \
     publickey-credentials-get=(), identity-credentials-get=(), clipboard-read=(), local-fonts=(), \
@@ -98,8 +98,8 @@ const DROPPED_FAMILIES: &[&str] = &[
     "x-sendfile",
 ];
 
-/// Request headers that are dropped: only a reverse proxy in front may set them, or a browser sends
-/// them only to such a proxy.
+/// Headers that are dropped from a visitor's request: only a reverse proxy in front of the preview,
+/// or the forwarder itself, may set them.
 const FORGED: &[&str] = &[
     "client-ip",
     "forwarded",
@@ -151,9 +151,9 @@ fn is_one_of(name: &HeaderName, names: &[&str], families: &[&str]) -> bool {
     names.contains(&name) || families.iter().any(|family| name.starts_with(family))
 }
 
-/// Returns whether PHP cannot confuse the name with another: `$_SERVER` maps hyphens, dots and
-/// underscores to the same character, so `X_Forwarded_For` would become `X-Forwarded-For`. nginx
-/// drops such names as well.
+/// Returns whether the name has only letters, digits and hyphens. PHP's `$_SERVER` maps hyphens,
+/// dots and underscores to the same character, so `X_Forwarded_For` would pass for
+/// `X-Forwarded-For`. nginx drops names with other characters as well.
 fn is_plain(name: &HeaderName) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     name.as_str().bytes().all(plain)

@@ -1,4 +1,4 @@
-//! Bounds of a preview.
+//! Limits of a preview.
 
 use std::time::Duration;
 

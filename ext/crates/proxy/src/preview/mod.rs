@@ -3,7 +3,7 @@
 //!
 //! A forwarder listens on an address of the host, on its own thread, and speaks HTTP/1.1 to both
 //! sides with one library, so that both sides agree on message boundaries. It requests each
-//! connection to the guest from its connector; no other part of the host gets one.
+//! connection to the guest's web server from its [`GuestConnector`].
 //!
 //! Invariants:
 //!

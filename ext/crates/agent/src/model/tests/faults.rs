@@ -1,4 +1,4 @@
-//! Tests of failures between client and model.
+//! Tests of the model client with a model server that fails or misbehaves.
 
 use super::super::limits::{CALLS, LINE_BYTES};
 use super::server::{Step, raw, status, stream, stream_head};
@@ -116,7 +116,7 @@ fn permanent_provider_failures_are_not_retried() {
         let shown = talk.ask().unwrap_err().to_string();
         assert!(shown.contains(expected), "{code} {body}: {shown}");
         assert_eq!(talk.asked().len(), 1, "{code} {body}");
-        // Control: the same client succeeds once the provider does.
+        // Control: the same client succeeds when the server sends a valid response.
         assert_eq!(talk.ask().unwrap().text, "Hello.");
     }
 }
@@ -384,8 +384,8 @@ fn unreachable_model_server_fails_the_turn_after_all_attempts() {
 /// Maximum duration of a step that must not wait for a timeout; shorter than each timeout below.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// Runs a turn that `end` interrupts while it waits for the model; returns the turn's error and
-/// duration.
+/// Runs a turn after `end` has set its deadline or started a thread that cancels it. Returns the
+/// turn's error and duration.
 fn ended(answer: Answer, pace: Pace, end: impl Fn(&mut TestClient)) -> (ModelError, Duration) {
     let mut talk = TestClient::paced(ModelApi::OpenaiChat, vec![answer], pace);
     let began = Instant::now();

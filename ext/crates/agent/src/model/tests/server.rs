@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Maximum time that the test server waits for a client.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// One action of the test server while it answers a request.
+/// One action of the test server in response to a request.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Send(Vec<u8>),
@@ -53,7 +53,7 @@ impl Server {
         Self::play_over(answers, Some)
     }
 
-    /// Same as [`Self::play`], over TLS.
+    /// Starts a TLS server that sends one response per connection, in order; the last one repeats.
     pub(super) fn play_tls(answers: Vec<Answer>, config: Arc<ServerConfig>) -> Self {
         Self::play_over(answers, move |stream| {
             let session = ServerConnection::new(Arc::clone(&config)).ok()?;

@@ -20,7 +20,7 @@ fn limited(change: impl FnOnce(&mut BridgeLimits)) -> Rig {
     rig
 }
 
-/// Writes small pieces without end until the peer closes the connection.
+/// Writes a response head, and then `piece` every 50 ms until the peer closes the connection.
 fn endless(stream: &mut dyn Stream, piece: &[u8]) {
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
     while stream.write_all(piece).is_ok() {

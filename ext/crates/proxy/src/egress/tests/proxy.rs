@@ -131,7 +131,7 @@ fn egress_refusal_names_the_rule_that_would_allow_the_request() {
         rig.names.asked.lock().unwrap().is_empty(),
         "nothing was resolved"
     );
-    // Control: a similar request is allowed.
+    // Control: a request that the rule allows is forwarded.
     assert!(
         rig.ask("GET", "http://api.example/v1/x")
             .starts_with("HTTP/1.1 200")

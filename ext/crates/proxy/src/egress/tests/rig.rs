@@ -280,7 +280,8 @@ pub(super) fn server(
     })
 }
 
-/// Same as [`server`], behind TLS.
+/// Starts an HTTPS server on loopback with the TLS configuration `config`; `handler` responds to
+/// each request as in [`server`].
 pub(super) fn tls_server(
     config: Arc<rustls::ServerConfig>,
     handler: impl Fn(&str, &mut dyn Stream) + Send + Sync + 'static,

@@ -142,7 +142,8 @@ fn hosts_outside_the_scope_of_a_secret_get_the_placeholder() {
         "what it answers is searched too: {sent}"
     );
     assert!(answer.contains(PLACEHOLDER));
-    // A request to the same host over plain HTTP keeps the placeholder.
+    // A request over plain HTTP to the secret's own host keeps the placeholder, because the scope
+    // `api.example` means HTTPS.
     let plain = Arc::new(Mutex::new(String::new()));
     let kept = Arc::clone(&plain);
     rig.wire(

@@ -15,7 +15,7 @@ fn soon(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Returns a guest that writes as long as the forwarder accepts bytes, and a flag that is true
-/// while it still does.
+/// while the guest writes.
 fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicBool>) {
     let taken = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&taken);
@@ -32,7 +32,7 @@ fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicB
 fn preview_visitor_that_does_not_read_is_disconnected() {
     let (guest, taken) = endless("HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 65536]);
     let limits = ForwarderLimits {
-        // Long enough that a visitor that reads never reaches it.
+        // Long enough that a visitor that reads is never disconnected.
         idle_timeout: Duration::from_secs(6),
         ..ForwarderLimits::default()
     };
