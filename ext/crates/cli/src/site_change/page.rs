@@ -159,6 +159,51 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::TcpListener;
+
+    /// Answers every request of a new server with a redirect; returns its URL.
+    fn redirecting(target: impl Fn(&str) -> String + Send + 'static) -> String {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", server.local_addr().unwrap());
+        let own = url.clone();
+        std::thread::spawn(move || {
+            while let Ok((mut client, _)) = server.accept() {
+                let _ = client.read(&mut [0; 4096]);
+                let _ = write!(
+                    client,
+                    "HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                    target(&own)
+                );
+            }
+        });
+        url
+    }
+
+    fn page(url: String) -> HealthPage {
+        HealthPage {
+            name: "front page".to_owned(),
+            url,
+            cookie: Some("session=secret".to_owned()),
+        }
+    }
+
+    #[test]
+    fn redirect_to_another_host_is_not_followed_and_one_within_the_host_is_until_it_loops() {
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        other.set_nonblocking(true).unwrap();
+        let elsewhere = format!("http://{}/", other.local_addr().unwrap());
+        let browser = Browser::new().unwrap();
+        let found = Seen::Answer {
+            status: 302,
+            body: Body::Empty,
+        };
+        let url = redirecting(move |_| elsewhere.clone());
+        assert_eq!(browser.see(&page(url)), found);
+        assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+        let url = redirecting(|own| format!("{own}again"));
+        assert_eq!(browser.see(&page(url)), Seen::NoAnswer("redirect loop"));
+    }
 
     #[test]
     fn site_is_worse_only_if_an_answer_that_worked_before_fails_now() {

@@ -1,7 +1,7 @@
-//! Records of the audit log about some runs, or of some operations.
+//! Finds the newest records of the audit log about given runs, or of given operations.
 //!
-//! The reader does not verify the hash chain: a list of bundles must not hash the whole log. It
-//! starts at most [`SCANNED`] bytes before the end of the file, so its time has a bound.
+//! The search does not verify the hash chain, so that listing bundles does not hash the whole log.
+//! It reads at most the last [`SCANNED`] bytes of the file, which bounds its time.
 
 use super::error::{MAX_LINE, io};
 use super::{AuditEntry, AuditError, AuditLog, lock};
@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes at the end of the log that are searched.
 const SCANNED: u64 = 64 * 1024 * 1024;
-/// Members that name a run: a record of a request that failed before its bundle was found has the
-/// reference of the caller in `artifact_id`.
+/// Members of a record that can contain a run id. If a request failed before its bundle was found,
+/// `artifact_id` is the id that the caller gave, which may be a run id.
 const NAMES: [&str; 2] = ["run_id", "artifact_id"];
 
 /// Operation by the event of each of its records. An operation can have two events, one for its start
@@ -35,13 +35,13 @@ enum Selection<'a> {
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditExcerpt {
-    /// The newest of these records, oldest first.
+    /// The newest selected records, oldest first.
     #[serde(rename = "records")]
     pub entries: Vec<AuditEntry>,
-    /// Whether the log has no older record of this selection.
+    /// Whether the whole log was searched and `entries` has every selected record.
     pub complete: bool,
-    /// Time of the first record that was searched, when older ones were not. A run that began later
-    /// has no older record.
+    /// Time in RFC 3339 up to which records may be missing in `entries`: all later records are there.
+    /// A run that began later therefore has all its records.
     pub since: Option<String>,
 }
 
@@ -62,7 +62,8 @@ impl AuditLog {
         self.search(Selection::Operations(operations, before), most, SCANNED)
     }
 
-    /// Searches the last `scanned` bytes of the log.
+    /// Returns the newest `most` records that name one of `runs`, from the last `scanned` bytes of
+    /// the log.
     pub(super) fn about_within(
         &self,
         runs: &BTreeSet<String>,
@@ -110,7 +111,7 @@ impl AuditLog {
             }
             pending.drain(..begin);
             if pending.len() > MAX_LINE {
-                // No record is this long; what follows up to the next line end belongs to it.
+                // No record is this long, so the line is damaged and the rest of it is skipped.
                 pending.clear();
                 skip = true;
             }
@@ -182,8 +183,8 @@ impl Excerpt<'_> {
 }
 
 impl Selection<'_> {
-    /// Whether a member anywhere in the line has one of the selected names and values. Run ids and
-    /// events need no escapes in JSON.
+    /// Returns whether the line contains, at any level of the record, a member whose name and value
+    /// this selects. Run ids and events contain no character that JSON escapes.
     fn is_possible(&self, line: &str) -> bool {
         let any = |name: &str, is_value: &dyn Fn(&str) -> bool| {
             let key = format!("\"{name}\":\"");
