@@ -34,6 +34,18 @@ pub(super) fn run(
     workflow: &Workflow,
 ) -> Result<Option<Stop>, ErrorBody> {
     let mut evidence = Evidence::default();
+    let ended = run_steps(session, workflow, &mut evidence);
+    // An error ends the steps, but the results of earlier steps are still evidence.
+    evidence.leave();
+    evidence.write(session.recorder);
+    ended
+}
+
+fn run_steps(
+    session: &mut Session<'_, '_>,
+    workflow: &Workflow,
+    evidence: &mut Evidence,
+) -> Result<Option<Stop>, ErrorBody> {
     let mut stopped = None;
     let mut guest = Guest::Alive;
     for step in &workflow.steps {
@@ -42,30 +54,18 @@ pub(super) fn run(
             continue;
         }
         evidence.enter(&step.phase);
-        let done = match step::run(session, step, &mut evidence) {
-            Ok(done) => done,
-            // This error ends the steps, but the results of earlier steps are still evidence.
-            Err(error) => {
-                evidence.leave();
-                evidence.write(session.recorder);
-                return Err(error);
-            }
-        };
+        let done = step::run(session, step, evidence)?;
         if let Some(stop) = stop_after(step, done, &mut guest) {
             // The first failure is the one to report.
             stopped.get_or_insert(stop);
         }
     }
-    evidence.leave();
     if guest == Guest::Alive && !workflow.collect.is_empty() {
         evidence.enter("collect");
-        let missing = collect::run(session, &workflow.collect, &mut evidence)?;
-        evidence.leave();
-        if let Some(error) = missing {
+        if let Some(error) = collect::run(session, &workflow.collect, evidence)? {
             stopped.get_or_insert(Stop::Failed(error));
         }
     }
-    evidence.write(session.recorder);
     Ok(stopped)
 }
 
