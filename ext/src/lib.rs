@@ -11,6 +11,7 @@
 mod agent_presets;
 mod api;
 mod arguments;
+mod audit;
 mod client;
 mod clock;
 mod convert;

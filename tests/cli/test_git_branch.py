@@ -279,7 +279,7 @@ def test_programs_that_a_repository_names_do_not_run(bench, change):
     repository.own()
     commit = change.committed(repository.path)["change"]
     # Nor is anything of the environment used.
-    trace = os.path.join(bench.directory, "trace")
+    trace = repository.inside("trace")
     asked = {"GIT_TRACE": trace, "GIT_EXEC_PATH": os.path.dirname(program)}
     must(change.finish(change.start(change.request(repository.path), env=asked))["type"] == "result", "the same commit again")
     must(not os.path.exists(trace), "git read the environment")

@@ -445,7 +445,7 @@ def test_change_of_a_discarded_bundle_is_taken_back(site):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     apply(site, run, files).expect(200)
     site.ability("discard-artifact", {"artifact_id": run}).expect(200)
-    roll_back(site, "run_0").expect(404, "wp_codebox_artifact_not_found")
+    roll_back(site, "run_" + "0" * 32).expect(404, "wp_codebox_artifact_not_found")
     must(roll_back(site, run).expect(200).json["result"]["status"] == "restored" and read(site) == before, read(site))
     must(audited(site, 2) == [("rollback", "started"), ("rollback", "success")], str(audited(site, 2)))
 

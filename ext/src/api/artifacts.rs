@@ -3,6 +3,7 @@
 #![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
 
 use crate::arguments::{Answer, Array, Bytes, Text};
+use crate::audit;
 use crate::clock::now;
 use crate::convert;
 use crate::diff;
@@ -19,15 +20,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
-    self as bundles, AuditLog, AuditOperations, AuditWindow, Dir, Json, MemberSet, OverLimit,
-    PreflightRequest, SignatureReport, SignatureRule, Store, StoredBundle, Verification,
-    VerifyOptions,
+    self as bundles, AuditLog, Dir, Json, MemberSet, OverLimit, PreflightRequest, SignatureReport,
+    SignatureRule, Store, StoredBundle, Verification, VerifyOptions,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
-
-/// Maximum number of audit log records that one call returns.
-const MAX_AUDIT_ENTRIES: i64 = 10_000;
 
 /// The PHP class for artifact bundles: the recorded changes of a run, with manifest and signature.
 #[php_class]
@@ -195,7 +192,7 @@ impl Artifacts {
         guard(|| {
             let site = site.site()?;
             let anchors = anchors.object("anchors")?;
-            let window = audit_window(after, limit)?;
+            let window = audit::window(after, limit)?;
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
             let reading = AuditLog::open(&state.directory, &site)
@@ -222,7 +219,7 @@ impl Artifacts {
         guard(|| {
             let site = site.site()?;
             let runs = runs.texts("runs")?.into_iter().collect();
-            let most = usize::try_from(MAX_AUDIT_ENTRIES).unwrap_or(usize::MAX);
+            let most = usize::try_from(audit::MAX_AUDIT_ENTRIES).unwrap_or(usize::MAX);
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
             let excerpt = AuditLog::open(&state.directory, &site)
@@ -242,8 +239,8 @@ impl Artifacts {
     ) -> PhpResult<Answer> {
         guard(|| {
             let site = site.site()?;
-            let (before, most) = newest_before(before, limit)?;
-            let operations = audit_operations(operations.object("operations")?)?;
+            let (before, most) = audit::newest_before(before, limit)?;
+            let operations = audit::operations(operations.object("operations")?)?;
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
             let excerpt = AuditLog::open(&state.directory, &site)
@@ -335,53 +332,6 @@ impl Artifacts {
             let bundle = site.resolve(&reference)?;
             Ok(Answer(transfer::files(&site.settings, &bundle)?))
         })
-    }
-}
-
-/// Checks `before` and `limit` of `audit_of_operations`; 0 as `before` selects the newest records.
-fn newest_before(before: i64, limit: i64) -> Result<(u64, usize), ErrorBody> {
-    let whole = (u64::try_from(before), usize::try_from(limit));
-    let (Ok(before), Ok(most), 1..=MAX_AUDIT_ENTRIES) = (whole.0, whole.1, limit) else {
-        let message =
-            format!("before must be at least 0, and limit must be from 1 to {MAX_AUDIT_ENTRIES}");
-        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
-    };
-    Ok((if before == 0 { u64::MAX } else { before }, most))
-}
-
-/// Reads the names of events and their operations.
-fn audit_operations(map: Map<String, Value>) -> Result<AuditOperations, ErrorBody> {
-    let operations = map.into_iter().map(|(event, operation)| match operation {
-        Value::String(operation) => Ok((event, operation)),
-        _ => Err(ErrorBody::new(
-            ErrorCode::InputInvalid,
-            "operations must have a name for each event",
-        )),
-    });
-    operations.collect()
-}
-
-/// Converts `after` of `audit_records` to a range of records. 0 or more selects the records after
-/// the record with that number; a negative value -N selects the N newest records.
-fn audit_window(after: i64, limit: i64) -> Result<AuditWindow, ErrorBody> {
-    let refused = || {
-        ErrorBody::new(
-            ErrorCode::InputInvalid,
-            format!(
-                "limit must be from 0 to {MAX_AUDIT_ENTRIES}, and after must be at least -{MAX_AUDIT_ENTRIES}"
-            ),
-        )
-    };
-    if !(0..=MAX_AUDIT_ENTRIES).contains(&limit) || after < -MAX_AUDIT_ENTRIES {
-        return Err(refused());
-    }
-    let limit = usize::try_from(limit).map_err(|_| refused())?;
-    match u64::try_from(after) {
-        Ok(seq) => Ok(AuditWindow::After { seq, limit }),
-        Err(_) => {
-            let newest = usize::try_from(after.unsigned_abs()).map_err(|_| refused())?;
-            Ok(AuditWindow::Newest(newest.min(limit)))
-        }
     }
 }
 
