@@ -25,7 +25,7 @@ pub enum ApplyError {
         count: usize,
         /// Path of the first conflict, relative to the target.
         first: String,
-        /// All conflicts.
+        /// Every conflict, with its path and reason.
         conflicts: Vec<Conflict>,
     },
     /// The configured PHP reports a syntax error in a new file.
@@ -52,7 +52,7 @@ pub enum ApplyError {
         "cannot {action} {path:?}: {source}; the change is incomplete; call this again when the cause is removed"
     )]
     Stuck {
-        /// What was attempted.
+        /// What could not be done, e.g. `remove`.
         action: &'static str,
         /// Path relative to the target.
         path: String,
@@ -69,10 +69,10 @@ pub enum ApplyError {
         /// Error number of the system call that failed.
         source: Errno,
     },
-    /// No apply has this id, or none was made to this directory.
+    /// No apply has this id, or the apply changed no file with this path.
     #[error("there is no applied change {reference:?} to undo; choose one that was applied")]
     NotFound {
-        /// What was searched for.
+        /// The id for which the caller asked; for a file of an apply, `<file> in <id>`.
         reference: String,
     },
     /// All files of this apply were undone before.
@@ -84,9 +84,9 @@ pub enum ApplyError {
     /// A journal is damaged, or it belongs to another user, so it cannot be trusted.
     #[error("the record of the applied change {id} cannot be used: {why}")]
     Journal {
-        /// Id of the transaction.
+        /// Id of the apply or undo whose journal cannot be used.
         id: String,
-        /// What is wrong with it.
+        /// What is wrong with the journal.
         why: &'static str,
     },
 }
@@ -106,8 +106,8 @@ impl ApplyError {
         }
     }
 
-    /// Returns code and message of this error as the JSON body that callers receive. Its `data` has
-    /// the conflicts.
+    /// Returns code and message of this error as the JSON body that callers receive. For
+    /// [`Self::Conflict`], its `data` lists the conflicts.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -22,7 +22,7 @@ const OPEN: &str = "open";
 const DONE: &str = "done";
 
 /// Checks the syntax of a new PHP file, given its path relative to the target and its contents.
-/// Returns the message of PHP if it is not valid.
+/// Returns PHP's error message if the syntax is invalid.
 pub type SyntaxCheck<'a> = &'a dyn Fn(&str, &[u8]) -> Result<(), String>;
 
 /// Changes for one directory of the host.
@@ -32,7 +32,7 @@ pub struct TargetChanges {
     pub mount: String,
     /// Host directory to change. It must exist; symbolic links in the path are followed.
     pub path: PathBuf,
-    /// Changes with the contents of both sides.
+    /// Changed paths, each with its contents before and after the change.
     pub changes: MountChanges,
 }
 
@@ -46,7 +46,7 @@ pub struct ApplyRequest<'a> {
     pub bundle: BundleReference,
     /// Changes for each target.
     pub targets: Vec<TargetChanges>,
-    /// Check for new PHP files; `None` skips it.
+    /// Syntax check of all new contents of PHP files; `None` skips the check.
     pub check: Option<SyntaxCheck<'a>>,
 }
 
@@ -63,7 +63,7 @@ pub struct AppliedChange {
     pub targets: Vec<String>,
     /// Changed files and links, as paths relative to their target, in the order of the targets.
     pub files: Vec<String>,
-    /// Files of `files` that were undone since.
+    /// Those paths of `files` that were undone after the apply.
     pub undone: Vec<String>,
     /// Host paths of `files`, in the same order.
     #[serde(skip)]
@@ -75,9 +75,9 @@ pub struct AppliedChange {
 pub struct UndoReport {
     /// Id of the undone apply.
     pub id: ApplyId,
-    /// Files that are as before the apply again, relative to their target.
+    /// Files that have their state from before the apply again, relative to their target.
     pub restored: Vec<String>,
-    /// Files that changed since the apply; they were left as they are.
+    /// Files that someone changed after the apply; the undo left them unchanged.
     pub conflicts: Vec<Conflict>,
 }
 
@@ -89,7 +89,8 @@ pub struct Journal {
     pub(crate) own: OwnedFd,
 }
 
-/// Right of one process to change files of a site, until it is dropped or the process ends.
+/// Lock with which one process reserves changes of a site; released when this value is dropped or
+/// the process ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Claim(#[allow(dead_code)] OwnedFd);
@@ -107,7 +108,7 @@ impl Journal {
         let applies = subdirectory(site.as_fd(), "applies").map_err(failed)?;
         let user = rustix::process::geteuid();
         if user.is_root() {
-            // Other users of the state directory make their journals beside root's.
+            // The owner of the state directory must be able to make a journal beside root's.
             let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
             fs::fchown(&applies, Some(uid), Some(gid)).map_err(failed)?;
         }
@@ -122,13 +123,14 @@ impl Journal {
         })
     }
 
-    /// Claims the site for a change that takes longer than its transaction, e.g. because the caller
-    /// checks the site afterwards. Transactions do not need a claim.
+    /// Locks the site for a change that lasts longer than its transaction, e.g. because the caller
+    /// checks the site afterwards. The lock only excludes other claims: [`Self::apply`] and
+    /// [`Self::undo`] neither need nor check it.
     ///
     /// # Errors
-    /// [`ApplyError::Busy`] if another process of this user has it.
+    /// [`ApplyError::Busy`] if another process of this user has claimed the site.
     pub fn claim(&self) -> Result<Claim, ApplyError> {
-        // A descriptor of its own: the lock belongs to it, not to the process.
+        // flock locks an open file description, so each claim needs a description of its own.
         let lock = open_dir(self.own.as_fd(), b".");
         let lock = lock.map_err(|e| io("lock", b"the journal", e))?;
         match fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -143,7 +145,7 @@ impl Journal {
     /// Applies changes: all of them or, after an error, none.
     ///
     /// # Errors
-    /// Every [`ApplyError`] but those of an undo.
+    /// Every [`ApplyError`] except [`ApplyError::Undone`].
     pub fn apply(&self, request: ApplyRequest<'_>) -> Result<AppliedChange, ApplyError> {
         let mut record = Record {
             schema: SCHEMA.to_owned(),
@@ -208,8 +210,8 @@ impl Journal {
         sync(&self.open).map_err(failed)?;
         let result = Transaction::begin(directory, record, roots).and_then(|t| t.run(steps));
         match &result {
-            // The target is as before, so nothing of the transaction is needed any more. A failure
-            // to remove it is repaired by the next call.
+            // The target is as before, so the transaction's directory is not needed any more. If
+            // it cannot be removed now, the next `recover` removes it.
             Err(error) if !matches!(error, ApplyError::Stuck { .. }) => {
                 let _ = remove_tree_in(self.open.as_fd(), name.as_bytes());
             }
@@ -218,7 +220,7 @@ impl Journal {
         result
     }
 
-    /// Moves a completed apply to the finished ones.
+    /// Moves the directory of a completed apply from `open` to `done`.
     pub(crate) fn finish(&self, id: &ApplyId) -> Result<(), ApplyError> {
         fs::renameat(&self.open, id.as_str(), &self.done, id.as_str())
             .and_then(|()| sync(&self.done))
@@ -229,7 +231,8 @@ impl Journal {
     /// Returns an applied change.
     ///
     /// # Errors
-    /// [`ApplyError::NotFound`], or [`ApplyError::Journal`] if its journal cannot be used.
+    /// [`ApplyError::NotFound`] if no apply has this id, [`ApplyError::Journal`] if the journal of
+    /// the apply is damaged or belongs to another user.
     pub fn applied(&self, id: &ApplyId) -> Result<AppliedChange, ApplyError> {
         let (directory, record) = self.finished(id)?;
         let undone = read_undone(directory.as_fd(), id)?;

@@ -10,8 +10,9 @@
 //! - A path is exchanged by one `renameat2`. The kernel shows a reader the old file or the new one,
 //!   never a part. While a transaction runs, or after it was interrupted and until the next call, a
 //!   reader can see new files beside old ones.
-//! - A file that changed since it was planned is put back and reported as a conflict. An apply with
-//!   a conflict is reversed as a whole; an undo leaves the path as it is.
+//! - If another program changes a file between planning and exchange, its file is put back and
+//!   reported as a conflict. An apply with a conflict is reversed as a whole; an undo skips the
+//!   path.
 //! - After a crash at any instruction, the next call of [`Journal::recover`] finishes the
 //!   transaction if all its files were staged, and otherwise removes what was staged.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Owner, permissions and extended attributes of files, which also hold ACLs.
+//! Owner, permissions and extended attributes of files; ACLs are such attributes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -43,8 +43,9 @@ impl Metadata {
         }
     }
 
-    /// Returns the metadata of a new entry in a directory: the permissions and, if this process may
-    /// give files away, the directory's owner. A set-group-id directory passes on its group.
+    /// Returns the metadata for a new entry of `directory` with the permissions `mode`. If this
+    /// process is root, owner and group are those of the directory; otherwise they are those of
+    /// this process, but a set-group-id directory gives its own group.
     pub(crate) fn inherited(directory: impl AsFd, mode: u32) -> Result<Self, Errno> {
         let stat = fs::fstat(directory)?;
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -58,8 +59,8 @@ impl Metadata {
         })
     }
 
-    /// Returns these metadata with the execute bits of another mode: where reading is allowed, or
-    /// nowhere.
+    /// Returns these metadata with execute permission for everyone who may read the file if `mode`
+    /// is executable, and for nobody otherwise.
     pub(crate) fn with_mode(mut self, mode: FileMode) -> Self {
         if FileMode::from_raw(self.mode) != mode {
             self.mode = match mode {
@@ -70,7 +71,7 @@ impl Metadata {
         self
     }
 
-    /// Gives an open file or directory, which this process made, these metadata.
+    /// Sets these metadata on an open file or directory that this process made.
     pub(crate) fn write(&self, fd: impl AsFd) -> Result<(), Errno> {
         let stat = fs::fstat(&fd)?;
         let changed = |now: u32, then: u32| (now != then).then_some(then);
@@ -92,7 +93,7 @@ impl Metadata {
             .filter(|name| !self.attributes.contains_key(*name))
         {
             let name = CString::new(name.as_str()).map_err(|_| Errno::INVAL)?;
-            // A label that the kernel gave the file stays.
+            // Attributes that the kernel set, such as a security label, cannot be removed.
             match fs::fremovexattr(&fd, name.as_c_str()) {
                 Ok(()) | Err(Errno::NODATA | Errno::PERM | Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error),

@@ -1,11 +1,11 @@
-//! Paths below a target directory: bytes, and their form in documents.
+//! Paths below a target directory, and their text form in journals and messages.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use wp_codebox_artifacts::{quote_name, unquote_name};
 
-/// A path must not leave the directory, follow links or cross a mount.
+/// Flags for openat2: a path must not leave the directory, follow links or cross a mount.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
@@ -50,7 +50,7 @@ pub(crate) fn shown(path: &[u8]) -> String {
     }
 }
 
-/// Form of a path in a journal: git's quoting where it is needed.
+/// Serialization of a path in a journal: quoted like git does if it is not plain text.
 pub(crate) mod text {
     use super::{quote_name, unquote_name};
     use serde::{Deserialize, Deserializer, Serializer, de};

@@ -53,7 +53,7 @@ fn order(step: &Step) -> (u8, std::cmp::Reverse<&[u8]>, &[u8]) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ground<'a> {
     pub root: BorrowedFd<'a>,
-    /// Position in the transaction's list of targets.
+    /// Index of this directory in [`crate::record::Record::targets`].
     pub target: usize,
 }
 
@@ -66,7 +66,8 @@ impl Ground<'_> {
         }
     }
 
-    /// Returns what exists at a path of the target; a reason for a conflict if it cannot be reached.
+    /// Returns what exists at a path of the target, or the reason of a conflict if the path leads
+    /// through a symbolic link or another mount.
     pub(crate) fn see(&self, path: &[u8]) -> Result<Result<Seen, &'static str>, ApplyError> {
         let (parent, name) = split(path);
         let seen = open_dir(self.root, parent).and_then(|dir| see(dir.as_fd(), name));
@@ -78,14 +79,14 @@ impl Ground<'_> {
         }
     }
 
-    /// Returns the metadata for a new entry: owner of the nearest directory above it.
+    /// Returns the metadata for a new entry, derived from the nearest existing directory above it.
     fn inherited(&self, path: &[u8], mode: u32) -> Result<Metadata, ApplyError> {
         let failed = |error| io("read the directory of", path, error);
         for above in ancestors(path) {
             match open_dir(self.root, above) {
                 Ok(dir) => return Metadata::inherited(dir, mode).map_err(failed),
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
-                // A link that the same change replaces.
+                // The same change replaces this link by a directory, so look further up.
                 Err(Errno::LOOP) => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -126,7 +127,7 @@ impl Ground<'_> {
     ) -> Result<Result<Vec<Planned>, &'static str>, ApplyError> {
         let seen = match self.see(path)? {
             Ok(seen) => seen,
-            // A link above the path is replaced by the same change; it has its own entry.
+            // The path is new and lies below a link: the entry of the link plans its replacement.
             Err(_) if before.is_none() => Seen::Absent,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -189,8 +190,8 @@ impl Ground<'_> {
         Ok(Action::RemoveDirectory { metadata, need })
     }
 
-    /// Describes a new file or link. It takes owner, permissions and attributes from the file that
-    /// it replaces.
+    /// Describes the new file or link for `node`. Its metadata come from the file `from` that it
+    /// replaces, or from the directory above it if it replaces none.
     fn new_node(
         &self,
         path: &[u8],
@@ -235,8 +236,8 @@ impl Ground<'_> {
         Ok(stat.map_err(|e| io("read", path, e))?.st_nlink > 1)
     }
 
-    /// Adds steps for directories that the changes imply: those that new files need, and those that
-    /// have no entries afterwards. `listed` has the directories that exist after the change.
+    /// Adds steps that create the directories which new files need and remove the directories which
+    /// the change empties. `listed` has the directories that must exist after the change.
     fn directories(&self, plan: &mut Plan, listed: &BTreeSet<&[u8]>) -> Result<(), ApplyError> {
         let mut needed = BTreeSet::new();
         let mut emptied = BTreeSet::new();
@@ -287,14 +288,15 @@ fn is_node(stored: &Stored, node: &Node) -> bool {
     stored.kind == kind && node.blob().map(sha256).as_ref() == Some(&stored.sha256)
 }
 
-/// Returns the step that reverses another one, given what exists at its path now; `None` if there is
-/// nothing to do, a reason if the path is in another state than the step left.
+/// Returns the step that reverses `action`, given what exists at its path now. Returns `None` if
+/// the path already has its old state, and the reason of a conflict if it was changed after the
+/// step.
 pub(crate) fn inverse(action: &Action, seen: Seen) -> Result<Option<Action>, &'static str> {
     match (action, seen) {
         (Action::Replace { from, to }, Seen::Stored(now)) if now.is_same(to) => {
             let both_files = from.kind == Kind::File && now.kind == Kind::File;
             let metadata = match both_files {
-                // What an administrator set since then stays.
+                // Keep the permissions that an administrator set after the apply.
                 true => now
                     .metadata
                     .clone()

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wp_codebox_artifacts::{Dir, remove_tree_in};
 
-/// Maximum depth of the directories of an applied change.
+/// Maximum depth to which the size of a change's journal directory is counted; it is less deep.
 const DEPTH: usize = 4;
 
 /// Which applied changes are kept: those that are within all three limits, counted from the newest.
@@ -19,7 +19,7 @@ const DEPTH: usize = 4;
 pub struct KeepRules {
     /// Maximum number of changes.
     pub count: usize,
-    /// Maximum time since the change was applied or undone.
+    /// Maximum time since the change was applied or last partly undone.
     pub max_age: Duration,
     /// Maximum size of all changes together, in bytes.
     pub max_bytes: u64,
@@ -72,8 +72,8 @@ impl Journal {
         Ok(expired)
     }
 
-    /// Returns the size of the old contents and the journal of an applied change, in bytes; 0 if there
-    /// is none.
+    /// Returns the size of the old contents and the journal of an applied change, in bytes; 0 if no
+    /// apply has this id.
     #[must_use]
     pub fn bytes(&self, id: &ApplyId) -> u64 {
         size(self.done.as_fd(), id.as_str().as_bytes(), 0)

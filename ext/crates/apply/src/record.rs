@@ -1,4 +1,4 @@
-//! Documents of a journal.
+//! Types of the JSON documents that the journal of an apply or undo consists of.
 
 use crate::metadata::Metadata;
 use crate::path::text;
@@ -67,7 +67,7 @@ impl From<ApplyId> for String {
 pub struct BundleReference {
     /// Id of the bundle.
     pub artifact_id: String,
-    /// SHA-256 of its manifest.
+    /// SHA-256 of the bundle's manifest.
     pub manifest_sha256: Sha256Hex,
     /// Run that wrote the bundle, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub(crate) struct Target {
 /// One step of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Step {
-    /// Position of the target in the list of targets.
+    /// Index of the target in [`Record::targets`].
     pub target: usize,
     /// Path relative to the target.
     #[serde(with = "text")]
@@ -121,7 +121,7 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub(crate) enum Action {
-    /// Exchanges a file or link for another one.
+    /// Replaces the file or link `from` by `to`.
     Replace { from: Stored, to: Stored },
     /// Creates a file or link where nothing exists.
     Place { to: Stored },
@@ -133,13 +133,13 @@ pub(crate) enum Action {
     RemoveDirectory { metadata: Metadata, need: Need },
 }
 
-/// Whether an apply fails if a directory that it should remove is not empty.
+/// What an apply does if a directory that it should remove is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Need {
-    /// It fails: a file takes the place of the directory.
+    /// It fails, because the change creates a file at the path of the directory.
     Required,
-    /// It leaves the directory.
+    /// It keeps the directory and goes on.
     IfEmpty,
 }
 
@@ -162,8 +162,8 @@ pub(crate) enum Kind {
 }
 
 impl Stored {
-    /// Returns whether both have the same kind, contents and execute bits. Other metadata may
-    /// differ: an administrator can change them at any time.
+    /// Returns true if both have the same kind, contents and execute permission. Owner, other
+    /// permissions and attributes are not compared: an administrator can change them at any time.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let executable = |one: &Self| one.kind == Kind::File && one.metadata.mode & 0o111 != 0;
         self.kind == other.kind

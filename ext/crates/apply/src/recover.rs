@@ -41,7 +41,8 @@ impl Journal {
         Ok(all)
     }
 
-    /// Returns the paths of a transaction that was interrupted; `None` if it was not.
+    /// Finishes or reverses one transaction. Returns its paths if a crash had interrupted it, `None`
+    /// if another process runs it or has finished it.
     fn recover_one(&self, id: &ApplyId) -> Result<Option<Vec<PathBuf>>, ApplyError> {
         let directory = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
             Err(Errno::NOENT) => return Ok(None),
@@ -49,14 +50,15 @@ impl Journal {
         };
         let (_, record) = read(directory.as_fd(), id)?;
         let Some(record) = record else {
-            // Killed between two system calls, or running in another process that has not locked
-            // its targets visibly; removing an empty directory harms neither.
+            // Its process was killed before it wrote a document, or is just starting. Removing an
+            // empty directory is harmless in both cases: a starting transaction then fails before
+            // it changes anything.
             let removed = fs::unlinkat(&self.open, id.as_str(), fs::AtFlags::REMOVEDIR);
             return Ok(removed.is_ok().then(Vec::new));
         };
         let roots = match lock(&record) {
             Err(ApplyError::Busy { .. }) => return Ok(None),
-            // The target was removed, and with it everything that was staged there.
+            // The target directory does not exist any more; its staged files were in it.
             Err(ApplyError::Target {
                 source: Errno::NOENT,
                 ..
@@ -66,7 +68,7 @@ impl Journal {
             }
             roots => roots?,
         };
-        // Another process may have finished it before this one got the locks.
+        // Read again: another process may have finished the transaction before this one locked it.
         let (phase, record) = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
             Err(Errno::NOENT) => return Ok(None),
             _ => match read(directory.as_fd(), id)? {

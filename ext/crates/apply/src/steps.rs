@@ -1,8 +1,10 @@
 //! Executes one step of a transaction, forwards or backwards.
 //!
-//! Invariants: a step and its reverse may be repeated: the staging directory and the path show
-//! whether it was done. A path is given up to another program's file: if the entry that an exchange
-//! brought out is not the expected one, the exchange is reversed.
+//! Invariants:
+//! - A step and its reverse may be repeated: the entries in the staging directory and at the path
+//!   show whether the step was done.
+//! - A file that another program wrote meanwhile is never lost: if the entry that an exchange moved
+//!   to the staging directory is not the expected one, the exchange is reversed.
 
 use crate::error::ApplyError;
 use crate::metadata::Metadata;
@@ -53,7 +55,7 @@ pub(crate) fn see(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Seen, Errno>
     }
 }
 
-/// Result of a step: done, or why the path was left as it is.
+/// Result of a step: done, or the reason of the conflict for which the path was left unchanged.
 pub(crate) type Outcome = Result<(), &'static str>;
 
 /// An open target with its staging directory.
@@ -63,7 +65,7 @@ pub(crate) struct Place {
     pub staging: OwnedFd,
 }
 
-/// Name of the entry of a step in the staging directory, and of its old contents in the journal.
+/// Name of a step's new file in the staging directory, and of its old contents in the journal.
 pub(crate) fn staged_name(index: usize) -> String {
     format!("{index:06}")
 }
@@ -141,7 +143,7 @@ impl At<'_> {
     fn exchange(&self, from: &Stored, to: &Stored) -> Result<Outcome, ApplyError> {
         let is = |seen: &Seen, stored| matches!(seen, Seen::Stored(s) if s.is_same(stored));
         if !is(&self.see_staged()?, to) {
-            // The staging directory has the old entry: the exchange was made before.
+            // The staging directory does not have the new entry, so the exchange was made before.
             return Ok(Ok(()));
         }
         match self.see()? {
@@ -151,7 +153,7 @@ impl At<'_> {
             Seen::Directory | Seen::Special => return Ok(Err("another type")),
         }
         self.swap()?;
-        // Another program may have replaced the entry after it was read.
+        // Another program may have replaced the entry after the check above.
         if is(&self.see_staged()?, from) {
             return Ok(Ok(()));
         }
@@ -196,7 +198,7 @@ impl At<'_> {
             (Seen::Absent, Seen::Absent) => return Ok(Err("missing")),
             (Seen::Absent, Seen::Stored(_)) => return Ok(Err("other contents")),
             (Seen::Absent, Seen::Directory | Seen::Special) => return Ok(Err("another type")),
-            // It was moved before.
+            // The staging directory has the entry already: an earlier call moved it.
             _ => return Ok(Ok(())),
         }
         let rename = |from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])| {
@@ -215,8 +217,8 @@ impl At<'_> {
         }
     }
 
-    /// Creates the directory in the staging directory and moves it to the path, so that it never
-    /// has other permissions there.
+    /// Creates the directory in the staging directory, sets its metadata and moves it to the path,
+    /// so that it is never at the path with wrong permissions.
     fn make_directory(&self, metadata: &Metadata) -> Result<Outcome, ApplyError> {
         match self.see()? {
             Seen::Absent => {}
@@ -225,7 +227,7 @@ impl At<'_> {
         }
         let failed = |error| io("create", self.path, error);
         match fs::mkdirat(self.staging, self.staged.as_str(), Mode::RWXU) {
-            // Left by an interrupted call.
+            // An interrupted call may have left the directory.
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error)),
         }
@@ -258,7 +260,7 @@ impl At<'_> {
     }
 }
 
-/// Synchronises the directories of all steps to the disk.
+/// Synchronises to the disk each directory that contains the path of a step.
 pub(crate) fn sync_parents<'s>(
     places: &[Place],
     steps: impl Iterator<Item = &'s Step>,
@@ -271,7 +273,7 @@ pub(crate) fn sync_parents<'s>(
             continue;
         };
         match open_dir(place.root.as_fd(), parent).and_then(sync) {
-            // Removed by a later step; the directory above it is synchronised, too.
+            // A step removed this directory; the directory above it is in the list, too.
             Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(error) => return Err(io("synchronise", parent, error)),
         }

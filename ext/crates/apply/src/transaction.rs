@@ -1,6 +1,6 @@
-//! A transaction on the disk, from its first file to its end.
+//! Files of a transaction in the journal and in its targets, and its phases.
 //!
-//! Its directory in the journal has these files, and the presence of one tells the phase:
+//! The transaction's directory in the journal has these files; which of them exist tells the phase:
 //!
 //! | file | written | meaning |
 //! |---|---|---|
@@ -9,9 +9,9 @@
 //! | `journal.json` | after everything is staged | all steps; paths may be exchanged |
 //! | `reverse` | renamed from `begin.json` | the exchanged paths are being put back |
 //!
-//! The files are renamed into place, so that the later phases need no disk space. Each target has a
-//! staging directory `.wp-codebox-<id>` with mode 0700: new contents before an exchange, old
-//! contents after it.
+//! The exchange and the reversal only rename files, so they need no disk space. Each target has a
+//! staging directory `.wp-codebox-<id>` with mode 0700, which holds new contents before an exchange
+//! and old contents after it.
 
 use crate::error::{ApplyError, conflicts};
 use crate::path::{open_dir, shown, sync};
@@ -85,8 +85,8 @@ impl Transaction {
     pub(crate) fn run(mut self, planned: Vec<Planned>) -> Result<Vec<Conflict>, ApplyError> {
         let staged = self.stage(planned);
         if let Err(error) = staged {
-            // Often fails for the same reason, e.g. on a read-only file system; the caller gets the
-            // first error, which names the cause.
+            // An error of discarding is ignored: it often has the same cause, e.g. a read-only file
+            // system, which the first error names.
             let _ = self.discard();
             return Err(error);
         }
@@ -106,7 +106,8 @@ impl Transaction {
         staging_name(&self.record.id)
     }
 
-    /// Writes all new contents beside the targets and all old ones to the journal, then the steps.
+    /// Writes all new contents to the staging directories and all old contents to the journal, and
+    /// then the list of steps.
     fn stage(&mut self, planned: Vec<Planned>) -> Result<(), ApplyError> {
         let failed = |action, path: &[u8]| {
             let path = path.to_vec();
@@ -147,8 +148,8 @@ impl Transaction {
         sync(&self.directory).map_err(failed("synchronise", JOURNAL.as_bytes()))
     }
 
-    /// Opens the staging directories; `None` if a target has none, because the transaction removed
-    /// them as its last step.
+    /// Opens the staging directories; `None` if one is missing, because the transaction was
+    /// finished except for the removal of these directories.
     fn places(&self) -> Result<Option<Vec<Place>>, ApplyError> {
         let name = self.staging_name();
         let mut places = Vec::new();
@@ -164,8 +165,8 @@ impl Transaction {
         Ok(Some(places))
     }
 
-    /// Executes all steps, also those of an interrupted transaction. Returns the conflicts of an
-    /// undo.
+    /// Executes all steps that are not done yet, also those of an interrupted transaction. Returns
+    /// the conflicts of an undo; a conflict of an apply is an error.
     pub(crate) fn execute(self) -> Result<Vec<Conflict>, ApplyError> {
         let Some(places) = self.places()? else {
             self.remove_staging()?;
@@ -205,7 +206,8 @@ impl Transaction {
             .map_err(|e| io("write the journal", REVERSE.as_bytes(), e))
     }
 
-    /// Puts the exchanged paths back. A path that changed since its exchange stays as it is.
+    /// Puts the exchanged paths back. A path that another program changed after the exchange stays
+    /// unchanged.
     fn reverse(&self, places: &[Place]) -> Result<(), ApplyError> {
         for (index, step) in self.record.steps.iter().enumerate().rev() {
             let Some(place) = places.get(step.target) else {
@@ -239,13 +241,13 @@ impl Transaction {
         }
     }
 
-    /// Removes everything that was staged; no path was exchanged.
+    /// Removes everything that was staged, before any path was exchanged.
     pub(crate) fn discard(&self) -> Result<(), ApplyError> {
         self.remove_staging()
     }
 
-    /// Removes the staging directories. Each is renamed first: a staging directory with missing
-    /// entries would look like steps that were not executed.
+    /// Removes the staging directories. Each is renamed first: if the removal were interrupted,
+    /// recovery would take its missing files for steps that were not executed.
     fn remove_staging(&self) -> Result<(), ApplyError> {
         let name = self.staging_name();
         let old = format!("{name}.old");
@@ -267,7 +269,7 @@ impl Transaction {
     }
 }
 
-/// Phase of a transaction that a crash interrupted.
+/// Phase of a transaction, derived from the files in its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The directory is empty: nothing began.
@@ -382,8 +384,8 @@ pub(crate) fn write_file(
     Ok(file)
 }
 
-/// Copies the contents that a step replaces or removes to the journal. Their hash is compared when
-/// the step is executed and when it is undone.
+/// Copies the contents that a step replaces or removes to the journal. The copy is not checked
+/// here: executing and undoing the step compare hashes.
 fn keep_old(
     place: &Place,
     step: &Step,

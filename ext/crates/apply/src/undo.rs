@@ -1,4 +1,4 @@
-//! Undoes applied changes, per file.
+//! Undoes applied changes, all files or single ones.
 
 use crate::error::ApplyError;
 use crate::journal::{Journal, UndoReport, is_file};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use wp_codebox_artifacts::{Conflict, sha256};
 use wp_codebox_contracts::Sha256Hex;
 
-/// Maximum size of a file's old contents that are read, in bytes.
+/// Maximum size in bytes of old contents that an undo reads from the journal.
 const LARGEST: u64 = 1 << 30;
 
 impl Journal {
@@ -21,8 +21,9 @@ impl Journal {
     /// undoes all that were not undone yet. `id` is the id of the new transaction.
     ///
     /// # Errors
-    /// [`ApplyError::NotFound`], [`ApplyError::Undone`], [`ApplyError::Conflict`] if nothing can be
-    /// undone, and those of the disk.
+    /// [`ApplyError::NotFound`] if the apply or one of `files` is unknown, [`ApplyError::Undone`]
+    /// if all wanted files were undone before, and the errors of locks, journal and disk. A
+    /// conflict is no error: the report lists it.
     pub fn undo(
         &self,
         applied: &ApplyId,
@@ -39,7 +40,7 @@ impl Journal {
             ..before.clone()
         };
         let roots = lock(&record)?;
-        // Read under the lock: another undo may just have ended.
+        // Read only now, under the lock: another undo may have ended before this one got the lock.
         let undone = read_undone(directory.as_fd(), applied)?;
         if let Some(files) = files
             && let Some(unknown) = files.iter().find(|f| {
@@ -112,8 +113,8 @@ impl Journal {
         let clashed: BTreeSet<_> = late.iter().map(|c| c.path.clone()).collect();
         found.extend(late);
         let path = |index: &usize| before.steps.get(*index).map(|step| shown(&step.path));
-        // A directory is not recorded: it can still have files, and a later undo of these removes
-        // it.
+        // Directories are not recorded as undone: one can still contain files, and a later undo of
+        // these files removes the directory.
         indexes.retain(|index| {
             let file = before.steps.get(*index).is_some_and(is_file);
             file && path(index).is_some_and(|path| !clashed.contains(&path))
@@ -132,7 +133,7 @@ impl Journal {
         })
     }
 
-    /// Records the undone steps of an apply after its undo was finished by recovery.
+    /// Records which steps of the apply `applied` the undo reversed, after recovery finished it.
     pub(crate) fn mark_recovered(
         &self,
         undo: &Record,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// File with the indexes of the undone steps of an apply.
 const UNDONE: &str = "undone.json";
-/// Maximum size of that file that is read, in bytes.
+/// Maximum size in bytes of `undone.json`; a larger file is refused.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Reads the indexes of the undone steps of an apply.

@@ -127,7 +127,7 @@ fn changed_file_is_a_conflict_and_nothing_is_applied() {
     bench.apply(change()).unwrap();
 }
 
-/// Writes the state before the change `.1`, which conflicts with it.
+/// Function that writes the target's files, and a change that conflicts with them.
 type Case = (fn(&Bench), EntryChange);
 
 #[test]
@@ -198,7 +198,7 @@ fn undo_leaves_a_file_that_was_edited_since_and_restores_the_others() {
     assert_eq!(report.conflicts.len(), 1);
     assert_eq!(fs::read(bench.path("b.php")).unwrap(), b"mine\n");
     assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"1\n");
-    // After the edit was taken back, the rest can be undone.
+    // Once the file again has the contents that the apply wrote, it can be undone.
     bench.write("b.php", b"2\n");
     let report = bench.undo(&applied.id, None).unwrap();
     assert_eq!(report.restored, ["b.php"]);
@@ -367,7 +367,7 @@ fn changes_beyond_count_age_or_size_expire_and_a_removed_change_cannot_be_undone
     bench.journal().remove(&ids[2]).unwrap();
     let gone = bench.undo(&ids[2], None).unwrap_err();
     assert!(matches!(gone, ApplyError::NotFound { .. }), "{gone}");
-    // Control: the others can be undone.
+    // Control: a change that was not removed can be undone.
     bench.undo(&ids[0], None).unwrap();
     assert_eq!(fs::read(bench.path("2.txt")).unwrap(), [b'x'; 100_000]);
 }

@@ -103,8 +103,8 @@ fn both_states() -> (Tree, Tree) {
 
 type Tree = std::collections::BTreeMap<String, (u32, Vec<u8>)>;
 
-/// Checks that the journal tells the truth: an applied change can be undone to the old tree, and
-/// one that was not applied or was undone can be applied again.
+/// Checks that the journal agrees with the target: a change that it lists as applied can be undone,
+/// and otherwise the target has the old tree and the change can be applied again.
 fn consistent(bench: &Bench, is_applied: bool, before: &Tree, kind: &str, call: usize) {
     let journal = bench.journal();
     let open: Vec<_> = journal
@@ -127,7 +127,7 @@ fn consistent(bench: &Bench, is_applied: bool, before: &Tree, kind: &str, call: 
     assert_eq!(tree(&bench.target), *before, "{kind} {call}");
 }
 
-/// The child: announces itself with SIGSTOP, then applies or undoes.
+/// Runs in the child: stops itself with SIGSTOP for the parent, then applies or undoes.
 fn child(kind: &str, directory: &Path) {
     let bench = Bench::at(directory);
     let open = bench.journal().list().unwrap();
@@ -178,7 +178,7 @@ fn run_and_kill(kind: &str, directory: &Path, call: usize) -> Ended {
         let done = unsafe { libc::ptrace(request, pid, 0, signal) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     };
-    // The stop of execve, then the SIGSTOP that the child sends itself.
+    // The child first stops because of execve, then by the SIGSTOP that it sends to itself.
     wait();
     loop {
         resume(libc::PTRACE_CONT, 0);
@@ -194,7 +194,7 @@ fn run_and_kill(kind: &str, directory: &Path, call: usize) -> Ended {
             assert_eq!(libc::WEXITSTATUS(status), 0, "{kind} {call}");
             return Ended::Exited;
         }
-        // Entry and exit of a call stop the child alternately.
+        // The child stops at the entry and at the exit of each call.
         if stops == 2 * call {
             // SAFETY: kill only sends a signal to the child.
             unsafe { libc::kill(pid, libc::SIGKILL) };

@@ -90,7 +90,7 @@ impl Bench {
         bench
     }
 
-    /// Creates both directories, unless they exist, below another one.
+    /// Uses the directories `target` and `site` below `root`, and creates those that are missing.
     pub fn at(root: &Path) -> Self {
         let (target, site) = (root.join("target"), root.join("site"));
         for directory in [&target, &site] {
@@ -219,7 +219,7 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts it; `None` if this process may not mount.
+    /// Mounts a file system of this size; `None` if this process has no permission to mount.
     pub fn new(bytes: u64) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let options = std::ffi::CString::new(format!("size={bytes}")).unwrap();
