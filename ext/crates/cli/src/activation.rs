@@ -1,4 +1,5 @@
-//! Activation of the mounted plugins and themes: the choice of the user, and what to do when it fails.
+//! Activation of mounted plugins and themes: the option that skips it, and the explanation of its
+//! errors.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -8,10 +9,10 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, LifecycleEvent, RunR
 pub(crate) const COMMAND: &str = "wordpress.wp-cli";
 /// Name of its argument with the command line of WP-CLI.
 const LINE: &str = "command=";
-/// Maximum number of characters of the output that the data of an error has.
+/// Maximum number of characters of WP-CLI's output that an error contains.
 const MAX_OUTPUT: usize = 4000;
 
-/// Requirements that WordPress finds unmet, by a part of its sentence, and what to do.
+/// Unmet requirements: a part of the message that WordPress prints, and the hint for the user.
 const REQUIREMENTS: &[(&str, &str)] = &[
     (
         "parent theme is missing",
@@ -44,7 +45,7 @@ pub(crate) fn argument(line: &str) -> String {
     format!("{LINE}{line}")
 }
 
-/// What the latest activation of a guest is and printed, from the events of its run.
+/// Command line and output of the last activation in a guest, from the events of its run.
 #[derive(Debug, Default)]
 pub(crate) struct LatestActivation {
     line: String,
@@ -52,7 +53,7 @@ pub(crate) struct LatestActivation {
 }
 
 impl LatestActivation {
-    /// Records an event.
+    /// Takes the command line or the output from an event of the run.
     pub(crate) fn see(&mut self, event: &LifecycleEvent) {
         match event.kind {
             EventType::CommandStarted => {
@@ -67,12 +68,13 @@ impl LatestActivation {
         }
     }
 
-    /// Returns what the latest activation printed.
+    /// Returns the output of the last activation.
     pub(crate) fn printed(&self) -> &str {
         &self.printed
     }
 
-    /// Explains the error of a run that had no other commands than activations.
+    /// Adds command line, output and hints to the error of a run whose commands are all
+    /// activations.
     pub(crate) fn explain(&self, error: ErrorBody) -> ErrorBody {
         if error.code != ErrorCode::RunFailed || self.line.is_empty() {
             return error;
@@ -82,8 +84,9 @@ impl LatestActivation {
     }
 }
 
-/// Explains the error of a run if it is that of an activation. `own` are the arguments of the command
-/// that the user named, which is not an activation by this program.
+/// Adds command line and hints to the error of a run if an activation by this program caused it.
+/// `own` are the arguments of the command that the user named: an activation that the user named is
+/// not explained.
 pub(crate) fn explain(result: &mut RunResult, own: &[String]) {
     if result.error.as_ref().map(|error| error.code) != Some(ErrorCode::RunFailed) {
         return;
@@ -107,7 +110,8 @@ pub(crate) fn explain(result: &mut RunResult, own: &[String]) {
         .map(|error| explained(error, line, &printed));
 }
 
-/// Returns the command line of WP-CLI of an activation, from an event or a transcript.
+/// Returns the WP-CLI command line in the data of an event or transcript entry, if it is an
+/// activation of a plugin or theme.
 fn line(of: &Map<String, Value>) -> Option<&str> {
     if of.get("command")? != COMMAND {
         return None;
@@ -138,12 +142,12 @@ fn explained(error: ErrorBody, line: &str, printed: &str) -> ErrorBody {
     error.hint("--no-activate starts the sandbox without the activation")
 }
 
-/// Returns the file of a plugin or theme that PHP did not find, relative to its directory.
+/// Returns the file that PHP did not find, relative to the directory of its plugin or theme.
 fn missing_file(printed: &str) -> Option<&str> {
     let (_, rest) = printed.split_once("Failed opening required '")?;
     let (path, _) = rest.split_once('\'')?;
     let (_, below) = path.split_once("/wp-content/")?;
-    // The type of the code and its slug come first.
+    // Skip `plugins` or `themes` and the slug.
     below.splitn(3, '/').nth(2)
 }
 
@@ -188,7 +192,7 @@ mod tests {
                 "--no-activate starts the sandbox without the activation"
             ]
         );
-        // Another command, and another error, stay as they are.
+        // An error after a command that is no activation, and one with another code, are unchanged.
         latest.see(&started(COMMAND, "command=option get home"));
         assert_eq!(latest.explain(failed).hints.len(), 0);
         latest.see(&started(COMMAND, "command=theme activate sky"));

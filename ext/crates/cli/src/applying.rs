@@ -20,7 +20,7 @@ pub(crate) struct Approved<'a> {
     pub bundle: &'a Dir,
     /// Run that wrote the bundle.
     pub run_id: Option<RunId>,
-    /// Approved files, their targets, and what the bundle must be.
+    /// Approved files, their target directories, and the required id and signature of the bundle.
     pub request: PreflightRequest,
     /// SHA-256 that the approved part of the patch must have.
     pub patch_sha256: Option<Sha256Hex>,
@@ -56,7 +56,7 @@ pub(crate) fn apply(
         .patch_sha256
         .is_some_and(|patch| patch != ready.patch_sha256)
     {
-        let message = "the approved patch is not the one of the bundle; run a new preflight and approve its result";
+        let message = "the approved patch differs from the patch of the bundle; run a new preflight and approve its result";
         return Err(ErrorBody::new(ErrorCode::ArtifactChanged, message));
     }
     let mut targets = Vec::new();
@@ -99,8 +99,8 @@ fn elsewhere(mount: &str) -> ErrorBody {
     ErrorBody::new(ErrorCode::ApplyTargetMismatch, message).hint("name one with --to")
 }
 
-/// Checks the syntax of a PHP file with the configured PHP. The file is standard input, so that no
-/// path is needed, and no configuration is loaded.
+/// Checks the syntax of a PHP file with the configured PHP, without php.ini. PHP reads the file
+/// from standard input, because the new contents are in no file yet.
 fn check_syntax(php: &Path, bytes: &[u8]) -> Result<(), String> {
     let started = Command::new(php)
         .args(["-n", "-d", "display_errors=stderr", "-l"])
@@ -111,7 +111,7 @@ fn check_syntax(php: &Path, bytes: &[u8]) -> Result<(), String> {
         .spawn();
     let mut child = started.map_err(|e| format!("{} cannot be started: {e}", php.display()))?;
     let mut stdin = child.stdin.take();
-    // PHP stops reading at `__halt_compiler`; its exit status decides.
+    // Ignore write errors: PHP stops reading at `__halt_compiler`, and its exit status decides.
     let _ = stdin.as_mut().map(|stdin| stdin.write_all(bytes));
     drop(stdin);
     let ended = child.wait_with_output().map_err(|e| e.to_string())?;

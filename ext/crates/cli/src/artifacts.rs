@@ -125,8 +125,8 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         .collect();
     let (bundle, path) = open(&args.of.bundle)?;
     let options = options(output, args.of.state.as_deref())?;
-    // A host without a key cannot apply bundles; there only an invalid signature stops the
-    // preflight.
+    // Without a key no signature can count as trusted, so only an invalid signature stops the
+    // preflight. An apply on this host fails anyway.
     let signatures = if options.trusted.host.is_some() {
         SignatureRule::Trusted
     } else {

@@ -118,7 +118,7 @@ fn input(message: String) -> ErrorBody {
 fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
     let ttl_ms = duration::positive(ErrorCode::LimitInvalid, "--hold", &args.hold)?;
     if ttl_ms > LONGEST {
-        let message = "--hold is longer than a day";
+        let message = "--hold is longer than a day; choose at most 24h";
         return Err(ErrorBody::new(ErrorCode::LimitInvalid, message));
     }
     let policy = args.policy.as_deref().map(request::policy).transpose()?;

@@ -7,11 +7,11 @@ use wp_codebox_contracts::{
 use wp_codebox_control::CancelRequest;
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
-/// Time limit for all attempts together: longer than the time that the supervisor may spend on
-/// clients that connected earlier and send nothing.
+/// Time limit for all attempts together: longer than the supervisor can be busy with clients that
+/// connected earlier and send nothing.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time limit of one attempt: longer than the time after which the supervisor drops a client that
-/// sends nothing, because the supervisor may serve such clients first.
+/// Time limit of one attempt: longer than the time after which the supervisor drops a silent
+/// client, because one may be served before this one.
 const ATTEMPT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -33,7 +33,7 @@ pub(crate) fn cancel(
     let now = || status(state, run).map_err(|e: RegistryError| e.body());
     let deadline = Instant::now() + TOTAL_TIMEOUT;
     loop {
-        // If the supervisor is dead, reading the status also records the end of the run.
+        // Reading the status also settles the run if its supervisor died.
         if now()? == RunStatus::Ended {
             // The supervisor may have received the request although its reply came too late.
             let answer = if request.was_sent() {

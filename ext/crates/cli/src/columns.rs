@@ -13,7 +13,7 @@ const LAST: usize = 12;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) heading: &'static str,
-    /// Whether to omit the column if the terminal is too narrow for all columns.
+    /// True if a terminal that is too narrow for all columns omits this one.
     pub(super) spare: bool,
 }
 

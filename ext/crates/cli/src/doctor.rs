@@ -1,6 +1,6 @@
-//! `wp-codebox doctor`: checks whether this host can run sandboxes and how to fix problems.
+//! `wp-codebox doctor`: checks whether this host can run sandboxes and says how to fix problems.
 //!
-//! Each check performs the operation that it reports on; the last ones boot a guest and inspect it.
+//! Each check tries what a run needs; the last ones start a guest and inspect it.
 
 mod check;
 mod isolation;
@@ -159,7 +159,8 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         checks.push(failed("guest-ids", &error));
         GuestIdentity::shared(error.message)
     });
-    // Always a new self-test: the caller may have changed a setting that no stored fact reflects.
+    // Do not use the cached self-test: its key does not cover all settings of the host, and the
+    // caller may just have changed one.
     let test = run_self_test(&SelfTestRequest {
         launcher: &settings.launcher,
         sandbox: &NoSandbox,
@@ -169,7 +170,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         state_dir: state.path(),
     });
     checks.extend(isolation::checks(&test));
-    // A guest with a separate kernel uid also has separate per-user limits.
+    // The kernel's per-user limits are shared only if the guest has the kernel uid of this user.
     if identity.spawner().is_none() {
         checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
     }

@@ -21,7 +21,7 @@ use wp_codebox_contracts::{
 use wp_codebox_control::{LiveClient, ReplyTimeout};
 use wp_codebox_runtime::kernel_error;
 
-/// Exit status when standard output is closed by its reader: 128 + SIGPIPE.
+/// Exit status if the reader of standard output closed it: 128 + SIGPIPE.
 const OUTPUT_CLOSED: u8 = 141;
 
 /// Arguments of `exec`.
@@ -83,7 +83,7 @@ pub(crate) fn main(output: &Output, args: ExecArgs) -> ExitCode {
     }
 }
 
-/// Returns the actor name, by default from the environment.
+/// Returns the actor name for the journal: the given one, else `cli:$USER`.
 pub(crate) fn actor(given: Option<&str>) -> String {
     let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
     match given {
@@ -92,8 +92,8 @@ pub(crate) fn actor(given: Option<&str>) -> String {
     }
 }
 
-/// Runs the program and returns its exit status. `seen` gets what it prints, unless the
-/// output is JSON.
+/// Runs the program and returns its exit status. `seen` gets the program's output, unless
+/// `output` is JSON.
 pub(crate) fn run(
     output: &Output,
     args: ExecArgs,
@@ -107,7 +107,7 @@ pub(crate) fn run(
         .sender()
         .map_err(|e| ErrorBody::new(ErrorCode::RunnerUnavailable, e.to_string()))?;
     let input = Arc::new(Input::new(sender));
-    // Dropping the value restores the terminal on every return path.
+    // The drop of `raw` restores the terminal, on every return path.
     let raw = match (args.tty, std::io::stdin().is_terminal()) {
         (true, true) => RawMode::enter(),
         _ => None,
@@ -131,7 +131,8 @@ fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
     for pair in &args.env {
         let (name, value) = match pair.split_once('=') {
             Some((name, value)) => (name, value.to_owned()),
-            // A value on the command line would be readable for every process of the host.
+            // Without a value, take it from the environment: every process of the host could read
+            // it on the command line.
             None => (
                 pair.as_str(),
                 std::env::var(pair).map_err(|_| {

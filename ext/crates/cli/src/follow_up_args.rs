@@ -1,4 +1,4 @@
-//! Flags of `run` about an earlier bundle that the run continues.
+//! Flags of `run` that name an earlier bundle, whose change the run continues, and comments on it.
 
 use super::request::input;
 use clap::Args;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_without_a_path_follow_those_with_one() {
+    fn comments_without_a_path_are_sent_after_those_with_a_path() {
         let args = FollowUpArgs {
             follow_up: Some("run_1".to_owned()),
             comments: vec!["a.php=one".to_owned()],

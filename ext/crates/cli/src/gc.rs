@@ -27,12 +27,12 @@ fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
     let settings = Settings::resolve(&args.place.paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let mut report = GcReport::default();
-    // Only root can remove cgroups that root created, so this happens before root is given up.
+    // Only root can remove cgroups that root created, so remove them before giving up root.
     if rules.mode == GcMode::Remove {
         cgroups(&state, &mut report);
     }
     let keep = keep_rules(args)?;
-    // Root has a journal of its own on each site.
+    // Root has its own journal of applied changes on each site, which only root can read.
     if rustix::process::geteuid().is_root() {
         for site in state
             .as_owner(|| args.place.sites(&state))
@@ -61,7 +61,7 @@ fn keep_rules(args: &GcArgs) -> Result<KeepRules, ErrorBody> {
     })
 }
 
-/// Forgets old applied changes in the journal of this user.
+/// Removes applied changes that exceed the rules from the journal of this user.
 fn changes(
     state: &StateDir,
     site: &SiteId,
@@ -74,7 +74,7 @@ fn changes(
         return Ok(());
     }
     let journal = Journal::open(&directory).map_err(|e| e.body())?;
-    // While a process changes the site, nothing is forgotten.
+    // Another process changes the site and may need an applied change for its undo.
     let Ok(_claim) = journal.claim() else {
         return Ok(());
     };

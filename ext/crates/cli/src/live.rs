@@ -1,5 +1,4 @@
-//! Sends a request to a held sandbox, which is kept open after its setup by its supervisor, another
-//! process.
+//! Sends requests to a held sandbox, over the control socket of its supervisor.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -7,7 +6,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, LiveRequest};
 use wp_codebox_control::{LiveClient, LiveError, ReplyTimeout};
 use wp_codebox_runtime::FoundRun;
 
-/// Maximum length of a reply in bytes; the trace of an episode can be this long.
+/// Maximum length of a reply in bytes; the longest reply is the trace of an episode.
 const LONGEST_REPLY: usize = 96 * 1024 * 1024;
 /// Time limit for sending the request.
 const SENDING: Duration = Duration::from_secs(20);

@@ -4,8 +4,9 @@
 //! It is a client of the supervisor, like the PHP extension, and also the program in which
 //! supervisors run.
 //!
-//! Data goes to standard output, messages go to standard error. The outcome of a run determines the
-//! exit status (see `contracts`), or else the code of an error; it is 1 for wrong usage.
+//! Data goes to standard output, messages go to standard error. The exit status follows from the
+//! outcome of a run (see `contracts`), without a run from the code of the error; it is 1 for wrong
+//! usage.
 #![forbid(unsafe_code)]
 
 mod activation;
@@ -61,8 +62,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Secrets are in this process's memory and environment: non-dumpable prevents ptrace by the
-    // same user and core files.
+    // This process has secrets in its memory and environment. A non-dumpable process cannot be
+    // traced by other processes of the same user and writes no core files.
     if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
         return ExitCode::from(125);
     }
@@ -132,7 +133,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
             frames_fd,
             guest_ids,
         } => {
-            // A systemd unit can set either without replacing the command line.
+            // A systemd unit can set the ids in the environment without replacing the command line.
             let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
             wp_codebox_supervisor::supervise(frames_fd, ids.as_deref())
         }

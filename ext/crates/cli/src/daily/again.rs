@@ -49,8 +49,8 @@ fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Uses the agent of the earlier run. The key of a model is in no record, so a run with a model
-/// needs its options again.
+/// Uses the agent command of the earlier run. For a run with a model, fails and asks for the
+/// model's options again: no record contains the API key.
 fn same_agent(run: &mut crate::run_args::RunArgs, work: RecordedWork) -> Result<(), ErrorBody> {
     let again = |what: &str| {
         let message = format!("the earlier run had {what}; name the agent again");

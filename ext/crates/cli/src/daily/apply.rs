@@ -100,8 +100,8 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
     Ok((run, change))
 }
 
-/// Adds to a conflict that the change of this run was applied to the same directories before, which
-/// is the usual reason of conflicts in all files.
+/// Adds a hint to a conflict error if the change of this run was applied to one of the directories
+/// before: this is the usual reason when all files conflict.
 fn applied_before(
     error: ErrorBody,
     journal: &Journal,
@@ -121,7 +121,7 @@ fn applied_before(
                 .iter()
                 .any(|target| targets.iter().any(|here| here == Path::new(target)))
     };
-    // The conflict is the error to report even if the journal cannot be read.
+    // If the journal cannot be read, report the conflict without the hint.
     let all = journal.list().unwrap_or_default();
     match all.into_iter().find(same) {
         Some(change) => error.hint(format!(
@@ -132,7 +132,8 @@ fn applied_before(
     }
 }
 
-/// Returns the paths of the chosen files as the bundle names them; all without a choice.
+/// Returns the paths of the files that `--file` names, as the bundle spells them; all changed
+/// files without `--file`.
 fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, ErrorBody> {
     if files.is_empty() {
         return Ok(changed.iter().map(|file| file.path.clone()).collect());
@@ -150,7 +151,7 @@ fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, Erro
                     .hint("wp-codebox diff --stat lists them"));
             }
             (Some(_), Some(_)) => {
-                let message = format!("--file {wanted:?} is in several mounts");
+                let message = format!("--file {wanted:?} names files in several mounts");
                 return Err(ErrorBody::new(ErrorCode::ApprovedFilesInvalid, message)
                     .hint("name it with its guest path, as in changed-files.json"));
             }
@@ -181,7 +182,8 @@ fn targets(
             .map(|mount| (mount, to.to_owned()))
             .collect());
     }
-    // A run of another directory must not change files that the user does not look at.
+    // Only change mounts that contain the current directory or lie below it: the user must not
+    // change another project by accident.
     let here = directory()?;
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     let near = |path: &PathBuf| here.starts_with(real(path)) || real(path).starts_with(&here);
@@ -216,7 +218,7 @@ pub(crate) fn undo(output: &Output, args: &UndoArgs) -> ExitCode {
                 }
                 for conflict in &report.conflicts {
                     output.line(&format!(
-                        "left as it is {}: {}",
+                        "left unchanged {}: {}",
                         name(&conflict.path),
                         conflict.reason
                     ));
@@ -228,7 +230,8 @@ pub(crate) fn undo(output: &Output, args: &UndoArgs) -> ExitCode {
     }
 }
 
-/// Returns what the undo of a file did: a file that the change had added is gone again.
+/// Returns `removed` if the undo deleted the file, because the change had added it; otherwise
+/// `restored`.
 fn undone_as(change: &AppliedChange, file: &str) -> &'static str {
     let mut paths = change.files.iter().zip(&change.paths);
     let gone = paths.any(|(of, path)| of == file && path.symlink_metadata().is_err());
@@ -271,7 +274,7 @@ fn named<'a>(all: &'a [AppliedChange], reference: &str) -> Result<&'a AppliedCha
     })
 }
 
-/// Returns the last change of this directory that was not undone completely.
+/// Returns the newest change applied to this directory that is not completely undone.
 fn last_here(all: &[AppliedChange]) -> Result<&AppliedChange, ErrorBody> {
     let here = directory()?;
     let near = |change: &&AppliedChange| {

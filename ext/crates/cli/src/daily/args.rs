@@ -172,7 +172,7 @@ pub(crate) struct ShellArgs {
     pub store: StoreArgs,
 }
 
-/// Program of a daily command.
+/// Program that `wp-codebox wp` or `wp-codebox php` runs in the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     /// WP-CLI.

@@ -16,11 +16,12 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, Hold, LimitsRequest, RunMode, RunStatus, TaskSpec};
 use wp_codebox_runtime::{StateDir, find};
 
-/// Key and value in the provenance of a run that one program uses.
+/// Key and value in the provenance of a run that this module starts for one program.
 const OF_PROGRAM: (&str, &str) = (PURPOSE.0, "program of a directory");
-/// Maximum time of a sandbox that one command uses, in milliseconds.
+/// Maximum lifetime in milliseconds of a sandbox that this module starts for one program.
 const LONGEST: u64 = 4 * 3_600_000;
-/// Time after which an unused sandbox ends, in milliseconds: its command was killed.
+/// Time in milliseconds after which an unused sandbox ends. Only reached if the command that should
+/// end the sandbox was killed.
 const IDLE: u64 = 5 * 60_000;
 
 /// Opens a shell in the sandbox.
@@ -61,7 +62,7 @@ pub(super) struct Sandbox {
     run_id: String,
     store: StoreArgs,
     owner: Owner,
-    /// Guest path of the current directory if it is below a mounted one.
+    /// Guest path of the current directory, if a mounted directory contains it.
     here: Option<String>,
 }
 
@@ -70,17 +71,17 @@ pub(super) struct Sandbox {
 pub(super) enum StartsIn {
     /// The first writable mount.
     Mount,
-    /// The guest's view of the current directory, if it is below a mounted one; else the first
+    /// The guest path of the current directory, if a mounted directory contains it; else the first
     /// writable mount.
     Here,
 }
 
-/// Which command ends a sandbox.
+/// Command that started a sandbox and therefore ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// This one.
+    /// The present command (`shell`, `wp`, `php` or `test`).
     Here,
-    /// `wp-codebox up`, which still runs.
+    /// `wp-codebox up`: its site goes on when the present command ends.
     Up,
 }
 
@@ -154,8 +155,8 @@ impl Sandbox {
         })
     }
 
-    /// Runs a program, connected to this terminal or these pipes; returns its exit status. `seen` gets
-    /// what it prints, unless the output is JSON.
+    /// Runs a program in the sandbox, connected to the standard streams of this process, and
+    /// returns its exit status. `seen` gets the program's output, unless `output` is JSON.
     pub(super) fn run(
         &self,
         output: &Output,
@@ -185,7 +186,7 @@ impl Sandbox {
         exec::run(output, args, seen)
     }
 
-    /// Ends a sandbox that this command started.
+    /// Ends the sandbox if this command started it; leaves a site of `up` running.
     pub(super) fn end(self) -> Result<(), ErrorBody> {
         if self.owner == Owner::Up {
             return Ok(());
@@ -201,8 +202,8 @@ impl Sandbox {
     }
 }
 
-/// Returns the guest path of the current directory if it is below one of these directories, which
-/// are pairs of guest path and host directory.
+/// Returns the guest path of the current directory, if one of the mounts, given as guest path and
+/// host directory, contains it. Returns `None` inside a `.git` directory.
 fn here_below<'a>(mounts: impl Iterator<Item = (&'a str, &'a Path)>) -> Option<String> {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let here = here.ok()?;
@@ -210,7 +211,7 @@ fn here_below<'a>(mounts: impl Iterator<Item = (&'a str, &'a Path)>) -> Option<S
         let source = source.canonicalize().ok()?;
         Some((target, here.strip_prefix(source).ok()?.to_str()?.to_owned()))
     };
-    // The shortest path is that below the innermost mount.
+    // If mounts are nested, the innermost one leaves the shortest rest of the path.
     let found = mounts.filter_map(below).min_by_key(|(_, rest)| rest.len());
     let (target, rest) = found?;
     if rest.is_empty() {
@@ -221,8 +222,8 @@ fn here_below<'a>(mounts: impl Iterator<Item = (&'a str, &'a Path)>) -> Option<S
     (!hidden).then(|| format!("{target}/{rest}"))
 }
 
-/// Returns the run id and the mounted directories of the site that `wp-codebox up` keeps for this
-/// directory. An unreadable state directory is reported by the start that follows.
+/// Returns the run id and the mounted directories of the running site that `wp-codebox up` started
+/// for this directory. Ignores errors of the state directory: starting a new sandbox reports them.
 fn running_site(store: &StoreArgs) -> Option<(String, BTreeMap<String, PathBuf>)> {
     let history = History::open(store).ok()?;
     let runs = history.runs(50).ok()?;

@@ -12,11 +12,11 @@ use wp_codebox_runtime::{FoundRun, RunRecord, StateDir, find, runs_of_directory,
 
 /// Key and value in the provenance of a run that `wp-codebox up` started.
 pub(super) const PURPOSE: (&str, &str) = ("purpose", "site of a directory");
-/// Maximum number of runs of a directory that are searched for one with a bundle.
+/// Maximum number of a directory's latest runs among which a bundle is searched.
 const MOST: usize = 200;
 
-/// The state directory, the site, and the project directory of a daily command. The process keeps
-/// its user, because an apply writes files of that user.
+/// The state directory and the site that a daily command reads. The process does not switch to the
+/// owner of the state directory for good, because an apply writes files as the calling user.
 #[derive(Debug)]
 pub(super) struct History {
     pub state: StateDir,
@@ -25,7 +25,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Opens the state directory of the settings, and creates the default one.
+    /// Opens the state directory from the settings; creates the default one if it is missing.
     pub(super) fn open(store: &StoreArgs) -> Result<Self, ErrorBody> {
         let settings = Settings::resolve(&store.paths)?;
         prepare_state(&settings)?;
@@ -51,9 +51,9 @@ impl History {
         runs.map_err(|e| e.body())
     }
 
-    /// Returns the run of the arguments, else the last run of this directory with a bundle. A run
-    /// of `up`, `shell`, `wp`, `php` or `test`, by which the user looks at an earlier change, takes
-    /// the place of that change only if it changed files and there is no other.
+    /// Returns the run that the arguments name, else the last run of this directory with a bundle.
+    /// Runs of `up`, `shell`, `wp`, `php` and `test` only count if no other run has a bundle and
+    /// they changed files: users start them to look at an earlier change.
     pub(super) fn run(&self, args: &OfRunArgs) -> Result<FoundRun, ErrorBody> {
         if let Some(reference) = &args.run {
             let sites = std::slice::from_ref(&self.site);
@@ -86,7 +86,8 @@ impl History {
         store.resolve(run.run_id.as_str()).map_err(|e| e.body())
     }
 
-    /// Returns the record of a run. Settles a dead run first, so that its bundle is complete.
+    /// Returns the record of a run. If its supervisor died, settles the run first, so that the
+    /// record has its bundle.
     pub(super) fn view(&self, run: &FoundRun) -> Result<RunView, ErrorBody> {
         let settled = self.state.as_owner(|| view(&self.state, run));
         settled.map_err(|e| e.body())?.map_err(|e| e.body())
@@ -102,14 +103,15 @@ impl History {
     }
 }
 
-/// Returns whether a run changed files, by its summary.
+/// Returns true if the summary of a run counts changed files.
 fn changed_files(record: &RunRecord) -> bool {
     let summary = record.summary_detail.as_ref();
     let changes = summary.and_then(|summary| summary.args.changes);
     changes.is_some_and(|changes| changes.total() > 0)
 }
 
-/// Returns the real path of the project around the current directory, else of that directory.
+/// Returns the real path of the project that contains the current directory; without a project,
+/// that of the current directory.
 pub(super) fn directory() -> Result<PathBuf, ErrorBody> {
     match project::here() {
         Ok(project) => Ok(project.root),

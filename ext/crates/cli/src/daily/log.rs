@@ -94,7 +94,7 @@ fn show(output: Output, args: &LogArgs) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Returns how much of an applied change is in the files now.
+/// Returns whether an applied change is still in the files: `yes`, `undone` or `in part`.
 fn state(change: &AppliedChange) -> &'static str {
     match change.undone.len() {
         0 => "yes",

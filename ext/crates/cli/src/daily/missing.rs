@@ -1,13 +1,14 @@
-//! What a failed check needs and the guest does not have, from what the check printed.
+//! Finds in the output of a failed check which file or package the check misses in the guest.
 
-/// Files of the WordPress test suite that bootstrap files of plugins load, and its usual directory.
+/// Paths by which bootstrap files of plugins' tests load the WordPress test suite.
 const TEST_SUITE: [&str; 3] = [
     "wordpress-tests-lib",
     "wp-phpunit/includes/functions.php",
     "wordpress-develop/tests/phpunit",
 ];
 
-/// Returns what to do about the first thing that is missing; `None` if nothing known is.
+/// Returns what the user can do about what is missing: `composer install` before all others;
+/// `None` if the output names nothing known.
 pub(super) fn hint(printed: &str) -> Option<&'static str> {
     let missing = |text: &str| {
         let mut lines = printed.lines();
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hint_names_what_is_missing_first() {
+    fn hint_names_the_missing_package_that_the_output_reports() {
         for (printed, expected) in [
             (
                 "Failed opening required '/workspace/a/vendor/autoload.php' (include_path='.')",

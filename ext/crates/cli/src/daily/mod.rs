@@ -1,7 +1,7 @@
-//! The daily loop of a developer in a project directory: start, look, apply, undo.
+//! Commands for a developer in a project directory: run an agent, look at its change, apply, undo.
 //!
-//! Every command here builds the arguments of an existing one (`run`, `boot`, `exec`) or calls the
-//! apply engine. There is no second way to run a guest.
+//! Every command here builds the arguments of another command (`run`, `boot`, `exec`) or calls the
+//! apply engine; none starts a guest by itself.
 
 mod again;
 mod apply;

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum number of bytes of a check's output in which its hints are searched. What is missing comes
-/// first.
+/// Maximum number of bytes from the start of a check's output in which `missing::hint` searches. A
+/// check reports a missing file before its results.
 const MAX_SEEN: usize = 64 << 10;
 
-/// Runs each check in one sandbox and prints how many passed.
+/// Runs all checks in the same sandbox and prints how many passed.
 pub(crate) fn test(output: &Output, args: &TestArgs) -> ExitCode {
     match run(*output, args) {
         Ok(status) => ExitCode::from(status),

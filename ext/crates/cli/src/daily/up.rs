@@ -8,7 +8,7 @@ use crate::run;
 use crate::run_args::RunArgs;
 use std::process::ExitCode;
 
-/// Exit status of a cancelled run: here the normal end, by Ctrl-C.
+/// Exit status of a cancelled run. Ctrl-C is the normal end of `up`, so `up` then exits with 0.
 const CANCELLED: u8 = 130;
 
 /// Starts the site and prints its address and login link.

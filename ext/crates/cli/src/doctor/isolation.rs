@@ -27,7 +27,8 @@ pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
     checks
 }
 
-/// Checks whether one run with the default limits leaves enough of the kernel's per-user limits.
+/// Checks that one run with the default limits uses at most a quarter of each per-user limit of the
+/// kernel.
 pub(super) fn user_budgets(test: &SelfTest, budgets: &UserBudgets) -> Check {
     let rows = &test.decisive().report.axes;
     let counted = rows
@@ -40,7 +41,7 @@ pub(super) fn user_budgets(test: &SelfTest, budgets: &UserBudgets) -> Check {
     };
     let over = budgets.over_share(&Limits::default(), memory);
     if over.is_empty() {
-        let message = "one run takes at most a quarter of what the kernel gives this user";
+        let message = "one run takes at most a quarter of each kernel limit of this user";
         return Check::new("user-budgets", Status::Ok, message);
     }
     let listed =

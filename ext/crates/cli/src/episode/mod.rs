@@ -20,7 +20,7 @@ use wp_codebox_contracts::{
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
 
-/// Time limit for a sandbox to become ready, and again for it to write its bundle.
+/// Time limit of `start` for the sandbox to become ready, and of `close` for its bundle.
 const READY: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -127,7 +127,7 @@ fn start(args: &StartArgs, output: Output) -> Result<Value, ErrorBody> {
             }
             Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
             Ok(_) => {
-                let message = format!("{} is not ready after two minutes", run.run_id);
+                let message = format!("sandbox {} is not ready after two minutes; look at it with `wp-codebox runs status`", run.run_id);
                 return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
             }
             Err(error) => return Err(error),
@@ -188,14 +188,15 @@ fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
     loop {
         let look = entry(&state, &run).map_err(|e| e.body())?;
         let over = look.lifecycle.terminal;
-        // A supervisor writes the terminal record first and removes the scratch directory
-        // afterwards.
+        // A supervisor first writes the final record and then removes the scratch directory; wait
+        // for both.
         let cleaning = look.lifecycle.cleanup.status == LifecycleCleanupStatus::Running;
         if over && (!cleaning || Instant::now() > deadline) {
             let bundle = bundle(&state, &run, look.metadata.contains_key("salvaged"))?;
             return Ok(json!({"record": look, "bundle": bundle}));
         }
-        // A sandbox that is already closing is not an error; one that cannot be reached is.
+        // The close request also fails if the sandbox is already closing: report its error only
+        // if the sandbox has not ended ten seconds later.
         if let Err(error) = &asked
             && !over
             && Instant::now() > deadline - READY + Duration::from_secs(10)
@@ -203,7 +204,7 @@ fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
             return Err(error.clone());
         }
         if Instant::now() > deadline {
-            let message = format!("{} has not ended after two minutes", run.run_id);
+            let message = format!("sandbox {} has not ended after two minutes; try again", run.run_id);
             return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
         }
         std::thread::sleep(POLL_INTERVAL);

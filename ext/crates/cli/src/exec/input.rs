@@ -1,9 +1,9 @@
-//! Sends standard input, and other messages of this command such as signals, to the sandbox.
+//! Sends standard input, signals and terminal sizes to the sandbox, as JSON lines.
 //!
 //! After a failed write nothing more is sent, because the sandbox would read it as part of the
-//! incomplete line. Standard input is sent only within the credit, the number of bytes that the
-//! sandbox has agreed to receive. So the sandbox can always read the socket, and a signal never
-//! waits behind input that the program does not read.
+//! incomplete line. The sandbox grants a credit, a number of bytes of standard input that it can
+//! buffer, and this command never sends more. So the sandbox can always read the socket, and a
+//! signal never waits behind input that the program does not read.
 
 use base64::Engine;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -37,7 +37,8 @@ impl Input {
         }
     }
 
-    /// Sends one line. Errors of a closed connection are reported by the thread that reads replies.
+    /// Sends one line. If the connection is closed, callers may ignore the error: the thread that
+    /// reads replies reports it.
     pub(super) fn send_message(&self, input: &LiveInput) -> io::Result<()> {
         let mut line = serde_json::to_vec(input)?;
         line.push(b'\n');
@@ -53,7 +54,7 @@ impl Input {
         self.change(|credit| credit.update(reply));
     }
 
-    /// Returns why standard input could not be read to its end.
+    /// Returns the error that stopped the reading of standard input, if there was one.
     pub(super) fn failure(&self) -> Option<ErrorBody> {
         locked(&self.failure).clone()
     }
@@ -63,8 +64,8 @@ impl Input {
         self.changed.notify_all();
     }
 
-    /// Waits until standard input may be sent. Returns how many bytes at most, or `None` when the
-    /// program reads no more.
+    /// Waits until the sandbox grants credit for standard input. Returns the maximum number of
+    /// bytes to send, or `None` after the program closed its standard input.
     fn next_len(&self) -> Option<usize> {
         let waits = |credit: &mut StdinCredit| {
             *credit != StdinCredit::Closed && credit.next_chunk_len(PIECE) == 0
@@ -93,7 +94,7 @@ impl Input {
             let count = match rustix::io::read(rustix::stdio::stdin(), &mut buffer[..room]) {
                 Ok(count) => count,
                 Err(Errno::INTR) => continue,
-                // Another process set O_NONBLOCK on the shared open file.
+                // Another process that shares this open file has set O_NONBLOCK.
                 Err(Errno::AGAIN) => {
                     let stdin = rustix::stdio::stdin();
                     let _ = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None);
@@ -111,8 +112,8 @@ impl Input {
                 return Ok(());
             }
         }
-        // Closes standard input, so that a producer at the other end of the pipe gets SIGPIPE, as
-        // from the program itself.
+        // Close standard input, so that the process that writes to the pipe gets SIGPIPE, as if it
+        // wrote to the program directly.
         if !io::stdin().is_terminal()
             && let Ok(null) = std::fs::File::open("/dev/null")
         {
@@ -126,8 +127,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Copies standard input in a separate thread that ends with the process. A read error kills the
-/// program: with an end of file the program would treat partial input as complete.
+/// Copies standard input in a separate thread, which runs until this process ends. A read error
+/// kills the program: after an end of file it would treat partial input as complete.
 pub(super) fn copy_stdin(input: Arc<Input>, tty: bool) -> Result<(), ErrorBody> {
     let copy = move || {
         if let Err(errno) = input.copy(tty) {

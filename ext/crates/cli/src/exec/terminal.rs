@@ -18,7 +18,7 @@ pub(super) struct Restorer {
 }
 
 impl RawMode {
-    /// Enters raw mode; `None` if that fails: then the terminal sends whole lines.
+    /// Enters raw mode. Returns `None` if that fails; the program then gets input in whole lines.
     pub(super) fn enter() -> Option<Self> {
         let before = tcgetattr(std::io::stdin()).ok()?;
         let mut raw = before.clone();
@@ -58,8 +58,9 @@ pub(super) fn size_of_terminal() -> Option<TerminalSize> {
     })
 }
 
-/// Forwards changes of the terminal's size, and signals, to the program. In raw mode keys produce
-/// no signals; a signal is then meant for this process, which restores the terminal and exits.
+/// Starts a thread that forwards changes of the terminal's size, and without raw mode also signals,
+/// to the program. In raw mode keys produce no signals, so a signal is meant for this process,
+/// which then restores the terminal and exits.
 pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! The branch that gets the commit: who made its tip, and the commit itself.
+//! Checks the branch that gets the commit, makes the commit and sets the branch to it.
 
 use super::edits::Edits;
 use super::error::GitBranchError;
@@ -9,14 +9,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 use wp_codebox_contracts::SiteCommit;
 
-/// The branch, as it was when the call began.
+/// The branch in its state at the begin of this call.
 pub(super) struct Branch<'a> {
     repository: &'a Repository,
     request: &'a SiteCommit,
     record: Record,
-    /// Commit of the branch; absent for a new branch.
+    /// Commit at the tip of the branch; absent if the branch does not exist yet.
     tip: Option<String>,
-    /// Commit on which the new one is based.
+    /// Parent of the new commit: the tip of the branch, or of the base branch for a new branch.
     pub(super) parent: String,
 }
 
@@ -38,7 +38,8 @@ impl<'a> Branch<'a> {
         for name in [name, &request.base] {
             let full = reference(name);
             let arguments = ["check-ref-format", &full].map(OsStr::new);
-            // Git permits a first dash here, and later takes such a name for an option.
+            // check-ref-format permits a name that begins with a dash; other git commands would
+            // take it for an option.
             if name.starts_with('-') || !git.end(&arguments, b"", &[])?.success {
                 return Err(GitBranchError::Name {
                     what: format!("the branch name {name:?}"),
@@ -78,8 +79,8 @@ impl<'a> Branch<'a> {
         })
     }
 
-    /// Returns the commit at the tip if an earlier call made it of the same files: that call was
-    /// killed before it could answer, or it is repeated.
+    /// Returns the commit at the tip if an earlier call made it from the same patch: this call
+    /// then repeats that one, which may have been killed before it could answer.
     pub(super) fn made_before(&self, request: &SiteCommit) -> Option<Committed> {
         let made = self.record.of(self.tip.as_ref()?)?;
         let same = made.manifest_sha256 == request.manifest_sha256
@@ -102,7 +103,7 @@ impl<'a> Branch<'a> {
         git.run(&["read-tree", parent].map(OsStr::new), b"")?;
         let zero = "0".repeat(parent.len());
         let mut index = Vec::new();
-        // Removals first: a file may take the place of a directory.
+        // Remove old entries first: the change may replace a directory by a file.
         for is_removal in [true, false] {
             for (path, file) in edits {
                 if file.is_none() == is_removal {
@@ -177,7 +178,7 @@ fn check_difference(
         true => Ok(()),
         false => Err(GitBranchError::Git {
             command: "diff-tree".to_owned(),
-            why: "the commit would change other files than the approved ones".to_owned(),
+            why: "the commit would change files that are not approved".to_owned(),
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! The approved change as edits of the tree of a commit.
+//! Converts the approved change to edits of a commit's tree.
 
 use super::error::GitBranchError;
 use super::program::Git;
@@ -13,15 +13,17 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, SiteCommit};
 
-/// New state of the changed files by path in the repository; `None` for a removed one.
+/// New mode and contents of each changed file by path in the repository; `None` removes the file.
 pub(super) type Edits = BTreeMap<Vec<u8>, Option<TreeFile>>;
 
-/// Copies of the files of the tree that the change starts from, one directory for each mount.
+/// Copies of those files of the tree that the change modifies, one directory for each mount. The
+/// preflight compares them with the files that the run started from.
 pub(super) struct Bases(BTreeMap<String, Base>);
 
 struct Base {
     copy: PathBuf,
-    /// Directory of the code in the repository, with a slash at its end unless it is the top.
+    /// Directory of the mount's code in the repository, with a slash at its end; empty for the
+    /// root.
     prefix: Vec<u8>,
 }
 
@@ -51,7 +53,7 @@ impl Bases {
                 all.filter(|entry| entry.mount_index == patch.mount_index)
             };
             let mut paths: Vec<Vec<u8>> = entries().map(raw).collect();
-            // The contents of a renamed file come from its old path.
+            // A patch of a renamed file needs the contents at its old path.
             let blocks = parse_patch(patch.patch.as_bytes());
             let blocks =
                 blocks.map_err(|e| ErrorBody::new(ErrorCode::PatchUnfilterable, e.to_string()))?;
@@ -63,7 +65,8 @@ impl Bases {
                 .and_then(|()| tree.copy(git, &base.prefix, &paths, &base.copy));
             copied.map_err(|e| e.body())?;
             for entry in entries().filter(|e| e.before_mode.as_deref() == Some("040000")) {
-                // Git stores no empty directory; one that the change removes counts as there.
+                // Git stores no empty directories, so create the directories that the change
+                // removes.
                 let _ = fs::create_dir_all(base.copy.join(OsStr::from_bytes(&raw(entry))));
             }
             bases.insert(mount, base);
@@ -78,7 +81,7 @@ impl Bases {
     }
 }
 
-/// Returns the edits of the tree, whose new contents are in the repository then.
+/// Returns the edits of the tree. Writes all new contents into the repository as loose objects.
 pub(super) fn edits(
     git: &Git<'_>,
     tree: &Tree,
@@ -115,7 +118,8 @@ pub(super) fn edits(
                     && raw(file) == entry.path
                     && file.before_mode == file.after_mode
             });
-            // A change that leaves the mode leaves that of the tree, too.
+            // If the run did not change the mode, keep the mode in the tree, which may be
+            // different.
             let mode = match tree.files.get(&full) {
                 Some(old) if same && mode != "120000" => old.mode.clone(),
                 _ => mode.to_owned(),
@@ -148,7 +152,7 @@ const fn file_mode(mode: FileMode) -> &'static str {
     }
 }
 
-/// Fails if a new file would be below another file of the commit, or in the place of a directory.
+/// Fails if a new file would be below another file of the commit, or at the path of a directory.
 fn check_places(tree: &Tree, edits: &Edits) -> Result<(), GitBranchError> {
     let stays = |path: &[u8]| match edits.get(path) {
         Some(edit) => edit.is_some(),
@@ -184,7 +188,8 @@ fn check_places(tree: &Tree, edits: &Edits) -> Result<(), GitBranchError> {
     }
 }
 
-/// Returns a directory of the repository as the beginning of the paths in it.
+/// Returns the prefix of all paths in a directory of the repository: its path with a slash at the
+/// end, or nothing for the root. Fails if the path is not plain.
 fn prefix(directory: &str) -> Result<Vec<u8>, GitBranchError> {
     if directory.is_empty() {
         return Ok(Vec::new());
@@ -198,7 +203,7 @@ fn prefix(directory: &str) -> Result<Vec<u8>, GitBranchError> {
     }
 }
 
-/// Returns the path of an entry below its mount.
+/// Returns the bytes of an entry's path relative to its mount.
 fn raw(entry: &ChangedFile) -> Vec<u8> {
     let text = entry.relative_path.as_bytes();
     match entry.path_encoding.as_deref() {
@@ -207,7 +212,7 @@ fn raw(entry: &ChangedFile) -> Vec<u8> {
     }
 }
 
-/// Returns the approved entries that a commit can have: all but directories.
+/// Returns the approved entries that git can store: all except directories.
 pub(super) fn carried(ready: &Preflight) -> impl Iterator<Item = &ChangedFile> {
     let is_carried = |mode: &Option<String>| mode.as_deref().is_some_and(|mode| mode != "040000");
     ready.changed_files.iter().filter(move |entry| {

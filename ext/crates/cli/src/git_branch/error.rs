@@ -4,14 +4,14 @@ use serde_json::json;
 use wp_codebox_artifacts::Conflict;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Reason why approved files were not committed. Except for loose objects that git removes by
-/// itself, the repository is as it was before.
+/// Reason why approved files were not committed. The repository is unchanged, except for unused
+/// loose objects, which `git gc` removes.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GitBranchError {
     /// The host has no git.
     #[error("this host has no git in /usr/local/bin or /usr/bin; install it")]
     NoProgram,
-    /// The repository is of a kind that is not used.
+    /// The repository did not pass the checks or has an unsupported format.
     #[error("the repository cannot be used: {why}")]
     Repository {
         /// What is wrong, and what to do.
@@ -26,20 +26,20 @@ pub(super) enum GitBranchError {
     /// A name of a branch or a directory in the repository is not valid.
     #[error("{what} is not valid for git; correct the settings of the git branch")]
     Name {
-        /// The name, and what it names.
+        /// What has the invalid name, and the name.
         what: String,
     },
     /// The branch exists, but this site did not make its last commit.
     #[error(
-        "the branch {branch:?} exists and its last commit is not one that this site made; rename, merge or delete that branch"
+        "the branch {branch:?} exists, but this site did not make its last commit; rename, merge or delete that branch"
     )]
     Foreign {
         /// Name of the branch.
         branch: String,
     },
-    /// A work tree has the branch checked out, so its files would no longer fit to its commit.
+    /// A work tree has the branch checked out: after the commit its files would differ from HEAD.
     #[error(
-        "the branch {branch:?} is checked out in a work tree of the repository; check out another one there"
+        "the branch {branch:?} is checked out in a work tree of the repository; check out another branch there"
     )]
     CheckedOut {
         /// Name of the branch.
@@ -64,10 +64,10 @@ pub(super) enum GitBranchError {
         count: usize,
         /// Path of the first conflict in the repository.
         first: String,
-        /// All conflicts.
+        /// Every conflict, with its path and reason.
         conflicts: Vec<Conflict>,
     },
-    /// The approved entries are directories only.
+    /// All approved entries are directories, which git does not store.
     #[error(
         "nothing is left to commit: git stores no directories without files; approve files as well"
     )]
@@ -77,7 +77,7 @@ pub(super) enum GitBranchError {
     Git {
         /// Subcommand of git.
         command: String,
-        /// First line of its message.
+        /// First line of git's error message, or the reason why its output was not used.
         why: String,
     },
     /// A file in the state directory cannot be read or written.

@@ -1,10 +1,13 @@
 //! Commits approved files of a bundle on a branch of a git repository.
 //!
-//! Invariants: the work tree and its index stay as they are, nothing is pushed, and no program but
-//! git runs ([`program`]). A branch is continued only if its tip is a commit that this site made
-//! ([`record`]). Git itself sets the branch, from the value that was read to the new commit, so a
-//! branch that another program changed meanwhile stays. A crash at any moment leaves the branch at
-//! the old or the new commit; the next call with the same files returns the commit that was made.
+//! Invariants:
+//! - The work tree and its index stay unchanged, nothing is pushed, and no program except git runs
+//!   ([`program`]).
+//! - A commit is added to an existing branch only if this site made its tip ([`record`]).
+//! - `git update-ref` gets the expected old commit, so it fails if another program changed the
+//!   branch meanwhile.
+//! - A crash at any moment leaves the branch at the old or the new commit. If it is the new one, the
+//!   next call with the same patch returns it.
 
 mod branch;
 mod edits;
@@ -26,14 +29,14 @@ use tree::Tree;
 use wp_codebox_artifacts::{Dir, Preflight, PreflightRequest, TrustedKeys, preflight};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SiteCommit};
 
-/// Directory of the site for records and for the work of one commit.
+/// Directory below that of the site for records of commits and for temporary files of one commit.
 const PLACE: &str = "git-branch";
 
-/// What is committed, and where this site keeps its records.
+/// Approved files to commit, and the directories of this site.
 pub(crate) struct Commit<'a> {
     /// State directory.
     pub state: &'a Path,
-    /// Directory of the site in it.
+    /// Directory of the site in the state directory.
     pub site: &'a Path,
     /// Directory of the bundle.
     pub bundle: &'a Dir,
@@ -45,7 +48,8 @@ pub(crate) struct Commit<'a> {
     pub request: SiteCommit,
 }
 
-/// Commits the approved files. The caller holds the claim of the site.
+/// Commits the approved files. The caller must hold the site's lock
+/// ([`wp_codebox_apply::Journal::claim`]).
 pub(crate) fn commit(commit: &Commit<'_>) -> Result<Committed, ErrorBody> {
     let request = &commit.request;
     let place = commit.site.join(PLACE);
@@ -53,7 +57,7 @@ pub(crate) fn commit(commit: &Commit<'_>) -> Result<Committed, ErrorBody> {
     let prepared = prepare(&place, &work);
     prepared.map_err(|source| GitBranchError::Work { source }.body())?;
     let done = commit_in(commit, request, &place, &work);
-    // What a killed call leaves, the next one removes.
+    // If this fails or the process is killed before, the next call removes the directory.
     let _ = fs::remove_dir_all(&work);
     done
 }
@@ -81,7 +85,8 @@ fn commit_in(
     if let Some(made) = branch.made_before(request) {
         return Ok(made);
     }
-    // First without targets: the approved entries tell which files of the tree are needed.
+    // The first preflight has no targets: its result tells which files of the tree to copy. The
+    // second one compares the copies.
     let asked = PreflightRequest {
         approved_files: request.approved_files.clone(),
         manifest_sha256: Some(request.manifest_sha256.clone()),
@@ -90,7 +95,7 @@ fn commit_in(
     };
     let ready = preflight(commit.bundle, &asked).map_err(|e| e.body())?;
     if ready.patch_sha256 != request.patch_sha256 {
-        let message = "the approved patch is not the one of the bundle; run a new preflight and approve its result";
+        let message = "the approved patch differs from the patch of the bundle; run a new preflight and approve its result";
         return Err(ErrorBody::new(ErrorCode::ArtifactChanged, message));
     }
     let tree = Tree::read(&git, &branch.parent).map_err(failed)?;

@@ -1,11 +1,11 @@
-//! Runs git without anything of the repository, the user or the system that could start another
-//! program.
+//! Runs git such that no configuration, hook or attribute of the repository, the user or the system
+//! can start another program.
 //!
-//! Invariants: git never reads the configuration, hooks, attributes, replacements, grafts or
-//! alternates of the repository. `GIT_DIR` is a private directory with a configuration of ours; of
-//! the repository it has only links to `refs` and `packed-refs`, and `GIT_OBJECT_DIRECTORY` is the
-//! repository's. The environment is cleared, and every command has a time limit, because a FIFO in
-//! the repository would stop git forever.
+//! Invariants: git never uses the configuration, hooks, attributes, replacements, grafts or
+//! alternates of the repository. `GIT_DIR` is a private directory with a configuration that this
+//! module writes and links to the repository's `refs` and `packed-refs`; `GIT_OBJECT_DIRECTORY` is
+//! the repository's object directory. The environment is cleared. Every command has a time limit,
+//! because git would wait forever for a FIFO in the repository.
 
 use super::error::GitBranchError;
 use super::repository::Repository;
@@ -23,11 +23,12 @@ use wp_codebox_contracts::GitPerson;
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
 /// Time limit of one command in seconds.
 const SECONDS: i64 = 120;
-/// Maximum size of what a command prints, in bytes.
+/// Maximum size of a command's output in bytes.
 const LARGEST: u64 = 512 * 1024 * 1024;
 /// Maximum length of a message of git in an error, in characters.
 const MESSAGE: usize = 300;
-/// Options of every command. The private configuration has no such setting either.
+/// Options of every command that switch off programs, signatures and remotes. They are a second
+/// protection: the private configuration enables none of these.
 const OPTIONS: [&str; 10] = [
     "-c",
     "core.hooksPath=/dev/null",
@@ -91,7 +92,7 @@ impl<'a> Git<'a> {
         self.work.join("git")
     }
 
-    /// Runs a command and returns what it printed.
+    /// Runs a git command and returns its output; an exit status other than 0 is an error.
     pub(super) fn run(
         &self,
         arguments: &[&OsStr],
@@ -107,7 +108,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Runs a command with author, committer and time of a commit.
+    /// Runs a git command with the author and committer of a commit.
     pub(super) fn run_as(
         &self,
         author: &GitPerson,
@@ -131,14 +132,15 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Runs a command whose failure is an answer.
+    /// Runs a git command and returns how it ended; here an exit status other than 0 is no error.
     pub(super) fn end(
         &self,
         arguments: &[&OsStr],
         input: &[u8],
         more: &[(&str, &str)],
     ) -> Result<Ended, GitBranchError> {
-        // Files instead of pipes: git can write while its input is still unread.
+        // Files instead of pipes: with pipes, git could block on its output while this process
+        // blocks on its input.
         let mut stdin = tempfile::tempfile_in(self.work)?;
         stdin.write_all(input)?;
         stdin.seek(SeekFrom::Start(0))?;
@@ -198,7 +200,7 @@ impl<'a> Git<'a> {
         })
     }
 
-    /// Returns the first line that git printed about an error, without host paths.
+    /// Returns the first line of git's error messages, without host paths.
     fn message(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes);
         let line = text.lines().find(|line| !line.trim().is_empty());
@@ -213,13 +215,13 @@ impl<'a> Git<'a> {
     }
 }
 
-/// How a command ended.
+/// Result of a git command.
 pub(super) struct Ended {
-    /// Whether its exit status is 0.
+    /// True if the exit status is 0.
     pub success: bool,
-    /// What it printed.
+    /// Standard output.
     pub output: Vec<u8>,
-    /// First line of its error messages.
+    /// First line of standard error.
     pub message: String,
 }
 

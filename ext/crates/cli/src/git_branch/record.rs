@@ -1,6 +1,6 @@
-//! Remembers the commits that this site made on a branch.
+//! Stores which commits on a branch this site made.
 //!
-//! Invariants: the new commit is recorded before the branch gets it, together with the one before.
+//! Invariant: a record with the new commit and the present tip is written before the branch is set.
 //! So after a crash at any moment the tip of the branch is a recorded commit.
 
 use super::error::GitBranchError;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::Sha256Hex;
 
-/// A commit, and what was approved for it.
+/// A commit that this site made, and the approved patch that it contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Made {
@@ -21,20 +21,20 @@ pub(super) struct Made {
     pub manifest_sha256: Sha256Hex,
     /// SHA-256 of the approved patch.
     pub patch_sha256: Sha256Hex,
-    /// Approved paths that the commit has.
+    /// Approved paths that the commit contains: all except directories.
     pub files: Vec<String>,
 }
 
-/// A commit on the branch.
+/// Result of a call: the commit that the branch has now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Committed {
     /// Hash of the commit.
     pub commit: String,
-    /// Approved paths that it has: all but directories.
+    /// Approved paths that the commit contains: all except directories.
     pub files: Vec<String>,
 }
 
-/// The commits of one branch.
+/// Contents of a record: the last two commits that this site made on one branch.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -43,14 +43,15 @@ struct Document {
     commits: Vec<Made>,
 }
 
-/// The record of one branch of one repository.
+/// The record of one branch of one repository, with its file.
 pub(super) struct Record {
     file: PathBuf,
     document: Document,
 }
 
 impl Record {
-    /// Reads the record, which is empty for a new branch.
+    /// Reads the record; it is empty if this site made no commit on the branch, or if the file is
+    /// damaged.
     pub(super) fn open(
         directory: &Path,
         repository: &Path,
@@ -74,13 +75,13 @@ impl Record {
         })
     }
 
-    /// Returns a commit that this site made on the branch.
+    /// Returns the entry of a commit if this site made it on the branch.
     pub(super) fn of(&self, commit: &str) -> Option<&Made> {
         let mut made = self.document.commits.iter();
         made.find(|made| made.commit == commit)
     }
 
-    /// Stores a new commit and the one that is the tip of the branch now.
+    /// Stores the new commit and the commit at the present tip of the branch; drops all older ones.
     pub(super) fn add(&mut self, tip: Option<&str>, new: Made) -> Result<(), GitBranchError> {
         let old = tip.and_then(|tip| self.of(tip)).cloned();
         self.document.commits = old.into_iter().chain([new]).collect();

@@ -1,7 +1,8 @@
-//! The repository that gets the commit: its place, its checks, and what is read of its settings.
+//! Finds and checks the repository that gets the commit, and reads its format.
 //!
-//! Invariants: the git directory, its objects and references belong to the user of this process, and
-//! none of them is a symbolic link. So no other user can exchange them between check and use.
+//! Invariants: the git directory and its directories of objects and references belong to the user
+//! of this process, and none of them is a symbolic link. So no other user can exchange them between
+//! check and use.
 
 use super::error::GitBranchError;
 use rustix::process::geteuid;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Maximum size of the repository's configuration and of a file that names a branch, in bytes.
 const LARGEST: u64 = 1024 * 1024;
-/// Files that name the branch which a work tree has checked out, or rebases.
+/// Files that name the branch that a work tree has checked out or is rebasing.
 const HEADS: [&str; 3] = ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name"];
 
 /// A repository that passed the checks.
@@ -19,7 +20,7 @@ pub(super) struct Repository {
     directory: PathBuf,
 }
 
-/// What the private configuration takes from the repository's.
+/// Settings of the repository that [`super::program`] copies to the private configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Format {
     /// `sha1` or `sha256`.
@@ -30,7 +31,7 @@ pub(super) struct Format {
 
 impl Repository {
     /// Opens the repository in a host directory: a work tree with the directory `.git`, or a bare
-    /// repository. `state` is the state directory, which no repository may hold or lie in.
+    /// repository. Fails if the directory contains the state directory `state` or lies in it.
     pub(super) fn open(path: &Path, state: &Path) -> Result<Self, GitBranchError> {
         let missing =
             "it is not a directory that this user can open; set the absolute path of a repository";
@@ -41,7 +42,7 @@ impl Repository {
         let state = state.canonicalize()?;
         if path.starts_with(&state) || state.starts_with(&path) {
             return Err(unusable(
-                "it holds the state directory or lies in it; set another one",
+                "it contains the state directory or lies in it; set another repository",
             ));
         }
         let inner = path.join(".git");
@@ -75,7 +76,7 @@ impl Repository {
             }
             if seen.is_some_and(|seen| seen.uid() != own) {
                 return Err(unusable(
-                    "it does not belong to the user that PHP runs as; change its owner",
+                    "it does not belong to the user that PHP runs as; change the owner of the repository",
                 ));
             }
         }
@@ -88,7 +89,7 @@ impl Repository {
             };
             if !good {
                 return Err(unusable(
-                    "its HEAD, config or packed-refs is no regular file",
+                    "its HEAD, config or packed-refs is not a regular file or is too large",
                 ));
             }
         }
@@ -100,13 +101,14 @@ impl Repository {
             }
         }
         if self.seen("reftable")?.is_some() {
-            return Err(unusable("its references are not stored as files"));
+            return Err(unusable("its references are stored as reftable; only the format files is supported"));
         }
         self.no_links("objects")
     }
 
     fn seen(&self, name: &str) -> Result<Option<Metadata>, GitBranchError> {
-        // Joined with an empty name, a path ends with a slash, and then the kernel follows a link.
+        // Do not join the empty name: the path would end with a slash, so the kernel would follow a
+        // link.
         let path = match name {
             "" => self.directory.clone(),
             name => self.directory.join(name),
@@ -124,14 +126,14 @@ impl Repository {
         let entries = entries.map_err(|_| unusable("it cannot be read by this user"))?;
         for entry in entries {
             if entry?.file_type()?.is_symlink() {
-                return Err(unusable("a directory of its objects is a link"));
+                return Err(unusable("an entry of its objects directory is a symbolic link"));
             }
         }
         Ok(())
     }
 
-    /// Fails if a directory above the file of a branch is a symbolic link, so that the branch would
-    /// be written elsewhere.
+    /// Fails if the file of a branch or a directory above it is a symbolic link: git would write
+    /// the branch elsewhere.
     pub(super) fn check_branch(&self, branch: &str) -> Result<(), GitBranchError> {
         let mut at = self.directory.join("refs/heads");
         for part in branch.split('/') {
@@ -145,7 +147,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Fails if a work tree has the branch checked out or rebases it.
+    /// Fails if a work tree of the repository has the branch checked out or is rebasing it.
     pub(super) fn check_not_in_use(&self, branch: &str) -> Result<(), GitBranchError> {
         let mut places = vec![self.directory.clone()];
         let linked = self.directory.join("worktrees");
@@ -167,7 +169,7 @@ impl Repository {
                 continue;
             };
             if !seen.is_file() || seen.len() > LARGEST {
-                return Err(unusable("a HEAD of its work trees is no regular file"));
+                return Err(unusable("the HEAD of a work tree is not a regular file or is too large"));
             }
             let text = fs::read(&file)?;
             let text = String::from_utf8_lossy(&text);
@@ -181,8 +183,8 @@ impl Repository {
     }
 }
 
-/// Reads the format of a repository from what `git config --null --list` prints. An extension that
-/// is not known could change the meaning of objects or references.
+/// Reads the format of a repository from the output of `git config --null --list`. Fails for an
+/// unknown extension: it could change the meaning of objects or references.
 pub(super) fn format(listed: &[u8]) -> Result<Format, GitBranchError> {
     let mut format = Format {
         objects: "sha1".to_owned(),
@@ -256,7 +258,7 @@ mod tests {
         ] {
             assert!(read(&[bad]).is_err(), "{bad}");
         }
-        // A value that would break out of the private configuration is dropped.
+        // A value that would add lines to the private configuration is dropped.
         let odd = read(&["core.sharedrepository\n0\n[core]\nhooksPath = /x"]).unwrap();
         assert_eq!(odd.shared, None);
     }

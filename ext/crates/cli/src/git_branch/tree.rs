@@ -1,4 +1,4 @@
-//! The files of a commit, and the copy of those that a change starts from.
+//! Reads the list of a commit's files, and copies the files that a change modifies.
 
 use super::error::GitBranchError;
 use super::program::Git;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
-/// Name of a file that makes a directory not empty.
+/// Name of a file that [`Tree::copy`] puts into a directory so that the directory is not empty.
 const SOMETHING: &str = "codebox-not-empty";
 
 /// Mode and object of a file in a commit.
@@ -41,7 +41,7 @@ impl Tree {
             let ([mode, _, object], [_, path @ ..]) = (words.as_slice(), path) else {
                 return Err(GitBranchError::Git {
                     command: "ls-tree".to_owned(),
-                    why: "it printed a row that is not understood".to_owned(),
+                    why: "it printed a row of an unknown form".to_owned(),
                 });
             };
             let file = TreeFile {
@@ -62,9 +62,9 @@ impl Tree {
             .is_some_and(|(path, _)| path.starts_with(&start))
     }
 
-    /// Writes the files at these paths into an empty directory, where a path of the directory is the
-    /// path in the tree without `prefix`. For a directory of the tree it writes a directory that is
-    /// not empty.
+    /// Copies the files at `paths`, which are relative to `prefix`, from the tree into the empty
+    /// directory `to`. A path that is a directory or submodule in the tree becomes a directory with
+    /// a placeholder file.
     pub(super) fn copy(
         &self,
         git: &Git<'_>,
@@ -117,11 +117,12 @@ fn directory(place: &Path) -> Result<(), GitBranchError> {
     Ok(fs::write(place.join(SOMETHING), "")?)
 }
 
-/// Splits the next object off what `git cat-file --batch` printed.
+/// Returns the contents of the next object in the output of `git cat-file --batch`, and the rest of
+/// the output.
 fn blob<'a>(output: &'a [u8], object: &str) -> Result<(&'a [u8], &'a [u8]), GitBranchError> {
     let broken = || GitBranchError::Git {
         command: "cat-file".to_owned(),
-        why: format!("the object {object} is missing or is no file"),
+        why: format!("the object {object} is missing or is not a file"),
     };
     let end = output.iter().position(|b| *b == b'\n').ok_or_else(broken)?;
     let (head, rest) = output.split_at(end);
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_in_the_directory_itself_are_below_it() {
+    fn has_below_is_true_only_for_a_directory_that_contains_a_file() {
         let mut tree = Tree::default();
         let file = TreeFile {
             mode: "100644".to_owned(),

@@ -20,14 +20,14 @@ use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, RunResult};
 use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
 
-/// Poll interval while no run ends.
+/// Interval for checking, while no run ends, whether a task can start or a stop was requested.
 const TICK: Duration = Duration::from_millis(100);
 /// Retry interval while the host has reached its maximum number of runs.
 const RETRY: Duration = Duration::from_millis(500);
-/// Time limit of retries while no run of the group is running.
+/// Time limit for retries while the group has no running run, whose end would make room.
 const RETRY_LIMIT: Duration = Duration::from_secs(120);
 
-/// The parts of this command that all runs of the group share: its output, arguments and paths.
+/// Output, arguments and settings of this command, which all runs of the group share.
 pub(super) struct Host<'a> {
     pub output: Output,
     pub args: &'a TaskArgs,
@@ -46,9 +46,9 @@ pub(super) struct Finished {
 pub(super) trait Group {
     /// Number of tasks, each of which gives one row of the output.
     fn size(&self) -> usize;
-    /// Name of a task in messages for people.
+    /// Name of a task in human-readable messages.
     fn name(&self, at: usize) -> String;
-    /// First members of the row of a task, before those of the task's result.
+    /// Members of a task's row that precede those of its result, such as its index or id.
     fn head(&self, at: usize) -> Map<String, Value>;
     /// Input of a task, with the members that all tasks of the group share.
     fn input(&self, at: usize) -> Result<Map<String, Value>, ErrorBody>;
@@ -65,7 +65,7 @@ pub(super) trait Group {
         finished: Option<&Finished>,
         status: GroupStatus,
     );
-    /// Whether the row of a task contains its start time and its duration, as `timings`.
+    /// True if the rows of the output get a member `timings` with start, end and duration.
     fn is_timed(&self) -> bool;
 }
 
@@ -196,7 +196,7 @@ impl Drive<'_, '_> {
                     };
                     let answer = supervisors.run(&request, accepted);
                     let answer = answer.map(|result| Box::new(Finished { request, result }));
-                    // The receiver is gone if the group ended with an error of its own.
+                    // Sending fails only if the receiver was dropped because the scheduler failed.
                     let _ = sender.send(Ended { at, answer });
                 })
                 .map_err(|e| {
@@ -273,7 +273,7 @@ pub(super) fn timings(began: Instant, started: &str) -> Value {
     json!({"started_at": started, "ended_at": wp_codebox_runtime::now_rfc3339(), "duration_ms": duration})
 }
 
-/// Formats the row of a task as one line for people.
+/// Formats the row of a task as one human-readable line.
 fn row_line(name: &str, row: &Map<String, Value>) -> String {
     let text = |key: &str| row.get(key).and_then(Value::as_str);
     let why = row.get("error").and_then(|e| e["message"].as_str());

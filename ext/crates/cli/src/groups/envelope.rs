@@ -1,5 +1,5 @@
-//! Result document of a task, `agent-task-run/v1`: a projection of its run's result, identical to
-//! that of the abilities.
+//! Result document of a task, `agent-task-run/v1`, built from the result of its run. The abilities
+//! return the same document.
 
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Outcome, RunRequest, RunResult, schema_id};
@@ -21,7 +21,7 @@ const ROW_MEMBERS: &[&str] = &[
     "task_input",
 ];
 
-/// Data of the caller that is copied to the result document and not stored with the run.
+/// Data that is only copied to the result document, and not stored with the run.
 pub(super) struct Echo<'a> {
     /// Input of the task, which may contain the caller's own ids.
     pub input: &'a Map<String, Value>,

@@ -28,7 +28,7 @@ impl Group for Fanout {
     }
 
     fn ready(&self) -> Vec<usize> {
-        // The scheduler knows which workers have started.
+        // Pass no started workers: the scheduler itself skips those that have started.
         Fanout::ready(self, &BTreeSet::new())
     }
 

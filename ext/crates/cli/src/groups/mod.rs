@@ -65,7 +65,7 @@ pub(crate) fn fanout(output: &Output, args: &FanoutArgs) -> ExitCode {
     }
 }
 
-/// Prints the error and also writes it to the result file, because another process may wait for it.
+/// Prints the error and also writes it to the result file, which another process may wait for.
 fn failed(output: &Output, command: &str, args: &TaskArgs, error: &ErrorBody) -> ExitCode {
     if let Some(path) = &args.result_file {
         let document = output.failure_document(command, error);

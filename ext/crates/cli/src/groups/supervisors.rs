@@ -1,7 +1,7 @@
 //! Runs several supervisors, one for each run, at the same time, and can cancel all of them.
 //!
-//! Each run has a thread that starts its supervisor and reads its frames; only the last frame is
-//! stored.
+//! Each run has a thread that starts a supervisor and reads its frames (messages of the run's
+//! progress and result); only the last frame is stored.
 
 use crate::signals::{on_end, unheard_signals};
 use crate::supervisor::{self, Followed, unreachable};
@@ -49,8 +49,8 @@ impl Supervisors {
         self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a request to its end and returns the result. `accepted` is called once the run has its
-    /// directory.
+    /// Runs a request to its end and returns the result. Calls `accepted` when the supervisor has
+    /// created the directory of the run.
     pub(super) fn run(
         &self,
         request: &RunRequest,
@@ -72,7 +72,8 @@ impl Supervisors {
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
         let alive = client.sender().map_err(|e| unreachable(&e))?;
-        // A concurrent stop either cancels this entry, or the check below notices the stop.
+        // Insert before checking: a concurrent `stop` then either finds this entry, or the check
+        // below sees that it was called.
         self.alive().insert(request.run_id.clone(), alive);
         if self.stopped() {
             let _ = client.send(&Frame::Cancel);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, TaskSpec};
 use wp_codebox_policy::read_task;
 
-/// Fields of a task that this program refuses, because only a WordPress site can resolve them.
+/// Fields of a task that this program refuses: only a WordPress site knows what they refer to.
 const SITE_ONLY: &[&str] = &[
     "plugin",
     "theme",
