@@ -32,13 +32,13 @@ pub(crate) fn completion(output: &Output, root: &Command, shell: Shell) -> ExitC
     ExitCode::SUCCESS
 }
 
-/// Name of the program while its bash script is generated. For a program with a hyphen in its name
-/// the generator loses every subcommand (clap issue 6421), so the script is generated for this name
-/// and then registered for the real one.
+/// Program name for which the bash completion is generated. For a name with a hyphen the generator
+/// loses all subcommands (clap issue 6421), so the script is generated for this name and then
+/// registered for `wp-codebox` and `codebox`.
 const BASH_NAME: &str = "wp_codebox";
 
 fn script(root: &Command, shell: Shell) -> String {
-    // The generators would also offer hidden commands.
+    // Copy only the visible commands: the generators would also complete hidden ones.
     let mut shown = Command::new("wp-codebox")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
@@ -83,9 +83,9 @@ fn chosen<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command, ErrorB
     })
 }
 
-/// Headings of the sections after the options. Clap prints that text as one section with filled
-/// lines, which would break examples; here each part is a separate section with its lines
-/// unchanged.
+/// Replacements in the generated roff text. Clap puts the whole text after the options into one
+/// section whose lines `man` joins, which would break examples; these replacements make a section
+/// of each part and keep its lines.
 const SECTIONS: [(&str, &str); 6] = [
     ("\n.SH EXTRA\n", "\n.SH NOTES\n"),
     ("\nExamples:\n", "\n.SH EXAMPLES\n.nf\n"),

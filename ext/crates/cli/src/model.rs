@@ -80,8 +80,8 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Copies the flags that describe the task. The others (protocol, key and prices) are settings
-    /// of this host and are not part of the task.
+    /// Copies the flags that describe the task into it. Protocol, key and prices are not copied:
+    /// they are settings of this host.
     pub(super) fn fill(&self, task: &mut TaskSpec) -> Result<(), ErrorBody> {
         task.model.clone_from(&self.model);
         task.base_url.clone_from(&self.model_url);
@@ -95,7 +95,7 @@ impl ModelArgs {
     }
 }
 
-/// What the model flags of a task mean for its run request.
+/// Parts of a run request that follow from the model of a task.
 #[derive(Debug, Default)]
 pub(super) struct ModelPart {
     /// The built-in agent (the agent loop on the host), if it does the work of the task.
@@ -127,7 +127,7 @@ impl Worker {
     }
 }
 
-/// Determines the model, agent and key of a task.
+/// Determines the endpoint, agent and key for the model of a task; all are absent without a model.
 pub(super) fn read(
     task: &TaskSpec,
     host: &ModelArgs,
@@ -156,7 +156,8 @@ pub(super) fn read(
         }
         Worker::Guest(flag) => {
             refuse_loop_fields(task, host, flag)?;
-            // A preset opens the network that it needs, or reports what an explicit policy lacks.
+            // Not for `--agent`: an agent preset adds its network rules itself, or reports which
+            // ones an explicit policy lacks.
             if flag != PRESET_FLAG && !guest_may_ask(task, network) {
                 return Err(input(format!(
                     "{flag} runs in the guest, which cannot reach the model: add --network-preset model, or remove {flag} to use the built-in agent"
@@ -191,7 +192,7 @@ fn endpoint(
             ))
         })?;
     let provider = task.provider.clone().unwrap_or_else(|| {
-        // The validation that follows reports an invalid address with all its issues.
+        // For an invalid address use any name: the validation that follows reports the address.
         ModelBase::parse(url).map_or_else(|_| "unknown".to_owned(), |base| base.host().to_owned())
     });
     Ok(ModelEndpoint {
@@ -210,7 +211,7 @@ fn endpoint(
 
 fn budget(task: &TaskSpec, host: &ModelArgs) -> Result<AgentBudget, ErrorBody> {
     let default = AgentBudget::default();
-    // Both values are upper bounds, so the smaller one applies.
+    // A task can limit turns in two fields; the smaller limit applies.
     let turns = [task.max_turns, task.budget.turns];
     Ok(AgentBudget {
         turns: turns.into_iter().flatten().min().unwrap_or(default.turns),

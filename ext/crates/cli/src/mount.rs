@@ -8,7 +8,7 @@ use super::request::{absolute, text};
 use std::path::Path;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, MountAccess, MountRequest};
 
-/// Value of `--check` that stands for the checks that a project brings.
+/// Value of `--check` that is replaced by the checks that the project's files suggest.
 pub(crate) const AUTO_CHECK: &str = "auto";
 
 /// A mount, and the project in its directory if this program chose the guest path.
@@ -24,7 +24,7 @@ pub(crate) fn mounts(args: &GuestArgs) -> Result<Vec<Mounted>, ErrorBody> {
     mounts.map(|text| mount(text, args.git)).collect()
 }
 
-/// Mounts a project at the place that its content determines.
+/// Returns the mount of a project, at the guest path that follows from its kind and name.
 pub(crate) fn of_project(project: Project, git: GitMode) -> Result<Mounted, ErrorBody> {
     Ok(Mounted {
         request: MountRequest {
@@ -48,7 +48,7 @@ pub(crate) fn mounts_or_project(args: &GuestArgs) -> Result<Vec<Mounted>, ErrorB
 }
 
 /// Returns the mounts of the arguments or, without any, the project around the current directory if
-/// it is a plugin, theme or Composer package. Any other directory is mounted only on request.
+/// it is a plugin, theme or Composer package. Any other directory is mounted only with `--mount`.
 pub(crate) fn mounts_or_recognised(args: &GuestArgs) -> Result<Vec<Mounted>, ErrorBody> {
     if !args.mounts.is_empty() {
         return mounts(args);
@@ -59,7 +59,7 @@ pub(crate) fn mounts_or_recognised(args: &GuestArgs) -> Result<Vec<Mounted>, Err
     }
 }
 
-/// Says which directory is mounted where, for mounts whose guest path this program chose.
+/// Prints which directory is mounted where, for mounts whose guest path this program chose.
 pub(crate) fn announce(output: Output, mounts: &[Mounted]) {
     if output.is_json() {
         return;
@@ -70,7 +70,7 @@ pub(crate) fn announce(output: Output, mounts: &[Mounted]) {
 }
 
 /// Returns the calls that activate the mounted plugins and themes in the guest. Child themes come
-/// last: only one theme is active, and that of the parent is mounted for its child.
+/// last: WordPress has one active theme, and a user who mounts parent and child wants the child.
 pub(crate) fn activations(mounts: &[Mounted]) -> Vec<CommandCall> {
     let projects = mounts.iter().filter_map(|mount| mount.project.as_ref());
     let (children, others): (Vec<_>, Vec<_>) =
@@ -85,7 +85,8 @@ pub(crate) fn activations(mounts: &[Mounted]) -> Vec<CommandCall> {
         .collect()
 }
 
-/// Replaces `auto` in the checks by what the mounted projects bring, and says what that is.
+/// Replaces `auto` in the checks by the checks that the mounted projects' files suggest, and prints
+/// these.
 pub(crate) fn checks(output: Output, given: &[String], mounts: &[Mounted]) -> Vec<String> {
     let mut checks = Vec::new();
     for check in given {
@@ -127,7 +128,8 @@ pub(crate) fn mount(given: &str, git: GitMode) -> Result<Mounted, ErrorBody> {
     let (host, target) = match rest.rfind(":/") {
         Some(at) if rest[at + 1..].contains(':') => return Err(invalid()),
         Some(at) => (&rest[..at], Some(&rest[at + 1..])),
-        // Probably a guest path without its slash, or a wrong mode.
+        // No such directory: the text after the colon is probably a guest path without its slash,
+        // or a wrong mode.
         None if rest.contains(':') && !Path::new(rest).exists() => return Err(invalid()),
         None => (rest, None),
     };

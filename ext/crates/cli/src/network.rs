@@ -39,7 +39,7 @@ pub(super) fn policy(
         ));
     }
     let key = request.model.as_ref().and_then(|m| m.secret.as_deref());
-    // A model key without hosts is not a secret of the guest, so it needs no policy.
+    // Only the host uses a model key that has no hosts, so such a key needs no policy.
     let for_guest =
         |secret: &&SecretBinding| !(secret.hosts.is_empty() && key == Some(secret.env.as_str()));
     let secrets = request.secrets.iter().any(|secret| for_guest(&secret));

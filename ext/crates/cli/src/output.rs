@@ -9,9 +9,9 @@ use wp_codebox_artifacts::{listed_name, unquote_name};
 use wp_codebox_contracts::terminal_text::{is_hidden, plain, plain_json};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
-/// Whether standard output can still be written: [`WHOLE`], [`LEFT`] or [`LOST`]. It is a static,
-/// because a process has one standard output.
+/// State of this process's standard output: [`WHOLE`], [`LEFT`] or [`LOST`].
 static FATE: AtomicU8 = AtomicU8::new(WHOLE);
+/// All writes succeeded so far.
 const WHOLE: u8 = 0;
 /// The reader closed the pipe, as `head` does. This is not an error.
 const LEFT: u8 = 1;
@@ -35,15 +35,15 @@ pub(crate) enum Stream {
     Talk,
 }
 
-/// Form in which lines of an agent's own protocol are printed.
+/// Form in which the output of an agent program is printed if it is a protocol such as JSON lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AgentOutput {
     // Plain comments instead of doc comments: if a value has documentation, clap prints the long
     // form of every option.
-    // As the steps that the agent's preset derives from the lines.
+    // Print the steps that the agent's preset derives from the lines.
     #[default]
     Steps,
-    // Unchanged.
+    // Print the lines unchanged.
     Raw,
 }
 
@@ -108,12 +108,12 @@ impl<W: Write> Write for PlainJson<W> {
     }
 }
 
-/// Printer of documents, lines and errors, as JSON or for people.
+/// Printer of documents, lines and errors, as JSON or human-readable.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
     pub agent: AgentOutput,
-    /// Whether the link to a preview is opened in the browser of the desktop.
+    /// True if the link to a preview is also opened in the browser of the desktop.
     pub open_links: bool,
 }
 
@@ -130,7 +130,8 @@ impl Output {
         self.json
     }
 
-    /// Writes bytes to standard output at once. An error only changes the exit status.
+    /// Writes bytes to standard output and flushes it. After an error the command goes on; only
+    /// its exit status changes, see [`settled`].
     pub(crate) fn data(self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
         if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
@@ -138,13 +139,13 @@ impl Output {
         }
     }
 
-    /// Records that standard output could not be written.
+    /// Records an error of writing to standard output, and reports it unless the reader closed it.
     pub(crate) fn lost(error: &io::Error) {
         let fate = match error.kind() {
             ErrorKind::BrokenPipe => LEFT,
             _ => LOST,
         };
-        // Reported once, even if many lines follow.
+        // Report only the first error, even if writes of many lines fail.
         if FATE.fetch_max(fate, Ordering::SeqCst) < LOST && fate == LOST {
             let _ = writeln!(
                 io::stderr(),
@@ -153,7 +154,8 @@ impl Output {
         }
     }
 
-    /// Returns whether the reader of standard output is gone.
+    /// Returns true if standard output can no longer be written: its reader closed it, or writing
+    /// failed.
     pub(crate) fn is_reader_gone(self) -> bool {
         FATE.load(Ordering::SeqCst) != WHOLE
     }
@@ -179,7 +181,7 @@ impl Output {
         self.data(format!("{shown}\n").as_bytes());
     }
 
-    /// Prints the document if JSON was requested, else the lines for people.
+    /// Prints the document if JSON was requested, else the human-readable lines.
     pub(crate) fn answer(self, document: &impl Serialize, lines: &[String]) {
         match self.json {
             true => self.document(&json!(document)),
@@ -187,7 +189,8 @@ impl Output {
         }
     }
 
-    /// Prints one message line, escaped like a line of data.
+    /// Prints one line of a message on standard error; on a terminal, control characters are
+    /// escaped.
     pub(crate) fn note(self, text: &str) {
         let out = io::stderr();
         let _ = if out.is_terminal() {
@@ -252,7 +255,7 @@ impl Output {
 mod tests {
     use super::*;
 
-    /// One character of each kind: direction marks and isolates, joiners, fillers, tags.
+    /// One invisible character of each kind: direction marks and isolates, joiners, fillers, tags.
     const INVISIBLE: &str = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2060}\u{2066}\u{3164}\u{fe0f}\u{feff}\u{1d173}\u{e0041}";
 
     #[test]

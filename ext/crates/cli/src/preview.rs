@@ -60,7 +60,7 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
         bind.parse::<std::net::IpAddr>()
             .is_ok_and(|address| address.is_loopback())
     });
-    // Created here, so that this process can print the link while the journal never contains the
+    // Create the token in this process: it prints the link, and the journal never contains the
     // token.
     let token = if args.preview_token || !local {
         Some(
@@ -91,8 +91,8 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
         },
     };
     match held {
-        // Another flag already holds the sandbox, for its own time. The preview ends after the
-        // preview time, which may be earlier.
+        // Another flag already holds the sandbox and sets the hold time, so only the preview ends
+        // after the preview time.
         Some(hold) => {
             let preview = PreviewRequest {
                 ttl_ms: Some(ttl_ms),
@@ -118,8 +118,8 @@ impl PreviewArgs {
     /// Returns the hold time in milliseconds, if requested.
     ///
     /// # Errors
-    /// `wp_codebox_limit_invalid` if the host does not allow a hold time of this length,
-    /// `wp_codebox_config_invalid` if the host's own maximum is not valid.
+    /// `wp_codebox_limit_invalid` if the time is shorter than a second or longer than the host
+    /// allows, `wp_codebox_config_invalid` if the maximum in [`BOUND`] is not valid.
     fn time(&self) -> Result<Option<u64>, ErrorBody> {
         let invalid = |why: &str| ErrorBody::new(ErrorCode::LimitInvalid, why);
         let ttl_ms = match (&self.preview_hold, self.preview_hold_seconds) {
@@ -175,7 +175,7 @@ pub(crate) fn login(request: &RunRequest, link: &str) -> Option<String> {
     ))
 }
 
-/// Returns whether the run will have a preview.
+/// Returns true if the request asks for a preview.
 pub(crate) fn expected(request: &RunRequest) -> bool {
     let hold = request.hold.as_ref();
     hold.is_some_and(|hold| hold.preview.is_some())
@@ -211,8 +211,8 @@ pub(crate) fn announce(output: Output, request: &RunRequest, event: &LifecycleEv
     }
 }
 
-/// Opens the link with the desktop's browser. The link grants access, but its argument list is only
-/// visible to processes of this host until the browser has started.
+/// Opens the link with the desktop's browser. The link contains the access token; other processes
+/// of this host can read it in the argument list of `xdg-open` until that ends.
 fn open(output: Output, link: &str) {
     let started = std::process::Command::new("xdg-open")
         .arg(link)

@@ -15,7 +15,7 @@ use wp_codebox_recipe::{MAX_PROFILE_BYTES, Profile, parse_profile};
 
 /// Name of the state directory's subdirectory that contains profiles.
 const PROFILES: &str = "profiles";
-/// Maximum number of profiles that are read.
+/// Maximum number of profiles that are read from the state directory.
 const MOST: usize = 500;
 
 /// Subcommands of `profile`.
@@ -204,7 +204,7 @@ fn read(path: &Path) -> Result<Loaded, ErrorBody> {
     };
     let regular = fs::metadata(path).map_err(unreadable)?.is_file();
     if !regular {
-        return Err(unreadable(std::io::Error::other("it is not a file")));
+        return Err(unreadable(std::io::Error::other("it is not a regular file")));
     }
     let most = u64::try_from(MAX_PROFILE_BYTES).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();

@@ -6,8 +6,8 @@
 //! - A commit is added to an existing branch only if this site made its tip ([`record`]).
 //! - `git update-ref` gets the expected old commit, so it fails if another program changed the
 //!   branch meanwhile.
-//! - A crash at any moment leaves the branch at the old or the new commit. If it is the new one, the
-//!   next call with the same patch returns it.
+//! - A crash at any moment leaves the branch at the old or the new commit. If it is the new one, a
+//!   repeated call with the same patch returns it.
 
 mod branch;
 mod edits;

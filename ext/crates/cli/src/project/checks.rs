@@ -1,8 +1,8 @@
-//! Proposes checks from the test and lint configuration that a project brings.
+//! Proposes checks from the test and lint configuration in a project's files.
 //!
 //! A check is proposed only if its program exists in the guest, which sees the mount and the host's
-//! `/usr`, and no tool is proposed twice. The values come from files of the project; a check runs in
-//! a guest and without a shell.
+//! `/usr`. No tool is proposed twice. Command lines come from files of the project, which need not
+//! be trusted: a check runs in a guest and without a shell.
 
 use super::composer::Package;
 use super::composer_script::{Command, command, tool};
@@ -16,7 +16,7 @@ pub(crate) const NO_CHECKS: &str = "no checks are proposed: the project has no r
 
 /// Directory of the host's programs, which the guest sees at the same path.
 const HOST_PROGRAMS: &str = "/usr/bin";
-/// Composer scripts that test or lint.
+/// Names of Composer scripts that are proposed as checks.
 const SCRIPTS: [&str; 4] = ["test", "lint", "phpcs", "phpstan"];
 
 /// A tool that runs without arguments in a project that has its configuration.
@@ -25,7 +25,8 @@ struct Tool {
     configuration: &'static [&'static str],
     /// Programs in `vendor/bin`, the preferred one first.
     programs: &'static [&'static str],
-    /// Program in the host's directory, if the tool does not need the project's own version.
+    /// Program in [`HOST_PROGRAMS`] for projects without their own; `None` if the tool needs the
+    /// project's version.
     host_program: Option<&'static str>,
     arguments: &'static str,
 }
@@ -53,7 +54,8 @@ const PHPCS: Tool = Tool {
 const PHPSTAN: Tool = Tool {
     configuration: &["phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon"],
     programs: &["phpstan"],
-    // The extensions that a configuration names are in the project's `vendor`.
+    // No host program: it would not find the extensions in the project's `vendor`, which
+    // configurations name.
     host_program: None,
     arguments: " analyse",
 };
@@ -63,7 +65,7 @@ const PHPSTAN: Tool = Tool {
 pub(crate) struct ProposedCheck {
     /// Command line for `--check`. Its working directory is the mount.
     pub command: String,
-    /// What in the project suggests it.
+    /// Reason for the user: the file or script of the project that suggests the check.
     pub why: String,
 }
 
@@ -106,8 +108,8 @@ struct Proposals<'a> {
 }
 
 impl Proposals<'_> {
-    /// Proposes a tool whose configuration exists: its program in the project's dependencies,
-    /// otherwise that of the host.
+    /// Proposes a tool if the project has its configuration: with the program in `vendor/bin`,
+    /// otherwise with the host's program.
     fn configured(&mut self, given: &Tool) {
         let mut files = given.configuration.iter();
         let Some(file) = files.find(|file| self.folder.is_file(file)) else {
@@ -147,8 +149,8 @@ impl Proposals<'_> {
         });
     }
 
-    /// Returns whether the host has a program that the guest sees: links such as those of
-    /// `/etc/alternatives` lead out of `/usr`, and the guest has no target for them.
+    /// Returns true if the host has the program and the guest sees it too. A link that leads out of
+    /// `/usr`, such as one to `/etc/alternatives`, does not count: its target is not in the guest.
     fn host_has(&self, name: &str) -> bool {
         let Ok(programs) = self.host_programs.canonicalize() else {
             return false;

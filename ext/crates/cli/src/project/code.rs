@@ -9,8 +9,9 @@ use wp_codebox_contracts::terminal_text::is_hidden;
 
 const STYLE: &str = "style.css";
 
-/// Drop-ins: files that WordPress loads from the content directory only. Plugins bring some, with a
-/// header, to be copied there. A plugin named like one is found by the name of its directory.
+/// Drop-ins: files that WordPress loads from the content directory only. Plugins contain some, with
+/// a plugin header, to be copied there, so they do not count as main files. Exception: the file
+/// that is named like the plugin's directory.
 const DROP_INS: &[&str] = &[
     "advanced-cache.php",
     "db-error.php",
@@ -39,7 +40,8 @@ pub(super) enum Code {
 
 /// Returns the plugin or theme in a directory; `None` if it has no header or cannot be read.
 pub(super) fn identify(level: &Level) -> Result<Option<Code>, ProjectError> {
-    // Directories above the start need not be readable. They could not be mounted.
+    // A directory that cannot be read could not be mounted either, so it is no project. Only
+    // directories above the start can be unreadable here.
     let Ok(folder) = Folder::open(&level.real) else {
         return Ok(None);
     };
@@ -73,7 +75,8 @@ fn header(head: &str, file: &str, field: &str) -> Option<Header> {
 /// header, otherwise the only one whose header has a version.
 fn plugin(folder: &Folder, level: &Level) -> Result<Option<Header>, ProjectError> {
     let read = |file: &str| header(&folder.head(file)?, file, "Plugin Name");
-    // In a directory with more entries than `names` returns, the usual name is still found.
+    // Open the files with the usual names directly: `names` does not return all entries of a large
+    // directory.
     let usual = [
         Some(level.name()),
         Some(name(&level.real)),
@@ -104,8 +107,8 @@ fn plugin(folder: &Folder, level: &Level) -> Result<Option<Header>, ProjectError
     }
 }
 
-/// Returns whether a file can be the main file of a plugin. Names with control characters are refused,
-/// because the name becomes part of a command line and of messages.
+/// Returns true if a file can be the main file of a plugin. Names with control characters are
+/// refused, because the name becomes part of a command line and of messages.
 fn is_plugin_file(name: &str) -> bool {
     name.ends_with(".php")
         && !name.starts_with('.')

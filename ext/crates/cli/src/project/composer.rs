@@ -1,4 +1,4 @@
-//! Reads composer.json as data. Shapes that are not known are ignored.
+//! Reads values from composer.json. A value of another type than expected is ignored.
 
 use super::folder::Folder;
 use serde_json::{Map, Value};
@@ -41,7 +41,7 @@ impl Package {
         self.text("type")
     }
 
-    /// Returns the command line of a script that has exactly one.
+    /// Returns the command line of a script; `None` if the script has several.
     pub(super) fn script(&self, name: &str) -> Option<&str> {
         match self.members.get("scripts")?.get(name)? {
             Value::String(line) => Some(line),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn composer_json_with_a_known_shape_is_read_and_every_other_value_is_ignored() {
+    fn only_a_valid_package_name_in_a_json_object_is_returned() {
         let name = |json: &str| package(json).and_then(|p| p.name().map(str::to_owned));
         for (json, expected) in [
             (r#"{"name": "acme/lib"}"#, Some("acme/lib")),

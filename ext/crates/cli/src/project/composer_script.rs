@@ -1,5 +1,6 @@
-//! Converts a Composer script to the command line that it runs, if that is one simple command of the
-//! project. Composer itself never runs: its scripts can do anything, and it may need the network.
+//! Converts a Composer script to a command line, if the script is a single call of a program of the
+//! project. The command then runs without Composer, which could run other scripts and need the
+//! network.
 
 use super::folder::Folder;
 use std::borrow::Cow;
@@ -8,13 +9,13 @@ use std::borrow::Cow;
 const BIN: &str = "vendor/bin";
 /// Maximum length of a script in bytes.
 const MAX_BYTES: usize = 1000;
-/// Characters that a shell interprets. A check runs without a shell, so a script with one of them
-/// would do something else, quoted or not.
+/// Characters that a shell interprets. A script that contains one, even quoted, is not converted:
+/// checks run without a shell, so it could have a different effect.
 const SHELL: &[char] = &[
     '&', '|', ';', '$', '`', '<', '>', '(', ')', '{', '}', '[', ']', '*', '?', '~', '#', '!', '\\',
 ];
 
-/// A command that a project brings.
+/// A command from a project's Composer script or configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Command {
     /// File name of the program, e.g. `phpunit`.
@@ -23,7 +24,8 @@ pub(super) struct Command {
     pub line: String,
 }
 
-/// Returns the command of a script; `None` if it is not one simple command of the project.
+/// Returns the command of a script; `None` if the script is not a single call of a program of the
+/// project.
 pub(super) fn command(script: &str, folder: &Folder) -> Option<Command> {
     let plain = |c: char| !SHELL.contains(&c) && !c.is_control();
     if script.len() > MAX_BYTES || !script.chars().all(plain) {
@@ -31,7 +33,7 @@ pub(super) fn command(script: &str, folder: &Folder) -> Option<Command> {
     }
     let words = shell_words::split(script).ok()?;
     let (first, rest) = words.split_first()?;
-    // `@name` as an argument is a placeholder of Composer.
+    // Composer would replace an argument of the form `@name`.
     if rest.iter().any(|word| word.starts_with('@')) {
         return None;
     }
@@ -70,8 +72,8 @@ fn php(words: &[String], folder: &Folder) -> Option<Command> {
     })
 }
 
-/// Joins words to a command line. `shell_words::join` would also quote options such as `--level=5`,
-/// which makes a line that the user is to read and confirm harder to read.
+/// Joins words to a command line for the user to read and confirm. Unlike `shell_words::join` it
+/// does not quote options such as `--level=5`.
 fn joined<'w>(words: impl Iterator<Item = &'w String>) -> String {
     let bare = |word: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-=:,./+%@".contains(c);
@@ -86,8 +88,8 @@ fn joined<'w>(words: impl Iterator<Item = &'w String>) -> String {
     words.join(" ")
 }
 
-/// Returns the path of a program in the project's `vendor/bin`, which Composer adds to the `PATH` of
-/// its scripts.
+/// Returns the path of a program in the project's `vendor/bin`, where Composer searches programs of
+/// scripts first.
 fn vendor_program(word: &str, folder: &Folder) -> Option<String> {
     let word = word.strip_prefix("./").unwrap_or(word);
     let path = match word.strip_prefix("vendor/bin/") {

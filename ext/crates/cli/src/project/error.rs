@@ -1,4 +1,4 @@
-//! Why a directory gives no project, with a stable code and what to do.
+//! Reasons why no project can be determined for a directory, with stable codes and hints.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// Maximum number of plugins and themes that an error message lists.
 const MAX_LISTED: usize = 10;
 
-/// Why a directory gives no project.
+/// Reason why no project can be determined for a directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ProjectError {
@@ -33,7 +33,7 @@ pub(crate) enum ProjectError {
         #[source]
         source: io::Error,
     },
-    /// A mount and its records have only UTF-8 paths.
+    /// The path is not valid UTF-8, which mounts and their records require.
     #[error("the path {directory} is not valid UTF-8")]
     NotUtf8 {
         /// Path with replacement characters.
@@ -47,8 +47,8 @@ pub(crate) enum ProjectError {
         /// The character, e.g. "`:`".
         what: &'static str,
     },
-    /// The directory is no project, whatever files it has, e.g. the home directory.
-    #[error("{directory} is {what}, which is not taken as a project")]
+    /// The directory is never a project, e.g. the home directory.
+    #[error("{directory} is {what}, which cannot be a project")]
     NotAProject {
         /// Real path of the directory.
         directory: PathBuf,
@@ -75,7 +75,7 @@ pub(crate) enum ProjectError {
         /// File with the plugin header.
         plugin: String,
     },
-    /// The directory is a site or its directory of plugins, so it is not one project.
+    /// The directory belongs to a whole site, e.g. its root or its directory of plugins.
     #[error(
         "{directory} belongs to a whole WordPress site and is not one project; it contains {}",
         listed(.members)

@@ -1,4 +1,4 @@
-//! Finds the project around a directory, or in it.
+//! Finds the project that contains a directory, or that is exactly this directory.
 
 use super::code::identify;
 use super::composer::Package;
@@ -10,13 +10,14 @@ use super::site::{Role, core_around, members, role, surrounds_site};
 use std::path::Path;
 use wp_codebox_contracts::ErrorBody;
 
-/// Returns the project around a directory: the nearest plugin or theme, else the nearest Composer
-/// package with a name, else the nearest git work tree, else the directory itself.
+/// Returns the project for a directory. Searches it and the directories above it for the nearest
+/// plugin or theme, else the nearest Composer package with a name, else the nearest git work tree;
+/// without any, the project is the directory itself.
 pub(crate) fn around(start: &Path) -> Result<Project, ProjectError> {
     find(start, Reach::Upward, &Bounds::of_user())
 }
 
-/// Returns the project around the current directory.
+/// Returns the project for the current directory, like [`around`].
 pub(crate) fn here() -> Result<Project, ErrorBody> {
     around(Path::new(".")).map_err(|e| e.body())
 }
@@ -26,7 +27,7 @@ pub(crate) fn of(directory: &Path) -> Result<Project, ProjectError> {
     find(directory, Reach::Here, &Bounds::of_user())
 }
 
-/// Which directories can be the project.
+/// Directories in which the project is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// The start and every directory above it.
@@ -61,8 +62,8 @@ pub(super) fn find(start: &Path, reach: Reach, bounds: &Bounds) -> Result<Projec
     Ok(project)
 }
 
-/// Returns the directories above the outermost `vendor` or `node_modules`: code in it is a dependency
-/// of the project around it. Empty if there is no such directory.
+/// Returns the directories above the outermost `vendor` or `node_modules`, because code below that
+/// is a dependency of a project above it. Empty if there is no such directory.
 fn outside_dependencies<'l, 'p>(levels: &'l [&'p Level]) -> &'l [&'p Level] {
     let is_dependencies = |level: &&Level| matches!(name(&level.real), "vendor" | "node_modules");
     match levels.iter().rposition(is_dependencies) {

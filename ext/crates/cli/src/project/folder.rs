@@ -9,9 +9,9 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Maximum number of entries of a directory that are looked at.
+/// Maximum number of a directory's entries that [`Folder::names`] reads.
 const MAX_ENTRIES: usize = 500;
-/// Number of bytes in which WordPress searches for a header.
+/// Number of bytes at the start of a file in which WordPress searches for a header.
 const HEAD_BYTES: u64 = 8 * 1024;
 
 /// An open directory.
@@ -59,7 +59,7 @@ impl Folder {
         self.regular(path).is_some()
     }
 
-    /// Returns whether a path leads to a regular file that somebody may execute.
+    /// Returns whether a path leads to a regular file with an execute permission for any user.
     pub(super) fn is_program(&self, path: &str) -> bool {
         let executable = |stat: Stat| stat.st_mode & 0o111 != 0;
         self.regular(path).is_some_and(executable)
@@ -71,14 +71,16 @@ impl Folder {
     }
 
     fn regular(&self, path: &str) -> Option<Stat> {
-        // O_PATH only locates the file: the open of a device or FIFO would already have an effect.
+        // Use O_PATH until the type is known: opening a device or FIFO for reading has side
+        // effects.
         let located = self.beneath(path, OFlags::PATH)?;
         fstat(&located).ok().filter(is_regular)
     }
 
     fn file(&self, path: &str) -> Option<OwnedFd> {
         self.regular(path)?;
-        // Another file can have taken the name since: NONBLOCK prevents that the open waits.
+        // The file may have been replaced by a FIFO after the check: NONBLOCK keeps open from
+        // waiting.
         let file = self.beneath(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         fstat(&file).ok().filter(is_regular)?;
         Some(file)
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn head_has_eight_kib_and_content_above_its_limit_is_not_returned() {
+    fn head_is_cut_at_eight_kib_and_a_file_above_the_limit_has_no_content() {
         let temp = tempfile::tempdir().unwrap();
         fs::write(temp.path().join("large"), vec![b'x'; 10_000]).unwrap();
         let folder = Folder::open(temp.path()).unwrap();

@@ -1,4 +1,4 @@
-//! A project as the rest of the program sees it, made from what was found in a directory.
+//! Describes a project: its kind, where to mount it and how to activate it.
 
 use super::code::{Code, Header};
 use super::place::{Level, name};
@@ -40,31 +40,31 @@ pub(crate) enum Kind {
 /// The project around a directory of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Project {
-    /// What it is.
+    /// Plugin, theme, Composer package or other directory.
     pub kind: Kind,
     /// Real path of the directory to mount.
     pub root: PathBuf,
     /// Path of the mount in the guest.
     pub target: String,
-    /// WP-CLI command line that activates it in the guest, without the leading `wp`.
+    /// WP-CLI command line that activates the project in the guest, without the leading `wp`.
     pub activation: Option<String>,
-    /// Slug of the theme without which it cannot be activated, if it is a child theme.
+    /// Slug of the parent theme, which must be mounted too, if the project is a child theme.
     pub parent_theme: Option<String>,
-    /// Real path of the directory with the WordPress core around it.
+    /// Real path of the WordPress core directory that contains the project, if there is one.
     pub site: Option<PathBuf>,
     /// One sentence for the user: what was found, where, and where it is mounted.
     pub why: String,
 }
 
 impl Project {
-    /// Returns whether it is a plugin, a theme or a Composer package, which are mounted without
-    /// being named.
+    /// Returns true for a plugin, theme or Composer package. Only these are mounted although the
+    /// user did not name a directory.
     pub(crate) const fn is_recognised(&self) -> bool {
         !matches!(self.kind, Kind::Directory { .. })
     }
 }
 
-/// What makes a directory a project.
+/// Content of a directory by which it was recognised as a project.
 #[derive(Debug)]
 pub(super) enum Found {
     Code(Code),
@@ -77,7 +77,7 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// Describes a project; its `site` is absent.
+/// Builds the project of a directory. The caller sets `site`.
 pub(super) fn describe(level: &Level, found: Found) -> Project {
     match found {
         Found::Code(Code::Plugin(header)) => plugin(level, header),
@@ -186,7 +186,7 @@ fn shaped(
     }
 }
 
-/// Says that the name of a project is that of a symbolic link.
+/// Returns a note for the user if the project has the name of a symbolic link.
 fn link_note(level: &Level) -> Option<String> {
     (level.name() != name(&level.real))
         .then(|| format!("its name is that of the link {}", level.shown.display()))

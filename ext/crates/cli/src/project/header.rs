@@ -3,7 +3,7 @@
 
 use wp_codebox_contracts::terminal_text::plain_line;
 
-/// Maximum number of characters of a value. Values appear in messages for the user.
+/// Maximum number of characters of a value; longer ones are cut, because messages contain them.
 const MAX_CHARS: usize = 100;
 
 /// Returns the value of a header field, in one line without control characters; `None` if the field

@@ -1,13 +1,13 @@
-//! Finds the project around a directory of the host: what to mount where in the guest, how to
-//! activate it, which WordPress lies around it and which checks it brings.
+//! Finds the project for a directory of the host: where to mount it in the guest, how to activate
+//! it, which WordPress contains it and which checks its files suggest.
 //!
-//! Everything that is read here belongs to the user's project and is data: headers, names and JSON.
-//! No program is started and no code is executed. Reads are bounded, follow no symbolic link out of
-//! the directory that is read, and open regular files only.
+//! Files of the project are only read: headers, names and JSON. No program is started and no code
+//! is executed. Reads are bounded, follow no symbolic link out of the directory that is read, and
+//! open regular files only.
 //!
-//! The search goes up the *real* path of a directory, so that a mount always contains the directory
-//! where the user stands. Names (and with them slugs) come from the path by which the user reached
-//! that directory: a plugin that is a symbolic link in `wp-content/plugins` has the link's name.
+//! The search goes up the *real* path of a directory, so that a mount always contains the current
+//! directory. Names and slugs come from the path by which the user reached that directory: a plugin
+//! that is a symbolic link in `wp-content/plugins` has the link's name.
 
 mod checks;
 mod code;

@@ -1,4 +1,4 @@
-//! The directory where a search starts, the directories above it, and where the search ends.
+//! The directory where a search for a project starts, the directories above it, and where it ends.
 
 use super::error::ProjectError;
 use super::folder::Folder;
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum number of directories from the start upwards.
+/// Maximum number of directories that a search visits.
 pub(super) const MAX_LEVELS: usize = 64;
 
 /// One directory of the search.
@@ -41,7 +41,7 @@ pub(super) struct Place {
     pub above: Vec<Level>,
 }
 
-/// Where a search ends.
+/// Directories that are never a project, at which a search ends.
 #[derive(Debug)]
 pub(super) struct Bounds {
     /// Real path of the user's home directory.
@@ -56,7 +56,8 @@ impl Bounds {
         }
     }
 
-    /// Returns what a directory is if it is never a project. The search ends there.
+    /// Returns the kind of a directory that is never a project and ends the search; `None` for all
+    /// others.
     pub(super) fn refuse(&self, real: &Path) -> Option<&'static str> {
         if real.parent().is_none() {
             return Some("the root of the file system");
@@ -86,7 +87,8 @@ impl Place {
             let directory = real;
             return Err(ProjectError::NotAProject { directory, what });
         }
-        // The kernel resolves `..` after a symbolic link, so such a path has no other spelling.
+        // After a symbolic link `..` leads to the parent of the link's target, so the segments of
+        // such a path are not the names of the directories above.
         let plain = !given.components().any(|part| part == Component::ParentDir);
         let reached: Vec<(PathBuf, &Path)> = given
             .ancestors()
@@ -115,8 +117,8 @@ impl Place {
     }
 }
 
-/// Returns the absolute path without `.` segments. A relative path begins at `$PWD`, which a shell
-/// sets to the path with symbolic links.
+/// Returns the absolute path without `.` segments. A relative path begins at `$PWD`, in which a
+/// shell keeps the symbolic links of the path.
 fn absolute(given: &Path) -> Result<PathBuf, ProjectError> {
     let joined = if given.is_absolute() {
         given.to_owned()
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_real_directories_with_the_names_of_the_given_path() {
+    fn levels_have_real_paths_and_the_names_in_the_given_path() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("src/hello/includes")).unwrap();
@@ -211,7 +213,7 @@ mod tests {
             above,
             [(hello.as_path(), "greeting"), (src.as_path(), "src")]
         );
-        // With `..` only the real path is known.
+        // For a path with `..`, names come from the real path.
         let place = Place::new(&root.join("site/greeting/../hello"), &bounds).unwrap();
         assert_eq!(place.start.shown, root.join("src/hello"));
     }
