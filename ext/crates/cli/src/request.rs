@@ -24,7 +24,7 @@ pub(crate) struct SizeArgs {
 }
 
 impl SizeArgs {
-    /// Returns the limits, with defaults for all others.
+    /// Returns a request with these two limits; all other limits have their default.
     pub(crate) fn limits(&self) -> Result<LimitsRequest, ErrorBody> {
         Ok(LimitsRequest {
             memory_bytes: size("--memory", self.memory.as_deref())?,
@@ -38,7 +38,7 @@ pub(crate) fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, Error
     given.map(|given| bytes(flag, given)).transpose()
 }
 
-/// Arguments and settings that a run request needs in addition to its task.
+/// Arguments and settings from which a run request is built in addition to the task.
 #[derive(Debug)]
 pub(crate) struct Beside<'a> {
     pub site: &'a str,
@@ -60,7 +60,7 @@ pub(crate) fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequ
         "Run a command".clone_into(&mut task.goal);
     }
     task.secrets = network::secrets(&task.secret_env)?;
-    // A key that is also a secret of the guest is one secret with two uses.
+    // If the guest also gets the model's key as a secret, add the key only once.
     let key = model.key;
     let key = key.filter(|key| task.secrets.iter().all(|s| s.env != key.env));
     task.secrets.extend(key);
@@ -89,7 +89,7 @@ pub(crate) fn request(
 /// Returns the host paths of a run that is started with this program.
 pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
     let root = text(wordpress)?;
-    // Mount sources are compared by real path, so these paths must be real paths, too.
+    // Real paths, because they are compared with the real paths of mount sources.
     let real = |path: PathBuf| text(&path.canonicalize().unwrap_or(path));
     Ok(RunPaths {
         state_dir: text(&settings.state_dir)?,

@@ -1,32 +1,34 @@
-//! Recognises WordPress sites: their core, their content directory and the directories above.
+//! Recognises WordPress sites: their core, their content directory, and directories that contain a
+//! site.
 //!
 //! Known layouts: core and `wp-content` in one directory; Bedrock (`web/wp` beside `web/app`); a
-//! moved content directory (`content` beside `wp`); a document root of a local development
-//! environment (`public`, `htdocs`, `wordpress`) in the directory of the project.
+//! moved content directory (`content` beside `wp`); the document root of a local development
+//! environment (`public`, `htdocs`, `wordpress`) in a directory that also has other files.
 
 use super::folder::Folder;
 use super::place::{Bounds, Level, MAX_LEVELS, name};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::terminal_text::plain_line;
 
-/// Directories that can contain the core, relative to a directory around the site.
+/// Paths at which the core can be, relative to a directory that contains the site.
 const CORES: &[&str] = &["wp", "wordpress", "web/wp", "public", "htdocs"];
-/// Content directories beside a core in a directory of its own.
+/// Names of a content directory that lies beside the directory of the core.
 const MOVED_CONTENT: &[&str] = &["app", "content"];
 const CONTENT: &str = "wp-content";
-/// Directories of a content directory whose entries WordPress loads.
+/// Subdirectories of a content directory from which WordPress loads plugins and themes.
 const PLUGINS: &str = "plugins";
 const THEMES: &str = "themes";
 const MU_PLUGINS: &str = "mu-plugins";
 
-/// Part of a site that a directory is. The order is that of how much is known.
+/// Function of a directory in a site. If a directory has different roles by its real path and by
+/// the user's path, the greater one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
-    /// None that is known: the directory can be a project.
+    /// No known function in a site: the directory can be a project.
     Ordinary,
-    /// A directory of plugins or themes without a site that is known, for example in a checkout
-    /// without the core. A file with a plugin header directly in it, such as `hello.php`, does not
-    /// make it a plugin.
+    /// A directory of plugins or themes outside a known site, for example in a checkout without the
+    /// core. A file with a plugin header directly in it, such as `hello.php`, does not make it a
+    /// plugin.
     Collection,
     /// The content directory of a site, or its directory of plugins or themes.
     Container,
@@ -36,8 +38,8 @@ pub(super) enum Role {
     Core,
 }
 
-/// Returns the part of a site that a directory is, by its real path or by the path that the user
-/// sees.
+/// Returns the role of a directory: the greater one of those by its real path and by the path of
+/// the user.
 pub(super) fn role(level: &Level) -> Role {
     role_of(&level.real).max(role_of(&level.shown))
 }
@@ -58,8 +60,8 @@ fn role_of(path: &Path) -> Role {
     }
 }
 
-/// Returns whether a directory is a content directory. A plugin can have a directory with that name
-/// for its drop-ins, so the name alone is not enough.
+/// Returns whether a directory is the content directory of a site. The name is not enough: a plugin
+/// can have a directory `wp-content` for its drop-ins.
 fn is_content(path: &Path) -> bool {
     let parent_is_core = || path.parent().is_some_and(is_core);
     let beside_core = |parent: &Path| ["wp", "wordpress"].iter().any(|c| is_core(&parent.join(c)));
@@ -70,7 +72,7 @@ fn is_content(path: &Path) -> bool {
     }
 }
 
-/// Returns how many of the directories of plugins and themes a directory has.
+/// Returns how many of the directories `plugins`, `themes` and `mu-plugins` a directory has.
 fn parts(path: &Path) -> usize {
     let parts = [PLUGINS, THEMES, MU_PLUGINS].iter();
     parts.filter(|part| path.join(part).is_dir()).count()
@@ -86,24 +88,25 @@ fn core_below(path: &Path) -> Option<PathBuf> {
     cores.find(|core| is_core(core))
 }
 
-/// Returns whether a site lies in a known subdirectory and is configured. The directory then
-/// contains the site's secrets; a core without configuration is a dependency for tests.
+/// Returns whether a directory contains, in a known subdirectory, a site with a wp-config.php and
+/// therefore with secrets. A core without one is only a dependency for tests and does not count.
 pub(super) fn surrounds_site(path: &Path) -> bool {
     core_below(path).is_some_and(|core| {
-        // WordPress also reads the configuration one directory above the core.
+        // WordPress also reads a wp-config.php in the directory above the core.
         core.ancestors()
             .take(2)
             .any(|place| place.join("wp-config.php").is_file())
     })
 }
 
-/// Returns the real path of the nearest WordPress core around any directory of the host.
+/// Returns the real path of the WordPress core that contains a directory or lies in a known place
+/// beside it, the nearest one.
 pub(crate) fn site_around(directory: &Path) -> Option<PathBuf> {
     core_upwards(directory, &Bounds::of_user())
 }
 
-/// Returns the real path of the nearest WordPress core around a directory: first along the path by
-/// which the user reached it, then along its real path.
+/// Returns the same as [`site_around`], searched first upwards on the path by which the user
+/// reached the directory, then upwards on its real path.
 pub(super) fn core_around(level: &Level, bounds: &Bounds) -> Option<PathBuf> {
     core_upwards(&level.shown, bounds).or_else(|| core_upwards(&level.real, bounds))
 }
@@ -112,7 +115,8 @@ fn core_upwards(path: &Path, bounds: &Bounds) -> Option<PathBuf> {
     for directory in path.ancestors().take(MAX_LEVELS) {
         let real = directory.canonicalize().ok()?;
         if bounds.refuse(&real).is_some() {
-            // A home directory can be a document root. Its subdirectories are unrelated.
+            // A home directory can itself be the core, but a core in a subdirectory of it is
+            // another project's.
             let is_home = bounds.home.as_ref() == Some(&real);
             return (is_home && is_core(&real)).then_some(real);
         }
@@ -126,7 +130,8 @@ fn core_upwards(path: &Path, bounds: &Bounds) -> Option<PathBuf> {
     None
 }
 
-/// Returns the plugins and themes of the site to which a directory belongs, e.g. `plugins/hello`.
+/// Returns the plugins and themes, e.g. `plugins/hello`, of the site to which a directory belongs;
+/// for a directory such as `plugins` only those in it.
 pub(super) fn members(level: &Level) -> Vec<String> {
     match members_of(&level.real) {
         none if none.is_empty() => members_of(&level.shown),

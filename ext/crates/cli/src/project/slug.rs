@@ -5,10 +5,11 @@ use std::path::Path;
 
 /// Maximum length of a slug in bytes.
 const MAX_BYTES: usize = 100;
-/// Name of a directory in the guest if no part of the project gives one.
+/// Name of the directory in the guest if nothing in the project is usable as a name.
 const FALLBACK: &str = "project";
 
-/// Names of directories that hold any checkout, and therefore name no plugin or theme.
+/// Common names of directories for checkouts, which therefore cannot be the slug of a plugin or
+/// theme.
 const GENERIC: &[&str] = &[
     "app",
     "branches",
@@ -47,8 +48,10 @@ pub(super) struct Slug {
     pub origin: Option<String>,
 }
 
-/// Chooses the slug of a plugin or theme: the name of its directory; in a Subversion layout the name
-/// of the directory above; if neither is usable, the text domain, then the stem of the plugin's file.
+/// Chooses the slug of a plugin or theme: in a Subversion layout the name of the directory above
+/// `trunk`, `tags` or `branches`, otherwise the name of its directory; if that is not usable, the
+/// text domain, then the name of the plugin's file without `.php`, then a name made from that of
+/// the directory.
 pub(super) fn choose(directory: &Path, text_domain: Option<&str>, stem: Option<&str>) -> Slug {
     let given = name(directory);
     if let Some((slug, origin)) = above_subversion(directory) {
@@ -82,7 +85,7 @@ pub(super) fn choose(directory: &Path, text_domain: Option<&str>, stem: Option<&
     }
 }
 
-/// Returns the name of a directory below `/workspace`.
+/// Converts a name to a valid name for a directory below `/workspace` in the guest.
 pub(super) fn workspace_name(given: &str) -> String {
     safe(given).unwrap_or_else(|| FALLBACK.to_owned())
 }
@@ -93,7 +96,8 @@ pub(super) fn subversion_slug(directory: &Path) -> Option<&str> {
     let parent = directory.parent()?;
     let slug = match (name(directory), name(parent)) {
         ("trunk", slug) => slug,
-        // Any directory can be called `tags`; one beside `trunk` is Subversion's.
+        // Any project can have a directory `tags`; it is Subversion's only beside `trunk` or
+        // `.svn`.
         (_, "tags" | "branches") => {
             let root = parent.parent()?;
             let layout = ["trunk", ".svn"]
@@ -118,7 +122,7 @@ fn above_subversion(directory: &Path) -> Option<(&str, String)> {
     Some((slug, origin))
 }
 
-/// Returns whether a text may be a slug in the guest. The rule is that of the slugs of components
+/// Returns whether a text is a valid slug, by the same rule as for slugs of components
 /// (`wp_codebox_policy::check_components`).
 pub(super) fn is_slug(text: &str) -> bool {
     text.len() <= MAX_BYTES
@@ -135,7 +139,7 @@ fn is_usable(text: &str) -> bool {
     is_slug(text) && !GENERIC.iter().any(|name| text.eq_ignore_ascii_case(name))
 }
 
-/// Converts a text to a slug; `None` if it has no letter or digit of ASCII.
+/// Converts a text to a slug; `None` if it contains no ASCII letter or digit.
 fn safe(text: &str) -> Option<String> {
     let mut slug = String::new();
     for c in text.chars() {

@@ -12,7 +12,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, blueprint_validation};
 use wp_codebox_supervisor::workspace::{self, GitBacking, Rules};
 
-/// Reads a blueprint; the inner error states why it is not valid.
+/// Reads a blueprint. The outer error is that of an unreadable file; the inner one states why the
+/// contents are not a blueprint.
 pub(crate) fn read_blueprint(path: &Path) -> Result<Result<Map<String, Value>, String>, ErrorBody> {
     let bytes = read_file(path, MAX_RECIPE_BYTES, "blueprint")?;
     Ok(match serde_json::from_slice::<Value>(&bytes) {

@@ -1,9 +1,9 @@
-//! Formats the output documents of recipe commands for people.
+//! Formats the output documents of recipe commands as human-readable lines.
 
 use crate::output::{Output, name as listed};
 use serde_json::Value;
 
-/// Members of a document whose values are file names, which are escaped for the terminal.
+/// Members of a document whose values are file names and must be escaped for the terminal.
 const FILES: &[&str] = &["path", "source", "target", "pluginFile"];
 
 fn text<'a>(row: &'a Value, name: &str) -> &'a str {
@@ -133,7 +133,7 @@ pub(super) fn workspace(output: Output, document: &Value) {
     ));
 }
 
-/// Prints the results of a recipe run, after the output that was printed during it.
+/// Prints the results of a recipe run. The output of its steps was printed during the run.
 pub(super) fn ran(output: Output, document: &Value) {
     for row in each(document, "stepFailures").chain(each(document, "advisoryFailures")) {
         let word = match (row["allowed"] == true, text(row, "schema")) {

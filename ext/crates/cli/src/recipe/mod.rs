@@ -64,7 +64,7 @@ fn look(args: &RecipeArgs) -> Result<Looked, ErrorBody> {
     Looked::at(&args.recipe, args.policy.as_deref(), &settings)
 }
 
-/// A recipe that was loaded, and the settings of this host that it is validated against.
+/// A loaded recipe, and the files and settings of this host against which it is validated.
 struct Looked {
     loaded: Loaded,
     host: Host,
@@ -88,7 +88,7 @@ impl Looked {
             .map(|directory| loaded.directory.join(directory));
         let found = own.or_else(|| settings.wordpress.clone());
         let found = found.or_else(|| settings.cores.find(None));
-        // Validation needs no WordPress: its version is unknown then, and the run installs one.
+        // Without a WordPress, validation works with an unknown version; `recipe-run` installs one.
         let wordpress = found.unwrap_or_default();
         let paths = request::run_paths(settings, &wordpress)?;
         Ok(Self {

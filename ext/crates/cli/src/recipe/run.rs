@@ -50,7 +50,7 @@ pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
     }
 }
 
-/// Returns the sentence about a recipe with these issues.
+/// Returns the error message for a recipe with these issues: the first one and their number.
 fn invalid(issues: &[Issue]) -> String {
     let first = issues.first();
     let first = first.map_or(String::new(), |i| format!("{}: {}", i.path, i.message));
@@ -61,7 +61,7 @@ fn invalid(issues: &[Issue]) -> String {
     format!("the recipe is not valid; correct these fields: {first}{more}")
 }
 
-/// Loads the recipe. A run needs a WordPress: without any, the latest one is installed.
+/// Loads the recipe. Installs the latest WordPress if the host has none, except for a dry run.
 fn look(output: &Output, args: &RecipeRunArgs) -> Result<Looked, ErrorBody> {
     let at = |settings: &Settings| Looked::at(&args.recipe, args.policy.as_deref(), settings);
     let looked = at(&Settings::resolve(&args.store.paths)?)?;

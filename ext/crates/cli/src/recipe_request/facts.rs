@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{HostFacts, ParentSite, UNKNOWN_VERSION};
 
-/// PHP code that prints the version and the extensions of the PHP for guests.
+/// PHP code that prints the version and the extensions of the PHP that runs it, as JSON.
 const QUESTION: &str =
     "echo json_encode([PHP_VERSION, array_map('strtolower', get_loaded_extensions())]);";
 

@@ -1,5 +1,5 @@
-//! Tells the recipe planner which files, versions and variables this host has. Relative paths are
-//! resolved against the recipe's own directory.
+//! Tells the recipe planner which files, versions and environment variables this host has. Relative
+//! paths are resolved against the directory of the recipe file.
 
 use super::facts;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use wp_codebox_supervisor::{list_archive, plugin_header};
 
 /// Environment variable: if set to 1, a recipe must state the sha256 of each archive.
 const REQUIRE_SHA256: &str = "WP_CODEBOX_REQUIRE_SOURCE_SHA256";
-/// Number of bytes in which WordPress searches for a plugin header.
+/// Number of bytes at the start of a file in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
 /// Maximum number of files of a plugin that are searched for a plugin header.
 const MAX_NAMES: usize = 500;
 
-/// The files and versions of this host, which the planner of one recipe asks for.
+/// Access of the planner of one recipe to the files and versions of this host.
 #[derive(Debug)]
 pub(crate) struct Host {
     directory: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Reads the versions for guests with these paths; `directory` is that of the recipe.
+    /// Reads the versions of WordPress and PHP at `paths`; `directory` is that of the recipe file.
     pub(crate) fn new(directory: PathBuf, paths: RunPaths) -> Result<Self, ErrorBody> {
         let facts = facts::read(Path::new(&paths.wordpress), Path::new(&paths.php_binary))?;
         Ok(Self {
@@ -58,7 +58,7 @@ impl Sources for Host {
         if path.is_empty() || path.contains('\0') {
             return PathKind::Missing;
         }
-        // Links are resolved here for validation; the run checks the opened files again.
+        // The target can change after this validation, so the run checks the opened files again.
         let Ok(canonical) = self.resolve(path).canonicalize() else {
             return if self.resolve(path).is_symlink() {
                 PathKind::Other
@@ -123,7 +123,7 @@ impl Sources for Host {
             opened.take(HEADER_BYTES).read_to_end(&mut head).ok()?;
             heads.insert(file, String::from_utf8_lossy(&head).into_owned());
         }
-        // `.` and `..` have no file name of their own.
+        // The path may end with `.` or `..`, so take the directory's name from the real path.
         let own = full.canonicalize().ok()?;
         let slug = own.file_name()?.to_str()?;
         plugin_header(&heads, slug)

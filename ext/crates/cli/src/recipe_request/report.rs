@@ -15,7 +15,7 @@ pub(crate) struct RunReport<'a> {
     pub loaded: &'a Loaded,
     pub recipe: &'a Recipe,
     pub result: Result<&'a RunResult, &'a ErrorBody>,
-    /// Path of the bundle that is reported to the caller: that of the copy, if there is one.
+    /// Path of the bundle for the caller: that of the copy, if the bundle was copied.
     pub bundle: Option<&'a str>,
     /// Error because of which the recipe counts as failed although its run completed, such as a
     /// bundle that is not valid.

@@ -9,7 +9,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_recipe::{Lowered, Recipe};
 
-/// What the caller of a recipe decides in addition to the recipe.
+/// Values for a run that come from the command line and not from the recipe.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub run_id: RunId,
@@ -38,7 +38,8 @@ pub(crate) fn build(
     asked: &Asked,
 ) -> Result<RunRequest, ErrorBody> {
     let mut lowered = lowered;
-    // The one source that does not come from the recipe is `/dev/null`, which is already absolute.
+    // Resolving also keeps the only source that is not from the recipe, `/dev/null`: it is
+    // absolute.
     for mount in &mut lowered.mounts {
         mount.source = text(&host.resolve(&mount.source))?;
     }
@@ -53,7 +54,7 @@ pub(crate) fn build(
         .secrets
         .into_iter()
         .filter_map(|secret| {
-            // Validation has found the variable; if it is gone now, the secret is omitted.
+            // Validation has already refused missing variables, so this one normally exists.
             let value = std::env::var(&secret.name).ok()?;
             Some(SecretBinding {
                 env: secret.name,
@@ -85,8 +86,8 @@ pub(crate) fn build(
     Ok(spec.into_request(run_id, site, asked.paths.clone()))
 }
 
-/// Rejects a target for the copied bundle that lies in a mounted directory: the copy would be a
-/// change of that mount.
+/// Fails if the directory for the copy of the bundle lies in a mounted directory: writing the copy
+/// would change the mount's source.
 fn check_artifacts(lowered: &Lowered, artifacts: Option<&Path>) -> Result<(), ErrorBody> {
     let Some(directory) = artifacts else {
         return Ok(());

@@ -1,11 +1,11 @@
-//! Proposed checks.
+//! Tests of the checks that are proposed for a project.
 
 use super::{PLUGIN, Tree};
 use crate::project::checks::propose;
 use std::os::unix::fs::symlink;
 
-/// Returns the proposed command lines for a project with files and programs, and programs of the
-/// host.
+/// Returns the proposed command lines for a project with these files and programs, on a host with
+/// the programs `host` in `/usr/bin`.
 fn commands(files: &[(&str, &str)], programs: &[&str], host: &[&str]) -> Vec<String> {
     let tree = Tree::new(&[("p/p.php", PLUGIN), ("usr/bin/", "")]);
     for (path, content) in files {
@@ -40,7 +40,7 @@ fn configuration_files_propose_the_programs_of_the_project() {
         ("phpstan.neon", "vendor/bin/phpstan analyse"),
         ("phpstan.neon.dist", "vendor/bin/phpstan analyse"),
     ] {
-        // The host's programs are not preferred.
+        // The host has the same programs, which must not be chosen.
         let host = ["phpunit", "phpcs", "phpstan"];
         assert_eq!(commands(&[(file, "")], BIN, &host), [expected], "{file}");
     }
@@ -87,7 +87,7 @@ fn checks_are_proposed_in_a_fixed_order_of_tools_and_each_tool_once() {
             "vendor/bin/phpstan analyse --level=5",
         ]
     );
-    // `lint` and `phpcs` run one tool: the first counts.
+    // `lint` and `phpcs` run the same tool: `lint` comes first in the order of scripts and counts.
     let twice = r#"{"scripts": {"phpcs": "phpcs", "lint": "@php vendor/bin/phpcs src"}}"#;
     assert_eq!(
         commands(&[("composer.json", twice)], BIN, &[]),
@@ -109,7 +109,7 @@ fn pest_replaces_phpunit_because_it_reads_the_same_configuration() {
 fn host_programs_are_proposed_only_without_the_projects_own_and_only_if_the_guest_sees_them() {
     let files = [("phpunit.xml", ""), ("phpcs.xml", ""), ("phpstan.neon", "")];
     let host = ["phpunit", "phpcs", "phpstan"];
-    // PHPStan needs the project's own version.
+    // The host's PHPStan is not proposed: PHPStan needs the project's own version.
     assert_eq!(commands(&files, &[], &host), ["phpunit", "phpcs"]);
     assert_eq!(commands(&files, &[], &["phpcs"]), ["phpcs"]);
     assert!(commands(&files, &[], &[]).is_empty());
@@ -188,7 +188,7 @@ fn project_without_configuration_has_no_proposed_checks() {
 }
 
 #[test]
-fn check_commands_split_into_the_words_that_were_proposed() {
+fn quoted_words_of_a_proposed_check_are_unchanged_after_splitting_its_command_line() {
     let json = r#"{"scripts": {"test": "phpunit --filter 'a b'"}}"#;
     let lines = commands(&[("composer.json", json)], BIN, &[]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Paths that give no project.
+//! Tests of paths for which no project can be determined.
 
 use super::{PLUGIN, Tree};
 use crate::project::find::Reach;
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use wp_codebox_contracts::ErrorCode;
 
 #[test]
-fn missing_path_and_file_are_refused_with_their_code_and_what_to_do() {
+fn missing_path_or_path_of_a_file_is_refused_with_a_code_and_a_hint() {
     let tree = Tree::new(&[("code/hello/hello.php", PLUGIN)]);
     for path in [
         "code/missing",
@@ -45,7 +45,8 @@ fn paths_that_a_mount_or_terminal_would_misread_are_refused() {
         assert!(!body.message.contains(['\u{1b}', '\n']), "{path:?}");
         assert!(body.hints[0].contains("rename"), "{path:?}");
     }
-    // Positive controls: the project's own path counts, and other characters are accepted.
+    // Positive controls: a colon below the project's root does not matter, and other characters are
+    // accepted.
     assert_eq!(
         tree.place("code/hello/a:b"),
         ErrorCode::InputInvalid.to_string()
@@ -56,7 +57,7 @@ fn paths_that_a_mount_or_terminal_would_misread_are_refused() {
 }
 
 #[test]
-fn directory_without_read_access_is_refused_and_one_above_the_start_is_skipped() {
+fn unreadable_start_directory_is_refused_and_an_unreadable_directory_above_is_skipped() {
     let tree = Tree::new(&[
         ("code/hello/hello.php", PLUGIN),
         ("code/hello/inc/", ""),
@@ -67,7 +68,7 @@ fn directory_without_read_access_is_refused_and_one_above_the_start_is_skipped()
     };
     mode("code/hello/inc/secret", 0o000);
     mode("code/hello/inc", 0o311);
-    // Permissions do not restrict root.
+    // Only for other users: root may read the directories in any case.
     if !geteuid().is_root() {
         for path in ["code/hello/inc", "code/hello/inc/secret"] {
             let body = tree.around(path).unwrap_err().body();

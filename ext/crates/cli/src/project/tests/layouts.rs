@@ -1,4 +1,4 @@
-//! Layouts of real projects.
+//! Tests with the directory layouts of real projects.
 
 use super::{PLUGIN, THEME, Tree, tree_with_cores};
 use crate::project::Kind;
@@ -9,7 +9,7 @@ fn plugin(name: &str, domain: &str) -> String {
 }
 
 #[test]
-fn monorepo_of_a_shop_plugin_gives_the_plugin_below_plugins() {
+fn project_in_a_monorepo_is_the_nearest_plugin_else_the_nearest_package() {
     let shop = plugin("Shop", "shop");
     let beta = plugin("Shop Beta Tester", "shop-beta-tester");
     let tree = Tree::new(&[
@@ -63,7 +63,7 @@ fn monorepo_of_a_shop_plugin_gives_the_plugin_below_plugins() {
 }
 
 #[test]
-fn block_editor_plugin_is_found_from_its_packages_and_its_test_plugins_are_plugins() {
+fn editor_plugin_is_found_from_its_packages_and_each_of_its_test_plugins_is_a_project() {
     let editor = plugin("Editor", "editor");
     let tree = Tree::new(&[
         ("editor/editor.php", &editor),
@@ -97,7 +97,7 @@ fn block_editor_plugin_is_found_from_its_packages_and_its_test_plugins_are_plugi
             "editor/test/emptytheme",
             "editor/test/emptytheme -> themes/emptytheme",
         ),
-        // A directory of single-file plugins.
+        // This directory has several single-file plugins, so the result is an error.
         (
             "editor/packages/e2e-tests/plugins",
             "wp_codebox_input_invalid",
@@ -121,7 +121,7 @@ fn plugin_pack_with_several_headers_gives_the_main_plugin() {
             "projects/packages/sync/composer.json",
             r#"{"name": "acme/pack-sync"}"#,
         ),
-        // The same pack as a download of a branch.
+        // The same plugin pack in the directory name of a GitHub download.
         ("downloads/pack-trunk/pack.php", &main),
         (
             "downloads/pack-trunk/extra.php",
@@ -164,7 +164,7 @@ fn subversion_checkout_has_the_slug_above_trunk_tags_and_branches() {
 }
 
 #[test]
-fn bedrock_site_gives_its_plugins_themes_and_must_use_plugins() {
+fn plugins_themes_and_must_use_plugins_of_a_bedrock_site_are_projects() {
     let tree = tree_with_cores(
         &["bedrock/web/wp"],
         &[

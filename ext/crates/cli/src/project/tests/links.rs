@@ -49,7 +49,7 @@ fn link_into_the_middle_of_a_project_leads_to_that_project() {
         ("outer/outer.php", PLUGIN),
     ]);
     symlink(tree.at("src/hello/inc"), tree.at("outer/inc")).unwrap();
-    // The root must contain the directory where the user stands.
+    // The mount must contain the current directory, which is really below `src/hello`.
     assert_eq!(tree.place("outer/inc"), "src/hello -> plugins/hello");
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the search on directory trees.
+//! Tests of the search for a project in temporary directory trees.
 
 mod checks;
 mod errors;
@@ -79,7 +79,7 @@ impl Tree {
         self.find(&self.at(directory), Reach::Here)
     }
 
-    /// Returns root and target of the project around a directory, relative to `home` and to
+    /// Returns `ROOT -> TARGET` of the project around a directory, relative to `home` and to
     /// `/wordpress/wp-content`, or the code of the error.
     fn place(&self, start: &str) -> String {
         self.shown(self.around(start))
@@ -104,7 +104,7 @@ impl Tree {
     }
 }
 
-/// Files of a WordPress core in a directory.
+/// Returns the files by which a directory is recognised as a WordPress core.
 fn core(directory: &str) -> Vec<(String, &'static str)> {
     [
         "wp-load.php",

@@ -1,4 +1,4 @@
-//! Plugins: headers, several headers in a directory, slugs and activation.
+//! Tests of plugins: headers, several headers in a directory, slugs and activation.
 
 use super::{PLUGIN, Tree};
 use crate::project::{Kind, ProjectError};
@@ -101,7 +101,7 @@ fn one_of_several_headers_is_chosen_by_the_directory_name_then_by_the_version() 
             Some("main.php"),
         ),
         ("pack", &[("main.php", bare)], Some("main.php")),
-        // A drop-in is not the plugin, unless the directory has its name.
+        // A drop-in is not the main file, unless it is named like the directory.
         (
             "pack",
             &[("main.php", PLUGIN), ("object-cache.php", PLUGIN)],

@@ -1,4 +1,4 @@
-//! WordPress sites around a project, and directories that are a whole site.
+//! Tests of WordPress sites around a project, and of directories that belong to a whole site.
 
 use super::{PLUGIN, THEME, Tree, tree_with_cores};
 use crate::project::ProjectError;
@@ -17,7 +17,7 @@ fn core_around_a_project_is_found_in_every_known_layout() {
             "site/app/public",
             "site/app/public/wp-content/plugins/hello",
         ),
-        // A core in the project itself, for its tests.
+        // The project contains a core for its tests.
         ("site/hello/wordpress", "site/hello"),
     ] {
         let tree = tree_with_cores(&[core], &[(&format!("{project}/hello.php"), PLUGIN)]);
@@ -27,7 +27,7 @@ fn core_around_a_project_is_found_in_every_known_layout() {
 }
 
 #[test]
-fn directories_that_are_no_core_or_not_around_the_project_are_not_its_site() {
+fn only_a_complete_core_that_surrounds_the_project_is_its_site() {
     let project = "code/hello/hello.php";
     for files in [
         &[(project, PLUGIN)][..],
@@ -38,7 +38,7 @@ fn directories_that_are_no_core_or_not_around_the_project_are_not_its_site() {
             ("code/other/wp-load.php", ""),
             ("code/other/wp-includes/version.php", ""),
         ],
-        // Subdirectories of the home directory are unrelated.
+        // The core in a subdirectory of the home directory belongs to another project.
         &[
             (project, PLUGIN),
             ("wordpress/wp-load.php", ""),
@@ -173,7 +173,7 @@ fn single_file_plugin_in_the_plugins_directory_does_not_make_that_directory_a_pl
 }
 
 #[test]
-fn work_tree_that_contains_a_site_is_not_taken_for_code_without_a_header() {
+fn work_tree_that_contains_a_site_is_not_the_project_of_code_without_a_header() {
     let tree = tree_with_cores(
         &["site"],
         &[

@@ -1,4 +1,4 @@
-//! The search upwards: which directory wins, and where the search ends.
+//! Tests of the search upwards: which directory is the project, and where the search ends.
 
 use super::{PLUGIN, THEME, Tree};
 use crate::project::{Kind, ProjectError};
@@ -11,7 +11,7 @@ const PACKAGE: &str = r#"{"name": "acme/lib"}"#;
 #[test]
 fn nearest_plugin_or_theme_wins_then_package_then_work_tree_then_the_start() {
     for (files, start, expected) in [
-        // A plugin in a monorepo, and code below it.
+        // A plugin below a package, then a package below a plugin.
         (
             &[
                 ("m/composer.json", PACKAGE),
@@ -41,7 +41,7 @@ fn nearest_plugin_or_theme_wins_then_package_then_work_tree_then_the_start() {
             "a/b",
             "a/b -> /workspace/b",
         ),
-        // composer.json without a name, or not valid.
+        // A composer.json without a name or with invalid JSON does not count.
         (
             &[("a/composer.json", PACKAGE), ("a/b/composer.json", "{}")],
             "a/b",
@@ -89,7 +89,7 @@ fn nearest_plugin_or_theme_wins_then_package_then_work_tree_then_the_start() {
 
 #[test]
 fn search_ends_at_the_home_directory() {
-    // A header, a package and a work tree in the home directory are not taken.
+    // The home directory has a plugin, a theme, a package and a work tree, which must not be found.
     let tree = Tree::new(&[
         ("stray.php", PLUGIN),
         ("style.css", THEME),
@@ -114,7 +114,7 @@ fn search_ends_at_the_home_directory() {
 }
 
 #[test]
-fn search_ends_at_a_directory_in_which_every_user_may_create_files() {
+fn search_ends_at_a_world_writable_directory_with_the_sticky_bit() {
     let tree = Tree::new(&[("shared/stray.php", PLUGIN), ("shared/mine/", "")]);
     let mode = |mode: u32| {
         fs::set_permissions(tree.at("shared"), fs::Permissions::from_mode(mode)).unwrap();
@@ -122,13 +122,14 @@ fn search_ends_at_a_directory_in_which_every_user_may_create_files() {
     mode(0o1777);
     assert_eq!(tree.place("shared/mine"), "shared/mine -> /workspace/mine");
     assert_eq!(tree.place("shared"), ErrorCode::InputInvalid.to_string());
-    // Without the sticky bit it is a directory of the user, for example on a foreign file system.
+    // A world-writable directory without the sticky bit is not shared, for example on a foreign
+    // file system without permissions, so the search goes on.
     mode(0o777);
     assert_eq!(tree.place("shared/mine"), "shared -> plugins/shared");
 }
 
 #[test]
-fn search_looks_at_sixty_four_directories() {
+fn search_visits_at_most_sixty_four_directories() {
     let below = |count: usize| format!("hello{}", "/d".repeat(count));
     let tree = Tree::new(&[
         ("hello/hello.php", PLUGIN),
@@ -154,7 +155,7 @@ fn project_around_a_dependency_directory_wins_over_the_dependency() {
             "p -> /workspace/p",
         ),
         (Some(("p/.git/HEAD", "")), "p -> /workspace/p"),
-        // Nothing is around it: the directory has that name by chance.
+        // No project contains `vendor`, so the directory may have this name by chance.
         (None, "p/vendor/acme/lib -> plugins/lib"),
     ] {
         let tree = Tree::new(&dependency);
@@ -165,14 +166,14 @@ fn project_around_a_dependency_directory_wins_over_the_dependency() {
             assert_eq!(tree.place("p/vendor"), expected, "{path}");
         }
         assert_eq!(tree.place("p/vendor/acme/lib"), expected, "{outer:?}");
-        // A mount of exactly this directory is the dependency.
+        // If the user names exactly this directory, the project is the dependency.
         let exact = tree.shown(tree.of("p/vendor/acme/lib"));
         assert_eq!(exact, "p/vendor/acme/lib -> plugins/lib");
     }
 }
 
 #[test]
-fn exact_directory_is_never_replaced_by_one_above() {
+fn project_of_exactly_one_directory_is_never_a_directory_above_it() {
     let tree = Tree::new(&[
         ("p/p.php", PLUGIN),
         ("p/src/a.php", "<?php\n"),
