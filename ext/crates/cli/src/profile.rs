@@ -204,7 +204,9 @@ fn read(path: &Path) -> Result<Loaded, ErrorBody> {
     };
     let regular = fs::metadata(path).map_err(unreadable)?.is_file();
     if !regular {
-        return Err(unreadable(std::io::Error::other("it is not a regular file")));
+        return Err(unreadable(std::io::Error::other(
+            "it is not a regular file",
+        )));
     }
     let most = u64::try_from(MAX_PROFILE_BYTES).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
     ExitCode::from(status(output, "run", args))
 }
 
-/// Runs as the command `command`, which errors name, and returns the exit status.
+/// Does the work of `run` and returns the exit status. Errors are printed with the name `command`.
 pub(crate) fn status(output: &Output, command: &str, args: RunArgs) -> u8 {
     let mut output = *output;
     output.agent = args.agent_output;
@@ -34,7 +34,8 @@ pub(crate) fn status(output: &Output, command: &str, args: RunArgs) -> u8 {
         Ok(Followed::Ended(mut result)) => {
             activation::explain(&mut result, &args.args);
             if args.purpose.is_some() && result.outcome == Outcome::Cancelled {
-                // This is how a site ends; no task is incomplete.
+                // The run is only the site of a directory, which normally ends by being cancelled,
+                // so the hints for a cancelled task do not apply.
                 result
                     .error
                     .iter_mut()
@@ -61,13 +62,16 @@ pub(crate) fn status(output: &Output, command: &str, args: RunArgs) -> u8 {
     }
 }
 
-/// Runs the request in a new supervisor and follows it to its last frame.
+/// Runs the request in a new supervisor, prints its output and returns its result. The request must
+/// not be a detached run.
 pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
     match start(output, request)? {
         Followed::Ended(result) => Ok(*result),
         Followed::Left(run_id) => Err(ErrorBody::new(
             ErrorCode::Internal,
-            format!("{run_id} continues without this command"),
+            format!(
+                "run {run_id} continues in the background; `wp-codebox runs status` shows its state"
+            ),
         )),
     }
 }
@@ -96,7 +100,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
                 }
                 false
             }
-            // A detached run with a preview is followed until its link was printed.
+            // Wait for the link if a preview was requested.
             _ => detached && !preview::expected(request),
         };
         match wanted {
@@ -115,12 +119,12 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
     Ok(followed)
 }
 
-/// Prints the output of a run as it arrives: standard output of guest programs to standard output,
-/// their standard error and messages to standard error.
+/// Prints the output in an event: the standard output of guest programs to standard output, their
+/// standard error and messages to standard error.
 fn show(output: Output, event: &LifecycleEvent) {
     match event.kind {
         EventType::CommandOutput => {}
-        // Heading for the output of the next tool; the agent's own text has no heading.
+        // Print a heading before the output of a tool of the agent; the agent's text has none.
         EventType::CommandStarted if event.data.get("phase").is_some_and(|p| p == "tool") => {
             let tool = event.data.get("command").and_then(Value::as_str);
             return output.note(&format!("[{}]", tool.unwrap_or_default()));

@@ -195,7 +195,7 @@ pub(crate) fn build(
     resolve(task, &beside)
 }
 
-/// Returns the task that the flags describe, without its mounts.
+/// Returns the task that the flags describe; [`build`] adds the mounts.
 pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
     if args.goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
         return Err(ErrorBody::new(

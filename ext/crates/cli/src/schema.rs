@@ -11,7 +11,7 @@ use wp_codebox_policy::{TOOLS, builtin_tool};
 /// Texts of the files in `abilities/schemas/`, sorted by file name.
 const EMBEDDED: &[&str] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
 
-/// Schema that the short name `recipe` refers to.
+/// Schema that `wp-codebox schema recipe` prints: its short name would be `workspace-recipe`.
 const RECIPE: &str = "wp-codebox/workspace-recipe/v1";
 
 /// A schema that this command can print.
@@ -59,7 +59,7 @@ pub(crate) fn main(output: &Output, options: &SchemaArgs) -> ExitCode {
         (false, [name]) => schema(name),
         (false, _) => Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            "give one schema, or `tool` and the name of one tool",
+            "name one schema, or write `tool` and the name of one tool",
         )),
     };
     match answer {

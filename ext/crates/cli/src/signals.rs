@@ -10,8 +10,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::kernel_error;
 
-/// Calls `call` for each termination signal, in a separate thread that ends with the process. The
-/// signals no longer end the process by themselves.
+/// Installs handlers for the termination signals and calls `call` for each signal, in a separate
+/// thread that runs until the process ends. From then on these signals do not end the process by
+/// themselves.
 pub(super) fn on_end(mut call: impl FnMut() + Send + 'static) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,5 +1,5 @@
-//! Starts supervisors for all commands and follows their frames, completely or until the run can
-//! continue without this process.
+//! Starts supervisors for all commands and reads their frames (messages about the run), to the last
+//! one or until the run can continue without this process.
 //!
 //! The frame socket is the only descriptor that a supervisor inherits. Supervisors are started one
 //! after the other, because no other process may be spawned while that descriptor is inheritable.
@@ -17,12 +17,13 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::{RunClient, SupervisorFrame, monotonic_ns};
 
+/// Lock that is held while a supervisor is spawned.
 static TURN: Mutex<()> = Mutex::new(());
 /// Start time of this command, in nanoseconds of the monotonic clock.
 static BEGAN: OnceLock<u64> = OnceLock::new();
 
-/// Records the start time of this command, from which the duration of a run is counted. Must be
-/// called first.
+/// Records the start time of this command, from which the duration of a run is counted. `main` must
+/// call this before everything else.
 pub(super) fn command_begins() {
     BEGAN.get_or_init(monotonic_ns);
 }
@@ -35,7 +36,7 @@ pub(super) fn unreachable(e: &dyn std::error::Error) -> ErrorBody {
     unavailable(format!("the supervisor cannot be reached: {e}"))
 }
 
-/// Returns the error for a supervisor that ended without its last frame.
+/// Returns the error for a supervisor that exited without sending its last frame.
 fn died(request: &RunRequest, when: &str) -> ErrorBody {
     let run = &request.run_id;
     unavailable(format!("the supervisor of {run} died {when}")).hint(format!(
@@ -49,7 +50,8 @@ pub(super) fn open(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody
     Spawned::new(request.mode)?.begin(request)
 }
 
-/// Starts a supervisor for one of several requests. The duration of the run counts from now.
+/// Starts a supervisor for one of several requests of a command and sends it the request. The
+/// duration of the run counts from this call, not from the start of the command.
 pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
     let asked_ns = monotonic_ns();
     let spawned = Spawned::new(request.mode)?;
@@ -137,7 +139,7 @@ pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
     }
 }
 
-/// Why this process stopped following a run.
+/// Reason why this process stopped reading the frames of a run.
 #[derive(Debug)]
 pub(crate) enum Followed<T> {
     /// The run sent its last frame.
@@ -146,8 +148,8 @@ pub(crate) enum Followed<T> {
     Left(T),
 }
 
-/// Reads the frames of a run to the last one, or until `seen` breaks with a value. Tool requests
-/// for a parent are rejected.
+/// Reads the frames of a run to the last one, or until `seen` breaks with a value. Rejects calls of
+/// tools that a parent site would have to run: here is none.
 pub(super) fn follow<T>(
     client: &RunClient,
     request: &RunRequest,
@@ -162,7 +164,7 @@ pub(super) fn follow<T>(
             }
             SupervisorFrame::ToolRequest { request } => {
                 let result = parent_unavailable(&request);
-                // A supervisor that has exited is noticed by the next read.
+                // Ignore a failed send: the next read notices that the supervisor has exited.
                 let _ = client.send(&Frame::ToolResult { result });
             }
             SupervisorFrame::Result { result, .. } => return Ok(Followed::Ended(result)),
@@ -172,19 +174,21 @@ pub(super) fn follow<T>(
     Err(died(request, "without a result"))
 }
 
-/// Starts a detached run and waits until it has its directory.
+/// Starts a detached run and waits until the supervisor has created the directory of the run.
 pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
     let (client, _child) = open(request)?;
     match client.next_frame() {
         Ok(Some(SupervisorFrame::Accepted)) => Ok(()),
         Ok(Some(SupervisorFrame::Error { error })) => Err(with_source(error, request)),
-        Ok(_) => Err(unavailable("the supervisor did not accept the run")),
+        Ok(_) => Err(unavailable(
+            "the supervisor exited or replied something else before it accepted the run; try again",
+        )),
         Err(e) => Err(unreachable(&e)),
     }
 }
 
-/// Starts a detached sandbox and returns its document `sandbox/v1` when it is ready. `on_event` is
-/// called for every earlier event.
+/// Starts a detached sandbox, waits until it is ready and returns the data of that event. Calls
+/// `on_event` for every earlier event.
 pub(super) fn until_ready(
     request: &RunRequest,
     on_event: impl FnMut(&LifecycleEvent),

@@ -33,8 +33,8 @@ pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
     })
 }
 
-/// Expands a goal as the first argument, `wp-codebox "Fix the test" …`, to `run --goal … …`. A goal
-/// contains a space; a single word is the name of a command or an error.
+/// Expands a goal as the first argument, `wp-codebox "Fix the test" …`, to `run --of-project --goal
+/// "Fix the test" …`. A first argument with a space is a goal, any other one is a command.
 fn goal_first(args: &[OsString]) -> Vec<OsString> {
     let goal = args.get(1).and_then(|first| first.to_str());
     match goal {
@@ -50,8 +50,8 @@ fn goal_first(args: &[OsString]) -> Vec<OsString> {
     }
 }
 
-/// Adds a tip to the error of an unknown command: it may be a goal of one word, even if it resembles a
-/// command as `Refactor` does `doctor`.
+/// Adds a tip to the error of an unknown command: the word may be meant as a goal, even if clap
+/// suggests a similar command, such as `doctor` for `Refactor`.
 fn with_goal_tip(args: &[OsString], mut error: clap::Error) -> clap::Error {
     let word = args.get(1).and_then(|word| word.to_str());
     let (ErrorKind::InvalidSubcommand, Some(word)) = (error.kind(), word) else {
@@ -74,8 +74,8 @@ pub(super) fn help(command: &[String]) -> ExitCode {
         .unwrap_or(ExitCode::SUCCESS)
 }
 
-/// Returns whether the chosen command has `--json` and it was given. Arguments after `--` belong to
-/// another program.
+/// Returns whether the chosen command was given its option `--json`. A `--json` after `--` does not
+/// count: it belongs to the program in the sandbox.
 fn asks_for_json(matches: &ArgMatches) -> bool {
     let mut at = matches;
     while let Some((_, below)) = at.subcommand() {
@@ -91,7 +91,7 @@ fn speaks_of_json(args: &[OsString]) -> bool {
         .any(|arg| arg == "--json")
 }
 
-/// Returns the command of a wrong command line, and the error as one sentence with clap's hints.
+/// Returns the name of the command on an invalid command line, and the error with clap's hints.
 fn refusal(args: &[OsString], error: &clap::Error) -> (String, ErrorBody) {
     let command = chosen(args);
     let text = error.render().to_string();

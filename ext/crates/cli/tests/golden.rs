@@ -1,4 +1,4 @@
-//! Compares schemas, help texts, manual pages and completions with recorded files.
+//! Compares schemas, help texts, manual pages and completions with recorded (golden) files.
 #![allow(clippy::unwrap_used, clippy::panic)] // A panic in a helper function fails the test.
 
 #[path = "../../../../tests/golden/compare.rs"]
@@ -13,10 +13,10 @@ use std::process::{Command, Output, Stdio};
 /// Commands for internal use, which no help text lists.
 const HIDDEN: [&str; 3] = ["spawn", "keep-cgroups", "supervise"];
 
-/// Commands that pass options which they do not know to a program in a sandbox.
+/// Commands that accept an unknown option, because they pass it to a program in a sandbox.
 const PASS_ON: [&str; 2] = ["wp", "php"];
 
-/// Runs the program in a pipe, 80 columns wide, without settings of this host.
+/// Runs `wp-codebox` with its output in pipes, a width of 80 columns and no settings of this host.
 fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_wp-codebox"))
         .args(args)

@@ -127,7 +127,10 @@ fn start(args: &StartArgs, output: Output) -> Result<Value, ErrorBody> {
             }
             Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
             Ok(_) => {
-                let message = format!("sandbox {} is not ready after two minutes; look at it with `wp-codebox runs status`", run.run_id);
+                let message = format!(
+                    "sandbox {} is not ready after two minutes; look at it with `wp-codebox runs status`",
+                    run.run_id
+                );
                 return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
             }
             Err(error) => return Err(error),
@@ -204,7 +207,10 @@ fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
             return Err(error.clone());
         }
         if Instant::now() > deadline {
-            let message = format!("sandbox {} has not ended after two minutes; try again", run.run_id);
+            let message = format!(
+                "sandbox {} has not ended after two minutes; try again",
+                run.run_id
+            );
             return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
         }
         std::thread::sleep(POLL_INTERVAL);

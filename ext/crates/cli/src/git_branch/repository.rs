@@ -101,7 +101,9 @@ impl Repository {
             }
         }
         if self.seen("reftable")?.is_some() {
-            return Err(unusable("its references are stored as reftable; only the format files is supported"));
+            return Err(unusable(
+                "its references are stored as reftable; only the format files is supported",
+            ));
         }
         self.no_links("objects")
     }
@@ -126,7 +128,9 @@ impl Repository {
         let entries = entries.map_err(|_| unusable("it cannot be read by this user"))?;
         for entry in entries {
             if entry?.file_type()?.is_symlink() {
-                return Err(unusable("an entry of its objects directory is a symbolic link"));
+                return Err(unusable(
+                    "an entry of its objects directory is a symbolic link",
+                ));
             }
         }
         Ok(())
@@ -169,7 +173,9 @@ impl Repository {
                 continue;
             };
             if !seen.is_file() || seen.len() > LARGEST {
-                return Err(unusable("the HEAD of a work tree is not a regular file or is too large"));
+                return Err(unusable(
+                    "the HEAD of a work tree is not a regular file or is too large",
+                ));
             }
             let text = fs::read(&file)?;
             let text = String::from_utf8_lossy(&text);

@@ -1,7 +1,8 @@
 //! `runs events`: prints a page of a journal, or follows it until the run ends.
 //!
-//! The only state between two pages is the cursor, so a stream can be interrupted and resumed
-//! anywhere. Between pages the process sleeps until the run directory changes.
+//! The only state between two pages is the cursor (the number of the last event), so a stream can
+//! be interrupted and resumed at any event. Between pages the process sleeps until the run
+//! directory changes.
 
 use super::args::{EventFormat, EventsArgs, Projection};
 use super::place::found;
@@ -17,7 +18,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{PageLimits, events, kernel_error};
 
-/// Size of one page of events in bytes.
+/// Maximum size of one page of events in bytes.
 const PAGE: u64 = 4 * 1024 * 1024;
 
 pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, ErrorBody> {
@@ -27,7 +28,7 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
         bytes: PAGE,
     };
     let internal = |what: &str, e: io::Error| {
-        let message = format!("{what} cannot be watched: {e}");
+        let message = format!("changes of {what} cannot be watched: {e}");
         kernel_error(ErrorCode::Internal, message, &e)
     };
     // Watch before the first read, so that no later write is missed.
@@ -41,7 +42,7 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
         after = page.cursor;
         match write_page(output, args, &page) {
             Ok(()) => {}
-            // The reader closed the pipe.
+            // The reader has closed the pipe and wants no more events, which is no error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(ExitCode::SUCCESS);
             }
@@ -103,7 +104,8 @@ fn write_page(output: &Output, args: &EventsArgs, page: &RunEvents) -> io::Resul
     Ok(())
 }
 
-/// Formats one event as `format`; `None` if the naming scheme `projection` has no name for it.
+/// Formats one event as `format`; `None` if the naming scheme `projection` has no name for the
+/// event.
 fn written(event: &LifecycleEvent, format: EventFormat, projection: Projection) -> Option<String> {
     match (format, projection) {
         (EventFormat::Sse, Projection::Journal) => {
@@ -120,7 +122,8 @@ fn written(event: &LifecycleEvent, format: EventFormat, projection: Projection) 
     }
 }
 
-/// Serializes a value to one line of JSON; these types have string keys only, so this cannot fail.
+/// Serializes a value to one line of JSON. Serialization cannot fail: all map keys of these types
+/// are strings.
 fn line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }

@@ -17,13 +17,12 @@ use wp_codebox_proxy::mail::readable;
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 use wp_codebox_supervisor::{MAIL_LIST, mail_path};
 
-/// Time limit for the reply of a sandbox with its mails; the sandbox may have to finish a command
-/// first.
+/// Time limit for a sandbox's reply with its mails; a busy sandbox first finishes its command.
 const REPLY_LIMIT: Duration = Duration::from_secs(60);
 /// Length of a time in the list of mails: date, hour and minute, in characters.
 const TIME: usize = 16;
 
-/// The mails of a run, and the content of one if its number was given.
+/// The mails of a run, and the content of that mail whose number the user gave.
 struct Seen {
     /// Totals of the mails, and their rows `wp-codebox/mail-message/v1` in the member `mails`.
     list: Value,
@@ -75,7 +74,7 @@ fn of_bundle(state: &StateDir, run: &FoundRun, number: Option<u32>) -> Result<Se
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
     list["mails"] = json!(rows);
-    // The path is derived from the number and not from the row, whose text comes from the bundle.
+    // Derive the path from the number: the path in the row is untrusted text of the bundle.
     let path = usize::try_from(number).map(mail_path).unwrap_or_default();
     Ok(Seen {
         list,

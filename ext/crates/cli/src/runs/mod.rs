@@ -1,4 +1,4 @@
-//! `wp-codebox runs`: the run registry, for people and for the extension.
+//! `wp-codebox runs`: the run registry, as human-readable lines and as JSON for the PHP extension.
 
 mod args;
 mod events;
@@ -135,7 +135,7 @@ fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
     let entry = entry(&state, &run).map_err(|e| e.body())?;
     let salvaged = entry.metadata.contains_key("salvaged");
-    // Before its end a run has only unfinished files and no bundle.
+    // The bundle of a run is complete only when the run has ended.
     let bundle = match entry.lifecycle.terminal {
         true => bundle(&state, &run, salvaged)?,
         false => None,

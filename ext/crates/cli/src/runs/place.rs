@@ -17,8 +17,8 @@ impl PlaceArgs {
     }
 }
 
-/// Opens the state directory, switches from root to its owner, and returns the partitions to
-/// search.
+/// Opens the state directory, switches from root to the user who owns it, and returns the
+/// partitions to search.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
     let settings = Settings::resolve(&place.paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;

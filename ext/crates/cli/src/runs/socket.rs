@@ -1,9 +1,9 @@
-//! Finds a path of a run's control socket that any program of this host can connect to.
+//! Finds a path of a run's control socket that is short enough for a socket address.
 //!
-//! A socket address has 107 bytes, and a path in the state directory may be longer. Then a short
-//! symbolic link outside the state directory is used, in a directory that only its owner can enter
-//! or write: another user who could change the link could impersonate the supervisor. Creating a
-//! link removes links to ended runs.
+//! The path in a socket address has at most 107 bytes, and a path in the state directory may be
+//! longer. Then a short symbolic link outside the state directory is used, in a directory that only
+//! this user can enter or write: another user who could change the link could impersonate the
+//! supervisor. Creating a link also removes links to ended runs.
 
 use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ use wp_codebox_runtime::{FoundRun, StateDir, status};
 /// Maximum length of a socket path in bytes: that of `sun_path` without the final NUL.
 const ADDRESS: usize = 107;
 
-/// Returns a path of a running run's socket that fits `sun_path`.
+/// Returns a path of a running run's socket that fits into `sun_path`; creates a link if necessary.
 pub(super) fn path(state: &StateDir, run: &FoundRun) -> Result<PathBuf, ErrorBody> {
     let socket = run.path.join(CONTROL_SOCKET);
     let ended = status(state, run).map_err(|e| e.body())? == RunStatus::Ended;
@@ -101,7 +101,8 @@ fn point(directory: &OwnedFd, name: &str, socket: &Path) -> io::Result<()> {
         }
     }
     match fs::symlinkat(socket, directory, name) {
-        // The existing link is for this run: ids are unique, and the run directory does not move.
+        // An existing link was made for this run, because ids are unique; its target is checked
+        // below.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! Formats runs and events as lines for people. Control characters in guest texts are removed.
+//! Formats runs and events as human-readable lines. Control characters in guest texts are removed.
 
 use crate::columns::{self, Column};
 use crate::output::{AgentOutput, name};
@@ -9,13 +9,13 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::FoundRun;
 
-/// Minimum length of a run id on a terminal, in characters. More are shown if needed to distinguish
-/// the listed runs; every command accepts a unique prefix.
+/// Minimum number of characters of a run id in a table on a terminal. The table shows more if the
+/// listed runs have the same first characters; every command accepts a unique prefix.
 const ID: usize = 12;
 /// Length of a time in a table of runs: date, hour and minute, in characters.
 const TIME: usize = 16;
 
-/// Maximum width of an event's text, in terminal columns.
+/// Maximum width of an event's data that are shown as JSON, in terminal columns.
 const SHOWN: usize = 60;
 
 /// Returns the text as one short line without control characters.
@@ -34,8 +34,8 @@ fn outcome(view: &RunView) -> String {
     view.outcome.map(word).unwrap_or_else(|| "-".to_owned())
 }
 
-/// Formats a table of runs with its heading; on a terminal of `width` columns with short ids and
-/// times.
+/// Formats a table of runs with its heading. On a terminal, which has a `width`, ids and times are
+/// shortened.
 pub(super) fn runs(rows: &[(FoundRun, RunView)], width: Option<usize>) -> Vec<String> {
     let column = |heading, spare| Column { heading, spare };
     let columns = [
@@ -176,7 +176,7 @@ pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> Option<String>
     let id = event.execution_id.as_ref().map_or("", |id| id.as_str());
     let text = |key: &str| event.data.get(key).and_then(Value::as_str);
     let said = match (form.shown(&event.data).or(text("text")), text("base64")) {
-        // Protocol lines from which the preset derives no step.
+        // The preset derives no step from these protocol lines, so they are not shown.
         (Some(""), _) => return None,
         (Some(text), _) => plain(text.as_bytes()).trim_end().to_owned(),
         (None, Some(_)) => "(bytes that are not text)".to_owned(),
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goal_in_the_run_table_is_one_short_line_without_control_characters() {
+    fn event_data_are_shown_as_one_short_line_without_control_characters() {
         assert_eq!(short("a\nb\u{1b}[2Jc\td"), "a b[2Jc d");
         let long = short(&"ü".repeat(200));
         assert_eq!(long.chars().count(), SHOWN);

@@ -2,8 +2,8 @@
 //!
 //! inotify reports every write to the journal, every renamed record, and the close of the journal
 //! when a supervisor dies. The sleep has a time limit, so a missed event only causes a delay. The
-//! kernel limits inotify instances and watches per user; if other processes have used them up, only
-//! the time limit remains.
+//! kernel limits inotify instances and watches per user. If other processes have used them up, each
+//! sleep ends after a short time limit instead.
 
 use crate::signals::on_end;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +18,7 @@ use std::time::Duration;
 const LONGEST: Duration = Duration::from_millis(1000);
 /// Maximum duration of one sleep when inotify is unavailable.
 const BLIND: Duration = Duration::from_millis(200);
-/// Minimum duration of one sleep, so that fast output is read in pages and not line by line.
+/// Delay after the first change, so that fast output is read in pages and not line by line.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// Reason why a sleep ended.
@@ -43,7 +43,7 @@ impl Watch {
     pub(super) fn begin(directory: &Path) -> io::Result<Self> {
         let changes = match notices(directory) {
             Ok(changes) => Some(changes),
-            // inotify(7): EMFILE and ENFILE for instances, ENOSPC for watches.
+            // inotify(7): EMFILE and ENFILE if no instance, ENOSPC if no watch is available.
             Err(Errno::MFILE | Errno::NFILE | Errno::NOSPC | Errno::NOMEM) => None,
             Err(error) => return Err(error.into()),
         };
@@ -62,7 +62,8 @@ impl Watch {
         };
         if let Some(woken) = self.poll(longest, Attention::Both)? {
             if woken == Woken::Changed {
-                // More changes usually follow at once, so one read covers all of them.
+                // More changes usually follow at once: wait a little, so that the caller reads all
+                // of them together.
                 if self.poll(SHORTEST, Attention::Signals)? == Some(Woken::Interrupted) {
                     return Ok(Woken::Interrupted);
                 }
@@ -94,8 +95,8 @@ impl Watch {
         })
     }
 
-    /// Discards the inotify events that have arrived: the next read of the directory sees their
-    /// changes.
+    /// Discards the inotify events that have arrived. No change is lost: the caller reads the
+    /// directory next.
     fn drain(&self) {
         let mut bytes = [0_u8; 4096];
         let Some(changes) = &self.changes else {
@@ -117,7 +118,7 @@ fn notices(directory: &Path) -> Result<OwnedFd, Errno> {
     Ok(changes)
 }
 
-/// What ends a sleep before its time limit.
+/// Events that end a sleep before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attention {
     Both,
@@ -127,7 +128,8 @@ enum Attention {
 /// Returns a pipe that becomes readable with the first SIGINT, SIGTERM or SIGHUP.
 fn interrupts() -> io::Result<OwnedFd> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    // The callback owns the write end: closing it would look like a signal.
+    // Move the write end into the callback: if it were closed here, the pipe would become readable
+    // as if a signal had arrived.
     on_end(move || {
         let _ = rustix::io::write(&write, b"!");
     })?;
@@ -152,7 +154,7 @@ mod tests {
             assert_eq!(watch.wait().unwrap(), Woken::Changed);
             began.elapsed()
         });
-        // A busy machine can delay any single wake-up, so the fastest one counts.
+        // A busy machine can delay a single wake-up, so only the fastest of ten must be in time.
         assert!(woken.min().unwrap() < LONGEST / 2);
         assert_eq!(watch.wait().unwrap(), Woken::Time);
     }
@@ -185,7 +187,8 @@ mod tests {
 
     #[test]
     fn journal_watch_polls_without_error_when_an_inotify_limit_is_exhausted() {
-        // A new user namespace, whose limits are separate from the host's.
+        // Run the test above in a new user namespace, whose inotify limits are separate from the
+        // host's.
         for budget in ["instances", "watches"] {
             let script = format!(
                 "echo 0 > /proc/sys/user/max_inotify_{budget} && exec \"$0\" --exact \

@@ -1,4 +1,5 @@
-//! Creates a sandbox: profile → run request → supervisor, and waits until the sandbox is ready.
+//! Creates a sandbox: builds a run request from a profile, starts a supervisor with it, and waits
+//! until the sandbox is ready.
 
 use super::args::{CreateArgs, PlaceArgs};
 use super::place::{PROVENANCE, site};
@@ -17,8 +18,8 @@ use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::{FoundRun, StateDir};
 
-/// Milliseconds that are added to the lifetime of a sandbox to get the time limit of its run; the
-/// run also includes the start of the sandbox and the writing of its bundle.
+/// Milliseconds by which the time limit of a run exceeds the lifetime of its sandbox: the run also
+/// starts the sandbox and writes its bundle.
 const AROUND: u64 = 15 * 60 * 1000;
 /// Maximum duration of a run in milliseconds.
 const LONGEST: u64 = 24 * 3600 * 1000;
@@ -67,7 +68,7 @@ pub(super) struct ValidatedSandbox {
     settings: Settings,
 }
 
-/// Validates the parameters of a sandbox (its seed): profile, times, workspace, secrets, host
+/// Validates the parameters of a sandbox (its seed): profile, lifetime, workspace, secrets and host
 /// paths.
 pub(super) fn validate(
     place: &PlaceArgs,
@@ -116,8 +117,8 @@ impl ValidatedSandbox {
             run_id: request.run_id,
         };
         let mut document = shown::document(&state, &run)?;
-        // The ready event has arrived. If the sandbox is too busy to answer the status request,
-        // the document nevertheless says `provisioning`.
+        // If the sandbox is too busy to answer the status request, the document says
+        // `provisioning`. But the event `ready` has arrived, so correct the state.
         if document["state"] == "provisioning" {
             document["state"] = json!("ready");
             document["expiresAt"] = json!(ready.get("expiresAt"));
@@ -183,7 +184,7 @@ fn request_of(
     let mut limits = profile.resources.clone();
     limits.wall_clock_ms = Some(profile.ttl.max_ms.saturating_add(AROUND).min(LONGEST));
     let spec = TaskSpec {
-        // Instructions for people or agents; no program interprets them.
+        // No program interprets this text; it is for people and agents.
         goal: profile.setup.instructions.trim().to_owned(),
         mode: RunMode::Detached,
         policy: Some(policy_of(profile, &secrets)?),

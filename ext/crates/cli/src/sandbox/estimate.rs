@@ -26,7 +26,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
         Some(text) => duration::positive(ErrorCode::InputInvalid, "--duration", text)?,
     };
     if wall_ms > profile.ttl.max_ms {
-        let message = "--duration is longer than the profile's ttl.max";
+        let message = "--duration is longer than the profile's ttl.max; choose a shorter one";
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
     let (state, site) = open(&args.place)?;
@@ -60,7 +60,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
     }))
 }
 
-/// Measurements on which an estimate is based.
+/// Runs whose measurements an estimate uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Basis {
@@ -68,12 +68,12 @@ enum Basis {
     Profile,
     /// All finished runs of the site, whatever their profile.
     Site,
-    /// None: the estimate consists of the limits of the sandbox.
+    /// No runs: the estimate consists only of the limits of the sandbox.
     Limits,
 }
 
-/// Returns the costs of finished runs, newest first: runs of the same profile, or else all runs of
-/// the site.
+/// Returns the costs of finished runs: those of the same profile and version if there are at least
+/// [`FEWEST`], else those of the whole site, else none.
 fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>) {
     let read = |run: &(FoundRun, RunView)| cost(&run.0, LARGEST);
     let (same, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, view)| {

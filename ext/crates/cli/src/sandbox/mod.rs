@@ -2,8 +2,8 @@
 //!
 //! A sandbox is a run that is kept open (held) after its setup and continues without its caller
 //! (detached). The provenance of the run marks it as a sandbox. Its supervisor enforces the
-//! lifetime, and its journal records all changes with their actors. A seed file in the site's
-//! directory stores the parameters of creation for `recreate`; there is no further state.
+//! lifetime, and its journal records all changes of state with their actors. A seed file in the
+//! site's directory stores the parameters of creation for `recreate`; there is no further state.
 
 mod args;
 mod create;
@@ -35,7 +35,7 @@ use wp_codebox_runtime::{
     list, now_rfc3339, status,
 };
 
-/// Time limit for a request to a sandbox: a snapshot of gigabytes takes long.
+/// Time limit for a request to a sandbox, enough for a snapshot of several gigabytes.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time limit for a sandbox to write its bundle and end.
 const END_TIMEOUT: Duration = Duration::from_secs(120);
@@ -120,7 +120,7 @@ fn extend(args: &ExtendArgs) -> Result<Value, ErrorBody> {
     shown::document(&state, &run)
 }
 
-/// Opens the preview of a run that is held: any run, not only one of `sandbox create`.
+/// Opens the preview of a held run, whether `sandbox create` or another command started it.
 fn preview(args: &PreviewArgs) -> Result<Value, ErrorBody> {
     let (state, site) = open(&args.place)?;
     let run = find(&state, std::slice::from_ref(&site), &args.sandbox).map_err(|e| e.body())?;
@@ -183,8 +183,8 @@ pub(crate) fn end(
     let close = LiveRequest::Close {
         reason: reason.to_owned(),
     };
-    // A sandbox that does not answer or is not ready yet would not handle a close request now, so
-    // it is cancelled: it saves its changes.
+    // Ask the sandbox to close. If it does not answer or is not ready yet, it would not handle the
+    // request in time, so cancel its run, which saves its changes, too.
     let heard = shown::is_held(run)
         && !shown::is_being_made(run)
         && live::ask(run, actor, close, ReplyTimeout::AtMost(END_TIMEOUT)).is_ok();
@@ -200,7 +200,7 @@ pub(crate) fn end(
         if Instant::now() > until {
             let message = format!("sandbox {} has not ended within the time limit", run.run_id);
             return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message)
-                .hint("ask again: ending it twice changes nothing"));
+                .hint("run the command again: it waits for the end and changes nothing else"));
         }
         std::thread::sleep(POLL_INTERVAL);
     }
@@ -208,14 +208,14 @@ pub(crate) fn end(
 }
 
 fn recreate(args: &OneArgs, output: Output) -> Result<Value, ErrorBody> {
-    // Spawned while still root: root may open all sources, and later only the owner may write to
-    // the state directory.
+    // Spawn the supervisor before `open` gives up root: it needs root to open all source
+    // directories.
     let supervisor = Spawned::new(RunMode::Detached)?;
     let (state, site) = open(&args.place)?;
     let run = found(&state, &site, &args.sandbox)?;
     let seed = Seed::read(&state, &site, &run.run_id)?;
-    // Validated before the old sandbox is ended. The snapshot stays locked until the new sandbox
-    // uses it.
+    // Validate everything before the old sandbox is ended. `_snapshot` locks the snapshot until
+    // the new sandbox uses it.
     let _snapshot = match &seed.snapshot {
         None => None,
         Some(reference) => Some(starting_snapshot(&state, &site, reference)?),

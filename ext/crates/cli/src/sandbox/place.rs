@@ -11,7 +11,7 @@ pub(super) const PROVENANCE: &str = "sandbox";
 /// Poll interval while a command waits for the end of a run.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Opens the state directory, switches from root to its owner, and returns the site.
+/// Opens the state directory, switches from root to the user who owns it, and returns the site.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, SiteId), ErrorBody> {
     let settings = Settings::resolve(&place.paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;

@@ -20,7 +20,8 @@ pub(super) struct Seed {
     /// Host directory that becomes the workspace, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Snapshot with which the sandbox starts, as the caller named it; absent for a new site.
+    /// Reference to the snapshot with which the sandbox starts, as the caller gave it; absent if
+    /// the sandbox starts with a new WordPress site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
     /// Time to live in milliseconds.
@@ -44,8 +45,8 @@ impl Seed {
         }
     }
 
-    /// Writes the file of the parameters. The caller must have switched from root to the owner of
-    /// the state directory.
+    /// Writes the seed file. The caller must already have switched from root to the owner of the
+    /// state directory, so that the file belongs to that user.
     pub(super) fn write(
         &self,
         state: &StateDir,
@@ -84,7 +85,7 @@ impl Seed {
             let message =
                 format!("the stored parameters of sandbox {run_id} are missing or invalid");
             ErrorBody::new(ErrorCode::SandboxNotFound, message)
-                .hint("make one with `wp-codebox sandbox create`")
+                .hint("create a new sandbox with `wp-codebox sandbox create`")
         })
     }
 }

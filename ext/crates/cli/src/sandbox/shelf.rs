@@ -18,7 +18,7 @@ pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
         None => (shelf.list(SnapshotScope::Any), shelf.damaged()),
         Some(of) => {
             let run = found(&state, &site, of)?;
-            // A damaged snapshot does not show which sandbox it belongs to.
+            // With --of damaged snapshots are omitted: their sandbox is unknown.
             (shelf.list(SnapshotScope::Run(&run.run_id)), Vec::new())
         }
     };
@@ -41,8 +41,8 @@ pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
     };
     let removal = match id.and_then(|id| shelf.removal(&id)) {
         Ok(removal) => removal,
-        // A complete id that does not exist counts as removed; a prefix or a name does not identify
-        // a snapshot.
+        // A complete id that does not exist is a snapshot that was already removed. A prefix or a
+        // name without a match is an error: it may be misspelt.
         Err(SnapshotError::NotFound { .. }) if SnapshotStore::is_id(reference) => {
             return Ok(json!({
                 "schema": schema_id::SANDBOX_SNAPSHOT_REMOVAL, "success": true,
@@ -51,8 +51,8 @@ pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
         }
         Err(error) => return Err(error.body()),
     };
-    // The audit record is written before the removal; the lock excludes other users of the
-    // snapshot.
+    // Write the audit record before the removal. `removal` holds the lock of the snapshot, so no
+    // other process uses it meanwhile.
     let failed = |message: String| ErrorBody::new(ErrorCode::AuditFailed, message);
     let root = Dir::open(state.path()).map_err(|e| failed(e.to_string()))?;
     let appended = AuditLog::open(&root, &site)
@@ -79,7 +79,7 @@ fn record(removal: &Removal<'_>, actor: &str) -> Map<String, Value> {
         ("actor".to_owned(), json!(actor)),
         ("snapshot".to_owned(), json!(removal.id)),
     ]);
-    // For an unreadable snapshot only the id is known.
+    // A damaged snapshot has only an id.
     if let Some(kept) = &removal.snapshot {
         record.insert("name".to_owned(), json!(kept.name));
         record.insert("run_id".to_owned(), json!(kept.run_id));

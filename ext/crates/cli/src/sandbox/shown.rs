@@ -14,12 +14,13 @@ use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, vi
 
 /// Time limit for a status reply of a sandbox.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit for the end of a supervisor that no longer accepts connections.
+/// Time to wait for the end of a supervisor that no longer accepts connections.
 const DYING: Duration = Duration::from_secs(5);
 /// Number of events that are searched for the last state of a sandbox, from the end of the journal.
 const TAIL: u64 = 64;
 
-/// Returns whether a sandbox has a control socket that accepts requests.
+/// Returns whether a sandbox still has its control socket, on which its supervisor accepts
+/// requests.
 pub(super) fn is_held(run: &FoundRun) -> bool {
     run.path.join(CONTROL_SOCKET).exists()
 }
@@ -53,8 +54,8 @@ enum StatusReply {
     State(Map<String, Value>),
     /// There was no reply: the sandbox is being created or is busy.
     Nothing,
-    /// The connection was refused although the run is recorded as running: the supervisor is
-    /// exiting.
+    /// The connection was refused or broke off although the control socket exists: the supervisor
+    /// is exiting or was killed.
     HungUp,
 }
 
@@ -82,8 +83,9 @@ pub(super) fn is_being_made(run: &FoundRun) -> bool {
     matches!(state, Some("requested" | "provisioning"))
 }
 
-/// Waits briefly for the end of a supervisor that refused the connection: a killed process closes
-/// its socket before the kernel releases its file locks.
+/// Waits up to [`DYING`] until a run whose supervisor refused the connection counts as ended. A
+/// killed supervisor still counts as running for a moment, because the kernel closes its socket
+/// before it releases its file locks.
 fn last_look(state: &StateDir, run: &FoundRun, mut seen: RunView) -> Result<RunView, ErrorBody> {
     let until = Instant::now() + DYING;
     while seen.status == RunStatus::Running && Instant::now() < until {
@@ -97,7 +99,8 @@ fn living(told: StatusReply, document: &mut Value) {
     document["state"] = json!("provisioning");
     if let StatusReply::State(told) = told {
         for (name, value) in told {
-            // For these members this process's own record is more precise than the sandbox's reply.
+            // The document already has these members, from the record of the run, in a more precise
+            // form than in the reply.
             let known = name == "schema" || name == "identity";
             if !known && !value.is_null() {
                 document[name] = value;
@@ -164,7 +167,7 @@ fn is_end(event: &LifecycleEvent) -> bool {
     matches!(to, Some("expired" | "failed" | "destroying"))
 }
 
-/// Formats `sandbox/v1` or a list of them as lines for people.
+/// Formats `sandbox/v1` or another output document of `sandbox` as human-readable lines.
 pub(super) fn lines(document: &Value) -> Vec<String> {
     if let Some(rows) = document["sandboxes"].as_array() {
         let head = format!("{SANDBOX:<36}  {:<12}  {PROFILE}", "STATE");
@@ -300,15 +303,15 @@ fn snapshot(document: &Value) -> Vec<String> {
     ]
 }
 
-/// Returns the remaining time, for example `in 29 min`, for two times of the same month; `None` if
-/// it is too long to show.
+/// Returns the time from `now` to `until`, for example `in 29 min`; `None` if the times are in
+/// different months or `until` has passed.
 fn left(until: &str, now: &str) -> Option<String> {
     let seconds = |text: &str| -> Option<u64> {
         let part = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
         let (days, hours) = (part(8..10)?, part(11..13)?);
         Some(((days * 24 + hours) * 60 + part(14..16)?) * 60 + part(17..19)?)
     };
-    // Sandboxes live less than a month; across a month boundary day numbers cannot be subtracted.
+    // Below, days are subtracted, which is wrong across the end of a month.
     if until.get(..7)? != now.get(..7)? {
         return None;
     }
@@ -340,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn output_about_an_ended_sandbox_contains_the_reason_and_the_actor() {
+    fn output_about_an_ended_sandbox_contains_how_why_and_by_whom_it_ended() {
         let change = |to: &str, reason: &str, actor: &str| {
             event(
                 1,

@@ -1,4 +1,4 @@
-//! `wp-codebox config`: shows every setting with its value and where that came from.
+//! `wp-codebox config`: shows every setting with its value and the origin of the value.
 
 use super::{PathArgs, Settings};
 use crate::columns::{Column, table, terminal};

@@ -9,13 +9,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum size of the file that is read, in bytes.
+/// Maximum size of the configuration file in bytes; a larger one is refused.
 const LARGEST: u64 = 64 * 1024;
 /// Environment variable with the path of the file.
 const VARIABLE: &str = "WP_CODEBOX_CONFIG";
-/// `O_NONBLOCK` as the standard library expects it.
+/// `O_NONBLOCK` in the type that `custom_flags` takes.
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
-/// File of this host.
+/// Configuration file of this host, for all users.
 const SYSTEM: &str = "/etc/wp-codebox/config.json";
 
 /// Members of the file. Each is optional; paths are absolute.
@@ -35,7 +35,7 @@ struct Members {
     cache: Option<String>,
 }
 
-/// The configuration file that was read, or none.
+/// Path and members of the configuration file that was read; empty if there is none.
 #[derive(Debug, Default)]
 pub(super) struct ConfigFile {
     path: Option<PathBuf>,
@@ -51,7 +51,7 @@ fn files() -> Vec<PathBuf> {
     user.into_iter().chain([PathBuf::from(SYSTEM)]).collect()
 }
 
-/// Returns the places where a configuration file would be read, for messages.
+/// Returns a text for messages that lists the places where a configuration file is searched.
 pub(super) fn candidates() -> String {
     let files = files();
     let files: Vec<String> = files
@@ -62,8 +62,8 @@ pub(super) fn candidates() -> String {
 }
 
 impl ConfigFile {
-    /// Reads the file that `WP_CODEBOX_CONFIG` names, else the user's, else the host's. Without any
-    /// of them no setting has a value.
+    /// Reads the file that `WP_CODEBOX_CONFIG` names, else the user's, else the host's. If none
+    /// exists, returns a configuration without values.
     pub(super) fn read() -> Result<Self, ErrorBody> {
         if let Some(named) = std::env::var_os(VARIABLE).filter(|v| !v.is_empty()) {
             return Self::load(named.into());
@@ -85,7 +85,7 @@ impl ConfigFile {
             .hint("wp-codebox config --help names its members")
         };
         let mut text = String::new();
-        // Opening a FIFO would wait for a writer.
+        // Without NONBLOCK, opening a FIFO would wait for a writer.
         let mut options = std::fs::OpenOptions::new();
         let options = options.read(true).custom_flags(NONBLOCK);
         let opened = options
@@ -98,7 +98,7 @@ impl ConfigFile {
         if text.len() as u64 > LARGEST {
             return Err(invalid("is larger than 64 KiB".to_owned()));
         }
-        // A struct of serde would also accept a list.
+        // Parse to a map first: serde would also accept a JSON array for a struct.
         let members: Members = serde_json::from_str(&text)
             .and_then(|object: Map<String, Value>| serde_json::from_value(object.into()))
             .map_err(|e| invalid(format!("is not valid: {e}")))?;

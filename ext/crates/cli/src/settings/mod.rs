@@ -1,5 +1,6 @@
-//! Paths of an installation: from flag, else environment, else the configuration file, else a place
-//! where they are found, else a default.
+//! Settings of this host, mostly paths. The value of each comes from the first of: flag,
+//! environment variable, configuration file, a place where this program finds the file, built-in
+//! default.
 
 mod config;
 mod file;
@@ -76,15 +77,15 @@ pub(crate) struct PathArgs {
     pub php: Option<PathBuf>,
 }
 
-/// Host paths for runs. A path need not exist: the code that uses it checks it.
+/// Settings for runs. A path may be missing on the host; the code that uses it checks this.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub state_dir: PathBuf,
     pub share_dir: PathBuf,
     pub launcher: PathBuf,
     pub php_binary: PathBuf,
-    /// WordPress that was named or that lies around the current directory; `None`: use a cached
-    /// core.
+    /// WordPress directory that a setting names or that contains the current directory; `None`:
+    /// use a cached core.
     pub wordpress: Option<PathBuf>,
     /// Cached WordPress cores.
     pub cores: Cores,
@@ -142,10 +143,11 @@ impl Settings {
         let text = |flag: &Option<String>, setting| {
             chosen(setting, flag.as_ref().map(PathBuf::from), &file, &|| None)
         };
-        // A path is chosen if it contains `mark`; if none does, the last one is used and appears in
-        // the error.
+        // Chooses the first place that contains `mark`. If none does, the last place is used, so
+        // that errors name it.
         let pick = |mark: &str, places: &[PathBuf]| {
-            // Joining an empty name would add a trailing slash, which requires a directory.
+            // Do not join an empty name: it would add a trailing slash, with which a file does not
+            // exist.
             let there = |place: &&PathBuf| match mark {
                 "" => place.exists(),
                 mark => place.join(mark).exists(),

@@ -22,7 +22,7 @@ pub(super) fn default_state() -> (PathBuf, Origin) {
     (own.unwrap_or(system), Origin::Default)
 }
 
-/// Returns the default directory of downloads: `/var/cache/wp-codebox` for root, else the user's.
+/// Returns the default cache directory: `/var/cache/wp-codebox` for root, else one of the user.
 pub(super) fn default_cache() -> (PathBuf, Origin) {
     const SYSTEM: &str = "/var/cache/wp-codebox";
     let path = match rustix::process::geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! How settings are shown: one row for each, with its value and where that came from.
+//! Formats settings: one row for each, with its value and the origin of the value.
 
 use super::source::{Chosen, Origin};
 use super::{Settings, file};
@@ -32,7 +32,8 @@ impl Settings {
         })
     }
 
-    /// Returns the configuration file that was read, or says how to make one.
+    /// Returns a line that names the configuration file that was read, or the paths at which one
+    /// would be read.
     pub(super) fn file_line(&self) -> String {
         match &self.file {
             Some(path) => format!("configuration file: {}", path.display()),

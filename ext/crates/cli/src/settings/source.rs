@@ -3,7 +3,7 @@
 use super::file::ConfigFile;
 use std::path::PathBuf;
 
-/// A setting. The table [`Setting::row`] gives its names.
+/// A setting. [`Setting::names`] returns its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setting {
     State,
@@ -24,7 +24,7 @@ pub(crate) enum Setting {
 pub(super) struct Names {
     /// Member of the configuration file, and name in `wp-codebox config`.
     pub key: &'static str,
-    /// Option of the command line; `None` if it has none.
+    /// Option of the command line; `None` if no option sets this value.
     pub flag: Option<&'static str>,
     /// Environment variable.
     pub variable: &'static str,
@@ -60,7 +60,7 @@ impl Setting {
     }
 }
 
-/// Where a value came from.
+/// Origin of a setting's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// An option of the command line.
@@ -75,11 +75,11 @@ pub(crate) enum Origin {
     Default,
 }
 
-/// A setting with its value and where that came from.
+/// A setting with its value and the origin of the value.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
     pub setting: Setting,
-    /// `None`: the setting has no value, and the code that uses it decides.
+    /// Value; `None` lets the code that uses the setting choose.
     pub value: Option<PathBuf>,
     pub origin: Origin,
 }

@@ -12,10 +12,11 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 const USER: &str = "wp-codebox";
 
 /// Creates the default state directory if it is missing: for root with a system user as its owner,
-/// for other users with the directories above it. A directory that the user named is not created.
+/// for other users including missing parent directories. A directory that the user named is not
+/// created.
 ///
 /// # Errors
-/// `wp_codebox_state_dir_invalid` with a command that creates it by hand.
+/// `wp_codebox_state_dir_invalid` if the directory cannot be created.
 pub(crate) fn prepare_state(settings: &Settings) -> Result<(), ErrorBody> {
     let path = &settings.state_dir;
     if *settings.origin(Setting::State) != Origin::Default || path.symlink_metadata().is_ok() {
@@ -49,8 +50,8 @@ fn for_system_user(path: &Path) -> Result<(), String> {
             system_user().ok_or_else(|| format!("useradd did not create the user {USER}"))?
         }
     };
-    // Another first use may create it at the same time. It is private from its first moment, and
-    // the rename gives it its owner and its name at once.
+    // Another process may create the directory at the same time. So create it with mode 0700 under
+    // a temporary name, set the owner, and rename it when it is complete.
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let made = std::fs::DirBuilder::new()
         .mode(0o700)
@@ -92,7 +93,7 @@ fn add_system_user() -> Result<(), String> {
         .stderr(Stdio::null())
         .status();
     match status {
-        // 9: the user exists; another first use created it.
+        // Status 9: the user exists already, because another process created it meanwhile.
         Ok(status) if status.success() || status.code() == Some(9) => Ok(()),
         Ok(status) => Err(format!(
             "useradd could not create the user {USER} ({status})"

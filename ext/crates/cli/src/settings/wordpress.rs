@@ -10,9 +10,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 impl Settings {
     /// Resolves the settings for a command that starts guests: creates the default state directory
-    /// if it is missing, and chooses a WordPress core with the wanted version. The core is a named
-    /// one, else the site around the current directory, else a cached one; without any, the latest
-    /// one is installed.
+    /// if it is missing, and chooses a WordPress core with the wanted version. The core is the one
+    /// that a setting names, else that of the site around the current directory, else a cached one.
+    /// If there is none, the latest release is installed into the cache.
     ///
     /// # Errors
     /// `wp_codebox_config_invalid` or `wp_codebox_state_dir_invalid` if a setting cannot be used;
@@ -59,8 +59,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns the WordPress core for guests. It is there for every command that resolved its
-    /// settings with [`Self::for_guests`].
+    /// Returns the WordPress core for guests. Cannot fail for settings from [`Self::for_guests`].
     pub(crate) fn named_wordpress(&self) -> Result<&Path, ErrorBody> {
         self.wordpress.as_deref().ok_or_else(|| {
             let message = "no WordPress was found for the sandbox";
@@ -69,8 +68,8 @@ impl Settings {
         })
     }
 
-    /// Uses the site around the current directory unless flag or environment name a WordPress, and
-    /// shows a cached core if nothing else names one.
+    /// Completes the setting if neither flag nor environment names a WordPress: with the site
+    /// around the current directory, else, only for display, with a cached core.
     pub(super) fn find_wordpress(&mut self, chosen: &mut [Chosen]) {
         let mut rows = chosen.iter_mut();
         let Some(row) = rows.find(|row| row.setting == Setting::Wordpress) else {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Returns a directory below the user's home by its XDG variable; `None` without a home.
 pub(super) fn xdg(variable: &str, below_home: &str) -> Option<PathBuf> {
-    // The specification ignores a relative path.
+    // The specification requires that a relative path is ignored.
     let given = std::env::var_os(variable)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute());

@@ -116,7 +116,7 @@ pub(crate) struct StatusArgs {
     pub sides: SidesArgs,
 }
 
-/// Splits the two directories; the guest's part starts at the last `:/`.
+/// Splits `LOCALDIR[:GUEST]` into its two directories; that of the guest starts at the last `:/`.
 pub(super) fn sides(given: &str) -> (PathBuf, Option<String>) {
     match given.rfind(":/").filter(|at| *at > 0) {
         Some(at) => {

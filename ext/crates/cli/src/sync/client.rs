@@ -7,7 +7,7 @@ use wp_codebox_contracts::{ErrorBody, LiveRequest};
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::FoundRun;
 
-/// Time limit for a reply: the supervisor answers only when its sandbox is ready.
+/// Time limit for a reply; long, because the supervisor replies only after its sandbox is ready.
 const REPLY_LIMIT: Duration = Duration::from_secs(600);
 
 /// Client of the supervisor of one run.

@@ -15,7 +15,7 @@ pub(super) struct File {
 /// States of files, by path relative to the synced directory.
 pub(super) type Files = BTreeMap<String, File>;
 
-/// The three states that a sync compares, and the initial content of the sandbox.
+/// The three states that a sync compares, and the initial content of files in the sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Sides {
     /// Files at the last sync, when both sides had the same content.
@@ -68,8 +68,8 @@ fn judge(sides: &Sides, path: &str) -> Option<Verdict> {
         });
     }
     match (local, guest, sides.began.get(path)) {
-        // Never synced and unchanged in the sandbox: only a local file is new. A missing local file
-        // does not mean a deletion.
+        // The sandbox did not change the file since its start, so a different local file is newer.
+        // A missing local file does not mean that the user deleted it.
         (Some(_), _, None) => Some(Verdict::Push),
         (None, _, None) => None,
         (None, Some(_), Some(_)) => Some(Verdict::Pull),

@@ -18,7 +18,7 @@ const DEPTH: usize = 64;
 /// Maximum number of files in the local directory.
 const FILES: usize = 50_000;
 
-/// The local directory of a sync, opened.
+/// The open local directory of a sync.
 #[derive(Debug)]
 pub(super) struct Local {
     root: OwnedFd,
@@ -46,7 +46,7 @@ impl Local {
         }
     }
 
-    /// Returns every regular file outside of `.git`.
+    /// Returns every regular file outside of `.git`; files larger than `most` bytes are left out.
     pub(super) fn files(&self, most: usize) -> Result<Found, ErrorBody> {
         let mut found = Found::default();
         self.walk("", 0, most, &mut found)?;
@@ -61,7 +61,10 @@ impl Local {
         found: &mut Found,
     ) -> Result<(), ErrorBody> {
         if depth > DEPTH {
-            return Err(self.failed(below, "is too deep"));
+            return Err(self.failed(
+                below,
+                "the directory is nested too deeply; sync a smaller directory",
+            ));
         }
         let at = if below.is_empty() { "." } else { below };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -92,7 +95,10 @@ impl Local {
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => self.walk(&path, depth + 1, most, found)?,
                 FileType::RegularFile if found.files.len() >= FILES => {
-                    return Err(self.failed(&path, "exceeds the maximum number of files"));
+                    return Err(self.failed(
+                        &path,
+                        "the directory has too many files; sync a smaller directory",
+                    ));
                 }
                 FileType::RegularFile if u64::try_from(stat.st_size).unwrap_or(0) > most as u64 => {
                     found.left_out.push((path, "it is too large"));
@@ -116,7 +122,7 @@ impl Local {
             .map_err(|e| self.failed(path, &io(e)))?;
         let stat = fs::fstat(&fd).map_err(|e| self.failed(path, &io(e)))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(self.failed(path, "is not a regular file"));
+            return Err(self.failed(path, "the path is not a regular file"));
         }
         let mut bytes = Vec::new();
         std::fs::File::from(fd)
@@ -124,7 +130,7 @@ impl Local {
             .read_to_end(&mut bytes)
             .map_err(|e| self.failed(path, &e.to_string()))?;
         if bytes.len() > most {
-            return Err(self.failed(path, "is too large"));
+            return Err(self.failed(path, "the file is too large to sync"));
         }
         Ok((bytes, stat.st_mode & 0o111 != 0))
     }
@@ -157,15 +163,14 @@ impl Local {
         let (directory, name) = self
             .parent(path, Missing::Made)
             .map_err(|e| self.failed(path, &io(e)))?;
-        // The temporary name does not contain the file's name, which may already have the largest
-        // length.
+        // A name independent of the file's name, which may already have the maximum length.
         let temporary = format!(".codebox-sync-{}", std::process::id());
         let put = || -> std::io::Result<()> {
             let flags =
                 OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))?;
-            // Owner and permissions of an existing file are preserved; a new file gets those of its
-            // directory.
+            // Keep owner and permissions of an existing file. A new file gets the owner of its
+            // directory and mode 0644.
             let (owner, readers) = match fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(before) if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile => {
                     (before, before.st_mode & 0o666)
@@ -188,7 +193,7 @@ impl Local {
             }
             fs::fchmod(&file, Mode::from_raw_mode(mode))?;
             file.sync_data()?;
-            // The rename fails if a directory has taken the name meanwhile.
+            // The rename fails if the name was given to a directory meanwhile.
             fs::renameat_with(
                 &directory,
                 &temporary,
@@ -263,7 +268,7 @@ impl Local {
     }
 }
 
-/// What to do with directories of a path that do not exist.
+/// Whether missing parent directories of a path are created or are an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Made,
@@ -339,7 +344,7 @@ mod tests {
         assert_eq!(local.look("a/x/y", 10).unwrap(), None);
         local.write("a/d", b"", false).unwrap();
         assert_eq!(local.files(10).unwrap().files.len(), 2);
-        // The guest does not decide who may read a file.
+        // The sandbox only decides about execution: who may read the file stays unchanged.
         let place = temp.path().join("a/b/c.sh");
         std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o4750)).unwrap();
         for (executable, mode) in [(true, 0o750), (false, 0o640), (true, 0o750)] {

@@ -61,7 +61,7 @@ pub(crate) fn main(output: &Output, args: &SyncArgs) -> ExitCode {
     }
 }
 
-/// What a sync copies: its direction, and how it treats conflicts and existing local files.
+/// Direction of a sync, and how it treats conflicts and existing local files.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     verdict: Verdict,
@@ -72,8 +72,8 @@ struct Way {
 
 fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, ErrorBody> {
     let settings = Settings::resolve(&given.place.paths)?;
-    // A process of root does not switch to the owner of the state directory: the local files may
-    // belong to any user.
+    // Stay root if this process is root: the local files need not belong to the owner of the
+    // state directory.
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let wanted = given.place.sites(&state)?;
     let run = find(&state, &wanted, &args.run).map_err(|e| e.body())?;
@@ -118,7 +118,7 @@ fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, E
     sync.decide(&verdicts, way)?;
     let begun = sync.seen.base.clone();
     let carried = sync.carry(way);
-    // The copied files are recorded even if a later one failed.
+    // Record the files that were copied even if a later one failed.
     let base = sync.agreed();
     if base != begun && way.is_some_and(|way| way.carry) {
         record.save(base)?;
@@ -127,7 +127,7 @@ fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, E
     Ok(sync.report)
 }
 
-/// Returns whether a path is not synced because it or one of its parent directories is excluded.
+/// Returns true if the path or one of its parent directories is excluded from the sync.
 fn is_left_out(left_out: &[(String, String)], path: &str) -> bool {
     left_out.iter().any(|(out, _)| {
         let below = path.strip_prefix(out.as_str());
@@ -150,7 +150,7 @@ fn look(line: &SupervisorClient, guest: Option<GuestPath>) -> Result<Looked, Err
         (Some(path), _) => path,
         (None, [only]) => only,
         (None, several) => {
-            let message = "name the directory in the sandbox, behind a colon";
+            let message = "the sandbox has several writable mounts or none; add the directory in the sandbox: LOCALDIR:GUEST";
             return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
                 .hint(format!("writable mounts: {}", several.join(", "))));
         }
@@ -212,8 +212,8 @@ fn texts(list: &Value) -> Vec<&str> {
         .unwrap_or_default()
 }
 
-/// Returns the path of a row relative to the synced directory. The names come from the guest and
-/// are checked when a file is opened.
+/// Returns the path of a row relative to the synced directory. The path comes from the guest and is
+/// not checked here: opening the local file checks it.
 fn below(top: &GuestPath, row: &Value) -> Option<String> {
     let rest = row["path"].as_str()?.strip_prefix(top.as_str())?;
     let rest = rest.strip_prefix('/')?;
@@ -230,7 +230,8 @@ struct Sync<'a> {
 }
 
 impl Sync<'_> {
-    /// Selects the files to copy. Unresolved conflicts end the sync here.
+    /// Selects the files to copy. Fails if there are conflicts that `--on-conflict` does not
+    /// resolve.
     fn decide(
         &mut self,
         verdicts: &BTreeMap<String, Verdict>,
@@ -326,7 +327,7 @@ impl Sync<'_> {
     }
 
     fn pull(&mut self, path: &str) -> Result<Carried, ErrorBody> {
-        // A local change since the comparison must not be lost.
+        // Fail if the local file was changed after the comparison, so that the change is not lost.
         let now = self.local.look(path, MOST)?;
         if !compare::same(now.as_ref(), self.seen.local.get(path)) {
             let message = format!("{path} was changed locally during the sync; try again");
@@ -365,8 +366,8 @@ impl Sync<'_> {
         Ok(Carried::Written)
     }
 
-    /// Returns for each path the state on which the local directory and the sandbox agree, or the
-    /// last synced state where they differ.
+    /// Returns the files for the record: the present state of those that are now the same on both
+    /// sides, and the last synced state of all others.
     fn agreed(&self) -> compare::Files {
         let seen = &self.seen;
         let mut agreed: compare::Files = seen

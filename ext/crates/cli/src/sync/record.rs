@@ -48,7 +48,7 @@ impl Record {
         Ok(Self { run, name, head })
     }
 
-    /// Returns the files at the last sync; empty if there was none.
+    /// Returns the files at the last sync; empty if these directories were never synced.
     pub(super) fn load(&self) -> Result<Files, ErrorBody> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = match fs::openat(&self.run, &self.name, flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! Formats the result of a sync for people and programs.
+//! Formats the result of a sync as human-readable lines or JSON.
 
 use super::compare::{Sides, Verdict};
 use crate::output::{Output, name as listed};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, schema_id};
 
-/// Maximum number of rows that are printed for people.
+/// Maximum number of rows in human-readable output.
 const SHOWN: usize = 200;
 
 /// What a sync did to a file.
@@ -26,7 +26,7 @@ impl Carried {
     }
 }
 
-/// Result of one sync, as it is printed.
+/// Result of one sync for the output.
 #[derive(Debug)]
 pub(super) struct Report {
     direction: &'static str,

@@ -1,4 +1,4 @@
-//! Unpacks archives: zip files with a release, and the npm package that holds a core.
+//! Unpacks archives with a core: zip files, and the gzipped tar file of the npm package.
 
 use super::layout::{LOADER, Take};
 use super::progress::Step;
@@ -11,10 +11,10 @@ use std::rc::Rc;
 use tar::EntryType;
 use zip::result::ZipError;
 
-/// Directory of a zip that may contain the core.
+/// Directory in a zip that contains the core, if the core is not at the top level.
 const TOP: &str = "wordpress/";
-/// Maximum number of bytes that are read to list a zip. Each listed entry takes memory, so this
-/// bounds the memory for a list that is longer than any release's.
+/// Maximum number of bytes that are read to list a zip, more than any release needs. It bounds the
+/// memory for the list of a hostile zip.
 const LIST_BYTES: u64 = 16 << 20;
 /// Mask of the file type bits (`S_IFMT`), and its values for files and directories.
 const KIND: u32 = 0o170_000;
@@ -27,7 +27,7 @@ fn damaged(reason: impl ToString) -> UnpackError {
     }
 }
 
-/// Reader that fails after a number of bytes, which the owner of the number can change.
+/// Reader of a file that fails when the shared number of bytes `left` is used up.
 struct Metered {
     file: File,
     left: Rc<Cell<u64>>,
@@ -94,7 +94,7 @@ pub(super) fn unpack_zip(
             }
         };
         match path.strip_suffix('/') {
-            // Directories are created for their files; an empty one is not needed.
+            // Skip entries of directories: writing a file creates the directories above it.
             Some(_) => {}
             None if path.is_empty() || !take.takes(path) => {}
             None => {
@@ -112,8 +112,8 @@ struct Listed {
     size: u64,
 }
 
-/// Returns the entries of a zip; fails if one of them has a bad name or a special type, taken or
-/// not.
+/// Returns the entries of a zip. Fails if any entry has an invalid name or a special type, even one
+/// that would not be unpacked.
 fn list(archive: &Archive, tree: &mut Tree<'_>) -> Result<Vec<Listed>, UnpackError> {
     let mut listed = Vec::new();
     for index in 0..archive.len() {
@@ -146,8 +146,9 @@ fn decoding(error: ZipError) -> UnpackError {
     }
 }
 
-/// Unpacks the files below one directory of a gzipped tar archive. The caller has verified the
-/// digest of the whole archive, so its headers are as its author wrote them.
+/// Unpacks the files below one directory of a gzipped tar archive. The caller must have compared
+/// the digest of the archive with the pinned one, so its headers need no further checks against
+/// attacks.
 pub(super) fn unpack_tgz(
     mut file: File,
     title: &str,

@@ -1,7 +1,7 @@
 //! The cache of WordPress cores: `<cache>/wordpress/<version>/`, read-only and shared by all runs.
 //!
-//! This module reads it, without a lock: a directory with the name of a version is complete from
-//! the beginning and never changes. `store` writes it.
+//! This module reads the cache, and needs no lock for that: the module `store` renames only
+//! complete cores to the name of their version, and they never change afterwards.
 
 use super::layout;
 use super::version::Version;
@@ -13,11 +13,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// File of the cache with the default version.
+/// File of the cache that contains the default version.
 pub(super) const CURRENT: &str = "current";
-/// File of a core that says where it came from. WordPress has no file of this name.
+/// File in a cached core that contains its origin. WordPress has no file with this name.
 pub(super) const RECORD: &str = ".wp-codebox-core.json";
-/// Maximum size of either file in bytes.
+/// Maximum size of [`CURRENT`] and of [`RECORD`] in bytes.
 const SMALL: u64 = 4096;
 
 /// The cache of cores.
@@ -33,7 +33,7 @@ pub(crate) struct Core {
     pub version: String,
     /// Directory of the core.
     pub path: PathBuf,
-    /// Where it came from: `wordpress.org`, the npm package, or the path of the zip or directory.
+    /// Origin: `wordpress.org`, the npm package, or the path of the zip or directory.
     pub source: String,
     /// Time of the install, in UTC, RFC 3339.
     pub installed_at: String,
@@ -63,7 +63,7 @@ pub(super) enum CacheError {
         #[source]
         source: io::Error,
     },
-    /// The name of a version is taken by something that is no core.
+    /// The path of the core's version exists, but is not a complete core.
     #[error(
         "{path:?} exists but contains no complete WordPress core; remove it, then install again"
     )]
@@ -120,13 +120,13 @@ impl Cores {
     }
 
     /// Returns the directory of an installed core: of exactly this version, or of the newest
-    /// release of a series such as `6.9`. Without a version it is the default one; if that was
-    /// never chosen or is gone, the newest.
+    /// release of a series such as `6.9`. Without a version it is that of the default core, or of
+    /// the newest if no default was chosen or it was removed.
     pub(crate) fn find(&self, version: Option<&str>) -> Option<PathBuf> {
         self.core(version).ok()?.map(|core| core.path)
     }
 
-    /// Returns an installed core, as [`Self::find`] does.
+    /// Returns the installed core that [`Self::find`] describes.
     pub(super) fn core(&self, version: Option<&str>) -> Result<Option<Core>, CacheError> {
         let mut cores = self.installed()?;
         let Some(wanted) = version else {
@@ -219,7 +219,7 @@ impl Cores {
     fn is_complete(&self, version: &Version) -> bool {
         let path = self.path_of(version);
         let is_file = |name: &str| fs::symlink_metadata(path.join(name)).is_ok_and(|m| m.is_file());
-        // A link would lead out of the cache.
+        // A symbolic link to a directory does not count: it would lead out of the cache.
         fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir())
             && layout::REQUIRED.iter().all(|name| is_file(name))
     }
@@ -228,8 +228,8 @@ impl Cores {
         self.root.join(version.as_str())
     }
 
-    /// Reads a small file of the cache; `None` if it is missing or is not one that this program
-    /// wrote.
+    /// Reads a small file of the cache; `None` if it is missing, too large, not a regular file or
+    /// not valid UTF-8.
     pub(super) fn read_small(&self, name: &str) -> Option<String> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open(self.root.join(name), flags, Mode::empty()).ok()?;

@@ -1,9 +1,9 @@
 //! Copies a core from a directory of the host.
 //!
 //! Another user may own the directory and change it during the copy. Every name is opened relative
-//! to its open parent directory and without following links, so no path leads out of it. A FIFO is
-//! never opened for reading: the type is examined first, and `O_NONBLOCK` covers an exchange in
-//! between.
+//! to its open parent directory and without following links, so no path leads out of the directory.
+//! Only regular files are opened. If one is replaced by a FIFO after its type was examined,
+//! `O_NONBLOCK` keeps open from waiting.
 
 use super::layout::{Take, enters};
 use super::progress::Step;
@@ -14,8 +14,8 @@ use std::fs::File;
 use std::path::Path;
 use wp_codebox_artifacts::Dir;
 
-/// Copies the files of a core, and nothing else, from the directory of a WordPress site. The
-/// directory itself may be named by a link, because the user named it.
+/// Copies only the files of the core from the directory of a WordPress site. The path of this
+/// directory may contain links, because the user gave it.
 pub(super) fn copy(source: &Path, title: &str, tree: &mut Tree<'_>) -> Result<(), UnpackError> {
     let root = source
         .canonicalize()
@@ -39,7 +39,7 @@ fn copy_entries(dir: &Dir, path: &str, tree: &mut Tree<'_>) -> Result<(), Unpack
         };
         let below = match checked(&joined) {
             Ok(below) => below,
-            // A bad name matters only where all names are taken.
+            // Skip a file with an invalid name that does not belong to the core.
             Err(_) if !Take::Core.takes(&String::from_utf8_lossy(&joined)) => continue,
             Err(error) => return Err(error),
         };
@@ -76,7 +76,7 @@ fn open_file(dir: &Dir, name: &[u8], path: &str) -> Result<File, UnpackError> {
     let stat = rustix::fs::fstat(&fd).map_err(unreadable(path))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(File::from(fd)),
-        // It was exchanged after its type was examined.
+        // The file was replaced after its type was examined.
         other => Err(special(path, other)),
     }
 }

@@ -1,7 +1,8 @@
 //! HTTP client for versions, checksums and archives.
 //!
 //! Connections are encrypted, also after a redirect; only an origin on this machine may be plain
-//! HTTP. The proxy settings of the environment apply. What arrives is counted while it arrives.
+//! HTTP. The proxy settings of the environment apply. The size of a response is checked while it
+//! arrives.
 
 use super::source::{Origins, Transport};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
@@ -22,11 +23,11 @@ const REDIRECTS: usize = 5;
 /// Time limits of the client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Until a connection is open, encryption included.
+    /// Maximum time to open a connection, including the TLS handshake.
     pub(super) connect: Duration,
-    /// Without any data.
+    /// Maximum time without any data.
     pub(super) stall: Duration,
-    /// For one request with its whole response.
+    /// Maximum time of one request with its whole response.
     pub(super) request: Duration,
 }
 
@@ -35,7 +36,7 @@ impl Default for Pace {
         Self {
             connect: Duration::from_secs(10),
             stall: Duration::from_secs(30),
-            // A server that sends a byte now and then never stalls.
+            // `stall` alone is not enough: a server could send one byte now and then.
             request: Duration::from_secs(3600),
         }
     }
@@ -59,17 +60,17 @@ pub(super) enum FetchError {
     /// The server has no release of this version.
     #[error("there is no release of WordPress {version}: {url} does not exist")]
     NoRelease { version: String, url: String },
-    /// The server answers with another status than success.
+    /// The server answers with a status other than 200.
     #[error("{url} answered with status {status}")]
     Status { url: String, status: u16 },
     /// The response is larger than allowed.
     #[error("the download of {url} was stopped after {most} bytes, the maximum")]
     TooLarge { url: String, most: u64 },
-    /// The response is not what its address promises.
+    /// The response does not have the format that its URL promises.
     #[error("the answer of {url} is not usable: {reason}")]
     Malformed { url: String, reason: String },
     /// The digest of the archive is not the published or pinned one.
-    #[error("{url} does not have its {kind} {expected}; the download is damaged or was changed")]
+    #[error("{url} does not match its {kind} {expected}; the download is damaged or was changed")]
     Digest {
         url: String,
         kind: &'static str,
@@ -110,13 +111,13 @@ impl FetchError {
             Self::NoRelease { .. } => {
                 body.hint("https://wordpress.org/download/releases/ lists the versions")
             }
-            // The caller knows the directory and adds the hint.
+            // No hint here: for `Write` the caller adds one that names the directory.
             Self::Write { .. } | Self::Tls(_) => body,
         }
     }
 }
 
-/// A client of the servers, and the runtime that drives it.
+/// HTTP client with its async runtime.
 pub(super) struct Fetcher {
     client: Client,
     runtime: Runtime,
@@ -144,7 +145,7 @@ impl Fetcher {
             Transport::Tls => builder
                 .tls_backend_preconfigured(client_tls(&Trust::System)?)
                 .https_only(true),
-            // A proxy would connect to its own machine instead.
+            // No proxy: for it, a loopback address would be its own machine.
             Transport::Loopback => builder.tls_backend_preconfigured(no_tls()?).no_proxy(),
         };
         Ok(Self {
@@ -169,8 +170,8 @@ impl Fetcher {
         Ok(bytes)
     }
 
-    /// Stores a response of at most `most` bytes in a file and returns its digest. `begin` gets the
-    /// size that the server states, `advance` the bytes so far.
+    /// Stores a response of at most `most` bytes in a file and returns its digest. Calls `begin`
+    /// with the size that the server states, and `advance` with the number of bytes so far.
     pub(super) fn download<D: Digest>(
         &self,
         url: &str,
@@ -231,7 +232,7 @@ impl Fetcher {
         }
     }
 
-    /// Runs a request with the time limit for the whole of it.
+    /// Runs a request with the time limit [`Pace::request`].
     fn bounded<T>(
         &self,
         url: &str,
@@ -241,13 +242,13 @@ impl Fetcher {
         self.runtime.block_on(bounded).unwrap_or_else(|_| {
             Err(FetchError::Interrupted {
                 url: url.to_owned(),
-                reason: format!("it takes longer than {:?}", self.pace.request),
+                reason: format!("it took longer than {:?}", self.pace.request),
             })
         })
     }
 }
 
-/// Decides about a redirect: encrypted, or to the origin on this machine that was asked.
+/// Permits a redirect only to an encrypted address or to the origin of the request itself.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let is_same_origin = attempt
         .previous()

@@ -1,4 +1,5 @@
-//! Installs a core into the cache: finds it there, or gets, checks and unpacks it.
+//! Installs a core into the cache, unless it is there already: downloads or reads it, checks it and
+//! unpacks it.
 
 use super::archive::{unpack_tgz, unpack_zip};
 use super::cache::{CacheError, Core, Cores, io_error};
@@ -35,7 +36,7 @@ enum InstallError {
         #[source]
         source: UnpackError,
     },
-    /// The source has no WordPress core.
+    /// The source does not contain a WordPress core.
     #[error("{of} was not installed: it has no WordPress core, because {missing} is missing")]
     NotWordPress { of: String, missing: &'static str },
     /// The core states no version, or one that cannot be the name of a directory.
@@ -46,7 +47,7 @@ enum InstallError {
         "{of} was not installed: the server announced another version than {found}, which its {VERSION_FILE} states; try again"
     )]
     OtherVersion { of: String, found: String },
-    /// The network may not be used, and the cache does not have what is wanted.
+    /// `--offline` was given, and the wanted core is not in the cache.
     #[error("{wanted} is not installed, and --offline forbids downloading it")]
     Offline { wanted: String },
 }
@@ -96,7 +97,7 @@ impl Cores {
     }
 }
 
-/// One install with its limits.
+/// Cache, limits and package of one install.
 pub(super) struct Install<'i> {
     pub(super) cores: &'i Cores,
     pub(super) limits: Limits,
@@ -105,7 +106,7 @@ pub(super) struct Install<'i> {
     pub(super) progress: &'i dyn Progress,
 }
 
-/// A core that was unpacked, before it is checked as a whole.
+/// An unpacked core that is not yet checked for completeness and version.
 struct Unpacked {
     /// Name of the source for messages.
     of: String,
@@ -162,7 +163,7 @@ impl Install<'_> {
         Ok(self.cores.choose_first(core)?)
     }
 
-    /// Returns an installed core that satisfies the call without network and without the lock.
+    /// Returns the wanted core if it is already installed, without using network or lock.
     fn without_change(
         &self,
         source: &Source,
@@ -232,7 +233,7 @@ impl Install<'_> {
         origins: &Origins,
         version: &Version,
     ) -> Result<Core, InstallError> {
-        // Another install may have installed it while this one waited for the lock.
+        // Another process may have installed this version while this one waited for the lock.
         if let Some(core) = self.cores.exactly(version)? {
             return Ok(core);
         }
@@ -297,8 +298,8 @@ impl Install<'_> {
             path: path.display().to_string(),
             source,
         };
-        // The user named this path, so a link at its end is followed. Its type was examined before;
-        // O_NONBLOCK covers an exchange for a FIFO since then.
+        // Follow a link at the end of the path, because the user gave the path. If the file was
+        // replaced by a FIFO after its type was examined, O_NONBLOCK keeps open from waiting.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| unreadable(e.into()))?;
         let file = File::from(fd);
@@ -376,7 +377,7 @@ impl Install<'_> {
 /// Name of the directory for the core in a stage.
 const CORE: &str = "core";
 
-/// Creates the file for an archive in a stage. It has no name when the stage is removed.
+/// Creates an unlinked temporary file for an archive in a stage.
 fn archive_in(stage: &TempDir) -> Result<File, CacheError> {
     tempfile::tempfile_in(stage.path()).map_err(io_error("create a file in", stage.path()))
 }

@@ -1,7 +1,7 @@
-//! Which files of a WordPress directory belong to its core.
+//! Determines which files of a WordPress directory belong to the core.
 //!
-//! A directory or archive of a user can hold a whole site: its configuration, uploads, plugins.
-//! Only files of this list reach the cache, which every user of the host may read.
+//! A directory or archive of a user can contain a whole site with configuration, uploads and
+//! plugins. Only core files get into the cache, which every user of the host may read.
 
 use wp_codebox_backend_native::{CORE_DIRECTORIES, CORE_FILES};
 
@@ -15,7 +15,7 @@ const FURTHER_FILES: [&str; 4] = [
 ];
 /// Directory with one directory per theme.
 const THEMES: &str = "wp-content/themes";
-/// Directories that every cached core has, whatever its source had.
+/// Directories that every cached core gets, even if its source does not have them.
 pub(super) const ALWAYS: [&str; 2] = ["wp-content/plugins", THEMES];
 /// File at the top of a core that loads WordPress.
 pub(super) const LOADER: &str = "wp-load.php";
@@ -29,7 +29,7 @@ pub(super) const REQUIRED: [&str; 4] = [
     "wp-admin/includes/upgrade.php",
 ];
 
-/// Which files of a source are taken.
+/// Selection of the files that are copied or unpacked from a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
     /// All files: published checksums list exactly the files that the core has.

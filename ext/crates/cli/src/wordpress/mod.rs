@@ -1,7 +1,7 @@
 //! `wp-codebox wordpress`: installs WordPress cores into a cache, lists them and chooses the default.
 //!
-//! Archives, directories and the answers of servers are untrusted: they are checked and bounded, and
-//! nothing of them is executed on the host. WordPress is installed from a core inside a guest.
+//! Archives, directories and the answers of servers are untrusted: they are checked and bounded,
+//! and no code from them is executed on the host. PHP code of a core runs only inside guests.
 
 mod archive;
 mod args;
@@ -45,7 +45,7 @@ pub(crate) fn main(output: &Output, command: &WordpressCommand) -> ExitCode {
     }
 }
 
-/// Installs the latest core for a run that finds no WordPress, and says so.
+/// Installs the latest core for a run on a host that has no WordPress yet, and prints a note.
 pub(crate) fn install_first(cores: &Cores, output: Output) -> Result<PathBuf, ErrorBody> {
     if !output.is_json() {
         output.note("no WordPress is installed for sandboxes yet; installing the latest one");
@@ -77,7 +77,7 @@ fn install(output: Output, args: &InstallArgs) -> Result<(), ErrorBody> {
     let cores = cores()?;
     let progress = for_output(output);
     let core = cores.install(&source, network, progress.as_ref())?;
-    // Removes what a bar left on the terminal.
+    // The drop removes the progress bar from the terminal.
     drop(progress);
     answer(output, &core);
     Ok(())

@@ -1,4 +1,4 @@
-//! Shows on standard error how far an install is.
+//! Shows the progress of an install on standard error.
 
 use crate::columns;
 use crate::output::Output;
@@ -7,9 +7,9 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::terminal_text::plain_line;
 
-/// Shortest time between two drawings of the bar.
+/// Minimum time between two drawings of the bar.
 const REDRAW: Duration = Duration::from_millis(100);
-/// Width that is assumed if the terminal does not tell its own.
+/// Width in columns that is assumed if the terminal does not report its width.
 const WIDTH: usize = 80;
 /// Carriage return, and the control sequence that clears the line to its end.
 const CLEAR: &str = "\r\x1b[K";
@@ -34,13 +34,14 @@ impl Step {
 
 /// Receiver of the progress of an install.
 pub(crate) trait Progress {
-    /// A step begins. `title` names what is installed, `total` is the number of its bytes.
+    /// A step begins. `title` names what is installed; `total` is the number of bytes to process,
+    /// if it is known.
     fn begin(&self, step: Step, title: &str, total: Option<u64>);
     /// The current step has processed this many bytes since it began.
     fn advance(&self, bytes: u64);
     /// The current step is complete.
     fn finish(&self);
-    /// Something happened that the user should know.
+    /// Shows a message to the user.
     fn note(&self, sentence: &str);
 }
 
@@ -54,7 +55,8 @@ impl Progress for Silent {
     fn note(&self, _: &str) {}
 }
 
-/// Returns what an install shows: nothing with `--json`, a bar on a terminal, otherwise lines.
+/// Returns the receiver for an output: with `--json` one that shows nothing, on a terminal a bar,
+/// otherwise lines.
 pub(crate) fn for_output(output: Output) -> Box<dyn Progress> {
     let stderr = io::stderr();
     if output.is_json() {
@@ -85,7 +87,7 @@ impl<W: Write> Lines<W> {
     }
 
     fn line(&self, text: &str) {
-        // Messages are a convenience: an install does not fail because nobody can read them.
+        // Ignore errors: an install must not fail because its messages cannot be written.
         let _ = writeln!(self.out.borrow_mut(), "{text}");
     }
 }
@@ -112,14 +114,14 @@ impl<W: Write> Progress for Lines<W> {
     }
 }
 
-/// Draws a line with a bar on a terminal, again and again, and removes it at the end.
+/// Draws the progress in one line of a terminal, redraws it and removes it at the end.
 struct Bar<W: Write> {
     out: RefCell<W>,
     width: usize,
     shown: RefCell<Option<Shown>>,
 }
 
-/// The current step, and when its bar was drawn last.
+/// The current step, and the time of its last drawing.
 struct Shown {
     title: String,
     total: Option<u64>,
@@ -191,7 +193,7 @@ impl<W: Write> Progress for Bar<W> {
 
 impl<W: Write> Drop for Bar<W> {
     fn drop(&mut self) {
-        // After an error no step is finished, but the message must begin on a clean line.
+        // After an error `finish` was not called, but the message must begin on an empty line.
         self.clear();
     }
 }
@@ -199,7 +201,7 @@ impl<W: Write> Drop for Bar<W> {
 /// Formats the bar for one line of a terminal.
 fn bar(title: &str, bytes: u64, total: Option<u64>, width: usize) -> String {
     let done = match total.filter(|total| *total > 0) {
-        // A total that an archive states may be false.
+        // The total comes from the archive and may be wrong, so the percentage is limited.
         Some(total) => format!(
             "{} of {} MB {:>3} %",
             megabytes(bytes),
@@ -208,7 +210,7 @@ fn bar(title: &str, bytes: u64, total: Option<u64>, width: usize) -> String {
         ),
         None => format!("{} MB", megabytes(bytes)),
     };
-    // A line as wide as the terminal would wrap on some.
+    // Leave one column free: some terminals wrap a line of their full width.
     columns::cut(&format!("{title}  {done}"), width.saturating_sub(1))
 }
 
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn note_and_error_begin_on_a_clean_line() {
+    fn bar_is_cleared_before_a_note_and_when_it_is_dropped() {
         let bar = Bar::new(Vec::new(), 80);
         bar.begin(Step::Unpack, "WordPress 6.9", None);
         bar.advance(1_000_000);
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn bar_fits_the_terminal_and_never_shows_more_than_all() {
+    fn bar_fits_the_terminal_and_never_shows_more_than_100_percent() {
         for width in 1..60 {
             let line = bar("unpacking WordPress 6.9", 1, Some(u64::MAX), width);
             assert!(unicode_width::UnicodeWidthStr::width(line.as_str()) <= width);

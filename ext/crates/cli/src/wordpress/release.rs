@@ -1,5 +1,5 @@
-//! Releases of wordpress.org and the npm package with a core: addresses, published checksums, and
-//! the comparison with them.
+//! Releases of wordpress.org and the npm package with a core: their URLs, the published checksums,
+//! and the comparison of files with these.
 
 use super::fetch::{FetchError, Fetcher};
 use super::progress::{Progress, Step};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 
-/// Maximum size of the answer about versions, and of a checksum file, in bytes.
+/// Maximum size in bytes of the answer about versions and of a file with one SHA-1.
 const SHORT_ANSWER: u64 = 1 << 20;
 /// Maximum size of the list of a release's checksums in bytes.
 const CHECKSUM_LIST: u64 = 8 << 20;
@@ -28,7 +28,7 @@ const NAMED: usize = 3;
 pub(super) struct Package {
     /// Name and version for records and messages.
     pub(super) title: &'static str,
-    /// Version of WordPress in it.
+    /// Version of the WordPress core in the package.
     pub(super) wordpress: &'static str,
     path: &'static str,
     pub(super) sha512: &'static str,
@@ -47,7 +47,7 @@ pub(super) const PACKAGE: Package = Package {
 /// MD5 of each file of a release by its path.
 pub(super) type Checksums = BTreeMap<String, [u8; 16]>;
 
-// The two answers belong to wordpress.org, which adds members: unknown ones are no error here.
+// Without `deny_unknown_fields`: wordpress.org adds members to these two answers at any time.
 
 #[derive(Deserialize)]
 struct Offers {
@@ -95,7 +95,7 @@ pub(super) fn download(
 ) -> Result<Checksums, FetchError> {
     let version = version.as_str();
     let url = format!("{}/release/wordpress-{version}.zip", origins.downloads);
-    // First the small answers: they tell that a version does not exist.
+    // Fetch the small files before the archive: they show whether the version exists.
     let sha1_url = format!("{url}.sha1");
     let sha1 = fetcher.bytes(&sha1_url, SHORT_ANSWER);
     let sha1 = sha1.map_err(|error| match error {
@@ -192,7 +192,7 @@ pub(super) fn download_package(
 /// The files of a release are not those that wordpress.org published.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{} files of WordPress {version} are not as wordpress.org published them: {}",
+    "{} files of WordPress {version} differ from those that wordpress.org published: {}",
     .differences.len(),
     named(.differences)
 )]
@@ -216,9 +216,9 @@ impl Differs {
     }
 }
 
-/// Compares the files of a release with the published checksums. Files below `wp-content` are left
-/// out, as WordPress leaves them out: default themes and plugins have releases of their own. The
-/// digest of the archive covers them.
+/// Compares the files of a release with the published checksums. Skips files below `wp-content`, as
+/// WordPress itself does: default themes and plugins have releases of their own. For these files
+/// the digest of the archive was checked.
 pub(super) fn compare(
     version: &Version,
     files: &Checksums,
@@ -229,7 +229,7 @@ pub(super) fn compare(
     for (path, md5) in published.iter().filter(|(path, _)| is_core(path)) {
         match files.get(path) {
             Some(found) if found == md5 => {}
-            Some(_) => differences.push(format!("{path:?} is another file")),
+            Some(_) => differences.push(format!("{path:?} has different contents")),
             None => differences.push(format!("{path:?} is missing")),
         }
     }
@@ -278,7 +278,10 @@ mod tests {
         .unwrap();
         for (files, difference) in [
             (vec![("a.php", 1)], "\"wp-includes/b.php\" is missing"),
-            (vec![("a.php", 9), whole[1]], "\"a.php\" is another file"),
+            (
+                vec![("a.php", 9), whole[1]],
+                "\"a.php\" has different contents",
+            ),
             (
                 [&whole[..], &[("wp-admin/x.php", 5)]].concat(),
                 "\"wp-admin/x.php\" is not part of the release",

@@ -1,4 +1,4 @@
-//! Where a core comes from: what the user names, and the servers that are asked.
+//! Sources of a core: the argument of the user, and the servers.
 
 use super::version::Version;
 use reqwest::Url;
@@ -6,10 +6,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Environment variable with an origin that replaces all servers.
+/// Environment variable with the origin of one server that is used instead of all others.
 pub(super) const ORIGIN_VARIABLE: &str = "WP_CODEBOX_WORDPRESS_ORIGIN";
 
-/// What to install.
+/// Core to install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The newest release of wordpress.org.
@@ -24,7 +24,7 @@ pub(crate) enum Source {
     Directory(PathBuf),
 }
 
-/// Reason why an argument or a setting names no source.
+/// Reason why an argument is not a valid source or a setting is not a valid origin.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
     /// A path does not exist or may not be seen.
@@ -37,12 +37,12 @@ pub(super) enum SourceError {
     /// A path is neither a file nor a directory.
     #[error("{path:?} is neither a zip nor a directory")]
     Kind { path: PathBuf },
-    /// The argument is none of the words, no version and no path.
+    /// The argument is neither a known word nor a version nor a path.
     #[error(
         "{given:?} is neither a version such as 6.9, nor latest, nor npm, nor a zip or directory"
     )]
     Unknown { given: String },
-    /// The value of the environment variable is no acceptable origin.
+    /// The value of the environment variable is not a permitted origin.
     #[error(
         "{ORIGIN_VARIABLE} {given:?} is neither an https URL without query nor http://127.0.0.1:PORT or http://localhost:PORT"
     )]
@@ -100,7 +100,7 @@ impl Source {
             source,
         };
         let absolute = std::path::absolute(path).map_err(read)?;
-        // The type is examined without opening the path: opening a FIFO would wait for a writer.
+        // Examine the type without opening the path: opening a FIFO would wait for a writer.
         let meta = std::fs::metadata(&absolute).map_err(read)?;
         if meta.is_dir() {
             Ok(Self::Directory(absolute))
@@ -162,7 +162,7 @@ impl Origins {
         }
     }
 
-    /// Returns origins that all lead to one server.
+    /// Returns origins that all are the same server.
     pub(super) fn mirror(given: &str) -> Result<Self, SourceError> {
         let refused = || SourceError::Origin {
             given: given.to_owned(),
@@ -173,7 +173,8 @@ impl Origins {
             ("http", Some("127.0.0.1" | "localhost")) => Transport::Loopback,
             _ => return Err(refused()),
         };
-        // A password would appear in messages and in the records of the cache.
+        // Refuse a user name and password: they would appear in messages and in records of the
+        // cache.
         let is_bare = url.username().is_empty()
             && url.password().is_none()
             && url.query().is_none()
@@ -190,7 +191,7 @@ impl Origins {
         })
     }
 
-    /// Returns the name of the server of releases, for records and messages.
+    /// Returns the name of the server from which releases come, for records and messages.
     pub(super) fn releases(&self) -> &str {
         if *self == Self::public() {
             return "wordpress.org";
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_versions_are_told_from_paths() {
+    fn argument_is_a_path_only_if_it_is_neither_a_word_nor_a_version() {
         let temp = tempfile::tempdir().unwrap();
         let (zip, directory) = (temp.path().join("6.9.zip"), temp.path().join("site"));
         fs::write(&zip, "").unwrap();

@@ -1,7 +1,8 @@
 //! Writes the cache of WordPress cores.
 //!
-//! A core is unpacked into a directory `.new-…` and renamed, so readers never see a part of one.
-//! Only a process that holds the lock creates or removes anything, except for the lock itself.
+//! A core is unpacked into a directory `.new-…`, which is renamed when it is complete, so readers
+//! never see an incomplete core. Only a process that holds the lock creates or removes entries of
+//! the cache, except for the lock file.
 
 use super::cache::{CURRENT, CacheError, Core, Cores, RECORD, Record, io_error};
 use super::progress::{Progress, Silent};
@@ -18,7 +19,7 @@ use tempfile::{Builder, TempDir};
 use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::ErrorBody;
 
-/// Prefix of names that are renamed or removed before the lock is released.
+/// Prefix of temporary names, which are renamed or removed before the lock is released.
 const NEW: &str = ".new-";
 
 impl Cores {
@@ -53,7 +54,8 @@ impl Cores {
                 }
                 created => created.map_err(&failed)?,
             }
-            // Independent of the umask: guests of other users read the cores.
+            // Set the mode explicitly, because the umask may remove permissions: guests of other
+            // users must be able to read the cores.
             fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE)).map_err(&failed)?;
         }
         self.trusted().map(drop)
@@ -64,7 +66,7 @@ impl Cores {
     pub(super) fn lock(&self, progress: &dyn Progress) -> Result<OwnedFd, CacheError> {
         let path = self.root.join(".lock");
         let failed = |error: Errno| io_error("lock", &path)(error.into());
-        // Mode 0600: whoever can open the file can hold the lock forever.
+        // Mode 0600: another user who could open the file could hold the lock forever.
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o600);
         let lock = rustix::fs::open(&path, flags, mode).map_err(failed)?;
@@ -84,13 +86,14 @@ impl Cores {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name();
             if name.as_encoded_bytes().starts_with(NEW.as_bytes()) {
-                // What cannot be removed stays for the next install; it is in nobody's way.
+                // Ignore errors: the next install tries again, and the directory does no harm.
                 let _ = remove_tree(&entry.path());
             }
         }
     }
 
-    /// Creates a directory for an install, which only this user may enter. Dropping it removes it.
+    /// Creates the temporary directory of an install, which only this user may enter. The drop of
+    /// the value removes the directory.
     pub(super) fn stage(&self) -> Result<TempDir, CacheError> {
         Builder::new()
             .prefix(NEW)
@@ -115,7 +118,7 @@ impl Cores {
         fs::write(&path, text)
             .and_then(|()| fs::set_permissions(&path, Permissions::from_mode(FILE_MODE)))
             .map_err(io_error("write", &path))?;
-        // All files must be on the disk before the name says that they are.
+        // All files must be on the disk before the directory gets the name of a complete core.
         File::open(core)
             .and_then(|dir| rustix::fs::syncfs(&dir).map_err(Into::into))
             .map_err(io_error("sync", core))?;
@@ -133,7 +136,7 @@ impl Cores {
         core.ok_or(CacheError::Occupied { path: place })
     }
 
-    /// Makes a version the default if none is.
+    /// Makes a core the default if the cache has no default.
     pub(super) fn choose_first(&self, core: Core) -> Result<Core, CacheError> {
         let chosen = self.read_small(CURRENT);
         let chosen = chosen.and_then(|text| Version::parse(text.trim_end()));
@@ -150,7 +153,7 @@ impl Cores {
         })
     }
 
-    /// Replaces the file with the default version in one step.
+    /// Replaces the file with the default version atomically, by a rename.
     fn write_current(&self, version: &str) -> Result<(), CacheError> {
         let path = self.root.join(CURRENT);
         let failed = io_error("write", &path);

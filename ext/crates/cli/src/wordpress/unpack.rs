@@ -1,8 +1,8 @@
-//! The directory into which a core is unpacked, with the checks that every source needs.
+//! The directory into which a core is unpacked or copied, with the checks for every source.
 //!
-//! Names, entries and bytes come from somebody else. Names are checked before anything is created;
-//! bytes are counted while they are written, because sizes that an archive states may be false.
-//! The directory is new and nobody else may enter it, so no path in it leads through a link.
+//! Names, entries and contents are untrusted. Names are checked before anything is created; bytes
+//! are counted while they are written, because sizes that an archive states may be wrong. The
+//! directory is new and no other user may enter it, so no path in it leads through a link.
 
 use super::progress::Progress;
 use md5::{Digest, Md5};
@@ -25,16 +25,16 @@ const MAX_DEPTH: usize = 32;
 /// Size of the buffer for copying.
 const BUFFER: usize = 64 * 1024;
 
-/// Upper bounds of what an install accepts.
+/// Maximum sizes and numbers that an install accepts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Bytes of an archive.
+    /// Maximum size of an archive in bytes.
     pub(super) archive: u64,
-    /// Bytes of all files together.
+    /// Maximum size of all unpacked files together in bytes.
     pub(super) total: u64,
-    /// Bytes of one file.
+    /// Maximum size of one unpacked file in bytes.
     pub(super) file: u64,
-    /// Files and directories, including those that are not taken.
+    /// Maximum number of files and directories in the source, including those that are skipped.
     pub(super) entries: u64,
 }
 
@@ -49,26 +49,26 @@ impl Default for Limits {
     }
 }
 
-/// Reason why a source was not unpacked. The messages say "it" for the source, which the caller
-/// names.
+/// Reason why a source was not unpacked. In the messages "it" means the source: [`Self::body`] puts
+/// `… is not installed: ` with the name of the source before them.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnpackError {
-    /// A name leads out of the directory, or is one that no core has.
+    /// The name of an entry is not a plain relative path, or is too long or too deep.
     #[error("the name {name:?} in it is not a plain relative path")]
     Name { name: String },
     /// A symbolic link, device, FIFO or socket.
     #[error("{name:?} in it is {kind}, but a core has only files and directories")]
     Special { name: String, kind: &'static str },
-    /// Two entries have one name, or a file has the name of a directory.
+    /// Two entries have the same path, or a file has the path of a directory.
     #[error("the name {name:?} occurs twice in it")]
     Duplicate { name: String },
-    /// The list of a zip has a name twice; the zip reader does not tell which.
+    /// The list of a zip contains a name twice; the zip library does not report which one.
     #[error("a name occurs twice in its list of entries")]
     DuplicateEntry,
-    /// A limit is reached.
+    /// The source exceeds a limit.
     #[error("it has more than {most} {unit}")]
     TooLarge { most: u64, unit: &'static str },
-    /// An archive of releases has a file outside of its directory `wordpress`.
+    /// The archive of a release contains a file outside of the directory `wordpress`.
     #[error("{name:?} in it is outside of its directory \"wordpress\"")]
     Outside { name: String },
     /// An archive cannot be decoded, or ends early.
@@ -91,7 +91,7 @@ pub(super) enum UnpackError {
 }
 
 impl UnpackError {
-    /// Returns the error about the source that `of` names.
+    /// Returns the error with its code and hint; `of` is the name of the source.
     pub(super) fn body(&self, of: &str) -> ErrorBody {
         let message = format!("{of} is not installed: {self}");
         match self {
@@ -129,7 +129,7 @@ pub(super) fn checked(name: &[u8]) -> Result<&str, UnpackError> {
     Err(refused())
 }
 
-/// A directory that is being filled.
+/// The directory into which files are written, with the entries and bytes so far.
 pub(super) struct Tree<'p> {
     root: PathBuf,
     limits: Limits,
@@ -142,7 +142,8 @@ pub(super) struct Tree<'p> {
 }
 
 impl<'p> Tree<'p> {
-    /// Creates the directory, which must not exist. Nobody but this user may enter its parent.
+    /// Creates the directory, which must not exist. The caller ensures that only this user may
+    /// enter its parent.
     pub(super) fn create(
         root: &Path,
         limits: Limits,
@@ -165,7 +166,7 @@ impl<'p> Tree<'p> {
         self.progress
     }
 
-    /// Counts an entry of the source, taken or not.
+    /// Counts an entry of the source, whether it is unpacked or skipped.
     pub(super) fn count(&mut self) -> Result<(), UnpackError> {
         self.entries += 1;
         if self.entries > self.limits.entries {
@@ -239,7 +240,7 @@ impl<'p> Tree<'p> {
             file.write_all(piece).map_err(written)?;
             self.progress.advance(self.bytes);
         }
-        // Independent of the umask.
+        // Set the mode explicitly: the umask may have removed permissions.
         file.set_permissions(Permissions::from_mode(FILE_MODE))
             .map_err(written)?;
         self.files.insert(path.to_owned(), digest.finalize().into());
@@ -266,7 +267,7 @@ impl<'p> Tree<'p> {
 }
 
 fn create_directory(path: &Path) -> Result<(), UnpackError> {
-    // Independent of the umask.
+    // Set the mode explicitly: the umask may remove permissions.
     fs::create_dir(path)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE)))
         .map_err(|source| UnpackError::Write {
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_standard_modes_and_their_md5_is_known() {
+    fn written_files_have_standard_modes_and_their_md5_is_returned() {
         let temp = tempfile::tempdir().unwrap();
         let mut tree = tree(temp.path());
         add(&mut tree, "a/b/c.php", b"hello").unwrap();
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn error_of_reading_and_error_of_writing_are_told_apart() {
+    fn error_of_reading_the_source_and_error_of_writing_the_cache_have_different_types() {
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -7,9 +7,8 @@ const MAX_LENGTH: usize = 32;
 
 /// A version of WordPress, such as `6.9`, `6.9.1` or `7.0-RC1`.
 ///
-/// The text is also the name of a directory: it has letters, digits, dots and hyphens only, and
-/// begins with a digit, so it is no hidden name, no option and none of the words that select a
-/// source.
+/// The text is also the name of a directory. It contains only letters, digits, dots and hyphens and
+/// begins with a digit, so it cannot be a hidden name, an option or a word such as `latest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version(String);
 
@@ -35,7 +34,7 @@ impl Version {
             .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
     }
 
-    /// Returns the parts that decide the order, each as rank, number and word.
+    /// Returns the parts of the version by which versions are ordered.
     fn parts(&self) -> Vec<Part<'_>> {
         let mut parts = Vec::new();
         for piece in self.0.split(['.', '-']) {
@@ -57,18 +56,19 @@ impl Version {
 /// Rank, number and word of a part of a version.
 type Part<'v> = (u8, u128, &'v str);
 
-/// The end of a version: after every word of a pre-release, before any further number.
+/// Part that stands for the end of a version: greater than the words of pre-releases, less than a
+/// further number.
 const END: Part<'static> = (5, 0, "");
 /// Rank of a number.
 const NUMBER: u8 = 6;
 
-/// Returns a part of a version, or its end.
+/// Returns the part at an index, or [`END`] after the last part.
 fn part<'v>(parts: &[Part<'v>], at: usize) -> Part<'v> {
     parts.get(at).copied().unwrap_or(END)
 }
 
-/// Returns the rank of a word, as PHP's `version_compare` orders them; WordPress compares its own
-/// versions with that function.
+/// Returns the rank of a word in the order of PHP's `version_compare`, with which WordPress
+/// compares its own versions.
 fn rank(word: &str) -> u8 {
     match word {
         "dev" => 1,
@@ -174,7 +174,7 @@ mod tests {
         let real = "<?php\n/**\n * @global string $wp_version\n */\n$wp_version = '7.1.1';\n";
         assert_eq!(stated(real), Some("7.1.1"));
         assert_eq!(stated("\t$wp_version=\"6.9\" ;"), Some("6.9"));
-        // The caller checks the syntax, so that the message can show the text.
+        // An invalid version is returned too: the caller checks the syntax and shows the text.
         assert_eq!(stated("$wp_version = '../x';"), Some("../x"));
         for text in [
             "",

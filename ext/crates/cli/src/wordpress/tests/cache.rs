@@ -1,4 +1,4 @@
-//! The cache: order, default version, lock, leftovers of crashes, and other users.
+//! Tests of the cache: order, default version, lock, leftovers of crashes, and other users.
 
 use super::super::{core_document, list_document};
 use super::*;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::os::unix::fs::symlink;
 use std::sync::mpsc;
 
-/// Installs made-up cores of these versions.
+/// Returns a bench in which small test cores of these versions are installed.
 fn bench_with(versions: &[&str]) -> Bench {
     let bench = Bench::new();
     for version in versions {
@@ -72,7 +72,7 @@ fn chosen_version_is_the_default_until_it_is_gone() {
     assert_eq!(found(&bench, None).as_deref(), Some("7.0"), "the newest");
     let marked = |cores: &[Core]| cores.iter().filter(|core| core.current).count();
     assert_eq!(marked(&bench.cores.list().unwrap()), 1);
-    // The next install makes a default again.
+    // If the default core was removed, the next installed core becomes the default.
     assert!(
         bench
             .install_zip(&zip_of("", &core_files("6.5")))
@@ -83,7 +83,7 @@ fn chosen_version_is_the_default_until_it_is_gone() {
 }
 
 #[test]
-fn file_with_the_default_version_that_is_not_one_is_ignored() {
+fn default_version_file_with_invalid_content_is_ignored() {
     let bench = bench_with(&["6.8", "7.0"]);
     let current = bench.root().join("current");
     for text in ["", "..", "../../etc", "6.9", "\u{0}"] {
@@ -152,7 +152,7 @@ fn second_install_waits_for_the_first_and_finds_its_core() {
         cores.install(&source, network, &Reporting(sender))
     });
     assert!(notes.recv().unwrap().contains("waiting"));
-    // What the first install does before it releases the lock.
+    // The first install puts its core into the cache before it releases the lock.
     write_files(&bench.root().join("6.9"), &files);
     drop(lock);
     let core = second.join().unwrap().unwrap();
@@ -161,7 +161,7 @@ fn second_install_waits_for_the_first_and_finds_its_core() {
 }
 
 #[test]
-fn lock_is_held_until_the_core_has_its_place() {
+fn install_holds_the_lock_during_every_step() {
     /// Progress that tries to take the lock at each step.
     struct Intruding(PathBuf, RefCell<Vec<bool>>);
     impl Intruding {
@@ -213,7 +213,7 @@ fn cache_that_another_user_can_change_is_refused() {
     }
     set(0o755);
     assert_eq!(versions(&bench), ["6.9"]);
-    // A link could lead to a directory that another user chooses.
+    // The cache must not be a symbolic link: another user could control its target.
     let moved = bench.path("moved");
     fs::rename(bench.root(), &moved).unwrap();
     symlink(&moved, bench.root()).unwrap();

@@ -1,12 +1,12 @@
-//! Zips that somebody made to do harm, or that are damaged. Each case stands beside a control: the
-//! same zip without the bad part is installed.
+//! Tests of malicious and damaged zips. Each case has a control: the same zip without the bad part
+//! is installed.
 
 use super::*;
 
 /// Signature of a header in the central directory of a zip.
 const CENTRAL: &[u8] = b"PK\x01\x02";
 
-/// Returns a zip of a core with one more entry, which has these bytes and this mode.
+/// Returns a zip of a core with an additional last entry that has this name, content and mode.
 fn zip_with(name: &str, bytes: &[u8], mode: u32) -> Vec<u8> {
     let mut writer =
         zip::ZipWriter::new_append(Cursor::new(zip_of("", &core_files("6.9")))).unwrap();
@@ -25,7 +25,7 @@ fn zip_with(name: &str, bytes: &[u8], mode: u32) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// Replaces every `from` in a zip by `to`, which is as long.
+/// Replaces every `from` in a zip by `to`, which must have the same length.
 fn forged(mut zip: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut found = 0;
@@ -47,7 +47,7 @@ fn central(zip: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn names_that_lead_out_of_the_cache_are_refused_also_for_files_that_are_not_taken() {
+fn zip_is_refused_if_any_entry_has_a_name_that_is_not_a_plain_relative_path() {
     for good in ["wp-includes/x.php", "x.php", "a b/é.php", "WP-LOAD.PHP"] {
         let bench = Bench::new();
         bench.install_zip(&zip_with(good, b"x", 0o644)).unwrap();
@@ -99,14 +99,14 @@ fn links_and_special_entries_are_refused() {
 }
 
 #[test]
-fn names_that_occur_twice_are_refused() {
+fn zip_with_two_entries_of_the_same_path_is_refused() {
     let same = zip_with("wp-load.phX", b"x", 0o644);
     Bench::new().install_zip(&same).unwrap();
     let bench = Bench::new();
     let result = bench.install_zip(&forged(same, b"wp-load.phX", b"wp-load.php"));
     let error = bench.refused(result, ErrorCode::WordpressInvalid);
     assert!(error.message.contains("twice"), "{}", error.message);
-    // A file with the name of a directory.
+    // A file has the path of a directory in the same zip.
     let bench = Bench::new();
     let result = bench.install_zip(&zip_with("wp-includes/js", b"x", 0o644));
     let error = bench.refused(result, ErrorCode::WordpressInvalid);
@@ -114,7 +114,7 @@ fn names_that_occur_twice_are_refused() {
 }
 
 #[test]
-fn bytes_are_counted_while_they_are_unpacked_whatever_the_zip_states() {
+fn size_limits_apply_to_the_unpacked_bytes_and_not_to_the_stated_size() {
     let bomb = zip_with("wp-includes/zeros.php", &vec![0; 300_000], 0o644);
     assert!(bomb.len() < 10_000);
     let unpacked = |zip: &[u8], file: u64, total: u64| {
@@ -130,7 +130,7 @@ fn bytes_are_counted_while_they_are_unpacked_whatever_the_zip_states() {
         let error = bench.refused(result, ErrorCode::WordpressInvalid);
         assert!(error.message.contains("bytes in"), "{}", error.message);
     }
-    // The same with a stated size of one byte.
+    // The same zip, but its header states a size of one byte.
     let mut small = bomb;
     let last = *central(&small).last().unwrap();
     small[last + 24..last + 28].copy_from_slice(&1_u32.to_le_bytes());
@@ -181,7 +181,7 @@ fn damaged_and_truncated_zips_are_refused() {
     for length in [whole.len() - 1, whole.len() / 2, 30] {
         refused(&whole[..length], "truncated");
     }
-    // One bit of the content of the first file; its CRC-32 no longer fits.
+    // Flip one bit of the content of the first file, so that its CRC-32 is wrong.
     let mut flipped = whole.clone();
     let name = flipped
         .windows(11)
@@ -189,7 +189,7 @@ fn damaged_and_truncated_zips_are_refused() {
         .unwrap();
     flipped[name + 12] ^= 1;
     refused(&flipped, "content");
-    // Bit 0 of the flags of the last entry says that it is encrypted.
+    // Set bit 0 of the flags of the last entry, which marks the entry as encrypted.
     let mut encrypted = whole;
     let last = *central(&encrypted).last().unwrap();
     encrypted[last + 8] |= 1;
@@ -198,7 +198,7 @@ fn damaged_and_truncated_zips_are_refused() {
 
 #[test]
 fn list_of_entries_that_is_too_long_is_not_read_to_its_end() {
-    // Entries without content, of which the list alone has 300 bytes each.
+    // Empty entries with long names: each takes 300 bytes in the list.
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     for number in 0..60_000 {
@@ -213,7 +213,7 @@ fn list_of_entries_that_is_too_long_is_not_read_to_its_end() {
 }
 
 #[test]
-fn another_product_is_refused_with_the_file_that_is_missing() {
+fn zip_without_a_required_core_file_is_refused_and_the_file_named() {
     for missing in [
         "wp-load.php",
         "wp-settings.php",

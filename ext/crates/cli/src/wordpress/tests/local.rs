@@ -1,11 +1,11 @@
-//! Installs from directories and zips of this host.
+//! Tests of installs from directories and zips of this host.
 
 use super::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::os::unix::fs::symlink;
 
-/// Writes a whole site with a core.
+/// Writes a core and, beside it, files of a site that do not belong to the core.
 fn write_site(directory: &Path) {
     let mut files = core_files("6.9");
     for other in [
@@ -24,7 +24,8 @@ fn write_site(directory: &Path) {
     write_files(directory, &files);
 }
 
-/// Runs a closure in a thread that has no right to ignore the permissions of files, as root has.
+/// Runs a closure in a thread for which file permissions apply even if the user is root: without
+/// the capabilities that override them.
 fn without_override<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     let limited = || {
         let now = capabilities(None).unwrap();
@@ -121,7 +122,7 @@ fn link_in_the_core_of_a_directory_is_refused_wherever_it_leads() {
             error.message
         );
     }
-    // Links in the rest of a site are not looked at.
+    // Links outside of the core do not matter.
     for place in [
         ("wp-content/plugins/linked", "/srv/plugin"),
         ("wp-content/uploads/x", "/etc"),
@@ -135,7 +136,7 @@ fn link_in_the_core_of_a_directory_is_refused_wherever_it_leads() {
 }
 
 #[test]
-fn directory_that_is_named_by_a_link_is_installed() {
+fn core_is_installed_from_a_directory_given_by_a_symbolic_link() {
     let bench = Bench::new();
     write_site(&bench.path("releases/1"));
     symlink("releases/1", bench.path("current")).unwrap();
@@ -207,7 +208,7 @@ fn cache_that_cannot_be_written_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn version_that_is_installed_is_not_replaced_and_the_user_is_told() {
+fn installed_version_is_not_replaced_and_a_note_says_so() {
     let bench = Bench::new();
     write_site(&bench.path("site"));
     let first = bench.install_directory("site").unwrap();
@@ -229,7 +230,7 @@ fn version_that_is_installed_is_not_replaced_and_the_user_is_told() {
 }
 
 #[test]
-fn missing_wordpress_in_a_directory_is_named() {
+fn directory_without_wordpress_is_refused_and_the_missing_file_named() {
     let bench = Bench::new();
     fs::create_dir(bench.path("empty")).unwrap();
     let result = bench.install_directory("empty");
@@ -242,7 +243,7 @@ fn missing_wordpress_in_a_directory_is_named() {
 }
 
 #[test]
-fn bad_name_is_refused_in_the_core_and_ignored_elsewhere() {
+fn file_name_that_is_not_utf8_is_refused_in_the_core_and_ignored_elsewhere() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::new();

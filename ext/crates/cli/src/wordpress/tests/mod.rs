@@ -1,4 +1,4 @@
-//! Tests of installs from made-up archives, directories and a loopback server.
+//! Tests of installs from generated archives, directories and a loopback server.
 
 mod cache;
 mod hostile;
@@ -72,7 +72,7 @@ fn write_files(directory: &Path, files: &Files) {
     }
 }
 
-/// Progress that records what a user would read.
+/// Progress that records the steps and notes that a user would see.
 #[derive(Default)]
 struct Recorded {
     lines: RefCell<Vec<String>>,
@@ -149,7 +149,7 @@ impl Bench {
         self.install(&Source::Directory(self.path(directory)), Network::Offline)
     }
 
-    /// Returns the names in the cache, without the lock.
+    /// Returns the names in the cache, except for that of the lock file.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.root())
             .map(|entries| {
@@ -188,7 +188,7 @@ fn closed_origin() -> String {
     format!("http://{}", listener.local_addr().unwrap())
 }
 
-/// Returns what the list of checksums says about these files.
+/// Returns the server's answer with the checksums of these files.
 fn checksums(files: &Files) -> Vec<u8> {
     let rows: BTreeMap<&String, String> = files
         .iter()

@@ -1,4 +1,4 @@
-//! Installs from a server: releases, the npm package, and everything that a server can do wrong.
+//! Tests of installs from a server: releases, the npm package, and wrong answers of a server.
 
 use super::server::{Reply, Routes, checksum_route, latest_route, release_routes};
 use super::*;
@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::Sha512;
 
-/// Returns the name of a route that ends so.
+/// Returns the path of the route that ends with `end`.
 fn route(routes: &Routes, end: &str) -> String {
     routes
         .keys()
@@ -17,7 +17,7 @@ fn route(routes: &Routes, end: &str) -> String {
         .clone()
 }
 
-/// Returns routes for release 6.9 with one of them replaced.
+/// Returns the routes for release 6.9, in which the route that ends with `end` has another reply.
 fn with(end: &str, reply: Reply) -> Routes {
     let mut routes = release_routes("6.9", &core_files("6.9"));
     let path = route(&routes, end);
@@ -25,7 +25,7 @@ fn with(end: &str, reply: Reply) -> Routes {
     routes
 }
 
-/// Returns a gzipped tar archive that has the core and another file, as the npm package has.
+/// Returns a gzipped tar archive with the layout of the npm package: a core and another file.
 fn package_archive(files: &Files) -> Vec<u8> {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let mut add = |path: String, bytes: &[u8]| {
@@ -44,7 +44,7 @@ fn package_archive(files: &Files) -> Vec<u8> {
 /// Path of the package on a registry.
 const PACKAGE_ROUTE: &str = "/wp-studio/-/wp-studio-1.22.0.tgz";
 
-/// Returns a bench whose pinned package is this archive.
+/// Returns a bench in which the pinned digest of the package is that of this archive.
 fn bench_with_package(archive: &[u8]) -> Bench {
     let mut bench = Bench::new();
     let sha512 = STANDARD.encode(Sha512::digest(archive));
@@ -85,7 +85,7 @@ fn latest_release_is_downloaded_compared_and_becomes_the_default() {
         archive,
     ];
     assert_eq!(server.requests(), asked);
-    // The version is asked for again, but nothing is downloaded.
+    // A second install asks the server for the latest version, but downloads nothing.
     let again = bench.install(&Source::Latest, online(&server)).unwrap();
     assert_eq!(again, core);
     assert_eq!(server.requests(), [latest_route()]);
@@ -118,7 +118,7 @@ fn second_version_does_not_become_the_default() {
 }
 
 #[test]
-fn archive_without_its_published_sha1_is_refused() {
+fn archive_that_does_not_match_its_published_sha1_is_refused() {
     for sha1 in ["0".repeat(40), "no digest".to_owned(), String::new()] {
         let bench = Bench::new();
         let server = Server::start(with(".sha1", Reply::Body(sha1.clone().into_bytes())));
@@ -157,8 +157,11 @@ fn release_with_missing_changed_or_additional_files_is_refused() {
     let changed = |files: &mut Files| {
         files.insert("wp-load.php".to_owned(), b"other".to_vec());
     };
-    refused(differing(&changed), "\"wp-load.php\" is another file");
-    // Themes have releases of their own; the digest of the archive covers them.
+    refused(
+        differing(&changed),
+        "\"wp-load.php\" has different contents",
+    );
+    // Files of themes are not compared, because themes have releases of their own.
     let theme = |files: &mut Files| {
         files.remove("wp-content/themes/twentytwentyfive/style.css");
     };
@@ -168,7 +171,7 @@ fn release_with_missing_changed_or_additional_files_is_refused() {
 }
 
 #[test]
-fn unusable_answers_of_the_server_are_refused() {
+fn malformed_version_or_checksum_answer_of_the_server_is_an_error() {
     for (end, body) in [
         ("en_US", r#"{"checksums": false}"#),
         ("en_US", r#"{"checksums": {}}"#),
@@ -193,7 +196,7 @@ fn unusable_answers_of_the_server_are_refused() {
 }
 
 #[test]
-fn archive_with_another_version_than_its_name_is_refused() {
+fn archive_that_contains_a_version_other_than_the_requested_one_is_refused() {
     let bench = Bench::new();
     let mut routes = release_routes("6.9", &core_files("6.8"));
     let server = Server::start(routes.clone());
@@ -206,7 +209,7 @@ fn archive_with_another_version_than_its_name_is_refused() {
 }
 
 #[test]
-fn unknown_version_is_told_from_a_failing_server() {
+fn errors_of_an_unknown_version_and_of_a_failing_server_have_different_codes() {
     let bench = Bench::new();
     let server = Server::start(release_routes("6.9", &core_files("6.9")));
     let result = bench.install(&version("6.99"), online(&server));
@@ -236,7 +239,7 @@ fn redirect_is_followed_only_to_an_encrypted_address_or_the_same_origin() {
     let error = bench.refused(result, ErrorCode::WordpressUnavailable);
     assert!(error.message.contains("encryption"), "{}", error.message);
     assert_eq!(other.requests(), [""; 0]);
-    // A redirect to itself ends.
+    // A redirect loop ends with an error.
     let server = moved("/release/wordpress-6.9.zip".to_owned());
     let result = bench.install(&version("6.9"), online(&server));
     bench.refused(result, ErrorCode::WordpressUnavailable);
@@ -258,7 +261,7 @@ fn archive_larger_than_the_limit_is_refused_with_and_without_a_stated_size() {
         let (bench, result) = limited(size - 1, reply);
         bench.refused(result, ErrorCode::WordpressInvalid);
     }
-    // The stated size is enough: no byte of the body is waited for.
+    // A stated size above the limit is refused at once: the server sends no body here.
     let (bench, result) = limited(size, |archive| Reply::Stall(archive.len() as u64 + 1));
     bench.refused(result, ErrorCode::WordpressInvalid);
 }
@@ -301,7 +304,7 @@ fn npm_package_is_verified_and_only_its_core_is_taken() {
     assert!(!core.path.join("wp-content/plugins/akismet").exists());
     assert!(!core.path.join("package.json").exists());
     assert_eq!(mode(&core.path.join("wp-load.php")), 0o644);
-    // The same archive against the digest that is pinned for users.
+    // The real pinned digest does not match this archive.
     let bench = Bench::new();
     let result = bench.install(&Source::Npm, online(&server(archive)));
     let error = bench.refused(result, ErrorCode::WordpressInvalid);
@@ -329,7 +332,7 @@ fn npm_package_replaces_latest_only_if_wordpress_org_cannot_be_reached() {
         .unwrap();
     assert_eq!(core.source, PACKAGE.title);
     assert!(shown.lines.borrow()[0].contains("cannot be reached"));
-    // Only the archives are out of reach.
+    // Only the server with the archives cannot be reached.
     let bench = bench_with_package(&archive);
     let api = Server::start(release_routes("9.0", &core_files("9.0")));
     let core = bench
@@ -337,7 +340,7 @@ fn npm_package_replaces_latest_only_if_wordpress_org_cannot_be_reached() {
         .unwrap();
     assert_eq!(core.version, PACKAGE.wordpress);
     server.requests();
-    // A certain version has no replacement, and neither has a server that answers.
+    // The package is no replacement for a named version, nor if the server answers with an error.
     let bench = bench_with_package(&archive);
     let result = bench.install(&version("6.9"), origins(&closed, &closed));
     let error = bench.refused(result, ErrorCode::WordpressUnavailable);
@@ -364,7 +367,7 @@ fn newer_installed_core_is_used_instead_of_the_npm_package() {
     let core = bench.install(&Source::Latest, unreachable()).unwrap();
     assert_eq!(core.version, "7.2");
     assert_eq!(server.requests(), [""; 0]);
-    // An older one is no latest version: the registry is asked.
+    // An older installed core is not used; the install asks the registry instead.
     let bench = Bench::new();
     bench.install_zip(&zip_of("", &core_files("6.8"))).unwrap();
     let error = bench.install(&Source::Latest, unreachable()).unwrap_err();

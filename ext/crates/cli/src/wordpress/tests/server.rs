@@ -1,4 +1,4 @@
-//! Loopback server in one thread, with one prepared reply for each path.
+//! HTTP server for tests on a loopback address, with one prepared reply for each path.
 
 use super::{Files, checksums, zip_of};
 use sha1::{Digest, Sha1};
@@ -17,7 +17,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(super) enum Reply {
     Body(Vec<u8>),
-    /// A body without its length: the end of the connection ends it.
+    /// Sends a body without content-length; the end of the connection is its end.
     Unmeasured(Vec<u8>),
     Status(u16),
     Redirect(String),
@@ -68,7 +68,7 @@ pub(super) fn checksum_route(version: &str) -> String {
 }
 
 impl Server {
-    /// Starts a server. Its thread ends with the test process.
+    /// Starts a server in a thread that runs until the test process ends.
     pub(super) fn start(routes: Routes) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -94,7 +94,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Returns the paths of the requests so far, and forgets them.
+    /// Returns the paths of the requests since the last call of this method.
     pub(super) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.requests.lock().unwrap())
     }
@@ -128,7 +128,7 @@ fn answer(mut stream: TcpStream, reply: Reply) -> Option<TcpStream> {
         Reply::Cut(body) => (length(body.len() as u64 + 1), body, false),
         Reply::Stall(bytes) => (length(bytes), Vec::new(), true),
     };
-    // A client that refuses the response by its head closes the connection early.
+    // Ignore errors: a client that rejects the headers closes the connection early.
     let _ = stream
         .write_all(head.as_bytes())
         .and_then(|()| stream.write_all(&body));
