@@ -18,7 +18,7 @@ pub enum ApplyError {
     },
     /// Files of the target are not in the state that the change starts from.
     #[error(
-        "the target is not what the run started with: {count} of the files differ or are gone, the first is {first:?}; nothing was applied; run again on the current files"
+        "{count} files of the target are not in the state from which the run started, the first is {first:?}; nothing was applied; run again on the current files"
     )]
     Conflict {
         /// Number of conflicts.
@@ -33,7 +33,7 @@ pub enum ApplyError {
     Syntax {
         /// Path relative to the target.
         path: String,
-        /// Message of PHP.
+        /// Error message that PHP printed.
         message: String,
     },
     /// A file of the target or of the journal cannot be read or written.
@@ -49,7 +49,7 @@ pub enum ApplyError {
     /// A step failed and an earlier step could not be reversed. The journal still has all old
     /// contents.
     #[error(
-        "cannot {action} {path:?}: {source}; the change is incomplete; call this again when the cause is removed"
+        "cannot {action} {path:?}: {source}; the change is incomplete; remove the cause, then repeat the call to finish it"
     )]
     Stuck {
         /// What could not be done, e.g. `remove`.

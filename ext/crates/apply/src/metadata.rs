@@ -99,13 +99,13 @@ impl Metadata {
                 Err(error) => return Err(error),
             }
         }
-        // After the ACL, because setting one changes the group's permissions, and after the owner,
-        // because chown clears the set-user-id bits.
+        // Set the mode last: setting an ACL changes the group's permissions, and chown clears the
+        // set-user-id bit.
         fs::fchmod(&fd, Mode::from_raw_mode(self.mode))
     }
 }
 
-/// Reads the extended attributes of a file; none if the file system has none.
+/// Reads the extended attributes of a file; none if the file system does not support them.
 fn attributes(fd: BorrowedFd<'_>) -> Result<BTreeMap<String, String>, Errno> {
     let names = match grown(|buffer| fs::flistxattr(fd, buffer)) {
         Err(Errno::OPNOTSUPP) => return Ok(BTreeMap::new()),
@@ -119,7 +119,7 @@ fn attributes(fd: BorrowedFd<'_>) -> Result<BTreeMap<String, String>, Errno> {
             Ok(value) => {
                 all.insert(text, STANDARD.encode(value));
             }
-            // Removed between the two calls.
+            // Another process removed the attribute after the list was read.
             Err(Errno::NODATA) => {}
             Err(error) => return Err(error),
         }

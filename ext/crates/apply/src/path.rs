@@ -17,7 +17,8 @@ pub(crate) fn open_dir(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Err
     fs::openat2(root, path, flags, Mode::empty(), BENEATH)
 }
 
-/// Opens a regular file below a directory for reading.
+/// Opens a file below a directory for reading, without waiting if it is a FIFO. The caller checks
+/// type or contents.
 pub(crate) fn open_file(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     fs::openat2(root, path, flags, Mode::empty(), BENEATH)

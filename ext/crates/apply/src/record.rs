@@ -74,7 +74,7 @@ pub struct BundleReference {
     pub run_id: Option<RunId>,
 }
 
-/// A transaction: what it does and where.
+/// Document of a transaction: its targets and steps, and the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
@@ -117,7 +117,7 @@ pub(crate) struct Step {
     pub action: Action,
 }
 
-/// What a step does with its path.
+/// Change that a step makes at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub(crate) enum Action {

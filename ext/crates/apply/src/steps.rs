@@ -25,7 +25,7 @@ pub(crate) enum Seen {
     Special,
 }
 
-/// Reads what exists at a name of a directory, with contents and metadata.
+/// Determines what exists under a name in a directory; reads its contents and metadata.
 pub(crate) fn see(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Seen, Errno> {
     let stat = match fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(Seen::Absent),

@@ -28,7 +28,7 @@ const BEGIN: &str = "begin.json";
 const JOURNAL: &str = "journal.json";
 const REVERSE: &str = "reverse";
 const OLD: &str = "old";
-/// Maximum size of a document of a journal that is read, in bytes.
+/// Maximum size of a journal document in bytes; a larger one is refused.
 const LARGEST: u64 = 256 * 1024 * 1024;
 
 /// Opens the targets of a transaction and locks them against other transactions. The kernel

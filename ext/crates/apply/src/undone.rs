@@ -1,4 +1,4 @@
-//! The record of the undone steps of an apply.
+//! Records which steps of an apply were undone.
 
 use crate::error::ApplyError;
 use crate::path::sync;

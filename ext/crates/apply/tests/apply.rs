@@ -1,4 +1,4 @@
-//! Applies and undoes changes in real directories.
+//! Tests that apply and undo changes in temporary directories.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -13,7 +13,7 @@ use trees::{Bench, added, changes, deleted, executable, file, link, modified, tr
 use wp_codebox_apply::{ApplyError, KeepRules, TargetChanges};
 use wp_codebox_artifacts::{Change, EntryChange, MountChanges, Node};
 
-/// Writes a tree, and returns a change of each kind to it.
+/// Writes files into the target, and returns changes to them of every kind.
 fn every_kind(bench: &Bench) -> MountChanges {
     bench.write("keep.txt", b"kept\n");
     bench.write("text.php", b"<?php\necho 1;\n");
@@ -182,7 +182,7 @@ fn invalid_php_is_refused_before_anything_is_exchanged() {
 }
 
 #[test]
-fn undo_leaves_a_file_that_was_edited_since_and_restores_the_others() {
+fn undo_keeps_a_file_edited_after_the_apply_and_restores_the_others() {
     let bench = Bench::new();
     bench.write("a.php", b"1\n");
     bench.write("b.php", b"1\n");
@@ -272,7 +272,7 @@ fn two_targets_are_changed_together_or_not_at_all() {
 }
 
 #[test]
-fn journal_with_forged_old_contents_or_of_another_user_is_refused() {
+fn undo_refuses_forged_old_contents_and_a_journal_of_another_user() {
     let bench = Bench::new();
     bench.write("a", b"1\n");
     let change = modified("a", file(b"1\n"), file(b"2\n"));
@@ -300,7 +300,7 @@ fn journal_with_forged_old_contents_or_of_another_user_is_refused() {
 }
 
 #[test]
-fn name_that_is_not_utf8_is_applied_and_undone() {
+fn change_of_a_file_whose_name_is_not_utf8_is_applied_and_undone() {
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::new();
     let name = b"caf\xe9 \"x\"\n.txt";

@@ -7,7 +7,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, LifecycleEvent, RunR
 
 /// Command that activates a plugin or theme in the guest.
 pub(crate) const COMMAND: &str = "wordpress.wp-cli";
-/// Name of its argument with the command line of WP-CLI.
+/// Prefix of the argument of [`COMMAND`] that contains the WP-CLI command line.
 const LINE: &str = "command=";
 /// Maximum number of characters of WP-CLI's output that an error contains.
 const MAX_OUTPUT: usize = 4000;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn error_of_an_activation_names_its_command_the_missing_file_and_the_option() {
+    fn activation_error_names_the_wp_cli_command_the_missing_file_and_no_activate() {
         let mut latest = LatestActivation::default();
         latest.see(&started(COMMAND, "command=plugin activate hello/hello.php"));
         latest.see(&event(EventType::CommandOutput, &json!({"text": FATAL})));

@@ -1,4 +1,4 @@
-//! Tables for people: one line per row, cut to the width of a terminal and complete in a pipe.
+//! Human-readable tables: one line per row, cut to the width of a terminal and complete in a pipe.
 
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -9,7 +9,7 @@ const GAP: usize = 2;
 /// Minimum width of the last column, which contains free text.
 const LAST: usize = 12;
 
-/// A column of a table for people.
+/// A column of a human-readable table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) heading: &'static str,

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_model_flags_are_refused_and_a_run_without_any_has_no_model() {
+    fn incomplete_model_flags_are_refused_and_a_run_without_model_flags_has_no_model() {
         let args = parse(&["--goal", "x", "--agent-command", "true"]).unwrap();
         let read = read(&task(&args).unwrap(), &args.model, &args.network).unwrap();
         assert!(read.agent.is_none() && read.endpoint.is_none());

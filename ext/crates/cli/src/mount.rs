@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn mount_argument_is_split_at_the_last_guest_path() {
+    fn mount_argument_is_split_at_the_last_colon_before_a_slash() {
         let row = mount("/srv/a:b:/workspace/x:ro", GitMode::Auto)
             .unwrap()
             .request;

@@ -231,7 +231,7 @@ impl Output {
         ExitCode::from(error.code.exit_status())
     }
 
-    /// Builds `cli-failure/v1`.
+    /// Builds the JSON document of an error, `cli-failure/v1`.
     pub(crate) fn failure_document(self, command: &str, error: &ErrorBody) -> Value {
         let mut row = json!({"code": error.code, "message": error.message});
         if !error.hints.is_empty() {

@@ -160,8 +160,8 @@ fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, Erro
     Ok(paths)
 }
 
-/// Returns the host directory for each changed mount: the one that the run mounted, which must
-/// contain the current directory, or the one that `--to` names.
+/// Returns the host directory for each changed mount: the one that `--to` names, or the one that
+/// the run mounted. The latter must contain the current directory or lie below it.
 fn targets(
     changed: &[ChangedFile],
     directories: BTreeMap<String, PathBuf>,

@@ -57,7 +57,7 @@ pub(super) enum GitBranchError {
     },
     /// Files at the tip of the branch are not in the state that the change starts from.
     #[error(
-        "the branch is not what the run started with: {count} of the files differ or are gone, the first is {first:?}; nothing was committed; run again on the current files"
+        "{count} files on the branch are not in the state from which the run started, the first is {first:?}; nothing was committed; run again on the current files"
     )]
     Conflict {
         /// Number of conflicts.

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_split_by_their_size_and_a_missing_one_is_an_error() {
+    fn git_objects_are_split_by_their_stated_size_and_a_missing_object_is_an_error() {
         let (bytes, rest) = blob(b"a1 blob 3\nx\n\n\nb2 missing\n", "a1").unwrap();
         assert_eq!((bytes, rest), (&b"x\n\n"[..], &b"b2 missing\n"[..]));
         assert!(blob(rest, "b2").is_err());

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Returns a directory below the user's home by its XDG variable; `None` without a home.
+/// Returns the directory that an XDG variable names, else `below_home` in the user's home
+/// directory; `None` if neither is known.
 pub(super) fn xdg(variable: &str, below_home: &str) -> Option<PathBuf> {
     // The specification requires that a relative path is ignored.
     let given = std::env::var_os(variable)

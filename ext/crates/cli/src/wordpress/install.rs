@@ -42,9 +42,9 @@ enum InstallError {
     /// The core states no version, or one that cannot be the name of a directory.
     #[error("{of} was not installed: its {VERSION_FILE} states no usable version{found}")]
     Version { of: String, found: String },
-    /// The core has another version than the server said.
+    /// The core states a version other than the one that the server announced.
     #[error(
-        "{of} was not installed: the server announced another version than {found}, which its {VERSION_FILE} states; try again"
+        "{of} was not installed: its {VERSION_FILE} states version {found}, but the server announced another one; try again"
     )]
     OtherVersion { of: String, found: String },
     /// `--offline` was given, and the wanted core is not in the cache.
@@ -110,7 +110,7 @@ pub(super) struct Install<'i> {
 struct Unpacked {
     /// Name of the source for messages.
     of: String,
-    /// Name of the source for the record.
+    /// Name of the source for the file [`super::cache::RECORD`] of the cached core.
     source: String,
     stage: TempDir,
     files: Checksums,
@@ -374,7 +374,7 @@ impl Install<'_> {
     }
 }
 
-/// Name of the directory for the core in a stage.
+/// Name of the core's directory in the temporary directory of an install.
 const CORE: &str = "core";
 
 /// Creates an unlinked temporary file for an archive in a stage.

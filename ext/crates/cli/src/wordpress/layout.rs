@@ -21,7 +21,7 @@ pub(super) const ALWAYS: [&str; 2] = ["wp-content/plugins", THEMES];
 pub(super) const LOADER: &str = "wp-load.php";
 /// File that states the version of a core.
 pub(super) const VERSION_FILE: &str = "wp-includes/version.php";
-/// Files without which a directory is no WordPress core from which a guest could be installed.
+/// Files that a directory must have to count as a WordPress core for guests.
 pub(super) const REQUIRED: [&str; 4] = [
     LOADER,
     VERSION_FILE,
@@ -39,7 +39,7 @@ pub(super) enum Take {
 }
 
 impl Take {
-    /// Returns whether the file at this path is taken.
+    /// Returns whether the selection contains the file at this path.
     pub(super) fn takes(self, path: &str) -> bool {
         match self {
             Self::All => true,
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_a_site_that_are_not_core_are_not_taken() {
+    fn selection_of_core_files_excludes_all_other_files_of_a_site() {
         for core in [
             "wp-load.php",
             "license.txt",
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_with_core_files_are_entered_and_others_of_a_site_are_not() {
+    fn only_directories_that_can_contain_core_files_are_searched() {
         for core in [
             "wp-admin",
             "wp-includes",

@@ -189,7 +189,7 @@ pub(super) fn download_package(
     Ok(())
 }
 
-/// The files of a release are not those that wordpress.org published.
+/// Files of a release differ from those that wordpress.org published.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{} files of WordPress {version} differ from those that wordpress.org published: {}",

@@ -27,7 +27,7 @@ pub(crate) enum Source {
 /// Reason why an argument is not a valid source or a setting is not a valid origin.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
-    /// A path does not exist or may not be seen.
+    /// A path does not exist, or this user may not access it.
     #[error("{path:?} cannot be read: {source}")]
     Path {
         path: PathBuf,
@@ -70,7 +70,7 @@ impl SourceError {
 
 impl Source {
     /// Reads the argument of `wordpress install`. A text with a slash or the ending `.zip` is a
-    /// path; a text with the syntax of a version is one, even if a file has that name.
+    /// path; a text with the syntax of a version is a version, even if a file has that name.
     pub(crate) fn parse(given: &OsStr) -> Result<Self, ErrorBody> {
         Self::read(given).map_err(|error| error.body())
     }

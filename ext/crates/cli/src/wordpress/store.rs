@@ -81,7 +81,7 @@ impl Cores {
         Ok(lock)
     }
 
-    /// Removes what crashed installs left behind. The caller holds the lock.
+    /// Removes temporary directories of crashed installs. The caller must hold the lock.
     pub(super) fn sweep(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -102,7 +102,8 @@ impl Cores {
             .map_err(io_error("create a directory in", &self.root))
     }
 
-    /// Moves a complete core from a [stage](Self::stage) to its place. The caller holds the lock.
+    /// Moves a complete core from a [stage](Self::stage) to the directory of its version. The
+    /// caller must hold the lock.
     pub(super) fn place(
         &self,
         core: &Path,

@@ -22,7 +22,7 @@ const MAX_PATH: usize = 1024;
 const MAX_NAME: usize = 255;
 /// Maximum number of components of a path.
 const MAX_DEPTH: usize = 32;
-/// Size of the buffer for copying.
+/// Size in bytes of the buffer for copying.
 const BUFFER: usize = 64 * 1024;
 
 /// Maximum sizes and numbers that an install accepts.
@@ -69,10 +69,10 @@ pub(super) enum UnpackError {
     #[error("it has more than {most} {unit}")]
     TooLarge { most: u64, unit: &'static str },
     /// The archive of a release contains a file outside of the directory `wordpress`.
-    #[error("{name:?} in it is outside of its directory \"wordpress\"")]
+    #[error("it contains {name:?} outside of its directory \"wordpress\"")]
     Outside { name: String },
-    /// An archive cannot be decoded, or ends early.
-    #[error("it is damaged or is no archive of the expected kind: {reason}")]
+    /// The archive cannot be decoded, or it ends early.
+    #[error("it is damaged or is not an archive of the expected kind: {reason}")]
     Damaged { reason: String },
     /// A file or directory of the source cannot be read.
     #[error("{path} cannot be read: {source}")]
@@ -178,7 +178,8 @@ impl<'p> Tree<'p> {
         Ok(())
     }
 
-    /// Creates a directory and its parents, unless they exist. The path is [`checked`].
+    /// Creates a directory and its parents, unless they exist. The caller must have [`checked`] the
+    /// path.
     pub(super) fn directory(&mut self, path: &str) -> Result<(), UnpackError> {
         let ends = path.match_indices('/').map(|(at, _)| at);
         for end in ends.chain([path.len()]) {
@@ -198,7 +199,8 @@ impl<'p> Tree<'p> {
         Ok(())
     }
 
-    /// Writes a file. The path is [`checked`]; `failed` converts an error of reading `content`.
+    /// Writes a file. The caller must have [`checked`] the path. `failed` converts an error of
+    /// reading `content`.
     pub(super) fn file(
         &mut self,
         path: &str,
@@ -358,7 +360,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let mut tree = tree(temp.path());
         add(&mut tree, "a", b"1").unwrap();
-        // Names that differ only in case are two files on Linux.
+        // Positive control: names that differ only in case are different files on Linux.
         add(&mut tree, "A", b"2").unwrap();
         tree.directory("d").unwrap();
         tree.directory("d").unwrap();

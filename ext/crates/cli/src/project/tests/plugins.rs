@@ -192,7 +192,7 @@ fn file_names_with_shell_characters_are_quoted_in_the_activation() {
 }
 
 #[test]
-fn control_characters_of_a_header_do_not_reach_the_user() {
+fn control_characters_of_a_header_are_removed_from_the_message() {
     let tree = Tree::new(&[(
         "code/hello/hello.php",
         "<?php\n// Plugin Name: A\u{1b}[2J\u{202e}B\n// Version: \u{7}1\n",

@@ -56,7 +56,7 @@ fn core_is_found_by_version_by_series_and_by_default() {
 }
 
 #[test]
-fn chosen_version_is_the_default_until_it_is_gone() {
+fn chosen_version_is_the_default_until_its_core_is_removed() {
     let bench = bench_with(&["6.8", "6.9", "7.0"]);
     let core = bench.cores.use_version("6.9").unwrap();
     assert!(core.current && core.version == "6.9");
@@ -234,7 +234,7 @@ fn cache_that_another_user_can_change_is_refused() {
 }
 
 #[test]
-fn record_that_cannot_be_read_does_not_hide_the_core() {
+fn core_with_an_unreadable_record_is_still_listed() {
     let bench = bench_with(&["6.9"]);
     let record = bench.root().join("6.9/.wp-codebox-core.json");
     assert_ne!(bench.cores.list().unwrap()[0].source, "unknown");

@@ -79,7 +79,7 @@ fn zip_is_refused_if_any_entry_has_a_name_that_is_not_a_plain_relative_path() {
 }
 
 #[test]
-fn links_and_special_entries_are_refused() {
+fn zip_with_a_symbolic_link_or_special_file_is_refused() {
     let bench = Bench::new();
     let empty = zip_with("wp-includes/empty/", b"", 0o040_755);
     bench.install_zip(&empty).unwrap();
@@ -89,7 +89,7 @@ fn links_and_special_entries_are_refused() {
         let error = bench.refused(result, ErrorCode::WordpressInvalid);
         assert!(error.message.contains("link"), "{}", error.message);
     }
-    // The mode of a FIFO, in the upper half of the external attributes of the last entry.
+    // Set the mode of a FIFO, in the upper half of the external attributes of the last entry.
     let mut zip = zip_with("wp-includes/fifo", b"", 0o644);
     let last = *central(&zip).last().unwrap();
     zip[last + 40..last + 42].copy_from_slice(&0o010_644_u16.to_le_bytes());
@@ -139,7 +139,7 @@ fn size_limits_apply_to_the_unpacked_bytes_and_not_to_the_stated_size() {
 }
 
 #[test]
-fn entries_beyond_the_limit_are_refused() {
+fn zip_with_more_entries_than_the_limit_is_refused() {
     let zip = zip_of("", &core_files("6.9"));
     let entries = core_files("6.9").len() as u64;
     let mut bench = Bench::new();

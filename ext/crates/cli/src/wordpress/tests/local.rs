@@ -167,7 +167,7 @@ fn fifo_or_socket_in_a_directory_is_refused_and_not_opened() {
 }
 
 #[test]
-fn file_or_directory_that_cannot_be_read_is_named() {
+fn install_fails_and_names_the_file_or_directory_that_cannot_be_read() {
     for name in ["wp-includes/js/a.js", "wp-includes/js", "wp-load.php"] {
         let bench = Bench::new();
         write_site(&bench.path("site"));

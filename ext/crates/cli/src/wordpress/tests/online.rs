@@ -97,7 +97,7 @@ fn latest_release_is_downloaded_compared_and_becomes_the_default() {
 }
 
 #[test]
-fn second_version_does_not_become_the_default() {
+fn second_installed_version_does_not_become_the_default() {
     let bench = Bench::new();
     let mut routes = release_routes("6.8", &core_files("6.8"));
     routes.extend(release_routes("6.9", &core_files("6.9")));
@@ -351,7 +351,7 @@ fn npm_package_replaces_latest_only_if_wordpress_org_cannot_be_reached() {
 }
 
 #[test]
-fn newer_installed_core_is_used_instead_of_the_npm_package() {
+fn installed_core_that_is_not_older_is_used_instead_of_the_npm_package() {
     let server = Server::start(Routes::new());
     let closed = closed_origin();
     let unreachable = || {
@@ -376,7 +376,7 @@ fn newer_installed_core_is_used_instead_of_the_npm_package() {
 }
 
 #[test]
-fn offline_uses_an_installed_core_or_says_how_to_get_one() {
+fn offline_install_uses_an_installed_core_or_fails_with_a_hint() {
     let bench = Bench::new();
     for source in [Source::Latest, version("6.9"), Source::Npm] {
         let result = bench.install(&source, Network::Offline);
