@@ -106,6 +106,23 @@ impl ApplyError {
         }
     }
 
+    /// Returns the error for a transaction that has exchanged paths and must keep its journal:
+    /// [`Self::Stuck`] instead of [`Self::Io`], which says that nothing was changed.
+    pub(crate) fn after_exchange(self) -> Self {
+        match self {
+            Self::Io {
+                action,
+                path,
+                source,
+            } => Self::Stuck {
+                action,
+                path,
+                source,
+            },
+            error => error,
+        }
+    }
+
     /// Returns code and message of this error as the JSON body that callers receive. For
     /// [`Self::Conflict`], its `data` lists the conflicts.
     #[must_use]

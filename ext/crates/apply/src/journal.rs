@@ -192,7 +192,7 @@ impl Journal {
         }
         let id = record.id.clone();
         self.run(record, roots, all.steps)?;
-        self.finish(&id)?;
+        self.finish(&id).map_err(ApplyError::after_exchange)?;
         self.applied(&id)
     }
 

@@ -169,7 +169,7 @@ impl Transaction {
     /// the conflicts of an undo; a conflict of an apply is an error.
     pub(crate) fn execute(self) -> Result<Vec<Conflict>, ApplyError> {
         let Some(places) = self.places()? else {
-            self.remove_staging()?;
+            self.remove_staging().map_err(ApplyError::after_exchange)?;
             return Ok(Vec::new());
         };
         let is_undo = self.record.undoes.is_some();
@@ -185,19 +185,24 @@ impl Transaction {
                     path: shown(&step.path),
                     reason,
                 }),
-                Err(error) => {
-                    self.start_reverse()?;
-                    return Err(self.reverse(&places).err().unwrap_or(error));
-                }
+                Err(error) => return Err(self.turn_back(&places, error)),
             }
             if !is_undo && let Some(error) = conflicts(std::mem::take(&mut found)) {
-                self.start_reverse()?;
-                return Err(self.reverse(&places).err().unwrap_or(error));
+                return Err(self.turn_back(&places, error));
             }
         }
-        sync_parents(&places, self.record.steps.iter())?;
-        self.remove_staging()?;
+        sync_parents(&places, self.record.steps.iter())
+            .and_then(|()| self.remove_staging())
+            .map_err(ApplyError::after_exchange)?;
         Ok(found)
+    }
+
+    /// Puts the exchanged paths back because of this error. Returns it, or the error of the reversal.
+    fn turn_back(&self, places: &[Place], error: ApplyError) -> ApplyError {
+        match self.start_reverse().and_then(|()| self.reverse(places)) {
+            Ok(()) => error,
+            Err(error) => error.after_exchange(),
+        }
     }
 
     fn start_reverse(&self) -> Result<(), ApplyError> {
@@ -215,18 +220,7 @@ impl Transaction {
             };
             match place.backward(index, step) {
                 Ok(Ok(()) | Err(_)) => {}
-                Err(ApplyError::Io {
-                    action,
-                    path,
-                    source,
-                }) => {
-                    return Err(ApplyError::Stuck {
-                        action,
-                        path,
-                        source,
-                    });
-                }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.after_exchange()),
             }
         }
         sync_parents(places, self.record.steps.iter())?;

@@ -120,8 +120,9 @@ impl Journal {
             file && path(index).is_some_and(|path| !clashed.contains(&path))
         });
         let all: BTreeSet<usize> = undone.iter().chain(&indexes).copied().collect();
-        write_undone(directory.as_fd(), &all)?;
-        self.forget(&transaction)?;
+        write_undone(directory.as_fd(), &all)
+            .and_then(|()| self.forget(&transaction))
+            .map_err(ApplyError::after_exchange)?;
         let restored = indexes.iter().filter_map(|index| before.steps.get(*index));
         Ok(UndoReport {
             id: applied.clone(),

@@ -431,3 +431,26 @@ fn interrupted_trial_of_a_change_that_was_refused_or_undone_ends_without_an_effe
     assert!(bench.undo_trial().is_none());
     assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"mine\n");
 }
+
+#[test]
+fn apply_that_fails_after_the_exchange_keeps_its_journal_and_is_finished_by_recovery() {
+    let bench = Bench::new();
+    bench.write("a.php", b"1\n");
+    let before = tree(&bench.target);
+    let id = trees::id("apply");
+    // The staging directory cannot be renamed to this one, because it is not empty.
+    let obstacle = format!(".wp-codebox-{id}.old");
+    bench.write(&format!("{obstacle}/x"), b"");
+    let change = changes(vec![modified("a.php", file(b"1\n"), file(b"2\n"))]);
+    match bench.apply_as(id.clone(), change) {
+        Err(ApplyError::Stuck { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"2\n");
+    fs::remove_dir_all(bench.path(&obstacle)).unwrap();
+    let recovered = bench.journal().recover().unwrap();
+    assert_eq!(recovered.len(), 1);
+    assert!(recovered[0].error.is_none(), "{recovered:?}");
+    bench.undo(&id, None).unwrap();
+    assert_eq!(tree(&bench.target), before);
+}

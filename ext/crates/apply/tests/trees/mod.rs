@@ -130,6 +130,16 @@ impl Bench {
         }]
     }
 
+    /// Applies a change as the transaction with this id.
+    pub fn apply_as(
+        &self,
+        id: ApplyId,
+        changes: MountChanges,
+    ) -> Result<AppliedChange, ApplyError> {
+        let request = request(self.one(changes), None);
+        self.journal().apply(ApplyRequest { id, ..request })
+    }
+
     pub fn apply_to(&self, targets: Vec<TargetChanges>) -> Result<AppliedChange, ApplyError> {
         self.journal().apply(request(targets, None))
     }
