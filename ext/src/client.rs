@@ -6,10 +6,10 @@
 //! `ignore_user_abort` is on.
 //!
 //! The connection is found without reading internal structures of the server: a FastCGI worker
-//! holds its listening socket, and an accepted connection has the same address (unix) or port. From
-//! then on its inode identifies the connection, because `fastcgi_finish_request()` closes the
-//! descriptor and its number may be reused. If the connection is not identifiable, for example in a
-//! script that accepts connections itself, only PHP's own detection remains.
+//! holds its listening socket, and an accepted connection has the same address (unix) or port. The
+//! inode of the found socket is stored, because `fastcgi_finish_request()` closes the descriptor
+//! and its number may be reused. If the connection is not identifiable, for example in a script
+//! that accepts connections itself, only PHP's own detection remains.
 
 use ext_php_rs::ffi::{ext_php_rs_process_globals, ext_php_rs_sapi_module};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -208,7 +208,8 @@ pub(crate) fn to_zval(value: &Value) -> Zval {
         Value::Array(list) => {
             let mut table = ZendHashTable::with_capacity(capacity(list.len()));
             for item in list {
-                // Inserting a finished zval cannot fail; the error type exists for conversions.
+                // `push` fails only if its argument cannot be converted to a zval; this one is a
+                // zval already.
                 let _ = table.push(to_zval(item));
             }
             zval.set_hashtable(table);

@@ -33,7 +33,8 @@ pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T, Failure>) -> PhpResult<T
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(Failure::Error(body))) => Err(error::exception(&body)),
-        // `PhpException::throw` keeps a pending exception.
+        // PHP sees the exception that PHP code threw: `PhpException::throw` does not replace a
+        // pending exception by this empty one.
         Ok(Err(Failure::Pending)) => Err(PhpException::from_message(String::new())),
         Err(_payload) => Err(error::exception(&defect())),
     }

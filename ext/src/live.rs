@@ -33,7 +33,8 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// Size limit of an actor's name, in bytes.
 const MAX_ACTOR_BYTES: usize = 100;
 
-/// Options of a request.
+/// Options of a request: who sends it, how long to wait for the response, and the standard input of
+/// a program that the request starts.
 #[derive(Debug)]
 pub(crate) struct RequestOptions {
     actor: String,
@@ -199,7 +200,7 @@ fn connect(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveCl
     let not_held = |what: &str| {
         ErrorBody::new(
             ErrorCode::SandboxNotHeld,
-            format!("{reference} takes no requests: {what}"),
+            format!("the sandbox {reference} does not accept requests: {what}"),
         )
     };
     if run["status"] != "running" {
@@ -273,7 +274,9 @@ fn failed(reference: &str, error: LiveError) -> ErrorBody {
 fn gone(reference: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
-        format!("{reference} ended before it answered; Runs::get() returns its outcome"),
+        format!(
+            "the sandbox {reference} ended before it answered; Runs::get() returns its outcome"
+        ),
     )
 }
 

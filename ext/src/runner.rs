@@ -40,8 +40,9 @@ pub(crate) fn connect_runner(
 }
 
 /// Spawns a process of the runner that outlives this one, and opens the frame socket to it.
-/// `arguments` start with `spawn`; `unavailable` makes the error from the predicate of its sentence.
-/// Both socket ends are released even when a signal handler or the time limit bails out.
+/// `arguments` start with `spawn`; `unavailable` completes its argument, such as `was killed`, to
+/// an error with a subject. Both socket ends are released even when a signal handler or the time
+/// limit bails out.
 pub(crate) fn spawned(
     runner: &str,
     arguments: &[&str],
@@ -83,7 +84,8 @@ fn forked(
     }
 }
 
-/// Returns the error for a runner that cannot be reached; `what` is the predicate of the sentence.
+/// Returns the error for a runner that cannot be reached; `what` completes the sentence "the runner
+/// of RUN …".
 pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,

@@ -1,9 +1,10 @@
 //! Starts the runner with `posix_spawn`.
 //!
 //! The child gets an empty environment, `/` as working directory, its own session and default
-//! signal handling. It gets the descriptor of its [`Wiring`], `/dev/null` as standard streams
-//! without wiring, and no other descriptor: a child of a web server would otherwise inherit the
-//! server's listening socket and the client's connection. No Rust code runs between fork and exec.
+//! signal handling. It gets the descriptor of its [`Wiring`], `/dev/null` for each standard stream
+//! that the wiring does not set, and no other descriptor: a child of a web server would otherwise
+//! inherit the server's listening socket and the client's connection. No Rust code runs between
+//! fork and exec.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -16,8 +17,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// The descriptor through which a child talks to this process; its standard streams are `/dev/null`
-/// otherwise.
+/// The descriptor through which a child exchanges data with this process. Each standard stream that
+/// is not this descriptor is `/dev/null`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wiring<'fd> {
     /// The socket for frames to the runner, as descriptor 3.
@@ -144,8 +145,9 @@ pub(crate) fn spawn(
     argv.push(ptr::null_mut());
     let environment: [*mut c_char; 1] = [ptr::null_mut()];
 
-    // Move the descriptor above those that the actions assign: in a process whose standard streams
-    // are closed, opening /dev/null on 0 could replace it.
+    // Move the descriptor above those that the file actions assign. In a process with closed
+    // standard streams its number could be 0 to 2, and the action that opens /dev/null there would
+    // replace it before it is duplicated.
     let (given, target) = match wiring {
         Wiring::Frames(fd) => (fd, 3),
         Wiring::Stdout(fd) => (fd, 1),

@@ -12,7 +12,7 @@ use std::path::Path;
 use wp_codebox_artifacts::{Dir, HostKey, KeyError, TrustedKeys};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Error of an unusable state directory.
+/// Reason why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
     /// The directory cannot be opened.

@@ -58,7 +58,7 @@ impl Artifacts {
             let digest = bundles::directory_content_digest(&directory, &inputs).map_err(|errno| {
                 ErrorBody::new(
                     ErrorCode::ArtifactVerificationFailed,
-                    format!("an input is missing or is not a regular file of the bundle ({errno}); verify the bundle"),
+                    format!("a file named in inputs is missing or is not a regular file of the bundle ({errno}); verify the bundle"),
                 )
             })?;
             Ok(Answer(json!(digest)))
@@ -267,7 +267,7 @@ impl Artifacts {
         })
     }
 
-    /// Returns a bundle as archive bytes, at most `maxBytes`.
+    /// Returns a bundle as archive bytes; fails if they are more than `maxBytes`.
     pub(crate) fn archive(site: Text<'_>, reference: Text<'_>, maxBytes: i64) -> PhpResult<Bytes> {
         guard(|| {
             let site = Site::open(&site)?;

@@ -54,13 +54,14 @@ impl Batch {
         guard(|| self.with(|batch| Ok(object(batch.task(position(index))?))))
     }
 
-    /// After a failure in a batch that stops on failure: returns the result row for every task that
-    /// has not started. Otherwise null.
+    /// Returns the result row for every task that has not started, if the batch stops on failure
+    /// and a task has failed; otherwise null.
     pub(crate) fn stopped(&self) -> PhpResult<Option<Answer>> {
         guard(|| self.with(|batch| Ok(batch.stopped().map(object))))
     }
 
-    /// Records how a task ended and returns the first members of its result row.
+    /// Records how a task ended and returns the first members of its result row; the caller appends
+    /// the others.
     pub(crate) fn settle(&self, index: i64, end: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let end = end.object("end")?;
@@ -191,7 +192,8 @@ impl Fanout {
         })
     }
 
-    /// Records how a worker ended and returns the first members of its result row.
+    /// Records how a worker ended and returns the first members of its result row; the caller
+    /// appends the others.
     pub(crate) fn settle(&self, id: Text<'_>, end: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let mut end = end.object("end")?;

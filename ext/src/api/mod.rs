@@ -1,5 +1,5 @@
-//! The PHP classes, one module each. Methods convert arguments, call and convert results; all
-//! decisions are made in the other crates or in `request` and `session`.
+//! The PHP classes, one module each. A method converts its arguments, calls another module or
+//! crate, which makes all decisions, and converts the result.
 
 mod artifacts;
 mod changes;

@@ -2,9 +2,9 @@
 //!
 //! `wait` calls PHP code, which may throw, exit, exceed the time limit, suspend a fiber or use the
 //! same object again. Therefore methods take `&self`, hold no borrow across a call, and keep the
-//! session in a `BailoutGuard`, because a fatal error in the callback jumps (longjmp) over these
-//! frames. After a timeout, and for a detached run after an exception, the next `wait` continues
-//! with the next event.
+//! session in a `BailoutGuard`: a fatal error in the callback jumps (longjmp) over the Rust frames
+//! without dropping their values, except those in such a guard. After a timeout, and for a detached
+//! run after an exception, the next `wait` continues with the next event.
 #![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
 
 use crate::arguments::{Answer, Array, Text, call};

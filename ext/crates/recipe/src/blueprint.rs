@@ -71,7 +71,7 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
         Some(Value::Array(rows)) if rows.len() <= MAX_STEPS => {
             for (index, row) in rows.iter().enumerate() {
                 let name = row.get("step").and_then(Value::as_str).unwrap_or_default();
-                // Blueprints may contain null or false in place of a step.
+                // A blueprint may contain null or false in place of a step; both are skipped.
                 if matches!(row, Value::Null | Value::Bool(false)) {
                     continue;
                 }
@@ -216,8 +216,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-const DOWNLOAD: &str =
-    "this backend downloads nothing: mount the directory, or list it in the recipe's extra_plugins";
+const DOWNLOAD: &str = "this backend downloads nothing: unpack the package on this host, and mount its directory or list it in the recipe's extra_plugins";
 
 /// Members of the supported steps, in addition to `step` and `progress`. `login` accepts a password
 /// and ignores it, as other runtimes do. `method`, which selects how a constant is written, has no
@@ -240,7 +239,7 @@ const MEMBERS: &[(&str, &[&str])] = &[
     ("enableMultisite", &[]),
 ];
 
-/// Refuses unknown members of an object: dropping them would change the result.
+/// Refuses unknown members of an object: a step without them would do something else.
 fn check_members(name: &str, value: &Value, members: &[&str]) -> Result<(), String> {
     let given = value.as_object().into_iter().flat_map(Map::keys);
     match given
@@ -270,13 +269,13 @@ fn step(name: &str, row: &Value) -> PartResult {
     let text = |field: &str| -> Result<&str, String> {
         row.get(field)
             .and_then(Value::as_str)
-            .ok_or_else(|| format!("the step needs the text {field}"))
+            .ok_or_else(|| format!("the step needs the member {field} with a text"))
     };
     let path = |field: &str| -> Result<String, String> { guest_path(text(field)?) };
     let object = |field: &str| -> Result<&Map<String, Value>, String> {
         row.get(field)
             .and_then(Value::as_object)
-            .ok_or_else(|| format!("the step needs the object {field}"))
+            .ok_or_else(|| format!("the step needs the member {field} with an object"))
     };
     match name {
         "login" => login(text("username").unwrap_or("admin")),
@@ -295,7 +294,7 @@ fn step(name: &str, row: &Value) -> PartResult {
         "setSiteOptions" => Ok(Part::Call(options_call(object("options")?))),
         "updateUserMeta" => {
             let user = row.get("userId").and_then(Value::as_u64);
-            let user = user.ok_or("the step needs the number userId")?;
+            let user = user.ok_or("the step needs the member userId with a whole number")?;
             let meta = php_literal(&json!(object("meta")?));
             Ok(Part::Call(php(format!(
                 "foreach ( {meta} as $name => $value ) {{ update_user_meta( {user}, $name, $value ); }}"
@@ -306,7 +305,7 @@ fn step(name: &str, row: &Value) -> PartResult {
             let code = row
                 .get("code")
                 .and_then(|code| code.as_str().or_else(|| code.get("content")?.as_str()))
-                .ok_or("the step needs the text code")?;
+                .ok_or("the step needs the member code with a text")?;
             bare(code)
         }
         "wp-cli" => Ok(Part::Call(wp_cli(command_line(row.get("command"))?))),
@@ -324,7 +323,7 @@ fn step(name: &str, row: &Value) -> PartResult {
                     data.as_str()
                         .or_else(|| literal.then(|| data.get("contents")?.as_str()).flatten())
                 })
-                .ok_or("the step needs data as text, or as a literal resource with text")?;
+                .ok_or("the step needs the member data with a text or a literal resource that has a text")?;
             let (path, data) = (path("path")?, php_literal(&json!(data)));
             bare(&format!(
                 "false === file_put_contents( {path}, {data} ) && exit( 1 );"
@@ -341,7 +340,7 @@ fn step(name: &str, row: &Value) -> PartResult {
             Err(DOWNLOAD.to_owned())
         }
         // Creates the network with its main site only; later steps of the blueprint can create
-        // further sites, all below the guest's only address.
+        // further sites in subdirectories, because the guest has only one address.
         "enableMultisite" => {
             let question = json!({"name": "blueprint", "title": "Network", "sites": []});
             Ok(Part::Call(program("make-network.php", &question)))
@@ -351,8 +350,8 @@ fn step(name: &str, row: &Value) -> PartResult {
             "the guest's database is SQLite and cannot import a MySQL dump; use runPHP or a site seed"
                 .to_owned(),
         ),
-        "" => Err("the member step is missing".to_owned()),
-        _ => Err("this step is not supported here; use runPHP or wp-cli instead".to_owned()),
+        "" => Err("the member `step` with the name of the step is missing".to_owned()),
+        _ => Err("this backend does not support this step; use runPHP or wp-cli instead".to_owned()),
     }
 }
 
@@ -412,7 +411,7 @@ fn define(constants: &Map<String, Value>) -> PartResult {
     Ok(Part::Constants(constants.clone()))
 }
 
-/// Returns a WP-CLI command line without the leading `wp`; the value is a text or a list of words.
+/// Returns the WP-CLI command line in `value`, a text or a list of words, without the leading `wp`.
 fn command_line(value: Option<&Value>) -> Result<String, String> {
     let line = match value {
         Some(Value::String(line)) => line.trim().to_owned(),

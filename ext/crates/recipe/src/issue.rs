@@ -54,7 +54,7 @@ string_enum! {
         InvalidPluginFile = "invalid-plugin-file",
         /// A recipe may not change this PHP setting, or the value of the setting is invalid.
         InvalidPluginRuntimeIni = "invalid-plugin-runtime-ini",
-        /// A memory limit is invalid.
+        /// The PHP memory limit for plugins is not a size such as `256M`.
         InvalidPluginRuntimeMemoryLimit = "invalid-plugin-runtime-memory-limit",
         /// A constant of `wp-config.php` has an invalid name or one reserved for the runtime.
         InvalidPluginRuntimeDefine = "invalid-plugin-runtime-define",
@@ -160,7 +160,7 @@ string_enum! {
         UnsafeSiteSeedMediaFiles = "unsafe-site-seed-media-files",
         /// A site seed would copy users without anonymising them.
         UnsafeSiteSeedUsers = "unsafe-site-seed-users",
-        /// A recipient label has invalid characters.
+        /// The argument `recipient-label` of a mail command has invalid characters.
         UnsafeSmtpRecipientLabel = "unsafe-smtp-recipient-label",
         /// A mail command has an unknown argument.
         UnknownSmtpOperationArg = "unknown-smtp-operation-arg",
@@ -169,7 +169,7 @@ string_enum! {
         UnsupportedAdversarialCampaign = "unsupported-adversarial-campaign",
         /// Agent bundles are not supported.
         UnsupportedAgentBundle = "unsupported-agent-bundle",
-        /// A package that provides the backend is not supported.
+        /// A recipe cannot provide the backend (the software that runs guests) as a package.
         UnsupportedBackendPackage = "unsupported-backend-package",
         /// A part of the blueprint is not supported.
         UnsupportedBlueprint = "unsupported-blueprint",
@@ -201,19 +201,20 @@ string_enum! {
         UnsupportedMount = "unsupported-mount",
         /// The distribution requires its WordPress at a path that the guest does not have.
         UnsupportedPath = "unsupported-path",
-        /// The host's PHP does not have the extension.
+        /// The host's PHP does not have a PHP extension that the recipe requires.
         UnsupportedPhpExtension = "unsupported-php-extension",
         /// Validating an artifact against a schema is not supported.
         UnsupportedPayloadSchema = "unsupported-payload-schema",
-        /// The host does not have the PHP version.
+        /// The host does not have the PHP version that the recipe requires.
         UnsupportedPhpVersion = "unsupported-php-version",
-        /// PHP settings before the start of WordPress are not supported.
+        /// PHP settings that apply only before WordPress starts are not supported.
         UnsupportedPluginRuntimeBootstrapIni = "unsupported-plugin-runtime-bootstrap-ini",
         /// A step that sets plugins up uses a command that is not permitted there.
         UnsupportedPluginRuntimeSetupCommand = "unsupported-plugin-runtime-setup-command",
-        /// Route aliases are not supported.
+        /// Route aliases (further hosts or paths under which a target is reached) are not
+        /// supported.
         UnsupportedRouteAlias = "unsupported-route-alias",
-        /// WordPress from an archive is not supported.
+        /// A WordPress in an archive is not supported; it must be unpacked in a directory.
         UnsupportedRuntimeAssets = "unsupported-runtime-assets",
         /// Runtime overlay bundles are not supported.
         UnsupportedRuntimeOverlay = "unsupported-runtime-overlay",
@@ -225,8 +226,8 @@ string_enum! {
         UnsupportedRuntimeStack = "unsupported-runtime-stack",
         /// More than one PHP worker is not supported.
         UnsupportedRuntimeWorkers = "unsupported-runtime-workers",
-        /// Service fakes can only be loaded as must-use plugins, and have no artifact for side
-        /// effects.
+        /// A service fake is to be loaded in another way than as a must-use plugin, or declares an
+        /// artifact of its side effects.
         UnsupportedServiceFake = "unsupported-service-fake",
         /// The type of a setup artifact (e.g. a database dump) is not supported.
         UnsupportedSetupArtifact = "unsupported-setup-artifact",
@@ -242,11 +243,11 @@ string_enum! {
         UnsupportedUserSession = "unsupported-user-session",
         /// A guest without an installed WordPress is not supported.
         UnsupportedWordpressInstallMode = "unsupported-wordpress-install-mode",
-        /// The host does not have the WordPress version.
+        /// The host does not have the WordPress version that the recipe requires.
         UnsupportedWordpressVersion = "unsupported-wordpress-version",
         /// A workspace policy that requires git is not supported.
         UnsupportedWorkspacePolicy = "unsupported-workspace-policy",
-        /// Preloading repositories is not supported.
+        /// Fetching git repositories before the run is not supported.
         UnsupportedWorkspacePreload = "unsupported-workspace-preload",
 
         /// The policy is malformed or requires what the backend cannot enforce.
@@ -295,7 +296,8 @@ impl Issue {
     }
 }
 
-/// Returns the path of a member. A key that is not a plain identifier is quoted as JSON.
+/// Returns the JSON path of the member `key` of the object at `path`. A key that is not a plain
+/// identifier is quoted as JSON.
 pub(crate) fn member(path: &str, key: &str) -> String {
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key

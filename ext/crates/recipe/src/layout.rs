@@ -154,7 +154,7 @@ fn placed(phase: Phase, path: String, steps: &[Step]) -> Vec<PlacedStep<'_>> {
         .collect()
 }
 
-/// Returns the command that checks what a health probe of a plugin asks for.
+/// Returns the guest command that carries out a health probe of a plugin.
 pub(crate) fn health_call(probe: &HealthProbe) -> CommandCall {
     let (command, arg) = match probe.kind {
         HealthKind::PluginActive => (
@@ -184,7 +184,7 @@ fn plugin_name(file: &str) -> &str {
     }
 }
 
-/// Returns the command that checks what a startup probe of the distribution asks for.
+/// Returns the guest command that carries out a startup probe of the distribution.
 pub(crate) fn startup_call(probe: &StartupProbe) -> CommandCall {
     let (command, mut args) = match probe.kind {
         ProbeKind::Http => (
@@ -228,8 +228,8 @@ pub(crate) fn workspace_slug(workspace: &Workspace) -> Option<&str> {
     }
 }
 
-/// Returns the guest path of a workspace. A scaffold always goes into WordPress's plugin or theme
-/// directory, regardless of `target`.
+/// Returns the guest path of a workspace. A workspace that starts as a new plugin or theme (a
+/// scaffold) is always in WordPress's plugin or theme directory: its `target` is ignored.
 pub(crate) fn workspace_target(workspace: &Workspace) -> Option<String> {
     let slug = workspace_slug(workspace);
     match workspace.seed.kind {
@@ -242,7 +242,7 @@ pub(crate) fn workspace_target(workspace: &Workspace) -> Option<String> {
     }
 }
 
-/// What the source of a plugin refers to on the host.
+/// What exists on the host at the source of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PluginSource {
     Directory,
@@ -342,7 +342,7 @@ fn plugin_source(source: &str, sources: &dyn Sources) -> PluginSource {
         PathKind::File if lower.ends_with(".zip") => PluginSource::Zip,
         PathKind::File | PathKind::Other => PluginSource::Other,
         PathKind::Denied => PluginSource::Denied,
-        // A slug that is not the path of a host file means a plugin of WordPress.org.
+        // No file of this name exists, but the name is a slug: it means a plugin of WordPress.org.
         PathKind::Missing if is_slug(source) => PluginSource::Remote,
         PathKind::Missing => PluginSource::Missing,
     }

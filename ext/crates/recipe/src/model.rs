@@ -13,7 +13,8 @@ use wp_codebox_contracts::GitChoice;
 pub type Metadata = Map<String, Value>;
 type Scalars = BTreeMap<String, Value>;
 
-/// Whether a field is omitted on serialization: absent options, empty lists and empty maps.
+/// Types whose field is omitted on serialization for certain values: `None`, an empty list, an
+/// empty map.
 trait Absent {
     fn absent(&self) -> bool {
         false
@@ -94,7 +95,7 @@ words! {
     Environment { Local = "local", Fixture = "fixture", Staging = "staging", Production = "production", External = "external" }
     /// Whether a distribution needs no network or the declared hosts.
     SafetyNetwork { Deny = "deny", Declared = "declared" }
-    /// How ids of copied rows would be kept.
+    /// Which ids of copied rows the recipe wants to keep.
     IdStrategy { Platform = "platform-identifiers", Numeric = "numeric" }
     /// What to do if ids of copied rows cannot be kept.
     OnUnsupported { Block = "block", Warn = "warn" }
@@ -293,7 +294,7 @@ records! {
         role: Option<String>,
         #[serde(rename = "ref")] reference: Option<String>,
     }
-    /// Where a distribution has its WordPress.
+    /// Guest paths of a distribution's WordPress and of the files that start it.
     DistributionWordPress { root: String, bootstrap: Option<String>, config: Option<String>, bootstrap_file: Option<String> }
     /// A PHP file whose code stands in for an external service.
     ServiceFake { name: String, source: String, load: Option<FakeLoad>, side_effects_artifact: Option<String>, metadata: Option<Metadata> }

@@ -48,7 +48,7 @@ mod tests {
         );
     }
 
-    /// Returns paths of the first document that are missing or different in the second.
+    /// Returns the paths of all values of `a` that `b` lacks or that are different in `b`.
     fn gone(a: &Value, b: &Value, path: &str) -> Vec<String> {
         match (a, b) {
             (Value::Object(a), Value::Object(b)) => a

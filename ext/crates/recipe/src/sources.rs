@@ -58,13 +58,14 @@ pub struct ZipUnreadable {
     pub reason: String,
 }
 
-/// Version of a WordPress that is not known. A recipe that requires a version is not refused then.
+/// Value of [`HostFacts::wordpress_version`] while the host has no WordPress. A recipe that
+/// requires a certain version is then not refused.
 pub const UNKNOWN_VERSION: &str = "unknown";
 
 /// Facts about the host that runs the guests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFacts {
-    /// Version of the WordPress in guests, e.g. `7.1.1`; [`UNKNOWN_VERSION`] if the host has none yet.
+    /// Version of the WordPress in guests, e.g. `7.1.1`; [`UNKNOWN_VERSION`] if the host has none.
     pub wordpress_version: String,
     /// Version of the PHP in guests, e.g. `8.2.7`.
     pub php_version: String,

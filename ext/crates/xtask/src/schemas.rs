@@ -152,7 +152,7 @@ fn lint(name: &str, schema: &Value) -> Vec<String> {
         forbidden(at, object, &mut findings);
         if asked && is_open(at, object) {
             findings.push(format!(
-                "{at}: takes members that nothing reads; set additionalProperties, or list it as free in xtask/src/schemas.rs"
+                "{at}: this object accepts unknown members; set additionalProperties, or add it to FREE in xtask/src/schemas.rs"
             ));
         }
     });

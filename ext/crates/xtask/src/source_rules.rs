@@ -173,7 +173,7 @@ fn compiled_paths(shown: &str, text: &str) -> Vec<String> {
         .filter(|(_, line)| COMPILED_PATHS.iter().any(|sign| line.contains(sign)))
         .map(|(index, _)| {
             format!(
-                "{shown}:{}: compiles a path of this checkout in; ask std::env::var_os(\"CARGO_MANIFEST_DIR\") at run time",
+                "{shown}:{}: gets a path of the checkout at compile time; call std::env::var_os(\"CARGO_MANIFEST_DIR\") at run time",
                 index + 1
             )
         })
@@ -190,7 +190,9 @@ fn rust(name: &str, shown: &str, text: &str) -> Vec<String> {
         .into_iter()
         .collect();
     if !text.trim_start().starts_with("//!") {
-        findings.push(format!("{shown}: has no //! that says its purpose"));
+        findings.push(format!(
+            "{shown}: has no `//!` comment with the purpose of the module"
+        ));
     }
     if (shown.ends_with("src/lib.rs") || shown.ends_with("src/main.rs"))
         && !UNSAFE_ALLOWED.contains(&name)

@@ -1,11 +1,11 @@
-//! Builds the evidence (a record of all executions) of a continued step:
-//! `wp-codebox/recipe-continuation-evidence/v1`.
+//! Builds the evidence (a record of all executions) of a step that is repeated by its
+//! continuation: `wp-codebox/recipe-continuation-evidence/v1`.
 
 use super::execution::{PREVIEW_BYTES, sha256};
 use super::{Continuation, Failure, Loop, State};
 use serde_json::{Value, json};
 
-/// Schema id of the evidence of a continued step.
+/// Schema id of the evidence: the record of all executions of a repeated step.
 pub const CONTINUATION_EVIDENCE: &str = "wp-codebox/recipe-continuation-evidence/v1";
 fn policy(continuation: &Continuation) -> Value {
     let equals = continuation.predicate.equals.to_string();

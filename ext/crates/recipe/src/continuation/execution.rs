@@ -1,14 +1,14 @@
-//! Describes one execution of a continued step in its evidence.
+//! Describes one execution of a repeated step for the evidence (the record of all executions).
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::hex;
 
-/// Maximum size in bytes of a JSON result that the evidence contains whole. Of a larger result the
-/// evidence contains only the size and the digest.
+/// Maximum size of a step's JSON result, in bytes, up to which the evidence contains the result
+/// itself. Of a larger result the evidence contains only the size and the digest.
 pub(super) const PREVIEW_BYTES: usize = 4096;
 
-/// How one execution of a continued step ended, and what it printed.
+/// How one execution of a repeated step ended, and what it printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Executed<'a> {
     /// The step could not be executed or was stopped.

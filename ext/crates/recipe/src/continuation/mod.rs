@@ -19,7 +19,7 @@ use pointer::PutError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Commands that run other commands; a step with one of them cannot be continued.
+/// Commands that run other commands. A step with one of them cannot have a continuation.
 pub const SELF_EXECUTING: &[&str] = &[
     "wordpress.collect-workload-result",
     "wordpress.run-workload",
@@ -50,7 +50,7 @@ pub struct Continuation {
 pub struct Predicate {
     /// JSON pointer to the value in the result.
     pub pointer: Pointer,
-    /// Value that the result must have there; objects and lists are compared with their contents.
+    /// Value that must be at `pointer`; objects and lists are compared with their contents.
     pub equals: Value,
 }
 
@@ -221,8 +221,8 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Records an execution with these arguments and returns what to do next. Once the step has
-    /// completed or failed, every later call returns the same end again.
+    /// Records an execution with these arguments and returns what to do next. After the step has
+    /// completed or failed, every later call returns that result again.
     pub fn after(&mut self, args: &[String], executed: Executed<'_>) -> Next {
         match &self.state {
             State::Running => {}

@@ -18,7 +18,7 @@ pub struct Pointer(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointerError {
-    /// The text is longer than a pointer may be.
+    /// The text has more than [`MAX_BYTES`] bytes.
     #[error("a JSON pointer must have at most {MAX_BYTES} bytes")]
     Long,
     /// The text is not empty and does not begin with `/`, or a `~` is not followed by 0 or 1.
@@ -64,8 +64,8 @@ impl Pointer {
         document.pointer(&self.0)
     }
 
-    /// Sets the value at the pointer: a member, new or existing, of an existing object, or an
-    /// existing item of a list. Never replaces the root.
+    /// Sets the value at the pointer: adds or replaces a member of an existing object, or replaces
+    /// an item of a list. Fails for the whole document and for a position that does not exist.
     pub(super) fn put(&self, document: &mut Value, value: Value) -> Result<(), PutError> {
         let (parent, last) = self.0.rsplit_once('/').ok_or(PutError::Root)?;
         let holder = document.pointer_mut(parent).ok_or(PutError::Missing)?;

@@ -1,5 +1,5 @@
-//! Tests of the continuation: ends, failures and evidence, and properties over generated
-//! documents.
+//! Tests of the repetition of a step: when it ends, its failure codes and its evidence; and of JSON
+//! pointers in generated documents.
 
 use super::*;
 use serde_json::json;
@@ -109,7 +109,7 @@ fn each_failure_of_a_repeated_step_has_its_own_code() {
         let evidence = run.evidence();
         assert_eq!(evidence["status"], "failed");
         assert_eq!(evidence["diagnostics"][0]["code"], *code);
-        // After the end, every call returns the same failure.
+        // The step has failed, so another call returns the same failure.
         assert_eq!(run.after(&good, answer(&more)), Next::Failed(failure));
     }
     for (result, code) in [
@@ -142,7 +142,7 @@ fn each_failure_of_a_repeated_step_has_its_own_code() {
 }
 
 #[test]
-fn step_that_still_wants_to_repeat_after_max_iterations_fails() {
+fn step_whose_condition_is_still_true_after_max_iterations_fails() {
     let continuation = cursor(3);
     let mut run = Loop::new(&continuation);
     let more = json!({"more": true, "next": 1});

@@ -56,8 +56,8 @@ fn walk(shape: &Shape, value: &Value, path: &str, issues: &mut Vec<Issue>) {
             }
         }
         (Shape::Integer(least, most), Value::Number(number)) => {
-            // JSON treats 3.0 as a whole number, but the typed model does not convert it to an
-            // integer.
+            // 3.0 is refused here: it is a whole number in JSON, but serde does not convert it to
+            // the integers of the typed model.
             if !number
                 .as_i64()
                 .is_some_and(|n| (*least..=*most).contains(&n))
@@ -187,8 +187,8 @@ fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mu
         if found.is_empty() {
             return;
         }
-        // Only shapes that permit this type of value count: all their deviations are further
-        // inside.
+        // A deviation at `path` itself means that the shape does not permit a value of this type,
+        // so the shape cannot be the closest one.
         let inside = found.iter().all(|i| i.path != path);
         if inside && nearest.as_ref().is_none_or(|n| rank(&found) < rank(n)) {
             nearest = Some(found);

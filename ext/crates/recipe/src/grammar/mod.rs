@@ -30,7 +30,7 @@ pub(crate) enum Shape {
     Free,
     /// `true` or `false`.
     Bool,
-    /// `true`.
+    /// `true`, but not `false`.
     True,
     /// Text of this pattern, with minimum and maximum length in characters.
     Text(Pattern, usize, usize),
@@ -42,7 +42,7 @@ pub(crate) enum Shape {
     Scalar,
     /// Text that is one of these words.
     Word(&'static [&'static str]),
-    /// A list, whose shape and size are described.
+    /// A list with items of one shape, with minimum and maximum number of items.
     List(&'static List),
     /// An object whose values all have one shape.
     Map(&'static Shape),
@@ -73,7 +73,7 @@ pub(crate) enum Items {
 pub(crate) enum Need {
     Must,
     May,
-    /// The object must have at least one of its members with this mark.
+    /// The object must have at least one of the members that are marked `OneOf`.
     OneOf,
 }
 

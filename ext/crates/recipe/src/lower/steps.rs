@@ -108,8 +108,8 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
     for (index, seed) in recipe.inputs.site_seeds.iter().enumerate() {
         let source = match (seed.kind, &seed.source) {
             (SiteSeedKind::Fixture, Some(source)) => source.clone(),
-            // Validation has refused a fixture without a source, and a seed from the parent site:
-            // the command line, which runs recipes, reports `ParentSite::Absent`.
+            // Validation has refused a fixture without a source. It has also refused a seed from
+            // the parent site: only the command line runs recipes, and it has no parent site.
             (SiteSeedKind::Fixture, None) | (SiteSeedKind::ParentSite, _) => continue,
         };
         add_network(seed, workflow);

@@ -159,7 +159,7 @@ fn check_zip(
                 validator.report(
                     IssueCode::InvalidSourceSha256,
                     format!("{path}.sha256"),
-                    "the archive cannot be read, or has another SHA-256; check the archive, then update sha256",
+                    "the archive cannot be read, or its SHA-256 is not the stated one; check the archive, then correct sha256",
                 );
             }
         }

@@ -38,7 +38,7 @@ pub(super) fn check_probes(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::InvalidContinuation,
                 format!("{}.continuation", placed.path),
-                "a probe runs once; continue a step of the workflow instead",
+                "a probe runs once and cannot have a continuation; use a step of the workflow instead",
             );
         }
         check_step(validator, &placed);
@@ -314,7 +314,7 @@ fn check_continuation(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
             IssueCode::InvalidContinuation,
             &path,
             format!(
-                "{} runs other commands itself and cannot be continued",
+                "{} runs other commands itself, so its step cannot have a continuation; remove it",
                 placed.step.command
             ),
         );

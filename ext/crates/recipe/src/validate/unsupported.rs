@@ -135,7 +135,7 @@ fn names(validator: &mut Validator<'_>, rows: &[Value], path: &str) {
             validator.report(
                 IssueCode::DuplicateName,
                 format!("{path}[{index}].name"),
-                "another row has this name; use a distinct name",
+                "another entry has this name; use a distinct name",
             );
         }
     }

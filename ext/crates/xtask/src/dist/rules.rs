@@ -224,8 +224,8 @@ fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// The only file that a browser requests directly: it loads WordPress without plugins and checks a
-/// token.
+/// The only file that a browser may request directly, so it has no guard against that. It loads
+/// WordPress without plugins and checks a token.
 const ENTRY: &str = "recover.php";
 
 fn php(shown: &str, text: &str) -> Vec<String> {
@@ -235,7 +235,9 @@ fn php(shown: &str, text: &str) -> Vec<String> {
     }
     let guards = ["defined( 'ABSPATH' )", "defined( 'WP_UNINSTALL_PLUGIN' )"];
     if shown != ENTRY && !guards.iter().any(|guard| text.contains(guard)) {
-        findings.push(format!("{shown}: has no guard against direct access"));
+        findings.push(format!(
+            "{shown}: has no check of a WordPress constant against direct requests"
+        ));
     }
     for line in foreign_texts(text) {
         findings.push(format!(

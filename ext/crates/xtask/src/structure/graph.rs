@@ -150,7 +150,8 @@ impl Graph {
                 name => match self.name(here, name, depth) {
                     Some(target) => target,
                     None if index == 0 => return None,
-                    // Definitions made by a macro are not visible here.
+                    // A macro defines this name, which the tokens do not show: take the module's
+                    // own file.
                     None => Target::Item(self.modules[here].file),
                 },
             };

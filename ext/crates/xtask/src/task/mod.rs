@@ -20,8 +20,8 @@ const GROUPS: [(&str, &str); 2] = [
         include_str!("fanout.json"),
     ),
 ];
-/// Fields of a task that a group cannot set for all its rows. `code` and `code_file` are refused in
-/// each row, too, because a task cannot carry raw code.
+/// Fields of a task that a batch or fan-out cannot set for all its tasks at once. `code` and
+/// `code_file` are refused in each single task, too, because a task cannot carry raw code.
 const NOT_SHARED: [&str; 4] = ["goal", "wait", "code", "code_file"];
 
 /// Returns the schemas of batch and fan-out, and the table of who may set each field.
