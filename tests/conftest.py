@@ -1,4 +1,4 @@
-"""Fixtures and summary of every suite: the exports of `make env`, a bench, and the last line, which `tests/run` reads.
+"""Fixtures and summary of every suite: the exports of `make env`, a bench (it calls `wp-codebox`), and the last line, which `tests/run` reads.
 
 A suite is a directory: `eval "$(make env)"; python3 -m pytest tests/cli -k git -n 2`.
 """
@@ -23,7 +23,7 @@ def pytest_sessionstart():
 
 @pytest.fixture(scope="session")
 def environment():
-    """The variables CODEBOX…, which `make env` exports, without the rest of the environment."""
+    """Returns the environment variables whose names begin with CODEBOX; `make env` exports them."""
     return {name: value for name, value in os.environ.items() if name.startswith("CODEBOX")}
 
 

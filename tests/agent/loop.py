@@ -21,7 +21,7 @@ OPENAI, ANTHROPIC = "openai-chat", "anthropic-messages"
 
 
 def call(tool, **arguments):
-    """Returns a script step with one tool call."""
+    """Returns one turn of the scripted model that calls this tool."""
     return {"calls": [{"tool": tool, "args": arguments}]}
 
 
@@ -97,7 +97,7 @@ class Loop(Bench):
         places = [place for one in kept for place in files(one)]
         must(any(name.endswith("manifest.json") for name, _ in places) and any(name.endswith("events.jsonl") for name, _ in places),
              f"the search does not see what is kept: {[name for name, _ in places]}")
-        # Only the audit logs of this run's sites: cases that run in parallel create and remove their own sites.
+        # Reads the audit logs of the sites with this run only: cases that run in parallel create and remove other sites meanwhile.
         audits = {os.path.join(os.path.dirname(os.path.dirname(one)), "audit.jsonl") for one in kept}
         places += [(audit, open_bytes(audit)) for audit in audits if os.path.isfile(audit)]
         places += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]

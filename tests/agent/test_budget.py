@@ -13,8 +13,8 @@ def steps(number, usage=None, start=0):
 
 
 def exhausted(bench, script, *flags, requests, words):
-    """Checks that the run ends before it exceeds a budget and keeps its changes. The loop estimates a request's size in
-    advance, so one turn more or less is allowed."""
+    """Checks that the run ends before it exceeds a budget and keeps its changes. The loop estimates the size of a model
+    request in advance, so `requests` lists each permitted number of requests."""
     answer = bench.play(script, *flags)
     bench.good(answer, "partial", 3, "wp_codebox_budget_exhausted")
     must(words in answer.json["error"]["message"], f"which budget? {answer.json['error']}")
@@ -68,7 +68,7 @@ def test_turns_with_only_failing_tool_calls_end_the_run_as_no_progress(bench):
     must(len(answer.requests) < 30, f"{len(answer.requests)} requests")
 
 
-def test_task_finish_task_blocked_and_content_filter_give_distinct_outcomes(bench):
+def test_finished_blocked_and_content_filtered_runs_have_distinct_outcomes(bench):
     answer = bench.play([call("workspace.read", path="plugin.php"), finish("Nothing to do.")])
     bench.good(answer, "no_op")
     answer = bench.play([WRITE, call("task.blocked", reason="The licence server is not reachable from here.")])

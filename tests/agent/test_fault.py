@@ -52,7 +52,7 @@ def run_with_temporary_fault(bench, faults, api, tries):
     return answer
 
 
-def test_request_answered_with_429_is_retried_after_its_retry_after_delay(bench):
+def test_model_request_answered_with_429_is_retried_after_the_delay_that_the_provider_states(bench):
     limited = {"fault": "status", "status": 429, "headers": {"Retry-After": "1"}, "times": 2}
     for api in (OPENAI, ANTHROPIC):
         answer = run_with_temporary_fault(bench, [limited], api, 4)
@@ -90,7 +90,7 @@ def run_with_lasting_fault(bench, fault, api=OPENAI):
     return answer
 
 
-def test_provider_that_stays_down_fails_the_run_and_saves_changes(bench):
+def test_run_whose_provider_stays_down_fails_and_keeps_its_changes(bench):
     run_with_lasting_fault(bench, {"fault": "status", "status": 500, "message": "down ${key}"})
 
 
@@ -186,7 +186,7 @@ def test_model_key_echoed_by_the_provider_is_redacted(bench):
     bench.without(answer, answer.key)
 
 
-def test_concurrent_runs_use_only_their_own_keys(bench):
+def test_each_concurrent_run_sends_only_its_own_model_key(bench):
     slow = {"pace": {"characters": 8, "milliseconds": 30}, "text": "A long answer. " * 6}
     # The server answers only after both runs have sent a request, so the runs overlap.
     both = threading.Barrier(2, timeout=60)

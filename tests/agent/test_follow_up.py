@@ -25,7 +25,7 @@ def used(path):
     return document(path, "files/follow-up.json")["used"]
 
 
-def test_first_message_has_goal_then_quoted_comments_and_a_summary_of_the_earlier_run(bench):
+def test_first_message_of_a_follow_up_has_goal_then_quoted_comments_and_a_summary_of_the_earlier_run(bench):
     site, source = f"{bench.site}-told", bench.source()
     first = play(bench, site, [write("a.txt"), finish("I wrote a.txt.")], source=source)
     bench.good(first)
@@ -40,7 +40,7 @@ def test_first_message_has_goal_then_quoted_comments_and_a_summary_of_the_earlie
     must("a.txt" in changed(answer) and "0.txt" in changed(answer), str(changed(answer)))
 
 
-def test_budget_that_is_set_counts_over_the_chain_and_an_exhausted_one_starts_nothing(bench):
+def test_explicit_budget_counts_all_runs_of_a_follow_up_chain_and_refuses_the_next_run_when_exhausted(bench):
     site, source = f"{bench.site}-chain", bench.source()
     first = play(bench, site, [write("a.txt"), write("b.txt"), finish()], "--max-turns", "10", source=source)
     bench.good(first)
@@ -52,10 +52,10 @@ def test_budget_that_is_set_counts_over_the_chain_and_an_exhausted_one_starts_no
     second = play(bench, site, [finish()], "--follow-up", run_id, "--max-turns", "4", source=source)
     path = bench.good(second)
     must(used(path)["turns"] == 4 and second.result["cost"]["model"]["turns"] == 1, json.dumps(used(path)))
-    # The total of the chain is in the bundle: the first one is not needed any more.
+    # The bundle of the second run has the total of the chain, which the next run reads there.
     answer = play(bench, site, [finish()], "--follow-up", second.result["run_id"], "--max-turns", "4", source=source)
     answer.expect(3, "wp_codebox_budget_exhausted")
     must(answer.json["error"]["data"]["budget"] == "turns", json.dumps(answer.json["error"]))
-    # A default limit is meant for one run.
+    # Without an explicit budget the default limit applies, which counts this run only.
     path = bench.good(play(bench, site, [finish()], "--follow-up", second.result["run_id"], source=source))
     must(used(path)["turns"] == 5 and len(document(path, "files/follow-up.json")["chain"]) == 2, json.dumps(used(path)))

@@ -1,4 +1,4 @@
-"""Parent tools: requests and results over the frame socket, as the extension sends them."""
+"""Tools that the calling process executes for the agent (parent tools): requests and results over the frame socket."""
 
 import contextlib
 import json

@@ -169,7 +169,7 @@ def test_phpcs_ruleset_changed_by_the_agent_is_flagged_for_review(bench):
     repaired(bench, [call("workspace.edit", path="plugin.php", old_text="TRUE", new_text="true")], "--check", "phpcs", source=source())
 
 
-def test_repaired_run_over_its_turn_budget_is_partial_and_calls_after_finish_are_skipped(bench):
+def test_run_over_its_turn_budget_is_partial_although_it_repaired_the_code_and_calls_after_finish_are_skipped(bench):
     flags = staged(bench)
     answer = bench.play([REPAIR, *[call("terminal.run", command=f"echo {n}") for n in range(5)]], "--max-turns", "2", *flags)
     bench.good(answer, "partial", 3, "wp_codebox_budget_exhausted")

@@ -102,7 +102,7 @@ def test_guest_that_runs_checks_cannot_reach_the_model(bench):
 
 
 @pytest.mark.agent("codex")
-def test_invalid_agent_and_model_options_refuse_the_run(bench):
+def test_run_with_invalid_agent_or_model_options_is_refused_before_the_model_is_asked(bench):
     session = bench.script(hello)
     mount = ["--mount", f"{bench.source()}:/workspace/plugin", "--goal", "Look"]
     model = bench.model(session)

@@ -165,7 +165,7 @@ def test_sigint_cancels_the_batch_and_saves_changes(bench):
     must(runs(bench, "list", "--status", "running").expect(0).json["total"] == 0, "a run is still running")
 
 
-def test_batch_text_mode_prints_each_row(bench):
+def test_batch_without_json_option_prints_one_row_per_task(bench):
     batch = {"agent_command": "true", "tasks": ["a", {"goal": "b", "agent_command": "false"}]}
     answer = bench.finish(["batch"], start(bench, "agent-sandbox-batch", batch))
     must(answer.exit == 3 and "task 0" in answer.stdout and "task 1" in answer.stdout and "1 of 2 completed" in answer.stderr, str(answer))

@@ -84,7 +84,7 @@ def test_follow_up_bundles_the_earlier_change_and_what_is_new_since(bench):
     must(json.loads(subprocess.run([sys.executable, verify_bundle.__file__], input=path + "\n", text=True, check=True,
                                    capture_output=True).stdout)["codes"] == [], "the second verifier refuses the bundle")
 
-    # The patch is against the source, the other one against the result of the first run.
+    # patch.diff applies to the source; follow-up.patch applies to the result of the first run.
     copy = os.path.join(bench.directory, "applied")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(source, copy)
@@ -104,7 +104,7 @@ def test_follow_up_bundles_the_earlier_change_and_what_is_new_since(bench):
     must([row["path"] for row in record["changedFiles"]] == [BASE + "b.php", BASE + "c.php"], json.dumps(record))
     must(read(path, "metadata.json")["provenance"]["follow_up_of"]["run_id"] == run_id, "the provenance lacks the earlier run")
 
-    # A third run reverts a part of the first: the earlier change is no longer in its patch.
+    # A third run reverts the change of a.php by the first run and deletes b.php: its patch has neither file.
     third = follow(bench, second.json["artifacts"]["id"], source, "echo '<?php // one' > a.php; rm b.php").expect(0)
     must(changed(third) == [BASE + "c.php"], str(changed(third)))
     record = read(verified_bundle(bench, third, "succeeded", "promote"), "files/follow-up.json")
@@ -112,7 +112,7 @@ def test_follow_up_bundles_the_earlier_change_and_what_is_new_since(bench):
     must([(row["relativePath"], row["status"]) for row in record["changedFiles"]] == [("a.php", "modified"), ("b.php", "deleted")], json.dumps(record))
 
 
-def test_follow_up_without_further_changes_says_so_and_keeps_the_earlier_change(bench):
+def test_follow_up_that_changes_nothing_reports_this_and_bundles_the_earlier_change(bench):
     source = source_with_file(bench)
     first = first_run(bench, source).expect(0)
     answer = follow(bench, first.result["run_id"], source, "true").expect(0)
@@ -132,7 +132,7 @@ def test_follow_up_of_a_failed_run_and_of_one_without_changes_is_accepted(bench)
     must(changed(answer) == [BASE + "x.txt"], str(changed(answer)))
 
 
-def test_directories_links_and_modes_of_the_earlier_change_are_laid_over_the_source(bench):
+def test_follow_up_guest_sees_directories_links_and_modes_of_the_earlier_change(bench):
     source = source_with_file(bench)
     os.makedirs(os.path.join(source, "old", "in"))
     for name in ("old/in/x.txt", "old/y.txt"):
@@ -148,7 +148,7 @@ def test_directories_links_and_modes_of_the_earlier_change_are_laid_over_the_sou
     must([row["relativePath"] for row in record["changedFiles"]] == ["new/deep/n.txt"], json.dumps(record))
 
 
-def test_git_in_the_guest_shows_the_earlier_change_as_one_of_the_working_tree(bench):
+def test_git_in_a_follow_up_guest_shows_the_earlier_change_as_uncommitted(bench):
     source = source_with_file(bench)
     first = first_run(bench, source).expect(0)
     script = "git status --porcelain; git show HEAD:a.php; echo '<?php // three' >> a.php; git diff -U0 a.php"
@@ -158,7 +158,7 @@ def test_git_in_the_guest_shows_the_earlier_change_as_one_of_the_working_tree(be
     must("-<?php // one\n+<?php // two\n+<?php // three\n" in output, output)
 
 
-def test_follow_up_works_in_every_mount_view_and_with_every_identity(bench):
+def test_follow_up_guest_sees_the_earlier_change_in_every_mount_view_and_with_every_identity(bench):
     for way, view in VIEWS.items():
         with source_in_view(bench, way) as (where, source, run):
             first = run(source, "echo two > first.txt; rm -rf lib; exit 0").expect(0)
@@ -184,7 +184,7 @@ def test_source_that_changed_since_the_earlier_run_is_refused_with_the_list_of_f
     must(error["data"]["files"] == [BASE + "a.php", BASE + "b.php"], json.dumps(error))
     events = runs(bench, "events", newest(bench)["run_id"]).json["events"]
     must(not [event for event in events if event["type"] == "runtime.command.started"], f"a program started: {events}")
-    # Control: a change of another file does not matter, and the original files are accepted.
+    # Control: the run is accepted after the changed file is restored, although a file that the earlier run did not change differs.
     with open(os.path.join(source, "a.php"), "w", encoding="utf-8") as file:
         file.write("<?php // one\n")
     os.unlink(os.path.join(source, "b.php"))
@@ -222,7 +222,7 @@ def unsigned_copy(bench, path):
     return run_id
 
 
-def test_bundles_of_other_sites_and_unsigned_or_tampered_ones_are_refused(bench):
+def test_follow_up_of_an_unsigned_or_tampered_bundle_or_one_of_another_site_is_refused(bench):
     source = source_with_file(bench)
     first = first_run(bench, source).expect(0)
     path = bundle_of(first)
@@ -253,7 +253,7 @@ def test_bundles_of_other_sites_and_unsigned_or_tampered_ones_are_refused(bench)
     follow(bench, first.result["run_id"], source, "test -f b.php").expect(0)
 
 
-def test_recovery_bundle_and_bundle_that_is_blocked_for_a_secret_are_refused(bench):
+def test_follow_up_of_a_recovery_bundle_or_a_bundle_blocked_for_a_secret_is_refused(bench):
     source = source_with_file(bench)
     blocked = first_run(bench, source, script=f"echo {TOKEN[:4]}{TOKEN[4:]} > b.php").expect(3, "wp_codebox_secret_in_patch")
     before = bundles(bench)
@@ -266,7 +266,7 @@ def test_recovery_bundle_and_bundle_that_is_blocked_for_a_secret_are_refused(ben
     refused(bench, follow(bench, run.run_id, source, "true"), "wp_codebox_artifact_untrusted", before)
 
 
-def test_comments_are_in_the_task_document_and_secrets_are_not(bench):
+def test_comments_of_a_follow_up_are_in_its_task_document_with_secrets_redacted(bench):
     source = source_with_file(bench)
     first = first_run(bench, source, script=f"echo the token is {TOKEN[:4]}''{TOKEN[4:]}; echo '<?php // two' > a.php").expect(0)
     answer = follow(bench, first.result["run_id"], source, "cat $CODEBOX_TASK > seen.json", "--goal", "Go on", "--comment",

@@ -199,7 +199,7 @@ def test_baseline_repository_is_generated_on_request_or_for_a_git_work_tree(benc
     refused.expect(125, "wp_codebox_isolation_unavailable")
 
 
-def test_run_continues_without_baseline_commit_when_it_exceeds_the_disk_limit(bench):
+def test_run_continues_without_baseline_commit_if_the_commit_would_exceed_the_disk_limit(bench):
     source = repository(bench)
     with open(os.path.join(source, "large.bin"), "wb") as file:
         file.write(os.urandom(24 << 20))

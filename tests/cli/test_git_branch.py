@@ -127,7 +127,7 @@ class Repository:
         return {name.removeprefix("code/") for name in self.git("diff-tree", "-r", "-z", "--name-only", f"{commit}^", commit).split("\0") if name}
 
     def untouched(self):
-        """The work tree, its index and HEAD, with times."""
+        """Returns modification time and inode number of every tracked file, the index and HEAD, to compare before and after."""
         names = [*self.git("ls-files", "-z").split("\0")[:-1], ".git/index", ".git/HEAD"]
         return {name: (os.lstat(self.inside(name)).st_mtime_ns, os.lstat(self.inside(name)).st_ino) for name in names}
 
@@ -142,7 +142,7 @@ def owner(bench):
     return os.stat(bench.state).st_uid
 
 
-def test_approved_files_become_one_commit_with_provenance_and_the_work_tree_stays(bench, change):
+def test_approved_files_become_one_commit_with_provenance_and_the_work_tree_is_unchanged(bench, change):
     repository = Repository(bench, "plain")
     before = repository.untouched()
     result = change.committed(repository.path)
@@ -165,7 +165,7 @@ def test_approved_files_become_one_commit_with_provenance_and_the_work_tree_stay
     must(change.committed(repository.path)["change"] == commit and repository.git("rev-parse", "codebox/x").strip() == commit, "repeated")
 
 
-def test_bare_repository_and_top_directory_are_used(bench, change):
+def test_files_are_committed_in_a_bare_repository_and_in_the_top_directory_of_a_repository(bench, change):
     repository = Repository(bench, "bare", bare=True)
     must(repository.changed(change.committed(repository.path)["change"]) == FILES, "bare")
     top = Repository(bench, "top")
@@ -177,14 +177,14 @@ def test_bare_repository_and_top_directory_are_used(bench, change):
     change.refused("wp_codebox_apply_target_mismatch", top.path, branch="codebox/y", directories={})
 
 
-def test_own_branch_is_continued_with_packed_refs_and_a_changed_one_is_refused(bench, change):
+def test_branch_made_by_codebox_gets_further_commits_unless_another_program_committed_to_it(bench, change):
     repository = Repository(bench, "continued")
     first = change.committed(repository.path, ["lib/a.txt"])["change"]
     repository.git("pack-refs", "--all")
     repository.own()
     second = change.committed(repository.path, ["run.sh"])["change"]
     must(repository.git("rev-parse", f"{second}^").strip() == first and repository.changed(second) == {"run.sh"}, "not continued")
-    # A file that the branch already has in its new state is a conflict.
+    # The branch already has the changed lib/a.txt, which differs from the base file of the change: a conflict.
     conflict = change.refused("wp_codebox_apply_conflict", repository.path, ["lib/a.txt", "link"])
     must([row["path"] for row in conflict["data"]["conflicts"]] == [TARGET + "/lib/a.txt"], json.dumps(conflict))
     other = repository.git("commit-tree", "-p", second, "-m", "mine", f"{second}^{{tree}}").strip()
@@ -196,7 +196,7 @@ def test_own_branch_is_continued_with_packed_refs_and_a_changed_one_is_refused(b
     change.committed(repository.path, ["link"])
 
 
-def test_base_commit_that_differs_is_a_conflict_and_the_work_tree_does_not_matter(bench, change):
+def test_file_that_differs_in_the_base_commit_is_a_conflict_but_one_that_differs_only_in_the_work_tree_is_not(bench, change):
     repository = Repository(bench, "differs")
     write(repository.inside("code/lib/a.txt"), "only in the work tree\n")
     change.committed(repository.path)
@@ -215,14 +215,14 @@ def test_base_commit_that_differs_is_a_conflict_and_the_work_tree_does_not_matte
         change.refused("wp_codebox_apply_conflict", repository.path, [path], branch="codebox/z")
 
 
-def test_foreign_symbolic_and_checked_out_branches_are_refused(bench, change):
+def test_commit_on_a_foreign_symbolic_or_checked_out_branch_is_refused(bench, change):
     repository = Repository(bench, "refs")
     code = "wp_codebox_git_branch_conflict"
     repository.git("branch", "foreign")
     change.refused(code, repository.path, branch="foreign")
     repository.git("symbolic-ref", "refs/heads/alias", "refs/heads/main")
     change.refused(code, repository.path, branch="alias")
-    # Controls: the same names without the branch.
+    # Controls: after the branches are deleted, commits on new branches with these names succeed.
     for name in ("foreign", "alias"):
         repository.git("update-ref", "--no-deref", "-d", f"refs/heads/{name}")
         repository.own()
@@ -232,7 +232,7 @@ def test_foreign_symbolic_and_checked_out_branches_are_refused(bench, change):
         repository.git(*checkout)
         repository.own()
         change.refused(code, repository.path, ["lib/a.txt"], branch=checkout[-1])
-    # The unborn branch of HEAD is checked out, too.
+    # HEAD names a branch that does not exist yet; the branch counts as checked out.
     repository.git("symbolic-ref", "HEAD", "refs/heads/unborn")
     change.refused(code, repository.path, branch="unborn")
     change.refused(code, repository.path, branch="main/below")
@@ -249,7 +249,7 @@ PROGRAMS = ("core.fsmonitor", "core.editor", "core.pager", "core.sshCommand", "c
 HOOKS = ("pre-commit", "post-commit", "commit-msg", "prepare-commit-msg", "post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc", "fsmonitor-watchman", "update", "post-update")
 
 
-def test_programs_that_a_repository_names_do_not_run(bench, change):
+def test_programs_configured_in_a_repository_are_not_run_by_a_commit(bench, change):
     repository = Repository(bench, "hostile")
     marker, program = repository.inside("marker"), repository.inside(".git", "evil")
     write(program, f"#!/bin/sh\necho \"$0\" >> {marker}\nexit 1\n", 0o755)
@@ -264,7 +264,7 @@ def test_programs_that_a_repository_names_do_not_run(bench, change):
         for hook in HOOKS:
             shutil.copy(program, repository.inside(".git", directory, hook))
     write(repository.inside(".git", "info", "attributes"), "* filter=x diff=x merge=x text eol=crlf ident working-tree-encoding=UTF-16\n")
-    # A replacement and a graft that would show another base.
+    # A replacement object and a graft, with which git would show another base.
     plain = {"PATH": "/usr/bin:/bin", "GIT_DIR": repository.inside(".git"), "GIT_CONFIG_COUNT": "0"}
     blob = subprocess.run(["git", "-c", "safe.directory=*", "hash-object", "-w", "--no-filters", "--stdin"], input=b"replaced\n", stdout=subprocess.PIPE, check=True,
                           env={**plain, "GIT_DIR": Repository(bench, "donor").inside(".git")}).stdout.decode().strip()
@@ -286,7 +286,7 @@ def test_programs_that_a_repository_names_do_not_run(bench, change):
     must(not os.path.exists(marker), "programs ran: " + (open(marker, encoding="utf-8").read() if os.path.exists(marker) else ""))
     subprocess.run(["git", "-c", "safe.directory=*", "version"], env={"PATH": "/usr/bin:/bin", "GIT_TRACE": trace}, check=True, stdout=subprocess.DEVNULL)
     must(os.path.exists(trace), "the control writes no trace")
-    # Control: ordinary git runs them, and reads the replacement. Without the FIFO, at which it would stop.
+    # Control: ordinary git runs the programs and reads the replacement. It would block at the FIFO, so that is removed.
     os.remove(repository.inside("fifo"))
     os.remove(repository.inside(".git", "info", "grafts"))
     env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_DIR": repository.inside(".git"), "GIT_WORK_TREE": repository.path}
@@ -337,7 +337,7 @@ def fifo(name):
     return make
 
 
-#: What is done to a repository, and the code with which it is refused then.
+#: For each unsupported feature: the function that adds it to a repository, and the error code of the refusal.
 UNUSABLE = {
     "link as .git": (linked_git, "wp_codebox_git_repository_invalid"),
     "file as .git": (git_file, "wp_codebox_git_repository_invalid"),
@@ -354,7 +354,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_repository_of_another_kind_is_refused_and_the_same_one_without_it_is_used(bench, change, name):
+def test_repository_with_an_unsupported_feature_is_refused_and_accepted_without_it(bench, change, name):
     spoil, code = UNUSABLE[name]
     repository = Repository(bench, "unusable")
     shutil.rmtree(repository.path + "-moved", ignore_errors=True)
@@ -370,7 +370,7 @@ def test_repository_of_another_kind_is_refused_and_the_same_one_without_it_is_us
     must(not os.path.isfile(os.path.join(repository.path + "-moved", "x")), "the branch was written elsewhere")
 
 
-def test_repository_of_another_user_or_inside_the_state_directory_is_refused(bench, change):
+def test_repository_that_belongs_to_another_user_or_lies_in_the_state_directory_is_refused(bench, change):
     if os.geteuid() != 0:
         skip_unless_root("another user")
     repository = Repository(bench, "owned")
@@ -392,7 +392,7 @@ def test_repository_of_another_user_or_inside_the_state_directory_is_refused(ben
         must(answer["type"] == "error" and answer["error"]["code"] == "wp_codebox_git_repository_invalid", json.dumps(answer))
 
 
-def test_changed_bundle_and_other_patch_are_refused(bench):
+def test_commit_of_a_changed_bundle_or_with_wrong_digests_or_unknown_files_is_refused(bench):
     change = Change(bench)
     repository = Repository(bench, "bundle")
     change.refused("wp_codebox_artifact_changed", repository.path, patch_sha256="0" * 64)
@@ -406,7 +406,7 @@ def test_changed_bundle_and_other_patch_are_refused(bench):
     change.refused("wp_codebox_artifact_verification_failed", repository.path, ["link"])
 
 
-def test_of_two_commits_at_once_each_is_whole_or_refused(bench, change):
+def test_each_of_several_concurrent_commits_is_complete_or_refused(bench, change):
     repository = Repository(bench, "race")
     started = [change.start(change.request(repository.path, [name])) for name in ("run.sh", "link", "lib/a.txt")]
     answers = [change.finish(one) for one in started]
@@ -444,7 +444,7 @@ def test_kill_before_or_after_each_git_command_leaves_the_old_or_the_new_branch(
             points["new" if tip else "none"] += 1
             must(repository.git("fsck", "--strict", "--no-dangling") == "", f"{moment} {number}: fsck")
             must(repository.git("status", "--porcelain") == "", f"{moment} {number}: the work tree changed")
-            # The next call makes the commit, or finds it.
+            # The next call creates the commit, or returns the one that the killed process had created.
             commit = change.committed(repository.path)["change"]
             must(repository.git("rev-list", f"{repository.base}..codebox/x").split() == [commit], f"{moment} {number}: {commit}")
             must(repository.changed(commit) == FILES, f"{moment} {number}")
@@ -454,7 +454,7 @@ def test_kill_before_or_after_each_git_command_leaves_the_old_or_the_new_branch(
     must(kills >= 20 and points["new"] >= 1 and points["none"] >= 10, f"{kills} {points}")
 
 
-def test_damaged_repository_is_refused_with_what_git_says_and_the_branch_is_not_made(bench, change):
+def test_damaged_repository_is_refused_with_the_error_of_git_and_no_branch_is_created(bench, change):
     repository = Repository(bench, "damaged")
     tree = repository.git("rev-parse", "main^{tree}").strip()
     os.remove(repository.inside(".git", "objects", tree[:2], tree[2:]))

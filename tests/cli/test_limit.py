@@ -205,7 +205,7 @@ def test_reclaimable_dentry_and_inode_caches_do_not_count_as_run_memory(bench):
 
 def test_files_up_to_the_disk_limit_do_not_hit_the_memory_limit(bench):
     require_memory_cgroup(bench)
-    # Files up to the disk limit must not trigger the memory limit.
+    # The file is larger than the memory limit and smaller than the disk limit, against which files count.
     answer = bench.agent("head -c 180000000 /dev/zero > big.bin; rm big.bin; echo x > x.txt", "--memory", "100M", "--disk", "200M")
     answer.expect(0)
 

@@ -164,7 +164,6 @@ def test_writing_past_the_disk_limit_fails_the_run(bench):
 
 
 def test_output_past_the_limit_keeps_its_start_and_end_and_adds_a_notice(bench):
-    # Output past the limit keeps its beginning and end, with a notice; the run still succeeds.
     def notices(size):
         script = f"echo early > early.txt; echo first; head -c {size} /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
         answer = bench.agent(script, "--output-limit", "4K").expect(0)

@@ -60,7 +60,7 @@ def test_detached_run_survives_its_caller(bench):
     must(run.ended() == 0, "exit")
 
 
-def test_attached_run_is_cancelled_when_its_caller_leaves(bench):
+def test_attached_run_is_cancelled_when_its_caller_closes_the_connection(bench):
     run = SupervisorClient(bench, SLOW.format(30)).spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.close()

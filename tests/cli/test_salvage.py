@@ -120,7 +120,7 @@ def test_supervisor_killed_during_checks_leaves_a_recovery_bundle(bench):
 def test_supervisor_killed_during_bundle_write_leaves_a_valid_bundle(bench):
     """A kill after the guests have ended leaves the signed bundle or the recovery bundle."""
     kinds = []
-    # Further attempts only until one kill has hit the write.
+    # At least eight kills, then further ones until one has interrupted the write of the bundle.
     for number, delay in enumerate([0, 0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] + [0] * 24):
         if number >= 8 and True in kinds:
             break

@@ -41,7 +41,7 @@ def test_agent_bundles_are_imported_before_the_agent_starts(bench):
     must(bench.directory.encode() not in ended.whole(), "a host path is in the bundle")
 
 
-def test_agent_bundle_without_importer_refuses_the_run(bench):
+def test_run_with_an_agent_bundle_but_without_an_importer_is_refused(bench):
     bundles = [{"bundle": {"agent": "alpha"}}]
     plain = component(bench, "plain")
     for components in ([], [plain]):

@@ -1,4 +1,4 @@
-"""A developer for the cases of a module, and the server from which WordPress comes."""
+"""Fixtures: a developer (a user with an empty home and one plugin) per test module, and a server in place of wordpress.org."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What a developer may come with: directories, homes, archives and bundles that cannot be used. Each refusal has a control beside it."""
+"""Projects, home directories, archives and bundles that `wp-codebox` must refuse. Each refusal has a control that succeeds."""
 
 import contextlib
 import json
@@ -59,7 +59,7 @@ def test_directory_that_is_neither_plugin_nor_theme_nor_site_is_mounted_as_a_wor
         must(developer.read(os.path.join(path, "a.txt")) == "textmore\n", "not applied")
 
 
-def test_unreadable_directory_is_refused_by_its_name(developer):
+def test_unreadable_directory_is_refused_and_the_error_names_it(developer):
     with directory(developer, "closed", closed__php=PLUGIN) as path:
         # Others may enter the directory, but not list it.
         os.chown(path, 0, 0), os.chmod(path, 0o711)
@@ -70,7 +70,7 @@ def test_unreadable_directory_is_refused_by_its_name(developer):
         must("/plugins/closed" in mounted_at(developer, path), "the control failed")
 
 
-def test_unreadable_file_of_a_plugin_is_refused_by_its_name(developer):
+def test_unreadable_file_of_a_plugin_is_refused_and_the_error_names_it(developer):
     with directory(developer, "part", part__php=PLUGIN, secret__txt="x") as path:
         os.chown(os.path.join(path, "secret.txt"), 0, 0), os.chmod(os.path.join(path, "secret.txt"), 0o600)
         refused(developer.call(*GOAL, "--json", cwd=path, check=None), "wp_codebox_mount_unreadable", "secret.txt", "read access")
@@ -78,7 +78,7 @@ def test_unreadable_file_of_a_plugin_is_refused_by_its_name(developer):
         must("/plugins/part" in mounted_at(developer, path), "the control failed")
 
 
-def test_directory_with_two_plugins_is_refused_unless_one_has_its_name(developer):
+def test_directory_with_two_plugins_is_refused_unless_one_is_named_like_the_directory(developer):
     other = PLUGIN.replace("Hello", "Other")
     with directory(developer, "two", one__php=PLUGIN, other__php=other) as path:
         refused(developer.call(*GOAL, "--json", cwd=path, check=None), "wp_codebox_input_invalid", "one.php and other.php", "name the directory like the main file")
@@ -94,7 +94,7 @@ def test_symlinked_project_is_mounted_as_its_target(developer):
     developer.call(*GOAL, cwd=link)
     developer.call("apply", cwd=link)
     must("'hello'" in developer.read() and os.path.islink(link), developer.read())
-    # The change belongs to the directory, under either name.
+    # The change was applied through the symlink; `undo` in the directory itself finds it.
     developer.call("undo")
     must(developer.read() == PLUGIN, developer.read())
     os.remove(link)
@@ -152,7 +152,7 @@ def test_first_run_on_a_full_disk_is_refused_and_succeeds_after_space_was_made(d
     must(developer.read() == PLUGIN, developer.read())
 
 
-def test_wordpress_is_not_installed_on_a_full_disk_and_is_after_space_was_made(developer, origin):
+def test_wordpress_install_on_a_full_disk_fails_and_succeeds_after_space_was_made(developer, origin):
     with disk(developer, "size=300m") as cache:
         place = {"XDG_CACHE_HOME": cache.path}
         developer.call("wordpress", "list", **place)
@@ -235,7 +235,7 @@ def test_archive_that_is_no_wordpress_release_is_refused_and_installs_nothing(de
     refused(developer.call("wordpress", "install", path, "--json", check=None), "wp_codebox_wordpress_invalid", cause, step)
     must(developer.call("wordpress", "list", "--json").stdout == before, "something was installed")
     must("evil.php" not in str(list(os.walk(developer.home))) and os.listdir(cache) == entries, f"left behind: {os.listdir(cache)}")
-    # The same core in a good archive is installed: it is the one that the cache has.
+    # Control: an intact archive is accepted. It has the version that the cache already has, so the list stays equal.
     developer.call("wordpress", "install", archive(developer, "good.zip", release(cache)), "--json")
     must(developer.call("wordpress", "list", "--json").stdout == before, "the control installed another version")
 
@@ -252,7 +252,7 @@ def release(cache):
     return members
 
 
-def test_without_network_the_first_run_is_refused_with_what_to_do(developer, origin):
+def test_first_run_without_network_is_refused_and_the_error_says_what_to_do(developer, origin):
     nothing = {"WP_CODEBOX_CACHE_DIR": os.path.join(developer.home, "empty-cache"), "WP_CODEBOX_WORDPRESS_ORIGIN": "http://127.0.0.1:9"}
     answer = developer.call(*GOAL, "--json", check=None, **nothing)
     refused(answer, "wp_codebox_wordpress_unavailable", "cannot be reached", "wp-codebox wordpress install FILE.zip")
@@ -302,7 +302,7 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("case", TAMPERED)
-def test_bundle_that_was_tampered_with_or_has_no_signature_is_neither_shown_nor_applied(developer, case):
+def test_tampered_or_unsigned_bundle_is_neither_shown_nor_applied(developer, case):
     member, change, cause = TAMPERED[case]
     developer.call(*GOAL)
     good = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]

@@ -1,7 +1,7 @@
-"""Every error code of the table, provoked by one call of `wp-codebox`, or listed with the test that provokes it.
+"""Every error code in tests/golden/codes.txt, provoked by one call of `wp-codebox`, or listed with the test that provokes it.
 
-A case checks of its error the code, the exit status of the table, that the message is one sentence that names the cause, and that
-message or hints say what to do next. The world in `provoke.py` prepares what a call needs.
+A case checks the code and the exit status of its error, that the message is one sentence and names the cause, and that
+message or hints say what to do next. The class World in `provoke.py` prepares what a call needs.
 """
 
 import functools
@@ -39,14 +39,14 @@ def world(bench):
 
 @functools.cache
 def table():
-    """Returns the exit status of each code."""
+    """Returns the exit status of each error code, from tests/golden/codes.txt."""
     with open(os.path.join(ROOT, "tests/golden/codes.txt"), encoding="utf-8") as file:
         rows = [line.split() for line in file.read().partition("# outcome")[0].splitlines()]
     return {row[0]: int(row[3]) for row in rows if row[0] != "#"}
 
 
 def judge(error, case, world):
-    """Checks the sentences of an error."""
+    """Checks that message and hints of an error are sentences that name its cause and the next step."""
     message, hints = error["message"], error.get("hints", [])
     told = " ".join([message, *hints])
     must(len(message.split()) >= 4 and "\n" not in message, f"the message is not one sentence: {message!r}")
@@ -332,7 +332,7 @@ FAILED = {
     "wp_codebox_agent_blocked": Case("the licence is missing", "remove what stops the agent", lambda w: w.model([tool("task.blocked", reason="the licence is missing")])),
     "wp_codebox_provider_unavailable": Case(
         "status 500", "check base_url, or try again later",
-        # The wanted pause is longer than the time that is left, so the loop does not try again.
+        # The provider demands a pause of 110 s. The run has less time left, so the agent loop does not try again.
         lambda w: w.model([{"fault": "status", "status": 500, "headers": {"retry-after": "110"}}], "--timeout", "60s")),
     "wp_codebox_provider_rejected": Case("refused the key", "correct the secret", lambda w: w.model([tool("task.finish", summary="Done.")], key="sk-another-key-of-the-test")),
     "wp_codebox_command_failed": Case('no ability "no/such"', "name one of: core/", lambda w: w.run("--command", "wordpress.ability", "--arg", "name=no/such")),
@@ -434,7 +434,7 @@ ELSEWHERE = {
     "wp_codebox_runtime_task_request_invalid": "tests/components/test_task.py: test_missing_ability_is_refused_before_any_command_runs",
     "wp_codebox_runtime_task_failed": "tests/components/test_task.py: test_ability_agent_failure_fails_the_run_with_its_message",
     "wp_codebox_agent_bundle_import_failed": "tests/components/test_bundle.py: test_failed_agent_bundle_import_fails_the_run",
-    "wp_codebox_agent_bundle_importer_unavailable": "tests/components/test_bundle.py: test_agent_bundle_without_importer_refuses_the_run",
+    "wp_codebox_agent_bundle_importer_unavailable": "tests/components/test_bundle.py: test_run_with_an_agent_bundle_but_without_an_importer_is_refused",
     "wp_codebox_api_ability_not_supported": f"{CASES}/facade.php: an unknown ability name is refused with its error code",
     # Extension and runner are from different builds, or the extension is missing.
     "wp_codebox_extension_missing": f"{CASES}/gate.php: without the extension abilities are registered and answer 503",
@@ -450,7 +450,7 @@ ELSEWHERE = {
     "wp_codebox_artifact_import_copy_failed": "ext/crates/artifacts/tests/transfer.rs: import_into_a_removed_artifacts_directory_fails_as_copy_failed",
     "wp_codebox_artifact_export_failed": "tests/phpt/23_transfer.phpt: Bundles can be exported and imported from every source, and hostile sources are refused",
     "wp_codebox_replay_unavailable": f"{CASES}/replays.php: replay: a run whose inputs are missing is refused with the names of the inputs",
-    # A bundle whose digests are right and whose patch contradicts its list of files is made by hand.
+    # Needs a hand-made bundle, whose digests are right and whose patch contradicts its list of files.
     "wp_codebox_patch_unfilterable": "ext/crates/artifacts/tests/apply.rs: preflight_refuses_bundle_whose_patch_contradicts_its_changed_files",
     # Reviews and applies of a site, and the plugins that take part in them.
     "wp_codebox_review_action_missing": ABILITIES,
@@ -461,9 +461,9 @@ ELSEWHERE = {
     "wp_codebox_apply_confirmation_missing": "tests/fpm/test_apply.py: test_configuration_of_the_web_server_needs_a_second_confirmation",
     "wp_codebox_apply_own_change": "tests/fpm/test_apply.py: test_four_eyes_refuse_the_approval_of_the_user_who_asked",
     # `wp-codebox` commits on a branch only for the extension.
-    "wp_codebox_git_repository_invalid": "tests/cli/test_git_branch.py: test_repository_of_another_kind_is_refused_and_the_same_one_without_it_is_used",
-    "wp_codebox_git_branch_conflict": "tests/cli/test_git_branch.py: test_foreign_symbolic_and_checked_out_branches_are_refused",
-    "wp_codebox_git_failed": "tests/cli/test_git_branch.py: test_damaged_repository_is_refused_with_what_git_says_and_the_branch_is_not_made",
+    "wp_codebox_git_repository_invalid": "tests/cli/test_git_branch.py: test_repository_with_an_unsupported_feature_is_refused_and_accepted_without_it",
+    "wp_codebox_git_branch_conflict": "tests/cli/test_git_branch.py: test_commit_on_a_foreign_symbolic_or_checked_out_branch_is_refused",
+    "wp_codebox_git_failed": "tests/cli/test_git_branch.py: test_damaged_repository_is_refused_with_the_error_of_git_and_no_branch_is_created",
     "wp_codebox_apply_adapter_missing": f"{CASES}/adapters.php: an apply without an adapter is refused and written to the audit log",
     "wp_codebox_apply_result_invalid": f"{CASES}/adapters.php: an invalid adapter result is refused and recorded as a failure",
     # Requests of a browser to connectors and providers of a site.
@@ -530,6 +530,6 @@ def test_every_code_of_the_table_is_provoked_here_or_by_the_listed_test():
 
 
 def spellings(code):
-    """Returns the code as tests write it: with a prefix less, which a helper adds, or as the variant in Rust."""
+    """Returns the spellings of a code in tests: without a prefix that a helper function adds, or as the variant of the Rust enum."""
     words = code.split("_")
     return ["_".join(words[start:]) for start in range(len(words) - 1)] + ["".join(word.capitalize() for word in words[2:])]

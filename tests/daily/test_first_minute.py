@@ -12,7 +12,7 @@ from harness.developer import PLUGIN, read_version
 GOAL = ("Fix the greeting", "--agent-command", "sed -i s/helo/hello/ hello.php", "--check", "php -l hello.php")
 
 
-def test_first_command_installs_wordpress_runs_and_its_change_is_applied_and_undone(developer, origin):
+def test_first_command_installs_wordpress_and_the_change_of_its_run_can_be_applied_and_undone(developer, origin):
     first = developer.call(*GOAL)
     must("Hello" in first.stderr and "/wordpress/wp-content/plugins/hello" in first.stderr, first.stderr)
     must(f"{origin.version}" in first.stderr, f"the installation of WordPress is not announced\n{first.stderr}")
@@ -30,7 +30,7 @@ def test_first_command_installs_wordpress_runs_and_its_change_is_applied_and_und
     must(json.loads(twice.stdout)["error"]["code"] == "wp_codebox_apply_undone", twice.stdout)
 
 
-def test_source_that_changed_after_the_run_is_a_conflict_and_keeps_its_text(developer):
+def test_apply_to_a_file_edited_after_the_run_is_a_conflict_and_keeps_the_edit(developer):
     developer.call(*GOAL)
     edited = PLUGIN.replace("helo", "mine")
     developer.write("hello.php", edited)
@@ -43,7 +43,7 @@ def test_source_that_changed_after_the_run_is_a_conflict_and_keeps_its_text(deve
     developer.call("undo")
 
 
-def test_again_continues_the_last_change_with_a_comment(developer):
+def test_again_command_continues_the_last_change_with_a_comment(developer):
     developer.call(*GOAL)
     bare = developer.call("again", "--json", check=1)
     must(json.loads(bare.stdout)["error"]["code"] == "wp_codebox_input_invalid", bare.stdout)
@@ -55,7 +55,7 @@ def test_again_continues_the_last_change_with_a_comment(developer):
     must(developer.read() == PLUGIN, developer.read())
 
 
-def test_only_the_chosen_file_is_applied(developer):
+def test_apply_with_file_option_applies_only_that_file(developer):
     developer.call("Two files", "--agent-command", "sh -c 'echo a > a.txt; echo b > b.txt'")
     developer.call("apply", "--file", "a.txt")
     must(developer.read("a.txt") == "a\n" and not os.path.exists(os.path.join(developer.plugin, "b.txt")), "wrong files")
@@ -64,7 +64,7 @@ def test_only_the_chosen_file_is_applied(developer):
     developer.call("undo")
 
 
-def test_php_syntax_error_of_the_agent_is_not_applied(developer):
+def test_change_with_a_php_syntax_error_is_not_applied(developer):
     developer.call("Break it", "--agent-command", "sed -i 's/return .*/return }/' hello.php")
     refused = developer.call("apply", "--json", check=1)
     must(json.loads(refused.stdout)["error"]["code"] == "wp_codebox_apply_syntax_invalid", refused.stdout)
@@ -95,14 +95,14 @@ def test_shell_programs_run_in_the_sandbox_with_the_active_plugin(developer):
     must(status.returncode == 7, str(status))
 
 
-def test_project_checks_are_run_and_counted(developer):
+def test_test_command_runs_the_given_checks_and_prints_how_many_passed(developer):
     none = developer.call("test", "--json", check=1)
     must(json.loads(none.stdout)["error"]["code"] == "wp_codebox_input_invalid", none.stdout)
     both = developer.call("test", "php -l hello.php", "false", check=1)
     must("1 of 2 checks passed" in both.stderr, both.stderr)
 
 
-def test_config_and_doctor_need_no_configuration(developer):
+def test_config_and_doctor_commands_print_their_reports_without_a_configuration_file(developer):
     rows = {row["name"]: row for row in json.loads(developer.call("config", "--json").stdout)["settings"]}
     must(rows["state"]["origin"] == "default" and rows["state"]["value"].startswith(developer.home), str(rows["state"]))
     must(rows["wordpress"]["origin"] == "found", str(rows["wordpress"]))
@@ -150,7 +150,7 @@ def test_second_wordpress_version_is_chosen_by_its_number(developer, environment
     must("wordpress install 5.0" in missing.stderr, missing.stderr)
 
 
-def test_goal_needs_a_space_and_a_misspelled_command_gets_a_suggestion(developer):
+def test_misspelled_command_is_refused_with_a_suggestion(developer):
     wrong = developer.call("aply", check=1)
     must("apply" in wrong.stderr, wrong.stderr)
 
@@ -175,7 +175,7 @@ def test_commands_that_start_no_guest_need_no_wordpress(developer):
     must("wordpress install" in refused.stderr or "--wordpress" in refused.stderr, refused.stderr)
 
 
-def test_failed_activation_names_the_missing_file_and_no_activate_starts_without_it(developer):
+def test_failed_plugin_activation_names_the_missing_file_and_option_no_activate_skips_the_activation(developer):
     developer.write("hello.php", PLUGIN + "require __DIR__ . '/vendor/autoload.php';\n")
     for words in (["wp", "--json", "option", "get", "home"], [*GOAL, "--json"]):
         error = json.loads(developer.call(*words, check=None).stdout)["error"]
@@ -188,7 +188,7 @@ def test_failed_activation_names_the_missing_file_and_no_activate_starts_without
     developer.write("hello.php", PLUGIN)
 
 
-def test_program_starts_in_the_directory_of_the_caller(developer):
+def test_guest_program_starts_in_the_guest_path_of_the_callers_directory(developer):
     below = os.path.join(developer.plugin, "lib")
     os.makedirs(below)
     developer.write("lib/part.php", "<?php echo 'part';")
@@ -198,7 +198,7 @@ def test_program_starts_in_the_directory_of_the_caller(developer):
     shutil.rmtree(below)
 
 
-def test_looking_at_the_site_keeps_the_last_change_and_a_second_apply_says_that_it_was_applied(developer):
+def test_diff_ignores_a_later_wp_command_and_a_second_apply_names_undo(developer):
     developer.call(*GOAL)
     developer.call("wp", "option", "get", "home")
     must("'hello'" in developer.call("diff").stdout, "the run of wp took the place of the change")

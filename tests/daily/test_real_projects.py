@@ -1,4 +1,4 @@
-"""What checkouts of real plugins and themes have: missing dependencies, parent themes, subdirectories, a second look."""
+"""Situations of real plugin and theme checkouts: missing dependencies, parent themes, subdirectories, several runs in turn."""
 
 import json
 import os
@@ -34,9 +34,9 @@ def project(developer):
         shutil.rmtree(root)
 
 
-def test_diff_and_apply_take_the_task_and_not_a_later_look_at_the_site(developer, project):
+def test_diff_and_apply_use_the_last_agent_task_and_not_a_later_wp_or_test_command(developer, project):
     root = project("looked-at", {"looked-at.php": "<?php\n/*\nPlugin Name: Looked at\n*/\n"})
-    # The cache of a test tool is a change, but not the one that the user asked for.
+    # A file that a command such as `test` writes is a change, but not the one that the user asked for.
     developer.call("php", "-r", "file_put_contents('cache.txt', 'x');", cwd=root)
     look = developer.call("diff", "--stat", cwd=root).stdout
     must("cache.txt" in look, f"the only change of the directory is not shown\n{look}")
@@ -56,14 +56,14 @@ def test_second_apply_of_a_run_says_that_its_change_was_applied_already(develope
     again = json.loads(developer.call("apply", "--json", cwd=root, check=1).stdout)["error"]
     must(again["code"] == "wp_codebox_apply_conflict" and "applied already" in str(again["hints"]), str(again))
     developer.call("undo", cwd=root)
-    # The same conflict without an earlier apply has another cause.
+    # Without an earlier apply the hint is missing: this conflict comes from an edit of the user.
     with open(os.path.join(root, "notes.txt"), "w", encoding="utf-8") as file:
         file.write("mine\n")
     other = json.loads(developer.call("apply", "--json", cwd=root, check=1).stdout)["error"]
     must(other["code"] == "wp_codebox_apply_conflict" and "applied already" not in str(other), str(other))
 
 
-def test_failed_activation_says_why_and_the_option_without_it_works(developer, project):
+def test_failed_activation_prints_its_cause_and_every_command_succeeds_with_no_activate(developer, project):
     root = project("broken", {"broken.php": NEEDS_VENDOR})
     for words in (["wp", "option", "get", "home"], ["php", "-l", "broken.php"], ["test", "true"], list(ADD_A_LINE), ["up", "--for", "1s"]):
         failed = developer.call(*words, cwd=root, check=1)
@@ -111,7 +111,7 @@ def test_check_that_lacks_dependencies_says_what_is_missing(developer, project):
         must(hints in hint if hints else "hint:" not in hint, f"{file}\n{failed.stderr}")
 
 
-def test_run_that_changed_nothing_cannot_be_applied_and_undo_says_what_it_removed(developer, project):
+def test_run_that_changed_nothing_cannot_be_applied_and_undo_prints_what_it_removed_and_restored(developer, project):
     root = project("steps", {"steps.php": "<?php\n/*\nPlugin Name: Steps\n*/\n"})
     developer.call("Add a line", "--agent-command", "sh -c 'echo x > notes.txt; echo // >> steps.php'", cwd=root)
     developer.call("apply", cwd=root)
@@ -122,7 +122,7 @@ def test_run_that_changed_nothing_cannot_be_applied_and_undo_says_what_it_remove
     must(error["code"] == "wp_codebox_approved_files_invalid" and "changed nothing" in error["message"] and "wp-codebox log" in str(error["hints"]), str(error))
 
 
-def test_site_that_its_user_ends_has_no_advice_to_start_again(developer, project):
+def test_site_ended_by_its_user_prints_no_advice_to_start_again(developer, project):
     root = project("visited", {"visited.php": "<?php\n/*\nPlugin Name: Visited\n*/\n"})
     site = subprocess.Popen([*developer.prefix, "env", "-C", root, developer.program, "up"], env=developer.environment,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -134,7 +134,7 @@ def test_site_that_its_user_ends_has_no_advice_to_start_again(developer, project
     must(site.wait(60) == 0 and "cancelled" in printed and "start the task again" not in printed, printed)
 
 
-def test_goal_of_one_word_is_told_its_option_and_a_misspelt_command_its_name(developer):
+def test_single_word_that_is_no_command_is_refused_with_the_goal_option_or_the_similar_command(developer):
     for word, tip in (("Refactor", 'run --goal "Refactor"'), ("Polish", 'run --goal "Polish"'), ("aply", "'apply'")):
         refused = developer.call(word, check=1)
         must(tip in refused.stderr, refused.stderr)

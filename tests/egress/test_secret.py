@@ -257,7 +257,7 @@ def test_other_process_of_the_same_user_cannot_read_runner_memory_or_core_file(b
     must(ordinary, "control: no core file of an ordinary process")
 
 
-def test_secret_without_policy_host_or_variable_is_refused(bench):
+def test_secret_with_an_invalid_value_or_without_a_permitting_policy_host_or_variable_is_refused(bench):
     environment = {"API_KEY": VALUE}
     for code, exit_code, flags, variables in [
         ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", "API_KEY=elsewhere.test"], environment),

@@ -26,7 +26,7 @@ def poll_until(look, holds=bool, seconds=120, what="the condition does not hold"
 
 
 def skip_unless_root(reason):
-    """Skips a case that needs root. Fails as root, because root can set up every case."""
+    """Skips a case that this user cannot set up. Fails for root, who can set up every case."""
     # Imported here because some programs that use this module run without pytest.
     import pytest
 

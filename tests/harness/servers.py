@@ -43,7 +43,7 @@ def answers(port):
 
 
 class Server:
-    """A program in the foreground of its own process group, with a log."""
+    """A server program in a process group of its own, which writes its output to a log file and does not daemonize."""
 
     def __init__(self, name, arguments, directory, ports):
         self.name, self.arguments, self.directory, self.ports = name, arguments, directory, ports

@@ -24,7 +24,7 @@ class Activator:
             shutil.chown(place, user)
         self.address = os.path.join(place, "runner.sock")
         program = program or (bench.environment["CODEBOX"], "supervise")
-        # setpriv stands for NoNewPrivileges= in the unit.
+        # `setpriv --no-new-privs` has the effect of NoNewPrivileges= in the systemd unit.
         self.process = subprocess.Popen(
             ["systemd-socket-activate", *(["--accept"] if accept else []), "-l", self.address,
              "setpriv", "--no-new-privs", *program],

@@ -7,7 +7,7 @@ from world import must
 
 SAMPLE = "wp-content/plugins/sample"
 AGENT = "php agent.php fix"
-# Debian's WordPress lacks a file that sending mail needs.
+# Debian's WordPress lacks a file that wp_mail() needs, so the mail with the recovery link is disabled.
 NO_MAIL = "--exec=WP_CLI::add_wp_hook( 'wp_codebox_recovery_address', '__return_empty_string' );"
 
 

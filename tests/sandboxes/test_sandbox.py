@@ -129,7 +129,7 @@ def test_snapshot_is_refused_while_a_program_runs_and_concurrent_snapshots_succe
 def test_supervisor_killed_during_snapshot_leaves_no_partial_snapshot(bench):
     remove_snapshots(bench)
     whole = none = 0
-    # Further attempts only until one kill came before the snapshot was complete.
+    # At least four kills, then further ones until one came before the snapshot was complete.
     for number, wait in enumerate([0.0, 0.05, 0.15, 0.4] + [0.0] * 16):
         if number >= 4 and none:
             break
