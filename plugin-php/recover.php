@@ -3,7 +3,7 @@
  * Takes a change back when the site does not work any more. See DirectApply\RecoveryLink.
  *
  * Loads WordPress without plugins, themes and users, because one of them may be what does not work. Opening
- * the link shows a button, so that programs which look into mails change nothing.
+ * the link only shows a button: mail scanners, which open links but press no button, change nothing.
  *
  * @package WPCodebox
  */

@@ -124,7 +124,7 @@ final class AuditCommand extends Command {
 					$this->document( $chain, [ $chain ], array_keys( $chain ), 'valid', $flags );
 				}
 				if ( $chain['valid'] ) {
-					$this->console->say( sprintf( 'The hash chain of %d records is whole.', $page['total'] ) );
+					$this->console->say( sprintf( 'The hash chain of %d records is intact.', $page['total'] ) );
 				}
 				return $this->judge( $page );
 			}

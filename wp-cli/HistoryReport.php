@@ -74,7 +74,7 @@ final class HistoryReport {
 	public static function who( array $row ): string {
 		$kind = (string) $row['who']['kind'];
 		return match ( $kind ) {
-			'none'     => 'rollback' === $row['event'] ? 'the link sent by mail' : 'nobody who is logged in',
+			'none'     => 'rollback' === $row['event'] ? 'the link sent by mail' : 'a caller who was not logged in',
 			'recovery' => 'Codebox after an interruption',
 			default    => (string) ( $row['who']['login'] ?? $kind ),
 		};

@@ -50,7 +50,7 @@
 		const known = {
 			operator: __( 'operator at the shell', 'codebox' ),
 			recovery: __( 'Codebox, after an interruption', 'codebox' ),
-			none: 'rollback' === row.event ? __( 'link sent by mail', 'codebox' ) : __( 'nobody who is logged in', 'codebox' ),
+			none: 'rollback' === row.event ? __( 'link sent by mail', 'codebox' ) : __( 'a caller who was not logged in', 'codebox' ),
 		};
 		const name = login ? data( login ) : Object.hasOwn( known, kind ) ? known[ kind ] : data( kind );
 		const approver = 'object' === typeof row.approver ? JSON.stringify( row.approver ) : row.approver;

@@ -50,7 +50,7 @@ final class ApplyFields {
 
 	/** Prints the switch for direct apply. */
 	public function direct_apply(): void {
-		$this->flag( Settings::DIRECT_APPLY, $this->settings->direct_apply(), __( 'Write approved files into this site. All of them or none are written; when the site works worse afterwards, they are taken back at once.', 'codebox' ) );
+		$this->flag( Settings::DIRECT_APPLY, $this->settings->direct_apply(), __( 'Write approved files into this site, all of them or none. If a page that worked before fails afterwards, the old files are restored at once.', 'codebox' ) );
 	}
 
 	/**
@@ -61,7 +61,7 @@ final class ApplyFields {
 	private static function git(): array {
 		return [
 			'repository' => [ __( 'Git repository', 'codebox' ), __( 'Directory of this host below wp_codebox.mount_roots. Empty: no commits. The constant WP_CODEBOX_GIT_REPOSITORY in wp-config.php takes precedence.', 'codebox' ) ],
-			'directory'  => [ __( 'Directory of the code in it', 'codebox' ), __( 'For example wp-content/{path}, where {path} is plugins/name or themes/name; {name} is the last part, a dot the top. Empty: where the code of this site lies in the work tree.', 'codebox' ) ],
+			'directory'  => [ __( 'Directory of the code in it', 'codebox' ), __( 'For example wp-content/{path}: {path} stands for plugins/name or themes/name, {name} for the name alone. A single dot means the top directory of the repository. Empty: the place of the code of this site in the work tree.', 'codebox' ) ],
 			/* translators: %s: default. */
 			'branch'     => [ __( 'Branch', 'codebox' ), sprintf( __( 'Name of the branch; {run} is the id of the run. Default: %s. Nothing is pushed.', 'codebox' ), Repository::BRANCH ) ],
 			/* translators: %s: default. */

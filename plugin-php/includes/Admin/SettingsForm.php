@@ -56,7 +56,7 @@ final class SettingsForm {
 		add_settings_section( 'retention', __( 'Retention', 'codebox' ), [ $this, 'about_retention' ], $page );
 		foreach ( [
 			'max_age_days'       => __( 'Remove ended runs after (days)', 'codebox' ),
-			'max_mib'            => __( 'Keep of ended runs at most (MiB)', 'codebox' ),
+			'max_mib'            => __( 'Keep ended runs up to a total of (MiB)', 'codebox' ),
 			'artifacts_max_days' => __( 'Delete bundles after (days)', 'codebox' ),
 		] as $field => $label ) {
 			add_settings_field( $field, $label, [ $this, 'retention' ], $page, 'retention', [ 'label_for' => 'wp-codebox-' . $field, 'field' => $field ] );

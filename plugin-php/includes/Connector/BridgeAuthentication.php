@@ -17,8 +17,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Uses the description of the authentication in the site's policy, or the callback there. Only URL and headers may change,
- * and the URL is checked again.
+ * Authenticates as the site's bridge policy says: with a described header, or with the policy's callback, which may change
+ * only URL and headers. The URL that the callback returns is checked again.
  */
 final class BridgeAuthentication {
 
@@ -49,10 +49,10 @@ final class BridgeAuthentication {
 		try {
 			$answer = ( $policy->authentication )( $request, $this->secrets->values() );
 		} catch ( Throwable $thrown ) {
-			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The function of this site that authenticates requests to the provider threw an exception; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( is_wp_error( $answer ) ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site refused the request.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The function of this site that authenticates requests to the provider refused the request.', 'codebox' ) );
 		}
 		$url = is_array( $answer ) && is_string( $answer['uri'] ?? null ) ? BridgeUrl::parse( $answer['uri'] ) : null;
 		if ( null === $url || ! is_array( $answer['headers'] ?? null ) ) {
@@ -123,8 +123,8 @@ final class BridgeAuthentication {
 		return is_string( $name ) && is_string( $value ) && 1 === preg_match( self::HEADER_NAME, $name ) && 1 !== preg_match( '/[^\x20-\x7e]/', $value );
 	}
 
-	/** Returns the failure for a callback result that is not a request. */
+	/** Returns the failure for a result of the policy's callback that has no valid URI or headers. */
 	private static function no_request(): Failure {
-		return Failure::because( ErrorCode::BrowserProviderBridgeAuthenticatedRequestInvalid, __( 'The authentication of this site must answer the request with "uri" and "headers": one line of plain text each.', 'codebox' ) );
+		return Failure::because( ErrorCode::BrowserProviderBridgeAuthenticatedRequestInvalid, __( 'The function of this site that authenticates requests to the provider must return "uri" and "headers"; the URI and each header must be one line of plain text.', 'codebox' ) );
 	}
 }

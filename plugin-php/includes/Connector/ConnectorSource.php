@@ -92,7 +92,7 @@ final class ConnectorSource {
 		$short = Redaction::unprotected( $connector->values() );
 		if ( [] !== $short ) {
 			/* translators: %s: names of environment variables. */
-			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, Sentence::of( __( 'The value of %s is too short or too common to be found again in an answer, so it is not handed out.', 'codebox' ), implode( ', ', $short ) ), [ __( 'Use a credential of at least 8 characters that are not all digits.', 'codebox' ) ] );
+			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, Sentence::of( __( 'The value of %s is too short or too common to be redacted from a response, so it is not used.', 'codebox' ), implode( ', ', $short ) ), [ __( 'Use a credential of at least 8 characters that are not all digits.', 'codebox' ) ] );
 		}
 	}
 

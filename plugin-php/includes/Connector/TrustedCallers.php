@@ -43,7 +43,8 @@ final class TrustedCallers {
 		$user = get_current_user_id();
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped by Capabilities.
 		if ( current_user_can( Capabilities::RUN ) ) {
-			// A user whom the site's filter restricts must not gain access through an application password.
+			// Decides finally for users with the capability: one whom the site's filter denies must not gain
+			// access through an application password.
 			$allowed = $this->capabilities->allows( Capabilities::RUN );
 			return new Authorization( $scope, $allowed, 'user:' . $user, 'capability', $allowed ? 'capability-held' : 'capability-narrowed', $claimed );
 		}

@@ -14,10 +14,10 @@ use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Returns the value to store, or throws the error message for the administrator. */
+/** Validates the setting: returns the value to store, or throws a Failure whose message is for the administrator. */
 final class SettingCheck {
 
-	/** A name of a branch, and of a directory in the repository. Git refuses some more. */
+	/** Patterns of a valid branch name and of a valid directory in the repository. Git refuses some further names. */
 	private const BRANCH    = '#^[A-Za-z0-9_](?:[A-Za-z0-9_./-]{0,198}[A-Za-z0-9_-])?$#D';
 	private const DIRECTORY = '#^[^/\p{C}\\\\][^\p{C}\\\\]{0,198}$#uD';
 

@@ -30,8 +30,8 @@ final class HiddenPaths {
 	private const GUEST = [ '/wordpress', '/workspace' ];
 
 	/**
-	 * Placeholders by directory, in the order of roots(): a plugin becomes `<plugins>/name`, although its
-	 * directory is also a mount root.
+	 * Placeholder by directory. Directories are replaced in this order, that of roots(): a plugin directory that is
+	 * also a mount root becomes `<plugins>/name`.
 	 *
 	 * @var array<string, string>
 	 */
@@ -126,7 +126,7 @@ final class HiddenPaths {
 			$info  = ExtensionGate::info();
 			$known = [] === $info ? [] : $site->known_roots();
 		} catch ( Throwable ) {
-			// Unreadable settings are usually the reason for the error in this response.
+			// Usually this response already reports the error, because its cause is the same unreadable setting.
 			$info  = [];
 			$known = [];
 		}

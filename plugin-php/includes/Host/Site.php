@@ -42,8 +42,8 @@ final class Site {
 	}
 
 	/**
-	 * Returns directories that are never mounted. Their parents are refused too, and so is everything below
-	 * them that is not plugin or theme code.
+	 * Returns directories that are never mounted. Also refused are directories that contain one of them, and
+	 * everything below one of them that is not plugin or theme code.
 	 *
 	 * @return list<string>
 	 */

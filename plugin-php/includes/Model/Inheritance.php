@@ -81,7 +81,7 @@ final class Inheritance {
 	 */
 	private function specified( Connector $known, #[\SensitiveParameter] mixed $spec ): Connector {
 		if ( ! is_array( $spec ) ) {
-			return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site gave no specification.', 'codebox' ), $known->provider );
+			return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site returned no specification of the connector.', 'codebox' ), $known->provider );
 		}
 		$values      = is_array( $spec['secret_values'] ?? null ) ? $spec['secret_values'] : [];
 		$sources     = is_array( $spec['secret_sources'] ?? null ) ? $spec['secret_sources'] : [];
@@ -152,7 +152,7 @@ final class Inheritance {
 			}
 		}
 		foreach ( $connectors as $name => $connector ) {
-			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, __( 'This site does not let the connector be inherited.', 'codebox' ) );
+			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, __( 'The filter wp_codebox_resolve_inheritance of this site removed the connector.', 'codebox' ) );
 		}
 		return $connectors;
 	}

@@ -12,8 +12,8 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Names, sources and reasons go into logs, bundles and responses: one line, a restricted character set,
- * limited length, and no known secret value.
+ * Names, sources and reasons of a host plugin go into logs, bundles and responses. Each is reduced to one line of
+ * limited length and permitted characters, without known secret values.
  */
 final class Label {
 

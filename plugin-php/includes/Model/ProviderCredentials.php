@@ -56,8 +56,8 @@ final class ProviderCredentials {
 		foreach ( $requirements['requirements'] as $requirement ) {
 			[ $found, $denied ] = $this->keys->find( $provider, $requirement['name'], $input, $inherited, $brought );
 			if ( CredentialStatus::Available === $found->status ) {
-				// The first found secret is the provider's API key; the other requirements only have to
-				// exist.
+				// The first secret found is the provider's API key. Of the other requirements it is only checked
+				// that they have a value.
 				$credential ??= $found;
 				$status       = $found->status;
 			} elseif ( $requirement['required'] || CredentialStatus::Denied === $found->status ) {
@@ -114,7 +114,7 @@ final class ProviderCredentials {
 			$inheritance
 		);
 		if ( ! is_array( $answer ) || ! is_array( $answer['requirements'] ?? null ) ) {
-			throw $this->refused( $provider, CredentialStatus::Denied, $name, __( 'A plugin of this site gave no list of requirements.', 'codebox' ) );
+			throw $this->refused( $provider, CredentialStatus::Denied, $name, __( 'A plugin of this site changed the requirements of the provider to a value that is not a list.', 'codebox' ) );
 		}
 		$needs = [];
 		foreach ( $answer['requirements'] as $row ) {

@@ -75,7 +75,7 @@ final class ReplayPlan {
 				'run_id'   => $earlier,
 				'comments' => (array) ( $input['context']['follow_up']['comments'] ?? [] ),
 			];
-			// The runner writes this member again.
+			// The runner of the replay writes `follow_up` into the context again.
 			unset( $input['context']['follow_up'] );
 		}
 		foreach ( [ 'checks', 'commands', 'limits' ] as $field ) {

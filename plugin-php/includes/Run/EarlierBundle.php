@@ -26,7 +26,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class EarlierBundle {
 
-	/** A complete id. A user who sees only some bundles must not learn from a prefix which others exist. */
+	/** Pattern of a complete id. A prefix is refused: its error would reveal which bundles of other users exist. */
 	private const COMPLETE = '/^(run_[0-9a-f]{32}|artifact-bundle-sha256-[0-9a-f]{64})$/D';
 
 	/**
@@ -81,7 +81,7 @@ final class EarlierBundle {
 			try {
 				$found = $this->bundle( $reference );
 			} catch ( Exception ) {
-				// Several users may have made the same change; the answer must not tell.
+				// Several bundles may match, also of other users with the same change: the error must not reveal them.
 				$found = null;
 			}
 		}

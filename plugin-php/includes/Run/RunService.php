@@ -131,7 +131,7 @@ final class RunService {
 			$handle = $this->handle( $run, $input );
 			$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
 		} catch ( Throwable $thrown ) {
-			// The caller would never learn the run id.
+			// The caller gets this error instead of the run id, so it could not follow or cancel the run later.
 			$run->cancel();
 			throw $thrown;
 		}
