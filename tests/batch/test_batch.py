@@ -55,7 +55,7 @@ def test_agent_sandbox_run_command_prints_the_agent_task_document(bench):
     bench.finish(["run-agent-task"], process).expect(1, "wp_codebox_input_invalid")
 
 
-def test_invalid_task_is_refused(bench):
+def test_agent_task_with_an_invalid_or_unknown_field_is_refused_with_its_error_code(bench):
     good = {"goal": "g", "agent_command": "true"}
     for change, code in (({"goal": " "}, "wp_codebox_task_missing"), ({"code": "x"}, "wp_codebox_raw_code_forbidden"),
                          ({"plugin": "x"}, "wp_codebox_input_invalid"), ({"surprise": 1}, "wp_codebox_input_invalid"),

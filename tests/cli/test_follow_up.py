@@ -69,7 +69,7 @@ def refused(bench, answer, code, before):
     return answer.json["error"]
 
 
-def test_follow_up_bundles_the_earlier_change_and_what_is_new_since(bench):
+def test_bundle_of_a_follow_up_has_the_earlier_change_and_a_patch_since_then(bench):
     source = source_with_file(bench)
     before = tree(source)
     first = first_run(bench, source).expect(0)
@@ -172,7 +172,7 @@ def test_follow_up_guest_sees_the_earlier_change_in_every_mount_view_and_with_ev
             must([row["relativePath"] for row in rows] == ["second.txt"], f"{way}: {rows}")
 
 
-def test_source_that_changed_since_the_earlier_run_is_refused_with_the_list_of_files(bench):
+def test_follow_up_whose_source_changed_since_the_earlier_run_is_refused_with_the_changed_files(bench):
     source = source_with_file(bench)
     run_id = first_run(bench, source).expect(0).result["run_id"]
     with open(os.path.join(source, "a.php"), "a", encoding="utf-8") as file:

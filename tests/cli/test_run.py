@@ -98,7 +98,7 @@ def test_failing_agent_without_changes_gives_outcome_failed(bench):
     verified_bundle(bench, answer, "failed", "retry")
 
 
-def test_agent_success_codes_accept_the_listed_exit_status(bench):
+def test_exit_status_listed_in_agent_success_codes_counts_as_success(bench):
     bench.agent("echo x > x.txt; exit 1").expect(1)
     bench.agent("echo x > x.txt; exit 1", "--agent-success-codes", "0,1").expect(0)
 

@@ -33,7 +33,7 @@ def test_socket_activated_supervisor_serves_attached_and_detached_runs(bench):
         must(stays.await_end()["outcome"] == "succeeded", "the detached run ended with its caller")
 
 
-def test_service_accepts_only_its_user_and_root(bench):
+def test_service_starts_runs_only_for_its_own_user_and_root(bench):
     """Independent of the socket's mode, only peers with uid 0 or the service's uid may start runs."""
     if os.geteuid() != 0:
         skip_unless_root("other users")
@@ -49,7 +49,7 @@ def test_service_accepts_only_its_user_and_root(bench):
                 must(not os.path.exists(run.directory), "a refused peer's run has a directory")
 
 
-def test_listening_socket_instead_of_connection_is_refused(bench):
+def test_service_that_gets_a_listening_socket_instead_of_a_connection_exits_with_an_error(bench):
     """With Accept=no systemd passes the listening socket; the service reports that and exits."""
     note = os.path.join(bench.directory, "exit-status")
     with Activator(bench, "sh", "-c", f"{bench.environment['CODEBOX']} supervise; echo $? > {note}", accept=False) as service:

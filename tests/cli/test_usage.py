@@ -69,7 +69,7 @@ def test_help_subcommand_and_help_flag_print_the_same_text_in_terminal_width(ben
     must(any(line.startswith("    --command ") and line.endswith(" \\") for line in lines), "\n".join(lines[-30:]))
 
 
-def test_command_with_unwritable_stdout_exits_1_and_says_so_once(bench):
+def test_command_with_unwritable_stdout_exits_1_with_a_single_error_message(bench):
     place = ["--state", bench.state]
     listed = ["runs", "list", *place]
     for arguments in (listed, [*listed, "--json"], ["--help"], ["man"], ["completion", "bash"], ["schema", "--list"]):

@@ -65,7 +65,7 @@ def test_component_without_exactly_one_plugin_file_or_valid_entry_is_refused(ben
     run(bench, shell("true"), [link]).refused("wp_codebox_component_unavailable", "link")
 
 
-def test_broken_required_component_refuses_the_run(bench):
+def test_run_with_a_broken_required_component_is_refused(bench):
     def broken(slug, code, *said, **fields):
         row = component(bench, slug, code, **fields)
         ended = run(bench, shell("echo ran >/workspace/plugin/new.txt"), [row])

@@ -85,7 +85,7 @@ def test_missing_ability_is_refused_before_any_command_runs(bench):
     run(bench, task("no ability")).refused("wp_codebox_runtime_task_request_invalid", "namespace")
 
 
-def test_ability_result_is_redacted(bench):
+def test_secret_in_an_ability_result_is_redacted(bench):
     one = agent(bench, "return array( 'seen' => 'a-secret-of-the-host-0123' );")
     ended = run(bench, task("agent/work"), [one], redact=["a-secret-of-the-host-0123"]).expect("no_op")
     must("a-secret-of-the-host-0123" not in json.dumps(ended.frame) and b"a-secret-of-the-host-0123" not in ended.whole(), str(ended))

@@ -132,7 +132,7 @@ def disk(developer, *options):
         there.run("umount", "-l", path)
 
 
-def test_home_on_a_read_only_disk_is_refused_and_names_the_directory(developer):
+def test_run_with_a_home_on_a_read_only_disk_is_refused_and_the_error_names_it(developer):
     with disk(developer, "ro") as home:
         refused(developer.call(*GOAL, "--json", HOME=home.path, check=None), "wp_codebox_state_dir_invalid", home.path, "with --state")
         refused(developer.call("wordpress", "install", "--json", HOME=home.path, check=None), "wp_codebox_wordpress_unavailable", home.path, "make the directory writable")

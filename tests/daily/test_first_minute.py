@@ -71,7 +71,7 @@ def test_change_with_a_php_syntax_error_is_not_applied(developer):
     must(developer.read() == PLUGIN, developer.read())
 
 
-def test_bundle_of_another_directory_is_refused_unless_the_target_is_named(developer):
+def test_apply_of_a_bundle_of_another_directory_is_refused_unless_the_target_is_named(developer):
     developer.call(*GOAL)
     run = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
     other = os.path.join(developer.home, "elsewhere")
@@ -86,7 +86,7 @@ def test_bundle_of_another_directory_is_refused_unless_the_target_is_named(devel
     shutil.rmtree(other)
 
 
-def test_shell_programs_run_in_the_sandbox_with_the_active_plugin(developer):
+def test_wp_and_php_commands_run_in_a_sandbox_with_the_active_plugin(developer):
     active = developer.call("wp", "plugin", "list", "--status=active", "--field=name")
     must("hello" in active.stdout.split(), active.stdout + active.stderr)
     text = developer.call("php", "-r", "echo 6 * 7;")
@@ -155,7 +155,7 @@ def test_misspelled_command_is_refused_with_a_suggestion(developer):
     must("apply" in wrong.stderr, wrong.stderr)
 
 
-def test_home_directory_is_not_mounted(developer):
+def test_run_in_the_home_directory_is_refused(developer):
     refused = developer.call("Do something", "--agent-command", "true", "--json", cwd=developer.home, check=1)
     must("code" in json.loads(refused.stdout)["error"], refused.stdout)
 

@@ -92,7 +92,7 @@ def test_child_theme_is_active_when_its_parent_is_mounted_too(developer, project
     must(both.stdout.split() == ["night"] and "DIR_OF_PARENT" not in both.stderr, f"{both.stdout}\n{both.stderr}")
 
 
-def test_required_plugin_is_named_with_the_mounts_that_provide_it(developer, project):
+def test_error_for_a_missing_required_plugin_names_the_mount_options_that_provide_it(developer, project):
     project("shop", {"shop.php": "<?php\n/*\nPlugin Name: Shop\n*/\n"})
     addon = project("addon", {"addon.php": "<?php\n/*\nPlugin Name: Add-on\nRequires Plugins: shop\n*/\n"})
     alone = developer.call("wp", "plugin", "list", cwd=addon, check=1)

@@ -187,7 +187,7 @@ def test_killed_exec_client_ends_only_its_own_program(bench):
     assert two.stdout.readline() == "still\n" and two.wait() == 3
 
 
-def test_program_started_by_exec_leave_survives_its_killed_client(bench):
+def test_program_started_with_exec_option_leave_survives_its_killed_client(bench):
     run = bench.sandbox()
     client = open_exec(bench, run, "--leave", "--", "sh", "-c", "echo up; sleep 1; echo later >left.txt; echo told")
     assert client.stdout.readline() == "up\n"

@@ -177,7 +177,7 @@ def _answers(port):
         return False
 
 
-def test_taken_preview_port_refuses_the_run_at_once(bench):
+def test_run_with_a_preview_port_in_use_is_refused_at_once(bench):
     port = shared(bench).port
     began = time.monotonic()
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold", "180s", "--preview-port", str(port),

@@ -28,7 +28,7 @@ def events(bench, run_id):
     return bench.call("runs", "events", run_id, "--limit", "1000", "--state", bench.state, "--site", bench.site, "--json").expect(0).json["events"]
 
 
-def test_restored_snapshot_has_its_files_and_database_and_yields_the_full_patch(bench):
+def test_sandbox_restored_from_a_snapshot_has_its_files_and_database_and_bundles_the_full_patch(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh(CHANGE)
