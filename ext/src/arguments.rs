@@ -11,7 +11,8 @@ use ext_php_rs::zend::ExecutorGlobals;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, InvalidId, SiteId};
 
-/// A string argument from PHP. Its UTF-8 is checked when it is used, so that the error has a code.
+/// A string argument from PHP. Whether it is UTF-8 is checked when it is used, so that the
+/// exception for invalid UTF-8 has an error code.
 pub(crate) struct Text<'a>(&'a ZendStr);
 
 impl<'a> Text<'a> {

@@ -33,7 +33,8 @@ const HIGHEST: RawFd = 256;
 enum Client {
     /// The connection was not searched for yet in this request.
     Unknown,
-    /// No further check: the connection was not found, was closed, or its end was handled.
+    /// The connection is no longer checked: it was not found, was closed, or its disconnect was
+    /// handled.
     None,
     /// The connection: `fd` is valid only while it still refers to the socket with this inode.
     Connected { fd: RawFd, inode: u64 },

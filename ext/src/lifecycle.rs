@@ -49,7 +49,7 @@ pub(crate) extern "C" fn startup(_kind: c_int, module_number: c_int) -> c_int {
         Ok(Err(error)) => {
             format!("wp_codebox: PHP did not register the exception classes: {error}")
         }
-        Err(_) => "wp_codebox: startup failed".to_owned(),
+        Err(_) => "wp_codebox: the extension panicked at its start; please report it".to_owned(),
     };
     let _ = catch_unwind(AssertUnwindSafe(|| {
         php_error(&ErrorType::CoreWarning, &problem)

@@ -89,7 +89,7 @@ fn busy(message: String) -> Failure {
 
 fn unusable(error: Errno) -> Failure {
     let message = format!(
-        "the directory slots of the site cannot be used ({error}); check owner and free space of the state directory"
+        "the directory `slots` of the site cannot be used ({error}); check owner and free space of the state directory"
     );
     ErrorBody::new(ErrorCode::StateDirInvalid, message).into()
 }

@@ -93,7 +93,8 @@ impl Batch {
     }
 }
 
-/// The PHP class for a fan-out: workers (tasks with ids) that may wait for each other's end.
+/// The PHP class for a fan-out: workers (tasks with ids), each of which may start only after
+/// certain other workers have ended.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Fanout", flags = ClassFlags::Final)]
 #[derive(Debug)]

@@ -16,7 +16,8 @@ pub const BLUEPRINT_VALIDATION: &str = "wp-codebox/blueprint-validation/v1";
 /// Maximum number of steps in a blueprint.
 const MAX_STEPS: usize = 500;
 
-/// One part of a blueprint: whether it is supported, and how it is implemented.
+/// Result for one part of a blueprint: whether this backend supports it, and the recipe command
+/// that implements it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlueprintRow {
@@ -93,8 +94,8 @@ pub(crate) fn steps(document: Option<&Metadata>) -> Vec<WorkflowStep> {
     document.map_or_else(Vec::new, |document| blueprint(document).steps)
 }
 
-/// Returns the response to the request `validate-blueprint`. `document` is the blueprint, or why it
-/// could not be read.
+/// Returns the response to the request `validate-blueprint`. `document` is the blueprint, or the
+/// reason why its file could not be read.
 #[must_use]
 pub fn blueprint_validation(document: Result<&Metadata, &str>) -> Value {
     let validated = document.map(blueprint);

@@ -2,8 +2,8 @@
 //! sandbox tests.
 //!
 //! The sandbox tests run the attacks in `tests/sandbox/attack/vectors.json`. The block between the
-//! two markers of the page shows the same rows. `cargo xtask check` and these tests fail when the
-//! two differ.
+//! two markers of the page shows the same rows. `cargo xtask check` fails when page and file
+//! differ.
 
 use crate::findings::TaskError;
 use crate::generated::{Generated, with_block};

@@ -173,8 +173,8 @@ fn record(fields: &[Field], value: &Value, path: &str, issues: &mut Vec<Issue>) 
     }
 }
 
-/// Reports nothing if the value fits one of the shapes; otherwise the deviations from the shape
-/// that it is closest to.
+/// Reports the deviations of the value from the shape that it is closest to; none if it fits one of
+/// the shapes. `wanted` describes the shapes, for a value that is close to none of them.
 fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mut Vec<Issue>) {
     let mut nearest: Option<Vec<Issue>> = None;
     // The shape with the fewest deviations is closest. Shapes whose member `kind` does not match
@@ -219,7 +219,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the issue code of a missing member.
+/// Returns the issue code for the missing member `name`.
 fn missing(name: &str) -> IssueCode {
     match name {
         "source" => IssueCode::MissingSource,

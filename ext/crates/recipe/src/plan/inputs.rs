@@ -208,8 +208,8 @@ pub(super) fn external_services(recipe: &Recipe) -> Vec<Value> {
         .collect()
 }
 
-/// Returns for each secret its name, whether it is available, and how a program or host would get
-/// it.
+/// Returns for each secret its name, whether the caller has it, and in `delivery` where its value
+/// would go: nowhere, to guest programs, or through the egress bridge to the listed hosts.
 pub(super) fn secret_env(
     recipe: &Recipe,
     sources: &dyn Sources,

@@ -77,7 +77,7 @@ impl Graph {
         self.module(src, directory, source, parent)
     }
 
-    /// Adds a module of the most recently added file, then its children.
+    /// Adds a module that is in the most recently added file, then its child modules.
     fn module(
         &mut self,
         src: &FilePath,

@@ -18,7 +18,7 @@ pub(super) struct Import {
     pub(super) reexported: bool,
 }
 
-/// What one module contains; the module has its own file, or is in braces in that of its parent.
+/// Contents of one module, which is a file or a block `mod name { … }` in the file of its parent.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     /// Names of the child modules declared with `mod name;`, which have their own files.
@@ -54,8 +54,8 @@ pub(super) fn read(text: &str) -> Result<Source, proc_macro2::LexError> {
 }
 
 impl Source {
-    /// Reads the tokens between two braces; they define names of the module only if `of_module`
-    /// is set.
+    /// Reads the tokens between two braces. `of_module` is set for the braces of the module, but
+    /// not for those of an item in it, whose definitions are no names of the module.
     fn block(&mut self, tokens: &[TokenTree], of_module: bool) {
         let mut rest = tokens;
         while let Some((token, after)) = rest.split_first() {
