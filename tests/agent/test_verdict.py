@@ -115,7 +115,7 @@ def test_php_ini_in_the_mount_does_not_affect_the_check(bench):
 
 
 def test_test_files_changed_by_the_agent_are_flagged_for_review(bench):
-    """The agent can change a check inside the mount: it passes, and the outcome flags the changed test files."""
+    """The agent can change a check that lies in its writable mount: the check passes, but the outcome flags the changed test files."""
     def source():
         path = bench.source()
         os.makedirs(os.path.join(path, "tests"))

@@ -23,7 +23,8 @@ SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 def player(tool, argument, rest, last):
-    """Returns a function that answers model requests: one call of the tool, then `last`. Agents also send requests without tools."""
+    """Returns a function that answers an agent's model requests: the first with a call of the tool, later ones with `last`.
+    Requests that offer no tools, e.g. for a title, get a short text."""
 
     def step(asked):
         expect = {"shape": False}

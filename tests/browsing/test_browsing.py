@@ -179,7 +179,7 @@ class RecipeRun:
 
 @pytest.fixture(scope="session")
 def recipe_run(bench):
-    """One run for all cases. conftest.py keeps them in one process."""
+    """Runs the recipe once for all cases that read its result; conftest.py assigns these cases to one process."""
     return RecipeRun(bench)
 
 

@@ -22,7 +22,7 @@ MESSAGE_KEYS = ("Codebox-Bundle", "Codebox-Run", "Codebox-Manifest", "Codebox-Pa
 
 
 class Change:
-    """A bundle, and the calls that commit its files."""
+    """The bundle of a run, with methods that commit its files on a git branch through the extension's interface."""
 
     def __init__(self, bench, script=CHANGE, **more):
         self.bench = bench
@@ -37,7 +37,7 @@ class Change:
             return file.read()
 
     def patch(self, files):
-        """Returns the blocks of the patch for these files."""
+        """Returns the parts of the bundle's patch that change these files."""
         blocks = [b"diff --git " + block for block in self.read("files/patch.diff").split(b"diff --git ")[1:]]
         names = [os.path.relpath(path, TARGET).encode() for path in files]
         return b"".join(block for block in blocks if any(b"b/" + name in block.splitlines()[0] for name in names))

@@ -51,7 +51,7 @@ def processes_of(uid):
 
 
 def ancestors(pid, count):
-    """Returns a process and its ancestors: program, pid 1, launcher, spawner, supervisor."""
+    """Returns the pids of a guest program and its ancestors in this order: guest's pid 1, launcher, spawner, supervisor."""
     chain = [pid]
     while len(chain) < count:
         chain.append(parent(chain[-1]))
@@ -306,7 +306,7 @@ class Spawner:
         return (json.loads(data) if data else None), fds
 
     def run(self, *argv):
-        """Launches a program in a guest and returns what it writes to the launcher's second descriptor."""
+        """Has the spawner launch this program and returns what the program writes to descriptor 4."""
         ours, theirs = socket.socketpair()
         self.send({"type": "launch", "wrapper": list(argv)}, self.lifetime_read, theirs.fileno(), self.lifetime_read)
         theirs.close()

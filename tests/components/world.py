@@ -68,7 +68,7 @@ class RunResult:
         return "".join(pieces)
 
     def text(self, name):
-        """Returns the content of this file of the bundle."""
+        """Returns the content of the bundle's file `name`, a path relative to the bundle."""
         with open(os.path.join(self.result["artifacts"]["path"], name), encoding="utf-8") as file:
             return file.read()
 
@@ -87,7 +87,7 @@ class RunResult:
         return self
 
     def refused(self, code, *parts):
-        """Checks that the supervisor refused the run with this code and these parts of the message."""
+        """Checks that the supervisor refused the run with this error code, and that the error's message has these parts."""
         must(self.frame["type"] == "error" and self.code == code, f"expected the error {code}: {self}")
         for part in parts:
             must(part in self.message, f"{part!r} is not in the message: {self.message}")
@@ -101,7 +101,7 @@ class RunResult:
 
 
 def run(bench, agent, components=(), spawn=None, **changes):
-    """Runs a request to its end and returns last frame and events."""
+    """Starts a run with this agent and these components, waits for its end, and returns its last frame and events."""
     talk = SupervisorClient(bench, "true", components=list(components), **changes)
     talk.request["agent"] = agent
     talk.spawn(**(spawn or {}))

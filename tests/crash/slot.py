@@ -35,7 +35,7 @@ class Wrong(Exception):
 
 
 def waits_for(pid):
-    """Describes a process and its kernel wait: a process inside sync() cannot die before the disk completes."""
+    """Describes a process and where it waits in the kernel: in sync(), for example, a killed process lives until the disk is done."""
     state = read(f"/proc/{pid}/stat").rsplit(")", 1)[-1].split()[:1]
     return f"{command(pid)[:60]} {''.join(state)} in {read(f'/proc/{pid}/wchan')}"
 
@@ -182,7 +182,7 @@ class Slot:
 
     @staticmethod
     def victim(kind, view):
-        """Returns the pid of the victim, None while it does not exist."""
+        """Returns the pid of the process that the job kills, None while it does not exist."""
         if kind == "worker":
             return view.worker
         if kind == "runner":
@@ -347,7 +347,7 @@ class Slot:
 
 
 def jobs(chance, rounds):
-    """Returns every job, those without kill first."""
+    """Returns every job; the jobs that kill no process come first."""
     listed = [{"victim": "nobody", "mode": mode, "point": "none", "delay": 0} for mode in ("attached", "detached")]
     for turn in range(rounds):
         for mode in ("attached", "detached"):

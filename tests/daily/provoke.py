@@ -29,7 +29,7 @@ resources: { disk_mb: 64 }
 
 
 class World:
-    """Calls `wp-codebox` on the site of a bench. Every directory of a case is its own."""
+    """Calls `wp-codebox` on the site of a bench. No two cases share a directory."""
 
     #: Range of one guest id, which the held sandbox uses.
     one_id = f"{FIRST + 90_000 + os.getpid() % 5000}:1"
@@ -89,7 +89,7 @@ class World:
 
     @staticmethod
     def namespace(script):
-        """Returns a prefix that runs the call in a mount namespace of its own, after this script."""
+        """Returns a command prefix that runs this shell script in a new mount namespace, and then the call there."""
         root_only("a mount namespace")
         return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{script} && exec "$0" "$@"']
 
@@ -125,7 +125,7 @@ class World:
         return self.run_arguments("--mount", mount, "--agent-command", quoted(script), *arguments, state=state)
 
     def agent(self, script, *arguments, source=None, state=None, **how):
-        """Runs a shell script as the agent in `source`, else in the sample plugin, which no run changes."""
+        """Runs a shell script as the agent, with `source` mounted or else the sample plugin."""
         return self.call(*self.agent_arguments(script, *arguments, source=source, state=state), **how)
 
     def interrupted(self, program, act):
@@ -167,7 +167,7 @@ class World:
         return Server().start()
 
     def model(self, steps, *arguments, key=None):
-        """Runs the built-in agent with a model that answers with these steps."""
+        """Runs the built-in agent with the scripted model, which answers with these steps."""
         name, good = f"s{next(self.numbers)}", "sk-test-" + secrets.token_hex(16)
         self.server.add(name, {"key": good, "models": ["scripted-1"], "turns": steps, "after": "repeat"})
         return self.run("--mount", f"{self.plugin}:/workspace/plugin", "--goal", "Add a line.", "--model", "scripted-1",
@@ -176,7 +176,7 @@ class World:
     # Runs and sandboxes.
 
     def changed(self, script="echo x > x.txt", source=None):
-        """Makes a run with a change; returns its id, its source and its bundle."""
+        """Runs a script that changes the mounted directory; returns run id, mounted directory and bundle directory."""
         source = source or self.source()
         answer = self.agent(script, source=source).expect(0)
         return answer.result["run_id"], source, answer.json["artifacts"]["directory"]

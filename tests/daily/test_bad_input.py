@@ -21,7 +21,7 @@ ARCHIVE_LIMIT, FILE_LIMIT = 256 << 20, 64 << 20
 
 
 def refused(answer, code, cause, step):
-    """Checks the error of a call with --json: its code, what its message says, and what message or hints say to do."""
+    """Checks the error document of a call with --json: its code, the cause in its message, the next step in message or hints."""
     must(answer.returncode != 0, answer.stdout + answer.stderr)
     error = json.loads(answer.stdout)["error"]
     told = " ".join([error["message"], *error.get("hints", [])])
@@ -46,7 +46,7 @@ def directory(developer, name, **files):
 
 
 def mounted_at(developer, cwd):
-    """Returns what the command says about the mounted directory."""
+    """Returns the standard error of a command in `cwd`, which says which directory is mounted at which guest path."""
     return developer.call(*CONTROL, cwd=cwd).stderr
 
 

@@ -5,7 +5,7 @@ import time
 
 
 class Failed(Exception):
-    """The product did not do what the case expects. The text describes what it did."""
+    """Raised when the product did not do what a case expects; the text says what it did."""
 
 
 def must(condition, text):

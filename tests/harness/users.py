@@ -65,7 +65,8 @@ class UnprivilegedBench(Bench):
 
 @contextlib.contextmanager
 def unprivileged_bench(bench, ids, covered=""):
-    """Yields the bench of a user with these subordinate ids. The state directory, and so the template, is reused."""
+    """Yields a bench whose commands run as an unprivileged user with these subordinate ids. Later calls reuse the state
+    directory of the user, which has the template."""
     if os.geteuid() != 0:
         skip_unless_root("another user")
     if ids:

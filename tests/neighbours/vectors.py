@@ -90,7 +90,8 @@ ATTACKER = {
 
 
 def neighbours(attack, mode):
-    """Returns the neighbours that must continue, those that need not, and the reason."""
+    """Returns the neighbours that must continue during the attack in this mode, those that may stop, and the reason why
+    these may stop."""
     stopped, reason = UNPROTECTED.get((attack, mode), ((), None))
     return [who for who in (WEB, EXEC, RUN, *CLASSES[attack]["beside"]) if who not in stopped], stopped, reason
 

@@ -131,7 +131,7 @@ def line_of(process, pattern, seconds):
 
 
 def ended(process):
-    """Kills a child process and waits for it."""
+    """Kills a child process and waits until it has ended."""
     process.kill()
     process.wait(60)
     if process.stdout:

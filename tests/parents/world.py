@@ -215,7 +215,7 @@ class Server:
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Returns redirects instead of following them."""
+    """Makes urllib return a redirect response instead of following it."""
 
     def redirect_request(self, *_):
         return None

@@ -28,7 +28,7 @@ def test_failed_step_skips_later_steps_and_still_runs_the_after_steps(bench):
 
 
 def test_recipe_continues_after_a_failed_step_with_allow_failure_or_advisory(bench):
-    """Control of the previous case: the same step with allowFailure and advisory."""
+    """Control of the previous case: with allowFailure or advisory the same failed step does not stop the recipe."""
     for name in ("allowFailure", "advisory"):
         path = recipes.write(bench, f"may-{name}", [{**wp("option get no_such_option"), name: True}, php("echo 'reached';")])
         answer = recipes.run(bench, path).expect(0)

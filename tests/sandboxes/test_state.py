@@ -21,7 +21,7 @@ def site(bench, name=None):
 
 
 def files_of_other_owners(bench, *names):
-    """Returns paths below the state directory that another user than its owner owns."""
+    """Returns the paths below the state directory that do not belong to the owner of the state directory."""
     owner = os.stat(bench.state).st_uid
     found = []
     for directory, directories, files in os.walk(os.path.join(bench.state, "sites", *names)):

@@ -94,7 +94,7 @@ class Asked:
 
 @dataclasses.dataclass
 class Answer:
-    """One model response. `stop`, the reason why it ends, is end, tools, length or filtered."""
+    """One model response. `stop` is the reason why the response ends: end, tools, length or filtered."""
 
     text: str
     calls: list

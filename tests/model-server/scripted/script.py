@@ -42,7 +42,8 @@ def load(path):
 
 
 class Script:
-    """A script with its steps checked. A step that is a function is called with its request, and its result is checked then."""
+    """A script whose steps are valid. A step may be a function: it is called with the request, and the step that it returns
+    is validated then."""
 
     def __init__(self, given):
         whole = {"turns": given} if isinstance(given, list) else dict(given)
