@@ -152,7 +152,7 @@ class RecipeRun:
         self.before = leftovers()
         arguments = ["recipe-run", "--recipe", path, *bench.paths(), "--site", bench.site, "--json",
                      "--policy", policy(allowHosts=["allowed.test"])]
-        # Several browsers start one after the other, also on busy machines.
+        # 1000 seconds: the recipe starts several browsers one after the other, and the machine may be busy.
         self.answer = bench.finish(arguments, bench.start(arguments), 1000)
         self.listener.socket.close()
         executions = [row for row in self.answer.json["executions"] if row["command"] != "browser-state"]

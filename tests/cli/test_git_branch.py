@@ -206,7 +206,7 @@ def test_file_that_differs_in_the_base_commit_is_a_conflict_but_one_that_differs
     conflict = change.refused("wp_codebox_apply_conflict", repository.path, branch="codebox/y")
     must([row["path"] for row in conflict["data"]["conflicts"]] == [TARGET + "/lib/a.txt"], json.dumps(conflict))
     must(repository.branches() == ["refs/heads/codebox/x", "refs/heads/main"], str(repository.branches()))
-    # A file where the change needs a directory, and a directory where it needs a file.
+    # The base commit has a directory where the change has a file, and one where the change has a symlink.
     for place, path in (("code/run.sh/x", "run.sh"), ("code/link/x", "link")):
         os.makedirs(os.path.dirname(repository.inside(place)))
         write(repository.inside(place), "x")
@@ -360,7 +360,7 @@ def test_repository_with_an_unsupported_feature_is_refused_and_accepted_without_
     shutil.rmtree(repository.path + "-moved", ignore_errors=True)
     if os.path.lexists(repository.path + "-moved"):
         os.remove(repository.path + "-moved")
-    # Control.
+    # Control: a commit succeeds before the feature is added.
     change.committed(repository.path, ["run.sh"], branch="control")
     spoil(repository)
     repository.own()

@@ -138,7 +138,7 @@ class View:
 
 RUN = object()
 
-# In the order in which a run passes them.
+# Predicate of each point, in the order in which a run passes the points.
 POINTS = {
     "spawned": lambda v: bool(v.mine),
     "supervised": lambda v: v.supervisor is not None,

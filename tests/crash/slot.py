@@ -142,7 +142,7 @@ class Slot:
                             self.as_it_died(view, row, victim)
                         return
             if view.request.ended:
-                # The run ended before there was a victim; the caller tries again.
+                # The run ended before the process to kill existed; the caller repeats the job.
                 row["at"] = "over" if job["victim"] != "nobody" else reached(view)
                 return
             if not near:

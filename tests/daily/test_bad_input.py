@@ -209,7 +209,7 @@ def truncated(path, size):
 
 CORE = {"wordpress/wp-load.php": "<?php"}
 RELEASE = "use a release"
-#: What is wrong with an archive: how to make it, what the message says, what to do.
+#: What is wrong with an archive: the function that makes it, part of the error message, part of the next step.
 ARCHIVES = {
     "truncated": (lambda d: truncated(archive(d, "bad.zip", {"wordpress/a.php": os.urandom(9000)}), 600), "is damaged", RELEASE),
     "no-archive": (lambda d: os.path.join(d.plugin, "hello.php"), "is no archive", RELEASE),

@@ -46,7 +46,7 @@ def test_sandbox_restored_from_a_snapshot_has_its_files_and_database_and_bundles
     must(seen == "changed\nb\nrun\nchanged\nkept\n", f"{seen!r}")
     must(box.wp("option get kept") == "before\n", "the option did not come back")
     must(sorted(box.wp("post list --field=post_title").split("\n"))[1:] == ["Hello world!", "kept"], "the posts did not come back")
-    # A snapshot taken after restoring another is complete by itself.
+    # A snapshot taken after the restore of another snapshot does not depend on that one.
     box.sh("echo later > later.txt; rm link; rm tool.sh")
     second = box.snapshot("second")
     reset = box.ask({"type": "reset"})
@@ -169,7 +169,7 @@ def test_snapshot_on_full_disk_fails_and_the_sandbox_continues(bench):
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=2m,mode=0700,uid={owner}", "tmpfs", snapshots(bench)], capture_output=True, text=True, check=False)
     must(done.returncode == 0, done.stderr)
     try:
-        # Created after the mount, because a supervisor's mount namespace keeps the mounts of its start.
+        # The sandbox is created after the mount: its supervisor's mount namespace does not get later mounts.
         box = Sandbox(bench)
         box.sh("head -c 4000000 /dev/urandom > big.bin")
         refused = box.do("snapshot", "--name", "big").expect(125, "wp_codebox_state_dir_invalid")

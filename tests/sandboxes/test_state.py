@@ -93,7 +93,7 @@ def test_snapshot_in_use_is_not_removed_and_removal_of_an_unused_one_is_audited(
     for snapshot in (one, two):
         refused = call(bench, "remove-snapshot", snapshot["id"]).expect(1, "wp_codebox_sandbox_in_use")
         must(snapshot["id"] in refused.json["error"]["message"], refused.stdout)
-    # A reset and recreate start from the initial snapshot again, so it stays in use.
+    # A reset or recreate of a sandbox that was created from a snapshot starts from it again, so the snapshot stays in use.
     before = len(snapshot_removals(bench))
     other.ask({"type": "reset"})
     call(bench, "remove-snapshot", one["id"]).expect(1, "wp_codebox_sandbox_in_use")
@@ -441,7 +441,7 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
         must(box.do("restore", "one").expect(0) and os.listdir(merged) == [], f"files were copied needlessly: {os.listdir(merged)}")
         box.sh("echo two > plugin.php")
         fill_disk(filler)
-        # The journal may still fit into its last allocated page.
+        # The first restores may succeed on the full disk, as long as the journal fits into its last allocated page.
         poll_until(lambda: box.do("restore", "one"), lambda answer: answer.exit != 0, 400)
         before = stable_descriptor_count(supervisor)
         for _ in range(3):
