@@ -1,6 +1,6 @@
-//! The patch of a stored bundle for review. The functions accept a bundle that cannot be approved,
-//! but refuse one that fails verification. The returned bytes have the hash that the verified
-//! manifest states.
+//! Reads the patch of a stored bundle for review. The functions accept a bundle that cannot be
+//! approved, but refuse one that fails verification. The hash of the returned bytes is the one in
+//! the verified manifest.
 
 use crate::guard::Failure;
 use crate::ini::Settings;

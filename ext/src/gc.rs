@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorCode, SiteId, schema_id};
 
-/// Deadline of the garbage collection, which may have many files to delete.
+/// Time limit of the garbage collection: long, because it may have many files to delete.
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Returns the report of the runner, `wp-codebox/gc/v1`, or its error.

@@ -62,7 +62,7 @@ static ENTRIES: IniEntryDefs<18> = IniEntryDefs::new([
     IniEntryDef::end(),
 ]);
 
-/// A setting that only PHP's configuration files can change.
+/// Defines a setting that only PHP's configuration files can change.
 const fn setting(name: &'static CStr, default: &'static CStr) -> IniEntryDef {
     IniEntryDef::new(name, default, IniEntryPermission::System)
 }
@@ -151,10 +151,11 @@ pub(crate) struct Settings {
     pub(crate) max_groups: String,
     /// Socket of a service that starts runners; if empty, PHP starts them.
     pub(crate) runner_socket: String,
-    /// `NAME@host[:port]`: environment variables with keys, and the model provider host that may
-    /// receive each.
+    /// Entries `NAME@host[:port]`: an environment variable with an API key, and the host of the
+    /// model provider to which the key may be sent.
     pub(crate) provider_keys: Vec<String>,
-    /// `host[:port]`: allowed model hosts on this host or in its private network.
+    /// Entries `host[:port]`: addresses on this host or in its private network where a model may be
+    /// called.
     pub(crate) private_models: Vec<String>,
 }
 

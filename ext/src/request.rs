@@ -27,7 +27,7 @@ pub(crate) fn build(
     stage: Stage,
 ) -> Result<RunRequest, ErrorBody> {
     let mut task = read_task(caller, host)?;
-    // A host may lower the operator's limit of concurrent runs, never raise it.
+    // The host plugin may lower the operator's limit of concurrent runs, never raise it.
     let most = u64::from(settings.max_runs()?);
     task.max_runs = Some(task.max_runs.map_or(most, |wanted| wanted.min(most)));
     task.outer_sandbox = settings.outer_sandbox()?;

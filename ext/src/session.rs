@@ -40,7 +40,7 @@ pub(crate) enum End {
 pub(crate) enum Step {
     /// A lifecycle event.
     Event(Value),
-    /// A tool request of the agent to its parent: `parent-tool-request/v1`.
+    /// The agent asks its parent, the PHP program, to run a tool: `parent-tool-request/v1`.
     ToolRequest(Value),
     /// One tick passed without a frame.
     Nothing,

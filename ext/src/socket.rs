@@ -21,7 +21,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Deadline for connecting while the listener's queue is full.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause between two attempts.
+/// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Reason why the connection to the service's socket failed.

@@ -66,7 +66,7 @@ pub(crate) fn to_file(
     })
 }
 
-/// Returns a bundle as archive bytes, at most `most`.
+/// Returns a bundle as archive bytes; fails if they are more than `most`.
 pub(crate) fn to_memory(
     settings: &Settings,
     bundle: &StoredBundle,

@@ -30,9 +30,10 @@ string_enum! {
         InvalidAbilityInput = "invalid-ability-input",
         /// An artifact of the distribution has no usable path.
         InvalidDistributionArtifact = "invalid-distribution-artifact",
-        /// The name of a constant is invalid or reserved for the runtime.
+        /// A constant of the distribution has an invalid name or one reserved for the runtime.
         InvalidDistributionConstant = "invalid-distribution-constant",
-        /// The name of an environment variable is invalid or reserved for the runtime.
+        /// An environment variable of the distribution has an invalid name or one reserved for the
+        /// runtime.
         InvalidDistributionEnv = "invalid-distribution-env",
         /// The name of the distribution is empty or too long.
         InvalidDistributionName = "invalid-distribution-name",
@@ -85,7 +86,7 @@ string_enum! {
         InvalidSiteSeedScope = "invalid-site-seed-scope",
         /// A site seed has a source that its kind does not permit.
         InvalidSiteSeedSource = "invalid-site-seed-source",
-        /// A slug is not a valid directory name.
+        /// The slug of a plugin or workspace is not a valid directory name.
         InvalidSlug = "invalid-slug",
         /// The maximum number of mails to list is out of range.
         InvalidSmtpLimit = "invalid-smtp-limit",
@@ -93,7 +94,7 @@ string_enum! {
         InvalidSource = "invalid-source",
         /// The subdirectory of a source lies outside of the source.
         InvalidSourceSubdir = "invalid-source-subdir",
-        /// A SHA-256 is not 64 hex digits.
+        /// The stated SHA-256 of an archive is not 64 hex digits.
         InvalidSourceSha256 = "invalid-source-sha256",
         /// The name of a startup probe is invalid or not unique.
         InvalidStartupProbeName = "invalid-startup-probe-name",
@@ -105,7 +106,7 @@ string_enum! {
         InvalidStep = "invalid-step",
         /// The continuation of a step (its conditional repetition) is not valid.
         InvalidContinuation = "invalid-continuation",
-        /// A timeout is not a number of milliseconds.
+        /// The timeout of a step or probe is not a permitted number of milliseconds.
         InvalidTimeoutMs = "invalid-timeout-ms",
         /// An entry refers to a nonexistent entry of another section.
         InvalidReference = "invalid-reference",
@@ -171,7 +172,7 @@ string_enum! {
         UnsupportedAgentBundle = "unsupported-agent-bundle",
         /// A recipe cannot provide the backend (the software that runs guests) as a package.
         UnsupportedBackendPackage = "unsupported-backend-package",
-        /// A part of the blueprint is not supported.
+        /// The blueprint has a part that cannot be converted to recipe steps.
         UnsupportedBlueprint = "unsupported-blueprint",
         /// Browser actors (browsers that use a declared user session) are not supported.
         UnsupportedBrowserActor = "unsupported-browser-actor",

@@ -176,7 +176,8 @@ pub(crate) fn health_call(probe: &HealthProbe) -> CommandCall {
     }
 }
 
-/// Returns WP-CLI's name of a plugin: its directory, or its file name without extension.
+/// Returns the name by which WP-CLI knows a plugin: its directory, or for a plugin that is a single
+/// file the file name without extension.
 fn plugin_name(file: &str) -> &str {
     match file.split_once('/') {
         Some((directory, _)) => directory,
@@ -271,7 +272,7 @@ pub(crate) struct PlacedPlugin<'a> {
     pub from: PluginSource,
     /// Slug from the recipe, otherwise the name of the directory or archive.
     pub slug: String,
-    /// Name of the plugin's directory in the guest, below the directory of plugins.
+    /// Name of the plugin's directory in the guest, below WordPress's plugin directory.
     pub directory: String,
     pub target: String,
     pub load_as: LoadAs,

@@ -89,7 +89,7 @@ words! {
     ProbeKind { Http = "http", Browser = "browser", WpCli = "wp-cli", Php = "php" }
     /// How a health probe checks that a plugin works.
     HealthKind { PluginActive = "plugin-active", Php = "php", WpCli = "wp-cli" }
-    /// Writes to an external service that the recipe permits.
+    /// Which writes to an external service the recipe permits.
     Writes { Forbidden = "forbidden", RecordOnly = "record-only", WithApproval = "allowed-with-approval" }
     /// Which instance of an external service the recipe uses.
     Environment { Local = "local", Fixture = "fixture", Staging = "staging", Production = "production", External = "external" }
@@ -226,7 +226,7 @@ records! {
         bootstrap: Option<Bootstrap>,
         scopes: Scopes,
     }
-    /// Whether copied rows must keep their ids.
+    /// Which ids of copied rows to keep, and what to do if that is impossible.
     SiteSeedIds { strategy: IdStrategy, on_unsupported: OnUnsupported }
     /// Addresses of the guest's site, and whether it is a multisite network.
     Bootstrap { multisite: Option<Value>, #[serde(default)] domains: Vec<Domain> }

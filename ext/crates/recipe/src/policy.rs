@@ -12,7 +12,7 @@ use wp_codebox_policy::{PolicyError, required_commands};
 /// Where the runtime policy for a recipe comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum PolicyChoice<'a> {
-    /// The policy is derived from the recipe and permits only what it needs.
+    /// The policy is derived from the recipe and permits only what the recipe needs.
     Derived,
     /// The policy that the caller passed, unchanged. It must list every command of the recipe.
     Given(&'a Value),
