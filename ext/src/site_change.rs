@@ -22,12 +22,12 @@ use wp_codebox_control::Received;
 /// Name of the parameter with the function that learns of written files.
 const ON_WRITTEN: &str = "onWritten";
 
-/// Returns an apply from the argument of PHP.
+/// Parses the argument `change` of `Changes::apply()`.
 pub(crate) fn apply(change: Map<String, Value>) -> Result<SiteAction, ErrorBody> {
     read::<SiteApply>(change, "change").map(SiteAction::Apply)
 }
 
-/// Returns a roll back from the arguments of PHP.
+/// Makes the action of `Changes::rollBack()` from its arguments.
 pub(crate) fn roll_back(change: &str, files: Vec<String>) -> SiteAction {
     SiteAction::RollBack(SiteRollBack {
         change: change.to_owned(),
@@ -35,12 +35,12 @@ pub(crate) fn roll_back(change: &str, files: Vec<String>) -> SiteAction {
     })
 }
 
-/// Returns a commit from the argument of PHP.
+/// Parses the argument `change` of `Changes::commit()`.
 pub(crate) fn commit(change: Map<String, Value>) -> Result<SiteAction, ErrorBody> {
     read::<SiteCommit>(change, "change").map(SiteAction::Commit)
 }
 
-/// Returns the member `health` of the options, which has no other member.
+/// Reads the options, whose only permitted member is `health`.
 pub(crate) fn health(options: Map<String, Value>) -> Result<Option<HealthPlan>, ErrorBody> {
     let mut fields = Fields::new(options, "", &["health"], ErrorCode::InputInvalid)?;
     let health = fields.object("health")?;
@@ -58,8 +58,8 @@ fn read<T: serde::de::DeserializeOwned>(
     })
 }
 
-/// Carries out a change and returns its result. Calls the function each time after files were
-/// written.
+/// Carries out a change and returns its result. Calls `on_written` with the host paths each time
+/// after files were written.
 pub(crate) fn run(
     settings: &Settings,
     site: SiteId,

@@ -129,7 +129,7 @@ def audited(site, count):
     return [(row["event"], row["status"]) for row in records[-count:]]
 
 
-def test_approved_file_is_written_the_other_is_not_and_the_change_is_taken_back(site):
+def test_apply_writes_only_the_approved_file_and_roll_back_restores_it(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
     must(len(files) == 2, str(files))
@@ -227,7 +227,7 @@ def test_configuration_of_the_web_server_needs_a_second_confirmation(site):
     must(not os.path.exists(path(site, ".htaccess")), ".htaccess is left")
 
 
-def test_plugin_that_php_may_not_write_is_refused_whole_with_what_to_do(site):
+def test_change_with_a_file_that_php_may_not_write_is_refused_as_a_whole_with_a_hint(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > inc/other.php")
     # PHP owns one directory and not the other.
@@ -251,7 +251,7 @@ def test_invalid_php_is_refused_and_nothing_is_written(site):
     roll_back(site, run).expect(200)
 
 
-def test_four_eyes_refuse_the_approval_of_the_user_who_asked(site):
+def test_four_eyes_setting_refuses_an_approval_by_the_user_who_started_the_run(site):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     site.wp("option", "update", "wp_codebox_four_eyes", "1")
     try:
@@ -262,7 +262,7 @@ def test_four_eyes_refuse_the_approval_of_the_user_who_asked(site):
     roll_back(site, run).expect(200)
 
 
-def test_of_two_simultaneous_applies_one_is_refused_and_the_other_is_whole(site):
+def test_of_two_concurrent_applies_one_is_refused_and_the_other_writes_all_its_files(site):
     before = read(site)
     runs = [changed(site, f"sed -i s/helo/hello{number}/ sample.php") for number in range(2)]
     answers = in_parallel(*(lambda run=run, files=files, user=user: apply(site, run, files, user) for (run, files), user in zip(runs, ("admin", "second"))))

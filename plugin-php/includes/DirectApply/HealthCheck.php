@@ -1,6 +1,6 @@
 <?php
 /**
- * How to see whether this site works.
+ * Pages and logs that show whether this site works.
  *
  * @package WPCodebox
  */
@@ -20,7 +20,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class HealthCheck {
 
-	/** Lifetime of the session in seconds, should this request die. */
+	/** Lifetime of the session in seconds. A request that is killed cannot end it earlier. */
 	private const SESSION = 300;
 
 	/**

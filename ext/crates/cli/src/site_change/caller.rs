@@ -1,4 +1,4 @@
-//! The caller's end of the conversation.
+//! The connection to the PHP extension that requested the change.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -70,7 +70,7 @@ impl Caller {
             files: files.collect(),
         });
         if self.answers == CallerAnswers::Yes {
-            // The whole line, or its rest would count as the answer to the next message.
+            // Reads the whole line: its rest would count as the answer to the next message.
             let mut line = Vec::new();
             let read = self.reader.by_ref().take(LINE).read_until(b'\n', &mut line);
             if read.is_err() || !line.ends_with(b"\n") {
@@ -80,7 +80,7 @@ impl Caller {
         self.answers
     }
 
-    /// Sends a message; a caller that is gone gets none.
+    /// Sends a message; does nothing if the caller is gone.
     pub(super) fn send(&mut self, message: &SiteChangeMessage) {
         let Ok(mut line) = serde_json::to_vec(message) else {
             self.answers = CallerAnswers::No;

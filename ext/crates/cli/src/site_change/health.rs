@@ -9,15 +9,15 @@ use std::time::Duration;
 use wp_codebox_apply::AppliedChange;
 use wp_codebox_contracts::{HealthPlan, HealthReport, HealthStatus, PageHealth};
 
-/// Number of new bytes of a log that are searched, at most.
+/// Maximum number of new bytes of a log that are searched.
 const MOST: u64 = 4 * 1024 * 1024;
 /// Maximum number of fatal errors in a report.
 const ERRORS: usize = 20;
 /// Maximum length of a fatal error in a report, in characters.
 const LENGTH: usize = 500;
-/// Time until PHP notices changed files by itself, if the caller that knows it is gone.
+/// Time to wait until PHP notices changed files if the caller, which knows that time, is gone.
 const SETTLE: Duration = Duration::from_millis(2_500);
-/// Maximum such time.
+/// Maximum time to wait until PHP notices changed files.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// State of a site before a change, for the comparison afterwards.
@@ -25,7 +25,7 @@ pub(super) struct Watch {
     plan: HealthPlan,
     browser: Option<Browser>,
     before: Vec<Seen>,
-    /// Length of each log before the change.
+    /// Length in bytes of each log before the change.
     logs: Vec<u64>,
 }
 

@@ -1,8 +1,8 @@
 //! Changes files of a site for the extension: applies approved files, checks the site, and rolls
-//! back when the site got worse; or commits approved files on a branch of a git repository.
+//! back if a page fails that worked before; or commits approved files on a branch of a git repository.
 //!
-//! This is a process of its own because a broken site may not load PHP code any more: once begun, it
-//! ends its work without the caller. The conversation is `contracts::site_change`.
+//! This is a process of its own because a broken site may not load PHP code any more: it does all of
+//! its work even if the PHP process that requested it dies. The conversation is `contracts::site_change`.
 
 mod caller;
 mod health;
@@ -44,8 +44,8 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Forgets old changes, so that their number stays bounded without a garbage collection. What fails
-/// is left to one.
+/// Forgets old changes, so that their number stays bounded without `gc`, which removes those that
+/// cannot be removed now.
 fn forget_old(journal: &Journal) {
     for expired in journal.expired(&KeepRules::default()).unwrap_or_default() {
         let _ = journal.remove(&expired.id);
@@ -54,7 +54,7 @@ fn forget_old(journal: &Journal) {
 
 fn changed(request: SiteChangeRequest, caller: &mut Caller) -> Result<SiteChangeResult, ErrorBody> {
     if request.protocol != PROTOCOL_VERSION {
-        let message = "extension and runner are of different versions; install the same version";
+        let message = "the PHP extension and wp-codebox have different versions; install the same version of both";
         return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
     }
     let place = Place::open(&request)?;
@@ -150,7 +150,7 @@ impl Place {
                 health,
             });
         }
-        // The site got worse. A failed undo must not hide that.
+        // The site got worse. The result reports that even if the undo fails, too.
         let undone = self
             .undo(&change, None)
             .and_then(|report| end_trial().map(|()| report));

@@ -11,7 +11,7 @@ use wp_codebox_proxy::egress::{Trust, client_tls, no_tls};
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of redirects.
 const REDIRECTS: usize = 10;
-/// Number of bytes of a page that are searched, at most.
+/// Maximum number of bytes of a page that are searched.
 const MOST: usize = 2 * 1024 * 1024;
 /// Class of the message with which WordPress ends a page after a fatal error.
 const ERROR_PAGE: &[u8] = b"wp-die-message";
@@ -19,18 +19,18 @@ const ERROR_PAGE: &[u8] = b"wp-die-message";
 /// What a page answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// A response came.
+    /// The server sent a response.
     Answer {
-        /// Its HTTP status.
+        /// HTTP status of the response.
         status: u16,
-        /// What its body looks like.
+        /// Kind of the body.
         body: Body,
     },
-    /// No response came.
+    /// The server sent no complete response, for this reason.
     NoAnswer(&'static str),
 }
 
-/// What the body of a response looks like.
+/// Kind of the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     /// It has text.
@@ -85,7 +85,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// Creates the client. `None` if this host cannot have one.
+    /// Creates the client; returns `None` if that fails.
     pub(super) fn new() -> Option<Self> {
         let tls = client_tls(&Trust::System).or_else(|_| no_tls()).ok()?;
         let client = Client::builder()
