@@ -212,7 +212,7 @@ RELEASE = "use a release"
 #: What is wrong with an archive: the function that makes it, part of the error message, part of the next step.
 ARCHIVES = {
     "truncated": (lambda d: truncated(archive(d, "bad.zip", {"wordpress/a.php": os.urandom(9000)}), 600), "is damaged", RELEASE),
-    "no-archive": (lambda d: os.path.join(d.plugin, "hello.php"), "is no archive", RELEASE),
+    "no-archive": (lambda d: os.path.join(d.plugin, "hello.php"), "is not an archive", RELEASE),
     "too-large": (lambda d: truncated(os.path.join(d.home, "bad.zip"), ARCHIVE_LIMIT + 1), f"more than {ARCHIVE_LIMIT} bytes", RELEASE),
     "unpacks-too-large": (lambda d: archive(d, "bad.zip", {"wordpress/wp-load.php": b"\0" * (FILE_LIMIT + 1)}), f"more than {FILE_LIMIT} bytes", RELEASE),
     "parent-directory": (lambda d: archive(d, "bad.zip", {**CORE, "../evil.php": "<?php"}), '"../evil.php"', RELEASE),

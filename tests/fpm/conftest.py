@@ -14,6 +14,12 @@ def pytest_configure():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
+def pytest_collection_modifyitems(items):
+    # The cases of a file share a state of their site; each process has sites of its own.
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def world(environment):
     if os.geteuid() != 0:

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browser_storage_state_becomes_a_script_and_unknown_members_are_refused() {
+    fn local_storage_is_restored_by_a_page_script_and_unknown_json_members_are_refused() {
         let state = StorageState::parse(
             r#"{"cookies":[{"name":"a","value":"secret","domain":"localhost","httpOnly":true}],
                 "origins":[{"origin":"http://localhost","localStorage":[{"name":"k","value":"</script>"}]}]}"#,

@@ -26,7 +26,8 @@ pub(crate) struct Approved<'a> {
     pub patch_sha256: Option<Sha256Hex>,
 }
 
-/// Opens the journal of this user in the directory of a site and finishes interrupted transactions.
+/// Opens this user's journal of applied changes in the directory of a site. Interrupted transactions
+/// are finished or reversed first.
 pub(crate) fn journal(site: &Path) -> Result<Journal, ErrorBody> {
     let journal = Journal::open(site).map_err(|e| e.body())?;
     journal.recover().map_err(|e| e.body())?;

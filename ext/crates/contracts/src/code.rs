@@ -222,7 +222,7 @@ codes! {
     EgressFailed = "wp_codebox_egress_failed", Unavailable, 502, 1;
     /// The egress bridge could not start.
     EgressUnavailable = "wp_codebox_egress_unavailable", Unavailable, 503, 125;
-    /// A secret of the run is missing, malformed or not bound to a host.
+    /// A secret of the run is missing or malformed, or names no network host to which it may be sent.
     SecretInvalid = "wp_codebox_secret_invalid", InvalidInput, 400, 1;
     /// The native extension is not loaded.
     ExtensionMissing = "wp_codebox_extension_missing", Unavailable, 503, 125;
@@ -281,7 +281,7 @@ codes! {
     ArtifactImportConflict = "wp_codebox_artifact_import_conflict", Conflict, 409, 1;
     /// The imported bundle could not be stored.
     ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
-    /// The archive could not be written.
+    /// The archive of an exported bundle, or a download of its files, could not be written.
     ArtifactExportFailed = "wp_codebox_artifact_export_failed", Internal, 507, 1;
     /// The bundle lacks data for a replay of its run, or this host lacks the mount sources of that
     /// run.

@@ -45,7 +45,8 @@ pub struct HeldMount {
     pub access: MountAccess,
     /// How the guest sees the mount, e.g. as an overlay or a copy.
     pub view: MountView,
-    /// Which git repository the guest saw in the mount.
+    /// Git repository that the guest got for the mount: none, one commit of its files, or the host's
+    /// commits.
     pub git: GitView,
     /// Names of entries whose changes are not captured.
     pub exclude: Vec<String>,

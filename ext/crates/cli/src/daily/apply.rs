@@ -13,7 +13,8 @@ use wp_codebox_artifacts::PreflightRequest;
 use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, schema_id};
 use wp_codebox_runtime::{FoundRun, now_rfc3339};
 
-/// Opens the journal of this user and finishes interrupted transactions.
+/// Opens this user's journal of applied changes for the site of the history. Interrupted
+/// transactions are finished or reversed first.
 pub(super) fn journal(history: &History) -> Result<Journal, ErrorBody> {
     let site = history.state.as_owner(|| history.state.site(&history.site));
     let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_branches_name_the_plugin_only_in_a_subversion_layout() {
+    fn slug_is_the_directory_above_tags_or_branches_only_in_a_subversion_layout() {
         let temp = tempfile::tempdir().unwrap();
         let layout = temp.path().join("hello");
         for part in ["trunk", "tags/1.2", "branches/next"] {

@@ -30,7 +30,7 @@ enum InstallError {
     #[error(transparent)]
     Differs(#[from] Differs),
     /// The source cannot be unpacked or copied.
-    #[error("{of}: {source}")]
+    #[error("{of} was not installed: {source}")]
     Unpack {
         of: String,
         #[source]

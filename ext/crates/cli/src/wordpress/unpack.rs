@@ -93,7 +93,7 @@ pub(super) enum UnpackError {
 impl UnpackError {
     /// Returns the error with its code and hint; `of` is the name of the source.
     pub(super) fn body(&self, of: &str) -> ErrorBody {
-        let message = format!("{of} is not installed: {self}");
+        let message = format!("{of} was not installed: {self}");
         match self {
             Self::Name { .. }
             | Self::Special { .. }
