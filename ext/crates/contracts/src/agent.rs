@@ -84,7 +84,8 @@ pub struct ModelAgent {
     pub instructions: Option<String>,
 }
 
-/// Budget of the built-in agent loop. The wall clock is limited by the run instead.
+/// Budget of the built-in agent loop. It has no time limit: the wall clock limit of the run
+/// applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentBudget {
@@ -207,7 +208,7 @@ pub struct ToolRule {
     pub aliases: Vec<String>,
     /// Whether the tool runs in the guest or in the parent process.
     pub execution_location: ToolLocation,
-    /// Which of the agent and the parent process see the tool.
+    /// Whether the agent, the parent process, both or neither see the tool.
     pub transport_visibility: ToolVisibility,
     /// Whether calls of the tool are allowed.
     pub allowed: bool,
@@ -216,10 +217,11 @@ pub struct ToolRule {
     /// Risk of the tool, in free text from the author of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
-    /// Action of the tool, in free text from the author of the policy.
+    /// What the tool does, in free text from the author of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Free-form data; names under `aliases` in it count as aliases of the tool.
+    /// Free-form data. If it has a list `aliases`, the names in that list count as aliases of the
+    /// tool.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -235,7 +237,7 @@ pub enum ToolLocation {
     Parent,
 }
 
-/// Which of the agent and the parent process see a tool.
+/// Whether the agent, the parent process, both or neither see a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolVisibility {
@@ -259,7 +261,7 @@ pub struct ToolRuntime {
     pub capability_scope: ToolScope,
 }
 
-/// Place where a tool runs, or to which its effects are limited.
+/// Place where a tool runs, or the only place that its effects may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolScope {
@@ -350,7 +352,8 @@ pub struct Component {
     pub readiness_probe: Option<ReadinessProbe>,
 }
 
-/// What the import of an agent bundle does when the guest already has an agent of that name.
+/// What the import of an agent bundle does when the guest already has an agent with the name of the
+/// imported one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BundleConflict {
@@ -378,7 +381,7 @@ pub struct AgentBundle {
     /// Name of the imported agent; absent: the name in the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slug: Option<String>,
-    /// What the import does when an agent of that name exists.
+    /// What the import does when the guest already has an agent with the name of the imported one.
     #[serde(default)]
     pub on_conflict: BundleConflict,
     /// Id of the user of the guest's WordPress who will own the imported agent; default 1, the

@@ -24,7 +24,7 @@ pub struct AgentPreset {
     pub title: String,
     /// Description of the agent, one or two sentences.
     pub about: String,
-    /// Licence of the program: its SPDX identifier, if it has one.
+    /// Licence of the program: an SPDX identifier, or `LicenseRef-…` for a licence that has none.
     pub license: String,
     /// URL of the agent's documentation.
     pub homepage: String,

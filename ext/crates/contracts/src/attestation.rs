@@ -1,9 +1,10 @@
-//! The run attestation: isolation and policy that probes observed in the guests of one run.
+//! The run attestation: the isolation that probes observed in the guests of one run, and the policy
+//! and limits of that run.
 //!
-//! The runner writes it to `files/runtime-evidence/run-attestation.json` in the bundle, and the
-//! bundle's signature covers it. The probes inside the guests provide `guests`, `level`, `kernel`
-//! and `landlock_abi`. `minimum_isolation`, `isolation_floors` and `network` are copied from the
-//! policy; `limits` are the resource limits of the run.
+//! The runner writes the attestation to `files/runtime-evidence/run-attestation.json` in the
+//! bundle, and the bundle's signature covers that file. The probes inside the guests provide
+//! `guests`, `level`, `kernel` and `landlock_abi`. `minimum_isolation`, `isolation_floors` and
+//! `network` are copied from the policy; `limits` are the resource limits of the run.
 
 use crate::{
     Enforcement, IsolationAxis, IsolationLevel, IsolationReport, Limits, NetworkPolicy,
@@ -12,7 +13,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `wp-codebox/run-attestation/v1`: required and observed isolation of the guests of one run.
+/// `wp-codebox/run-attestation/v1`: required and observed isolation of one run's guests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAttestation {
@@ -35,7 +36,8 @@ pub struct RunAttestation {
     pub isolation_floors: BTreeMap<IsolationAxis, Enforcement>,
     /// One row per guest, in start order.
     pub guests: Vec<GuestObservation>,
-    /// Names of secrets whose values the guest could read itself.
+    /// Names of the secrets whose values the guest could read. For all other secrets it had
+    /// placeholders.
     pub exposed_secrets: Vec<String>,
     /// Network access that the policy gave the guests.
     pub network: AttestedNetwork,
@@ -55,7 +57,7 @@ pub struct GuestObservation {
 }
 
 string_enum! {
-    /// What a guest of the run was started for.
+    /// Purpose for which a guest of the run was started.
     pub enum GuestPhase {
         /// The guest ran commands and the agent.
         Work = "work",

@@ -74,7 +74,7 @@ pub struct RuntimeInfo {
     pub status: String,
 }
 
-/// Manifest entry of one file.
+/// Entry of one bundle file in the manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestFile {
@@ -84,15 +84,15 @@ pub struct ManifestFile {
     pub kind: String,
     /// Media type of the file.
     pub content_type: String,
-    /// Digest of the file's bytes. For `manifest.json` the digest of the manifest in which this
-    /// value is 64 zeros.
+    /// Digest of the file's bytes. The entry of `manifest.json` itself has the digest of the
+    /// manifest text in which this value is 64 zeros.
     pub sha256: FileDigest,
     /// Note about values that were redacted from the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redaction: Option<Map<String, Value>>,
 }
 
-/// Bundle manifest: ASCII, without empty objects, at most 2,000 entries.
+/// Bundle manifest: ASCII text without empty JSON objects, with at most 2,000 file entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
@@ -134,14 +134,16 @@ pub enum ViolationCode {
     BundleIdMismatch,
     /// A document of the bundle is malformed, or refers to a file that is not in the manifest.
     MalformedReference,
-    /// review.json contradicts the files.
+    /// A document states a digest, id or changed file that differs from the one in the bundle, e.g.
+    /// `review.json` lists a file that did not change.
     ReviewEvidenceMismatch,
-    /// A file is reached through a symbolic link or on another file system, or a viewer URL in the
-    /// manifest is not public.
+    /// A file of the bundle is reached through a symbolic link or lies on another file system, or a
+    /// viewer URL in the manifest is not public.
     UnsafeFile,
     /// A file has more than one hard link.
     Hardlink,
-    /// A collected file brings a schema for its contents, which the verifier cannot check.
+    /// A recipe declared a schema for the contents of a file that it stored; the verifier cannot
+    /// check contents against such a schema.
     PayloadSchemaViolation,
     /// The attestation's signature, subjects or predicate do not match the bundle.
     AttestationInvalid,

@@ -31,7 +31,8 @@ pub enum EntryType {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedFile {
-    /// Declared mount target joined with the relative path. Approvals refer to this path.
+    /// Path in the guest: the declared mount target joined with `relative_path`. Approvals name
+    /// files by this path.
     pub path: String,
     /// Path relative to the mount that contains it.
     pub relative_path: String,
@@ -40,13 +41,13 @@ pub struct ChangedFile {
     /// File type of the path after the change; for a deleted path, before it.
     #[serde(rename = "type")]
     pub entry_type: EntryType,
-    /// SHA-256 of the bytes before the change.
+    /// SHA-256 of the bytes before the change; absent if the path did not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_sha256: Option<Sha256Hex>,
     /// Mode before the change: `100644`, `100755`, `120000` or `040000`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_mode: Option<String>,
-    /// SHA-256 of the bytes after the change.
+    /// SHA-256 of the bytes after the change; absent if the path was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_sha256: Option<Sha256Hex>,
     /// Mode after the change, like `before_mode`.
@@ -67,8 +68,8 @@ pub struct ChangedFile {
     pub mount_target: GuestPath,
     /// Path of the file in `files/patch.diff`, without the `a/` or `b/` prefix.
     pub patch_name: String,
-    /// Path of the mount's own patch, `files/diffs/mount-<N>.patch`; paths in it are relative
-    /// to the mount.
+    /// Path in the bundle of the patch with only this mount's changes,
+    /// `files/diffs/mount-<N>.patch`; paths in that patch are relative to the mount.
     pub patch_path: String,
     /// `git-quoted` when `path`, `relativePath` and `patchName` are C-quoted because the file
     /// name is not valid UTF-8.
@@ -89,7 +90,7 @@ pub struct ChangedFiles {
 }
 
 impl ChangedFiles {
-    /// Creates the document from its entries.
+    /// Creates the document with these entries.
     #[must_use]
     pub fn new(files: Vec<ChangedFile>) -> Self {
         Self {

@@ -190,7 +190,7 @@ codes! {
     RunFailed = "wp_codebox_run_failed", Internal, 500, 1;
     /// No run has this id.
     RunNotFound = "wp_codebox_run_not_found", NotFound, 404, 1;
-    /// More than one run matches this prefix.
+    /// More than one run id begins with this prefix.
     RunAmbiguous = "wp_codebox_run_ambiguous", Conflict, 409, 1;
     /// A batch has no tasks.
     TasksMissing = "wp_codebox_tasks_missing", InvalidInput, 400, 1;
@@ -237,7 +237,8 @@ codes! {
     RunnerUnavailable = "wp_codebox_runner_unavailable", Unavailable, 503, 125;
     /// No WordPress core is available: it is not installed, or it cannot be downloaded or stored.
     WordpressUnavailable = "wp_codebox_wordpress_unavailable", Unavailable, 503, 125;
-    /// An archive or directory contains no WordPress core, or not the published one.
+    /// An archive or directory contains no WordPress core, or a core whose files differ from the
+    /// published ones.
     WordpressInvalid = "wp_codebox_wordpress_invalid", Integrity, 400, 1;
     /// The installed WordPress that guests start from could not be built.
     TemplateFailed = "wp_codebox_template_failed", Unavailable, 503, 125;
@@ -258,8 +259,8 @@ codes! {
     ArtifactNotFound = "wp_codebox_artifact_not_found", NotFound, 404, 1;
     /// More than one bundle matches this id or prefix.
     ArtifactAmbiguous = "wp_codebox_artifact_ambiguous", Conflict, 409, 1;
-    /// A stored bundle is not a directory of the artifacts directory, or a source to import lies
-    /// outside the directories that the site may read.
+    /// The name of a stored bundle leads out of the artifacts directory, e.g. through a symbolic
+    /// link, or a source to import lies outside the directories that the site may read.
     ArtifactOutsideRoot = "wp_codebox_artifact_outside_root", Denied, 403, 1;
     /// The verification of the bundle found violations.
     ArtifactVerificationFailed = "wp_codebox_artifact_verification_failed", Integrity, 400, 1;
@@ -283,8 +284,8 @@ codes! {
     ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
     /// The archive of an exported bundle, or a download of its files, could not be written.
     ArtifactExportFailed = "wp_codebox_artifact_export_failed", Internal, 507, 1;
-    /// The bundle lacks data for a replay of its run, or this host lacks the mount sources of that
-    /// run.
+    /// The bundle lacks data that a repetition of its run needs, or this host lacks the mount
+    /// sources of that run.
     ReplayUnavailable = "wp_codebox_replay_unavailable", Unavailable, 422, 1;
     /// No review action was given.
     ReviewActionMissing = "wp_codebox_review_action_missing", InvalidInput, 400, 1;
@@ -292,7 +293,7 @@ codes! {
     ReviewActionInvalid = "wp_codebox_review_action_invalid", InvalidInput, 400, 1;
     /// The host plugin returned an invalid review result.
     ReviewResultInvalid = "wp_codebox_review_result_invalid", Internal, 502, 1;
-    /// No plugin of the host site stores applies that wait for another user's approval.
+    /// No plugin of the host site stores approved changes that are to be applied later.
     PendingApplyUnavailable = "wp_codebox_pending_apply_unavailable", Unavailable, 501, 1;
     /// The call names no files that the reviewer approved.
     ApprovedFilesMissing = "wp_codebox_approved_files_missing", InvalidInput, 400, 1;
@@ -300,25 +301,26 @@ codes! {
     ApprovedFilesInvalid = "wp_codebox_approved_files_invalid", InvalidInput, 400, 1;
     /// The patch cannot be reduced to the approved files.
     PatchUnfilterable = "wp_codebox_patch_unfilterable", Integrity, 400, 1;
-    /// The files to change differ from the baseline of the run.
+    /// The files to change differ from their state before the run.
     ApplyConflict = "wp_codebox_apply_conflict", Conflict, 409, 1;
     /// A new PHP file has a syntax error, so nothing was applied.
     ApplySyntaxInvalid = "wp_codebox_apply_syntax_invalid", Conflict, 422, 1;
-    /// Files could not be written, or the journal of an apply cannot be used.
+    /// Files could not be written, or the site's journal of applied changes cannot be used.
     ApplyFailed = "wp_codebox_apply_failed", Internal, 507, 1;
-    /// No applied change has the given id or belongs to the given directory.
+    /// No applied change has the given id, or none was applied to the given directory.
     ApplyNotFound = "wp_codebox_apply_not_found", NotFound, 404, 1;
-    /// The applied change was undone before.
+    /// The applied change has already been undone.
     ApplyUndone = "wp_codebox_apply_undone", Conflict, 409, 1;
-    /// The target of the apply is not the code that the run changed.
+    /// The directory to apply the change to does not contain the code that the run changed.
     ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
     /// The repository of the git branch adapter cannot be used, or this host has no git.
     GitRepositoryInvalid = "wp_codebox_git_repository_invalid", Unavailable, 503, 1;
-    /// The branch for the approved files is not the one that this site made, or is in use.
+    /// The git branch for the approved files was not made by this site, is checked out, or was
+    /// changed by another program at the same time.
     GitBranchConflict = "wp_codebox_git_branch_conflict", Conflict, 409, 1;
     /// Git could not make the commit.
     GitFailed = "wp_codebox_git_failed", Internal, 500, 1;
-    /// The site does not allow file changes.
+    /// The settings of the site forbid file changes, e.g. `DISALLOW_FILE_MODS`.
     FileChangesDisallowed = "wp_codebox_file_changes_disallowed", Denied, 403, 126;
     /// The change has files that need a second confirmation, and the approver did not give it.
     ApplyConfirmationMissing = "wp_codebox_apply_confirmation_missing", Denied, 403, 126;
@@ -381,7 +383,7 @@ codes! {
     BrowserProviderBridgeAuthenticationFailed = "wp_codebox_browser_provider_bridge_authentication_failed", Internal, 502, 1;
     /// The provider is unreachable, or its response cannot be forwarded.
     BrowserProviderBridgeException = "wp_codebox_browser_provider_bridge_exception", Unavailable, 502, 1;
-    /// The audit log entry of an apply could not be written.
+    /// The audit log entry about an applied change could not be written.
     AuditFailed = "wp_codebox_audit_failed", Internal, 500, 1;
     /// A defect of this program; the message has the detail.
     Internal = "wp_codebox_internal", Internal, 500, 1;

@@ -19,7 +19,7 @@ pub enum GuestProcess {
     Unknown,
 }
 
-/// Which process ended first and thereby ended the guest, and why.
+/// Process whose end also ended the guest, and why that process ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GuestDeath {
@@ -40,7 +40,7 @@ pub struct GuestDeath {
     pub host_oom_kills: u64,
 }
 
-/// The step at which the process failed before it ended.
+/// Failure that the guest's first process, launcher or spawner reported before it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeathFailure {
@@ -94,7 +94,7 @@ impl std::fmt::Display for GuestDeath {
             GuestProcess::Launcher => "the sandbox's launcher",
             GuestProcess::Spawner => "the process that starts sandboxes",
             GuestProcess::Unknown => {
-                "the sandbox does not answer, and none of its own processes was seen to end"
+                "the sandbox does not answer, but neither its first process nor its launcher was seen to end"
             }
         })?;
         match (self.signal, self.code) {
@@ -185,7 +185,7 @@ mod tests {
             ),
             (
                 unknown,
-                "the sandbox does not answer, and none of its own processes was seen to end",
+                "the sandbox does not answer, but neither its first process nor its launcher was seen to end",
             ),
         ] {
             assert_eq!(death.to_string(), said);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 string_enum! {
     /// Type of a lifecycle event.
     pub enum EventType {
-        /// The run asked for a guest; no program can run yet.
+        /// The run requested a guest, in which no program can run yet.
         Created = "runtime.created",
         /// A mount became visible in the guest.
         Mounted = "runtime.mounted",

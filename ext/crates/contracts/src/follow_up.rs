@@ -1,4 +1,5 @@
-//! Follow-up runs: a task that continues the change of an earlier bundle, with comments on it.
+//! Follow-up runs: a task continues the change of an earlier bundle and has a reviewer's comments
+//! on that change.
 
 use crate::{ChangedFile, ModelUsage, RunId, Sha256Hex};
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,8 @@ pub struct FollowUpOf {
     /// is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_id: Option<String>,
-    /// Complete id of the run that made the bundle. It is unique even if several runs made the same
-    /// change, and their bundles therefore have the same id.
+    /// Complete id of the run that made the bundle. Unlike a bundle id, it names one bundle even if
+    /// several runs made the same change: their bundles have equal ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// Comments on the earlier bundle, at most 100.
@@ -48,10 +49,11 @@ pub struct FollowUpRecord {
     pub artifact_id: String,
     /// Id of the run that made the earlier bundle.
     pub run_id: RunId,
-    /// SHA-256 of the earlier bundle's manifest. It fixes the earlier bundle, and through its own
-    /// record the whole chain.
+    /// SHA-256 of the earlier bundle's manifest. It proves which bundle that was. The earlier
+    /// bundle has such a record of its own predecessor, and so on through the whole chain.
     pub manifest_sha256: Sha256Hex,
-    /// Comments on the earlier bundle, redacted, with complete paths.
+    /// Comments on the earlier bundle, redacted. Their paths are complete: the guest path of the
+    /// mount is part of them.
     pub comments: Vec<ReviewComment>,
     /// Ids of the runs before this one, oldest first; the last one made the earlier bundle.
     pub chain: Vec<RunId>,

@@ -51,7 +51,7 @@ fn is_hex64(text: &str) -> bool {
 }
 
 id!(
-    /// Id of a run: `run_` and 32 lowercase hex digits; also the name of its directory.
+    /// Id of a run: `run_` and 32 lowercase hex digits; also the name of the run's directory.
     RunId, "run id", "run_ and 32 lowercase hex digits",
     |t| t.len() == 36 && t.starts_with("run_") && t[4..].bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 );
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_and_site_ids_refuse_path_characters() {
+    fn malformed_run_ids_and_site_ids_are_refused() {
         for bad in [
             "",
             "..",

@@ -35,8 +35,9 @@ impl IsolationLevel {
         use IsolationAxis as Axis;
         match (self, axis) {
             (Self::None, _) => Enforcement::NotEnforced,
-            // Without a cgroup, the runner can only poll the memory and CPU time of all processes
-            // together. A guest's own kernel uid needs root or a subordinate id range.
+            // Both levels must also work on hosts without cgroups, where the runner can only poll
+            // the memory and CPU time of all processes together, and without root or a
+            // subordinate id range, which a guest's own kernel uid needs.
             (Self::Full | Self::Reduced, Axis::Memory | Axis::Cpu | Axis::Identity) => {
                 Enforcement::BestEffort
             }
@@ -77,7 +78,8 @@ string_enum! {
     pub enum Enforcement {
         /// The isolation axis is not enforced at all.
         NotEnforced = "not-enforced",
-        /// Enforced by the runner's polling, or by the kernel for each process alone.
+        /// Enforced by the runner's polling, or by the kernel for each process but not for all of
+        /// the guest's processes together.
         BestEffort = "best-effort",
         /// Enforced by the kernel, as observed inside the guest.
         Enforced = "enforced",

@@ -90,8 +90,8 @@ pub enum MountAccess {
 pub enum MountView {
     /// Overlay with the host directory as lower directory.
     Overlay,
-    /// Overlay with a private copy as lower directory, because the guest's user does not own
-    /// every inode of the host directory.
+    /// Overlay with a private copy as lower directory; used if the guest's user does not own every
+    /// inode of the host directory.
     Copy,
     /// Read-only; at level `full` an overlay over the host directory without an upper
     /// directory.

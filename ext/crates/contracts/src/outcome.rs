@@ -12,7 +12,8 @@ string_enum! {
         NoOp = "no_op",
         /// Files changed, but a check failed or the agent did not finish its work.
         Partial = "partial",
-        /// A human must resolve a problem first.
+        /// A human must resolve a problem before the work can continue or be approved, e.g. a
+        /// secret in the patch.
         Blocked = "blocked",
         /// The policy denied an operation.
         Denied = "denied",

@@ -253,7 +253,7 @@ pub struct ExecRequest {
     pub terminal: ExecTerminal,
 }
 
-/// Type of a program's standard streams.
+/// Whether a program's standard streams are a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecTerminal {
@@ -323,8 +323,8 @@ pub enum GuestReply {
         /// Pid in the launcher's pid namespace.
         pid: i32,
     },
-    /// The guest's scratch tmpfs; the packet carries a detached mount of it. Only with
-    /// [`PlanIdentity::Own`], and then before every `Layer`.
+    /// The guest's scratch tmpfs; the packet carries a detached mount of it. Sent only with
+    /// [`PlanIdentity::Own`], before every `Layer`.
     Scratch,
     /// Upper directory of a captured overlay; the packet carries its file descriptor, or none
     /// if `Scratch` was sent before.

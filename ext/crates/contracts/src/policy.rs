@@ -15,7 +15,7 @@ pub enum NetworkPolicy {
     Rules(NetworkRules),
 }
 
-/// Destinations that the guest may reach. At least one list is not empty.
+/// Destinations that the guest may reach. At least one of the three lists is not empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkRules {

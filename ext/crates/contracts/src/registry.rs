@@ -111,7 +111,7 @@ pub struct RunEvents {
     pub status: RunStatus,
 }
 
-/// Actor and reason of a cancellation: optional members of a cancel frame beside its type.
+/// Actor and reason of a cancellation: the members that a cancel frame may have beside `type`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CancelDetails {
     /// Name of the actor, e.g. `cli`; recorded, never used for authorisation.

@@ -43,7 +43,7 @@ pub struct RunPaths {
     /// Parent cgroup of the runs' cgroups. Absent: the runner's own cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
-    /// Whether guests get their own kernel uid.
+    /// Whether guests get a kernel uid of their own, or that of the state directory's owner.
     #[serde(default)]
     pub identity: IdentityChoice,
     /// Range of ids that the operator reserved for guests. Absent: [`GuestIds::default`].

@@ -132,7 +132,7 @@ pub const PREVIEW: &str = "wp-codebox/preview/v1";
 pub const SANDBOX_SYNC: &str = "wp-codebox/sandbox-sync/v1";
 /// Objects that a garbage collection removed.
 pub const GC: &str = "wp-codebox/gc/v1";
-/// Settings of this host with their sources.
+/// Settings of this host, each with the source of its value.
 pub const CONFIG: &str = "wp-codebox/config/v1";
 /// Change of a run: changed files and patch.
 pub const RUN_DIFF: &str = "wp-codebox/run-diff/v1";
@@ -142,7 +142,7 @@ pub const DIRECTORY_LOG: &str = "wp-codebox/directory-log/v1";
 pub const APPLIED_CHANGE: &str = "wp-codebox/applied-change/v1";
 /// Result of undoing an applied change.
 pub const UNDONE_CHANGE: &str = "wp-codebox/undone-change/v1";
-/// WordPress core that was installed into the cache, or chosen in it.
+/// WordPress core that a command installed into the cache of cores, or selected there.
 pub const WORDPRESS_CORE: &str = "wp-codebox/wordpress-core/v1";
 /// WordPress cores in the cache.
 pub const WORDPRESS_CORE_LIST: &str = "wp-codebox/wordpress-core-list/v1";

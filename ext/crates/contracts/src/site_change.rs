@@ -1,8 +1,10 @@
-//! Conversation between the extension and the process that changes files of a site.
+//! Protocol between the PHP extension (the caller) and the `wp-codebox` process that changes files
+//! of a site.
 //!
-//! The caller sends a request and the process answers with messages, each one line of JSON on the
-//! frame socket. The process finishes its work when the caller is gone. Both are the same version
-//! and the same user, so the request names directories and programs of the host.
+//! The caller sends one request and the process answers with messages; each is one line of JSON on
+//! the frame socket. If the caller exits, the process still finishes its work. Both have the same
+//! release and the same user, so the process trusts the host directories and programs that the
+//! request names.
 
 use crate::{ErrorBody, Sha256Hex, SiteId};
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,8 @@ pub struct SiteChangeRequest {
     pub site: SiteId,
     /// The change.
     pub action: SiteAction,
-    /// How to check whether the site works. If absent, it is not checked.
+    /// How to check whether the site works before and after the change. Absent: the site is not
+    /// checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthPlan>,
 }
@@ -40,11 +43,11 @@ pub enum SiteAction {
     Commit(SiteCommit),
 }
 
-/// Approved files of a bundle, and where they go.
+/// Approved files of a bundle, and the host directories to which they are applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteApply {
-    /// Id of the bundle or of its run.
+    /// Id of the bundle, or of the run that wrote it.
     pub reference: String,
     /// Approved paths, spelled as in `changed-files.json`.
     pub approved_files: Vec<String>,
@@ -52,15 +55,15 @@ pub struct SiteApply {
     pub manifest_sha256: Sha256Hex,
     /// SHA-256 of the approved part of the patch.
     pub patch_sha256: Sha256Hex,
-    /// Host directory of each changed mount, by guest path.
+    /// Host directory that gets the changes of each mount, by the guest path of the mount.
     pub targets: BTreeMap<String, String>,
 }
 
-/// Approved files of a bundle, and the branch that gets them.
+/// Approved files of a bundle, and the git branch on which they are committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteCommit {
-    /// Id of the bundle or of its run.
+    /// Id of the bundle, or of the run that wrote it.
     pub reference: String,
     /// Approved paths, spelled as in `changed-files.json`.
     pub approved_files: Vec<String>,
@@ -68,20 +71,20 @@ pub struct SiteCommit {
     pub manifest_sha256: Sha256Hex,
     /// SHA-256 of the approved part of the patch.
     pub patch_sha256: Sha256Hex,
-    /// Host directory of the repository.
+    /// Host directory of the git repository.
     pub repository: String,
-    /// Directory in the repository that holds the code of each changed mount, by guest path of the
-    /// mount; the empty text is the top of the repository.
+    /// Directory in the repository that holds the code of each changed mount, by the guest path of
+    /// the mount. The empty text stands for the top directory of the repository.
     pub directories: BTreeMap<String, String>,
     /// Branch that gets the commit, without `refs/heads/`.
     pub branch: String,
-    /// Branch at which a new branch begins.
+    /// Existing branch from which `branch` is created if it does not exist.
     pub base: String,
     /// Author of the commit.
     pub author: GitPerson,
     /// Committer of the commit.
     pub committer: GitPerson,
-    /// Approver, for the commit message.
+    /// Name of the user who approved the change, for the commit message.
     pub approver: String,
 }
 
@@ -101,7 +104,8 @@ pub struct GitPerson {
 pub struct SiteRollBack {
     /// Id of the applied change.
     pub change: String,
-    /// Files to restore, relative to their target; all if absent.
+    /// Files to restore, relative to the directory to which they were applied; absent: all files of
+    /// the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<String>>,
 }
@@ -115,7 +119,8 @@ pub struct HealthPlan {
     /// PHP error logs that are searched for new fatal errors.
     #[serde(default)]
     pub logs: Vec<String>,
-    /// Time in milliseconds until PHP notices changed files by itself.
+    /// Time in milliseconds after which PHP's opcode cache notices changed files by itself. The
+    /// process waits this long before it requests the pages again.
     #[serde(default)]
     pub settle_ms: u64,
 }
@@ -135,7 +140,7 @@ pub struct HealthPage {
 
 impl fmt::Debug for HealthPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the cookie, which is a secret.
+        // The cookie is left out, because it may log a user in.
         f.debug_struct("HealthPage")
             .field("name", &self.name)
             .field("url", &self.url)
@@ -143,24 +148,24 @@ impl fmt::Debug for HealthPage {
     }
 }
 
-/// One line of the process to its caller.
+/// Message from the process to its caller, one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SiteChangeMessage {
-    /// These files, as host paths, have new contents. The caller drops them from its opcode cache
-    /// and answers with a line; the process waits for it.
+    /// Files of the site were written or restored. The caller drops them from PHP's opcode cache
+    /// and then sends one line, for which the process waits a limited time.
     Written {
-        /// Host paths.
+        /// Host paths of the files.
         files: Vec<String>,
     },
     /// The change ended. Last message.
     Result {
-        /// The result.
+        /// Result of the change.
         result: SiteChangeResult,
     },
     /// Nothing was changed. Last message.
     Error {
-        /// The reason.
+        /// Why nothing was changed.
         error: ErrorBody,
     },
 }
@@ -170,10 +175,11 @@ pub enum SiteChangeMessage {
 pub struct SiteChangeResult {
     /// How the change ended.
     pub status: SiteChangeStatus,
-    /// Id of the applied change; for a commit its hash.
+    /// Id of the applied or undone change; for a commit, the hash of the commit.
     pub change: String,
-    /// Files that were written and kept, or restored, relative to their target; for a commit the
-    /// approved paths that it has.
+    /// Files that were written (`applied`) or restored (every other status of an apply or an undo),
+    /// relative to the directory to which they were applied. For a commit, the approved paths that
+    /// the commit contains.
     pub files: Vec<String>,
     /// Files that were left as they are because they changed since.
     pub conflicts: Vec<SiteConflict>,
@@ -186,13 +192,14 @@ pub struct SiteChangeResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SiteChangeStatus {
-    /// The approved files are in place.
+    /// The approved files were written and kept.
     Applied,
-    /// The site got worse, so the files are as before.
+    /// The files were written, but then the site check failed, so all of them were restored.
     RolledBack,
-    /// The site got worse, and not all files could be restored.
+    /// The files were written, but then the site check failed, and not all of them could be
+    /// restored.
     RollBackFailed,
-    /// The files are as before the applied change.
+    /// The change was undone: all files are as before it was applied.
     Restored,
     /// Some files changed since the apply and were left as they are.
     RestoredInPart,
@@ -200,23 +207,23 @@ pub enum SiteChangeStatus {
     Committed,
 }
 
-/// A file that was left as it is.
+/// A file that was not restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteConflict {
     /// Path relative to its target.
     pub path: String,
-    /// How the file differs.
+    /// How the file differs from the applied one, or the error of the restoration.
     pub reason: String,
 }
 
-/// What was seen of a site before and after a change.
+/// Result of checking a site before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthReport {
-    /// The verdict.
+    /// Whether the site got worse.
     pub status: HealthStatus,
     /// One row for each page.
     pub pages: Vec<PageHealth>,
-    /// New fatal errors in the logs, without host paths.
+    /// Fatal errors that were logged after the change, without host paths.
     pub fatal_errors: Vec<String>,
 }
 
@@ -224,18 +231,19 @@ pub struct HealthReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthStatus {
-    /// Nothing that worked before fails now.
+    /// At least one page answered before the change, no such page fails now, and the logs have no
+    /// new fatal errors.
     Unchanged,
-    /// Something that worked before fails now.
+    /// A page that worked before the change fails now, or the logs have new fatal errors.
     Worse,
-    /// The site did not answer before the change, so nothing is known.
+    /// No page answered before the change, and the logs have no new fatal errors: nothing is known.
     Unknown,
 }
 
 /// What a page answered before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageHealth {
-    /// Name from the plan.
+    /// Name of the page in the plan, e.g. `front page`.
     pub name: String,
     /// Answer before the change, e.g. `200` or `no answer within 10 s`.
     pub before: String,

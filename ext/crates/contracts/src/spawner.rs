@@ -104,7 +104,7 @@ string_enum! {
         /// A separate kernel uid if this host can provide one.
         #[default]
         Auto = "auto",
-        /// A separate kernel uid; otherwise the run is refused.
+        /// A separate kernel uid; the run is refused if this host cannot provide one.
         Own = "own",
         /// The kernel uid of the state directory's owner.
         Shared = "shared",
@@ -154,7 +154,7 @@ pub struct SpawnerPlan {
     pub owner: KernelIds,
     /// User and group id of a program inside a guest.
     pub guest_id: u32,
-    /// Ids from which the spawner chooses.
+    /// Range of ids from which the spawner takes the kernel uid of its guests.
     pub ids: GuestIds,
     /// Lock file with one byte per id; the spawner locks the byte of its id. Owned by root or
     /// by the user of the spawner.

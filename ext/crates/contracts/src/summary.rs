@@ -20,7 +20,7 @@ pub enum SummaryCode {
     NoChange,
     /// Only a part of the work is complete.
     Partial,
-    /// A problem must be resolved before an approval.
+    /// A human must resolve a problem before the change can be approved.
     Blocked,
     /// The policy denied the run.
     Denied,
@@ -121,7 +121,8 @@ pub struct SummaryArgs {
 }
 
 impl SummaryArgs {
-    /// Empty `args` are omitted because PHP would decode an empty object as a list.
+    /// Returns whether no value is set. Such `args` are omitted from the JSON, because PHP would
+    /// decode an empty object as a list.
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

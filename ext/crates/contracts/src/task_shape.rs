@@ -41,9 +41,9 @@ pub enum Shape {
     Object(&'static [Member]),
     /// A list of objects with these members.
     Rows(&'static [Member]),
-    /// An object whose member `kind` decides which other members it may have. Each entry: a value of
-    /// `kind`, the error code for a wrong value in an object of that kind, and the other members.
-    /// Without `kind` the first entry applies.
+    /// An object whose member `kind` decides which other members it may have. Each entry: a value
+    /// of `kind`, the error code for a wrong value in an object of that kind, and the other
+    /// members. Without `kind` the first entry applies.
     Kinds(&'static [(&'static str, ErrorCode, &'static [Member])]),
     /// A runtime policy; the policy crate has a parser for it.
     Policy,
@@ -55,7 +55,7 @@ pub enum Shape {
     Typed,
 }
 
-/// A member of a JSON object, as a row of its shape.
+/// One row of the shape of a JSON object: a member that the object may have.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
     /// Name of the member in JSON.

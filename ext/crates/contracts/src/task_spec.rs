@@ -178,8 +178,8 @@ pub struct FollowUp {
     pub budget: TaskBudget,
 }
 
-/// Authority that is needed to set a field. A later level may also set the fields of the levels
-/// before it.
+/// Authority that is needed to set a field. Each level may also set the fields of the levels that
+/// are listed before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskAuthority {
     /// Every caller who may run a task: users over REST, abilities, JSON files.
@@ -359,7 +359,7 @@ pub struct RunRequest {
     pub max_runs: u32,
     /// Host paths and host settings of the run.
     pub paths: RunPaths,
-    /// The task; absent if it has no goal, e.g. for `wp-codebox run`.
+    /// The task; absent if the caller gave no goal, e.g. for `wp-codebox run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskInput>,
     /// Earlier bundle that the run continues; absent: the run starts from the mounts' sources.

@@ -88,7 +88,7 @@ pub struct Workflow {
     /// Targets of writable mounts whose changes are not captured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncaptured: Vec<String>,
-    /// Which paths the recipe may change in its workspaces; absent: no such rule.
+    /// Which paths the recipe may change in its workspaces; absent: changes are not restricted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_rule: Option<WorkspaceRule>,
     /// PHP ini settings of the guest, one line `name=value` each.
@@ -105,7 +105,7 @@ pub struct WrittenFile {
     pub content: String,
 }
 
-/// A directory that the runner generates in the run's scratch and mounts from there.
+/// A directory that the runner generates in the run's scratch directory and mounts from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratedDirectory {
     /// Target of the mount, or slug of the component, that uses the directory. The `source` of

@@ -1,5 +1,5 @@
-//! Compares the lines of the two line protocols, and the tables of error codes and outcomes, with
-//! recorded ones.
+//! Compares documents of the runner protocol and the live protocol, and the tables of error codes
+//! and outcomes, with the files recorded in `tests/golden`.
 #![allow(clippy::unwrap_used, clippy::panic)] // Test helpers may panic.
 
 #[path = "../../../../tests/golden/compare.rs"]

@@ -2,7 +2,7 @@
 //!
 //! WordPress's own validator checks the same files in the WordPress suite. A valid example must
 //! parse and must keep all members when serialised again. An invalid example must be refused,
-//! unless it violates a rule that only the schema knows.
+//! unless it violates a rule that only the JSON Schema expresses.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers may panic.
 
 use serde::Serialize;

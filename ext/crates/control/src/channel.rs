@@ -343,8 +343,8 @@ impl Channel {
         }
     }
 
-    /// Shuts the socket down in the process that opened it. The runner then reads end of file and
-    /// treats its caller as gone.
+    /// Closes this process's descriptor. In the process that opened the channel, also shuts the
+    /// socket down: the runner then reads end of file and knows that its caller is gone.
     pub fn close(&self) {
         let Ok(mut slot) = self.socket.try_borrow_mut() else {
             return;

@@ -1,5 +1,6 @@
-//! Monotonic clock. The caller and the supervisor read the same clock, so the supervisor can count
-//! the duration of a run from the moment at which the caller was asked for it.
+//! Monotonic clock. The caller and the supervisor read the same clock of the kernel, so the
+//! supervisor can measure the duration of a run from the time at which the caller was asked for the
+//! run.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_frames_are_read_back_and_an_invalid_line_is_an_error() {
+    fn frame_reader_returns_a_written_frame_and_fails_on_a_frame_of_unknown_type() {
         let (a, b) = UnixStream::pair().unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();
         (&a).write_all(b"{\"type\":\"nope\"}\n").unwrap();
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(reader.next_frame().unwrap(), None);
     }
 
-    /// Regression test of a fuzzing find: the last bit of a double changed between caller and
-    /// runner.
+    /// Regression test for a bug that the fuzzer found: serialising and parsing a frame changed the
+    /// last bit of a double.
     #[test]
     fn floating_point_numbers_in_frames_are_read_back_bit_for_bit() {
         for number in [
@@ -154,8 +154,8 @@ mod tests {
         assert_eq!(resumed.next_frame().unwrap(), None);
     }
 
-    /// The fuzzer needs at least one seed that the reader accepts; it cannot reach the code behind
-    /// the reader otherwise.
+    /// Without a seed that the reader accepts, the fuzzer would not reach the code that handles
+    /// parsed frames.
     #[test]
     fn fuzzer_seeds_contain_valid_frames() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn control_frame_above_the_size_limit_is_refused_before_its_end_arrives() {
+    fn frame_above_the_size_limit_is_refused_before_its_end_arrives() {
         let (a, b) = UnixStream::pair().unwrap();
         let writer = std::thread::spawn(move || {
             let _ = (&a).write_all(&vec![b' '; MAX_FRAME_BYTES + 65_536]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_control_frame_is_an_error() {
+    fn frame_without_its_newline_at_end_of_stream_is_an_error() {
         let (a, b) = UnixStream::pair().unwrap();
         (&a).write_all(b"{\"type\":\"cancel\"").unwrap();
         drop(a);

@@ -12,14 +12,14 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, MAX_LIVE_LINE,
 };
 
-/// Length of a single wait; a wait without limit repeats it.
+/// Length of a single wait for a reply; a wait without a time limit consists of many such waits.
 const LONG_WAIT: Duration = Duration::from_secs(3600);
 
 /// Error of a request to a held sandbox, on the side of the client.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// No process listens on the control socket of the run, because its supervisor has ended.
-    #[error("the run accepts no requests, because it has ended")]
+    #[error("the run accepts no requests, because it has ended; start a new one")]
     NotHeld,
     /// The listen backlog of the socket is full. A later attempt can succeed.
     #[error("the control socket of the run has too many waiting clients; try again later")]

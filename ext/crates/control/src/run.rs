@@ -12,7 +12,7 @@ use wp_codebox_contracts::{
     hex,
 };
 
-/// Length of a single wait; a wait without limit repeats it.
+/// Length of a single wait for a frame; a wait without a time limit consists of many such waits.
 const LONG_WAIT: Duration = Duration::from_secs(3600);
 
 /// Error of reading a frame that the supervisor sent.

@@ -9,8 +9,8 @@ pub enum StdinCredit {
     /// The client may send nothing: the program has not started yet.
     #[default]
     NotStarted,
-    /// The client may send any number of bytes: the sandbox has an older version without flow
-    /// control.
+    /// The client may send any number of bytes: the sandbox is of an older release, which has no
+    /// flow control.
     Unlimited,
     /// The client may send this many bytes.
     Bytes(u64),

@@ -24,7 +24,7 @@ pub const PRESET_BYTES: usize = 64 * 1024;
 pub const MAX_PRESETS: usize = 64;
 /// Maximum length of a preset name in bytes.
 const MAX_NAME: usize = 40;
-/// Maximum number of entries in one list of a preset.
+/// Maximum number of entries in each of a preset's `argv`, `env`, `files` and `steps`.
 const MAX_ENTRIES: usize = 64;
 /// Maximum length in bytes of a goal that is passed as one argument; Linux limits an argument to
 /// 128 KiB.
@@ -54,7 +54,7 @@ pub enum PresetError {
     Broken {
         /// Name of the preset.
         name: String,
-        /// First fault of the file.
+        /// First fault of the file, as a sentence.
         what: String,
     },
     /// The run has no model.
@@ -240,7 +240,7 @@ pub struct PresetContext<'a> {
 pub struct ResolvedPreset {
     /// Command line that starts the agent.
     pub command: AgentCommand,
-    /// Bytes for standard input: the goal, or nothing.
+    /// Bytes for the agent's standard input: the goal, or nothing if an argument contains the goal.
     pub stdin: Vec<u8>,
     /// Contents of the preset's configuration files, by name.
     pub files: BTreeMap<String, Vec<u8>>,
@@ -301,7 +301,7 @@ const fn api_name(api: ModelApi) -> &'static str {
     }
 }
 
-/// Whether a template may contain the placeholder `{goal}`.
+/// Whether `{goal}` is a known placeholder in a template; only arguments may contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
     Known,

@@ -199,8 +199,8 @@ pub fn check_components(
     Ok(targets)
 }
 
-/// Returns the path of a component in the guest; `None` if its slug is not a valid directory
-/// name.
+/// Returns the path in the guest at which a component is mounted; `None` if its slug is not a valid
+/// directory name.
 fn place(component: &Component) -> Option<GuestPath> {
     let slug = component.slug.as_str();
     if !is_slug(slug) {
@@ -219,7 +219,8 @@ fn is_slug(slug: &str) -> bool {
         && slug
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        // WordPress has files such as `index.php` and `hello.php` in its plugin directory.
+        // WordPress's plugin directory has files such as `index.php` and `hello.php`, over which no
+        // component may be mounted.
         && !slug.ends_with(".php")
 }
 
@@ -250,7 +251,7 @@ fn check_probe(component: &Component) -> Result<(), ComponentError> {
     }
 }
 
-/// Accepts the ability names that WordPress core's registry accepts.
+/// Returns whether the ability registry of WordPress core accepts a name.
 fn is_ability(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
@@ -272,8 +273,8 @@ pub fn check_runtime_task(task: &RuntimeTask) -> Result<(), ComponentError> {
     bounded(&task.input, || "the input of the runtime task".to_owned())
 }
 
-/// Checks agent bundles. `secrets` are the names of the run's secrets, which the tokens of agent
-/// bundles must be among.
+/// Checks agent bundles. The token of each must be one of `secrets`, the names of the run's
+/// secrets.
 pub fn check_agent_bundles(
     bundles: &[AgentBundle],
     secrets: &BTreeSet<&str>,
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn runtime_tasks_with_an_invalid_ability_name_and_invalid_agent_bundles_are_refused() {
+    fn runtime_task_with_an_invalid_ability_name_and_invalid_agent_bundle_are_refused() {
         let task = |ability: &str| RuntimeTask {
             ability: ability.to_owned(),
             input: serde_json::Map::new(),

@@ -2,17 +2,18 @@
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why the name of an environment variable is refused. The error repeats a reserved name only: a
-/// malformed name may be a secret that the caller passed in place of its name.
+/// Why the name of an environment variable is refused. The error text repeats reserved names, but
+/// never a malformed name, which may be a secret's value that the caller gave in place of its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvNameError {
     /// The name is malformed.
     #[error(
-        "a variable's name must have only capital letters, digits and _ and not begin with a digit; a secret's name also at most 64 characters"
+        "the name of a variable must have only capital letters, digits and _ and must not begin with a digit; the name of a secret may have at most 64 characters"
     )]
     Malformed,
-    /// The guest sets the variable itself, or the variable changes the behaviour of programs.
+    /// The name is reserved: the guest sets this variable itself, or the variable changes how
+    /// programs behave.
     #[error(
         "{name} is one of the guest's own environment variables, so no variable or secret can have this name; choose another"
     )]

@@ -1,6 +1,7 @@
 //! The two isolation fields of a runtime policy. `minimum_isolation` is the weakest isolation level
-//! at which a run may start; if absent, `full`. `isolation_floors` names the weakest enforcement
-//! per isolation axis (files, network, memory and others); an axis that is absent has no floor.
+//! at which a run may start; if absent, `full`. `isolation_floors` names the weakest accepted
+//! enforcement per isolation axis (files, network, memory and others); for an axis that it does not
+//! name, any enforcement is accepted.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

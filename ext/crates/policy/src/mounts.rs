@@ -3,14 +3,15 @@
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunPaths};
 use wp_codebox_contracts::{FilesystemPolicy, RuntimePolicy};
 
-/// Directory of staged files in the guest.
+/// Directory in the guest with staged files, host files that the guest may read.
 pub const GUEST_STAGED_ROOT: &str = "/run/codebox/staged";
 
 /// Host directories of the operating system; a mount of one would expose its secrets to the
 /// guest.
 const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
 
-/// Guest paths below `/wordpress` that the runtime uses itself.
+/// Guest paths below `/wordpress` that belong to WordPress or to this product; no mount may
+/// overlap them.
 const RESERVED: &[&str] = &[
     "/wordpress/wp-admin",
     "/wordpress/wp-includes",
@@ -45,13 +46,14 @@ pub enum MountError {
         /// Source of the mount in the request.
         source_path: String,
     },
-    /// The source of a mount must never be mounted, e.g. a system directory.
+    /// The source of a mount or staged file is, contains or lies in a directory that must not be
+    /// shown to guests, e.g. a system directory.
     #[error(
         "{subject} must not be shown to guests: it is, contains or is inside {what}; use the plugin or theme directory itself"
     )]
     Denied {
-        /// Name of the mount or staged file, e.g. `the source of mount /workspace/a`; never its host
-        /// path, because the message may reach a remote caller.
+        /// Name of the mount or staged file, e.g. `the source of mount /workspace/a`; never its
+        /// host path, because the message may reach a remote caller.
         subject: String,
         /// Kind of the directory that the source is, contains or lies in.
         what: &'static str,

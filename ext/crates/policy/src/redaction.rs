@@ -1,8 +1,9 @@
 //! Replaces secrets in text and bytes, and finds them in data that must not change.
 //!
 //! Known token formats are found by pattern, configured secret values in every encoding of
-//! [`SecretEncodings`]. The input is searched as a whole. A caller that has only a part of a
-//! stream uses [`Redactor::safe_cut`] to find out how much of it can be searched and shown.
+//! [`SecretEncodings`]. A secret is found only if the input contains the whole of it. A caller that
+//! has a part of a stream uses [`Redactor::safe_cut`] to find out how many bytes it can redact and
+//! show before more arrive.
 
 use crate::SecretEncodings;
 use once_cell::sync::Lazy;
@@ -66,8 +67,8 @@ impl Redactor {
         Self::with_secrets(values, std::iter::empty())
     }
 
-    /// Creates a redactor as [`Self::new`] does, and also for the values of `secrets`. These are
-    /// known to be secret, so those that are pure numbers are redacted, too.
+    /// Creates a redactor as [`Self::new`] does, and also for the values of `secrets`. The values
+    /// of `secrets` are known to be secret, so they are redacted even if they are pure numbers.
     #[must_use]
     pub fn with_secrets<'a>(
         values: &'a [String],
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn value_known_to_be_a_secret_is_redacted_even_if_it_consists_of_digits() {
+    fn value_passed_as_a_secret_is_redacted_even_if_it_consists_of_digits() {
         let number = "12345678901";
         let secrets = Redactor::with_secrets(&[], [number]);
         assert_ne!(secrets.redact(number), number);
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn values_not_known_to_be_secret_are_not_redacted_if_short_or_numeric() {
+    fn short_or_numeric_values_that_are_not_passed_as_secrets_are_not_redacted() {
         let redactor =
             Redactor::new(&["true".to_owned(), "12345678901".to_owned(), "  ".to_owned()]);
         assert_eq!(redactor.redact("true 12345678901"), "true 12345678901");

@@ -208,7 +208,8 @@ fn field<T: serde::de::DeserializeOwned>(document: &Value, name: &str) -> Option
     serde_json::from_value(document.get(name)?.clone()).ok()
 }
 
-/// Returns the names of secrets that the guest may read; an absent field means none.
+/// Returns the names of the secrets whose values the guest may read; if `expose_secrets` is
+/// absent, there are none.
 fn exposed(document: &Value, secrets: SecretsPolicy) -> Result<Vec<String>, &'static str> {
     if document.get("expose_secrets").is_none_or(Value::is_null) {
         return Ok(Vec::new());
@@ -236,7 +237,7 @@ fn unenforceable(policy: &RuntimePolicy) -> Vec<PolicyIssue> {
         NetworkPolicy::Posture(NetworkPosture::Allow) => {
             refuse(
                 "network",
-                "unrestricted network cannot be offered: the guest has no route; use \"deny\" or name hosts",
+                "unrestricted network access is not possible: the guest has no network route; use \"deny\" or name hosts",
             );
         }
     }
@@ -373,8 +374,8 @@ mod tests {
         assert_eq!(codes, ["invalid-approvals", "invalid-minimum-isolation"]);
     }
 
-    /// A fuzzer seed that fails for another reason would not reach the code that it is meant to
-    /// test.
+    /// A fuzzer seed that fails in a field other than the expected ones would not reach the code
+    /// that it is meant to test.
     #[test]
     fn policy_fuzzer_seeds_are_accepted_or_fail_in_the_expected_fields() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();

@@ -17,8 +17,9 @@
 //! A form is one encoded byte string; the search compares it with the input byte by byte. Escapes
 //! are decoded where they occur in the input (see [`Escapes`]).
 //!
-//! Not found: two nested encodings other than around base64, other named HTML characters, other
-//! Unicode normal forms, reordered or omitted characters. A custom encoder defeats every table.
+//! Not found: values encoded twice unless the inner encoding is base64, HTML names of further
+//! characters, other Unicode normal forms, and values with reordered or omitted characters. No
+//! table can cover custom encodings.
 //!
 //! Cost: one pass over the input with a filter of 64 Kbit, and a few binary searches at each
 //! escape and line break; neither grows with the number of values. Memory: 8 KiB, and about 180
@@ -77,7 +78,7 @@ struct Gram {
     end: u32,
 }
 
-/// Number of bytes (at most four), and the bytes; unused ones are zero.
+/// Number of consecutive bytes of a text (at most four), and these bytes; unused ones are zero.
 type GramKey = (u8, [u8; GRAM]);
 
 /// Position of an encoded secret value in the input.
@@ -87,8 +88,8 @@ pub struct EncodedMatch {
     pub start: usize,
     /// Offset after the last byte of the match.
     pub end: usize,
-    /// Index of the secret value in the constructor's argument. Overlapping matches are merged and
-    /// have the index of the first.
+    /// Index of the secret value among the values passed to [`SecretEncodings::of`]. Merged
+    /// overlapping matches have the index of the first match.
     pub value: usize,
 }
 
@@ -207,9 +208,9 @@ impl SecretEncodings {
         self.grams.sort_unstable();
     }
 
-    /// Returns the texts that may have matched up to an escape, each with the position reached in
-    /// it. `last` are the input bytes before that escape: a text contains the last four of them,
-    /// or begins with fewer of them.
+    /// Returns the texts that may match the input up to an escape, each with the position in the
+    /// text up to which it matches. `last` are the input bytes before that escape: a returned text
+    /// has the last four of them before this position, or begins with its last one to three bytes.
     fn reached(&self, last: &[u8]) -> impl Iterator<Item = (&Text, usize)> {
         let sizes = 1..=last.len().min(GRAM);
         sizes.flat_map(move |size| {
@@ -342,7 +343,7 @@ impl EncodingSearch {
         let Some(found) = found else { return };
         match self.found.last_mut() {
             // Merge overlapping matches at once: a value of one repeated byte matches at every
-            // byte.
+            // position and would fill the list.
             Some(last) if (last.start..last.end).contains(&found.start) => {
                 last.end = last.end.max(found.end);
             }
@@ -420,8 +421,8 @@ fn place(head: [u8; HEAD]) -> (usize, u64) {
     (hash as usize / 64, 1 << (hash % 64))
 }
 
-/// Returns the base64 characters that depend on the value alone, if `lead` other bytes of its
-/// group of three come before the value.
+/// Returns the base64 characters that depend on the value alone if `lead` other bytes precede it in
+/// its first group of three bytes; `None` if these are too few to search for.
 fn base64_core(value: &[u8], lead: usize, alphabet: &GeneralPurpose) -> Option<Vec<u8>> {
     let mut padded = vec![0_u8; lead];
     padded.extend_from_slice(value);
@@ -577,7 +578,7 @@ mod tests {
         SecretEncodings::of([value])
     }
 
-    /// Returns the position of the only match.
+    /// Returns start and end of the only match in a text; panics if there is not exactly one.
     fn found(encodings: &SecretEncodings, text: &[u8]) -> (usize, usize) {
         let search = encodings.search(text);
         match search.found.as_slice() {
@@ -593,7 +594,8 @@ mod tests {
             let text = format!("({written})");
             let (start, end) = found(&encodings, text.as_bytes());
             if name.contains("base64") {
-                // Characters at the edges also encode a part of the neighbouring bytes.
+                // Base64 characters at the edges also depend on the neighbouring bytes, so they are
+                // not part of the match.
                 let left = text.len() - (end - start);
                 assert!(
                     end - start >= 32 && left <= 14,
@@ -675,7 +677,8 @@ mod tests {
         let broken = b"cC9hK3Micyd3w7w\n\ng4oKsIDwmPn4qMT1ceg==";
         assert_eq!(encodings.search(broken).found, []);
         assert_eq!(encodings.search(b"cC9hK3Mi\n").open, 0);
-        // A blank line ends an event of a stream and must not delay it.
+        // A blank line ends an event of a stream. The event must not be held back until more input
+        // arrives.
         assert_eq!(encodings.search(b"cC9hK3Mi\n\n").open, 10);
         let value = VALUE.replace('ü', "\n");
         assert_eq!(encodings.search(value.as_bytes()).found, []);

@@ -172,7 +172,7 @@ pub fn check_secret_name(name: &str) -> Result<(), EnvNameError> {
     }
 }
 
-/// Parts of a run request that decide which secrets the run may have.
+/// Parts of a run request with which its secrets are checked.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretUse<'a> {
     /// Policy of the run.

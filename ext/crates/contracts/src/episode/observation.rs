@@ -44,7 +44,7 @@ pub enum ObservationRedaction {
     None,
 }
 
-/// What to observe.
+/// Request for an observation: which part of the guest's state to observe, and in which detail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObservationSpec {
@@ -115,12 +115,12 @@ pub struct EpisodeObservation {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SnapshotSemantics {
-    /// The snapshot only marks a point in time.
+    /// The snapshot contains no state; it only marks a point in time.
     #[default]
     MetadataOnly,
-    /// Part of the state can be rebuilt by a replay.
+    /// A replay of the recorded actions rebuilds a part of the state.
     PartialReplay,
-    /// All of the state can be rebuilt by a replay.
+    /// A replay of the recorded actions rebuilds the whole state.
     ReplayableRuntimeState,
     /// An artifact contains the state, from which the guest can be restored.
     RuntimeStateArtifact,
@@ -145,7 +145,7 @@ pub struct EpisodeSnapshot {
     /// Bundle files that hold the snapshot.
     #[serde(default)]
     pub artifact_refs: Vec<TraceRef>,
-    /// Digest over all members above.
+    /// Digest over all other members of this struct.
     pub digest: FileDigest,
 }
 

@@ -110,7 +110,7 @@ pub struct EpisodeTrace {
 #[serde(tag = "type")]
 #[allow(clippy::large_enum_variant)] // Records are written one at a time, not stored in a list.
 pub enum EpisodeRecord {
-    /// The runtime was created or reset.
+    /// The episode started with a fresh guest.
     #[serde(rename = "episode.reset")]
     Reset {
         /// Id of the reset.

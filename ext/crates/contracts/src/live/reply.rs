@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum LiveReply {
-    /// The program started. Its events in the journal carry the same execution id.
+    /// The program started. Its events in the journal carry this execution id.
     Started {
         /// Execution id of the program.
         execution_id: ExecutionId,
@@ -68,7 +68,8 @@ pub struct LiveEnd {
     /// `exited`, `signalled`, `timed-out`, `cancelled`, `limit-reached`, `guest-died` or
     /// `not-started`.
     pub end: String,
-    /// The exceeded limit, or the sandbox process that ended and its cause; otherwise empty.
+    /// For `limit-reached` the exceeded limit; for `guest-died` the sandbox process that ended, and
+    /// why; otherwise empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Run time of the program in milliseconds.
@@ -81,7 +82,7 @@ pub struct LiveEnd {
 }
 
 impl LiveReply {
-    /// Returns whether no further reply follows.
+    /// Returns true if this is the last reply to the request.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         match self {

@@ -64,7 +64,7 @@ pub enum LiveRequest {
     },
     /// Returns the trace of the episode so far, `runtime-episode-trace/v1`.
     Trace {},
-    /// Writes a file into a writable mount.
+    /// Writes or deletes one file in a writable mount.
     SyncIn(SyncIn),
     /// Lists changed or all files of writable mounts, or reads one file.
     SyncOut(SyncOut),
@@ -100,7 +100,7 @@ pub enum LiveRequest {
     },
     /// Captures the changes, writes the bundle and ends the sandbox.
     Close {
-        /// Reason for the journal, one sentence.
+        /// Why the client closes the sandbox, one sentence; recorded in the journal.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
@@ -148,8 +148,8 @@ pub enum StdinFlow {
 }
 
 impl StdinFlow {
-    /// Returns whether this is the default value. JSON omits it, because older versions refuse the
-    /// member.
+    /// Returns whether this is the default value. JSON omits the default, because older versions
+    /// refuse the member `stdin`.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == StdinFlow::Plain
@@ -236,7 +236,7 @@ pub enum LiveInput {
     },
 }
 
-/// A file to write into the sandbox.
+/// A file to write into the sandbox, or to delete there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyncIn {
@@ -248,21 +248,21 @@ pub struct SyncIn {
     /// Whether the file is executable.
     #[serde(default)]
     pub executable: bool,
-    /// Expected SHA-256 of the existing file; empty: no file may exist. If the file differs from
-    /// this, the request fails with a conflict. Absent: any existing file is replaced.
+    /// Expected SHA-256 of the existing file; the empty text means that no file may exist. If that
+    /// is not the case, the request fails with a conflict. Absent: any existing file is replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_sha256: Option<String>,
 }
 
-/// Request for the files that changed in the sandbox.
+/// Request to list files of writable mounts, or to read one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyncOut {
     /// A writable mount or a path below it; absent: all writable mounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<GuestPath>,
-    /// Whether the reply includes the file's content; then `path` must name one file. Otherwise
-    /// it has only names and digests.
+    /// Whether the reply includes the file's content; then `path` must name one file. If false, the
+    /// reply has only names and digests.
     #[serde(default)]
     pub content: bool,
     /// Whether to list every regular file instead of only those that differ from the mount's
@@ -306,7 +306,8 @@ pub struct PreviewRequest {
     /// Time to live of the preview in milliseconds; absent: the preview closes with the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Creates a link that logs its first visitor in; an earlier unused link becomes invalid.
+    /// If present, the sandbox creates a link that logs its first visitor in; an earlier unused
+    /// link becomes invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<PreviewLogin>,
 }
@@ -315,8 +316,8 @@ pub struct PreviewRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewLogin {
-    /// Key in the link, with the same format as `token`; absent: a random one. Stored in memory
-    /// only.
+    /// Key in the link, 16 to 256 letters, digits, `-` or `_`; absent: a random one. Stored in
+    /// memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Login name of the guest site's user; absent: the first administrator.

@@ -4,8 +4,8 @@ use crate::{InodeId, MountAccess, RunId, Sha256Hex, SiteId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `wp-codebox/sandbox-snapshot/v1`, the file that describes a stored snapshot. It is written
-/// after the layers, in the same directory.
+/// `wp-codebox/sandbox-snapshot/v1`, the file that describes a stored snapshot. It is written after
+/// the snapshot's layers, into the directory that contains them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SandboxSnapshot {
     /// Schema id of the document.
@@ -64,8 +64,8 @@ pub struct SnapshotMount {
     pub exclude: Vec<String>,
     /// Inode of the mounted host directory.
     pub source: InodeId,
-    /// State of the mounted host directory: SHA-256 over paths, inodes, sizes, times, modes and
-    /// owners.
+    /// State of the mounted host directory: SHA-256 over path, inode, size, times, mode and owner
+    /// of each entry.
     pub baseline_sha256: Sha256Hex,
 }
 
@@ -77,7 +77,7 @@ pub struct SnapshotLayer {
     pub name: String,
     /// Number of entries in `<name>.jsonl`, the list of the layer's files.
     pub entries: u64,
-    /// Digest of the list of files, which contains the digest of each file.
+    /// SHA-256 of `<name>.jsonl`, which contains the digest of each file.
     pub list_sha256: Sha256Hex,
     /// Total size of the layer's files in bytes.
     pub bytes: u64,

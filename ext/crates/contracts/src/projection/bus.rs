@@ -1,5 +1,5 @@
-//! Converts journal events to events of a bus between an agent, its runtime and a user
-//! interface.
+//! Converts journal events to the events of an event bus that connects an agent, its runtime and a
+//! user interface.
 //!
 //! Each journal event with output becomes one bus event. Output that is not valid UTF-8 (a
 //! character may be split over two events) stays base64, so a reader can join the output events

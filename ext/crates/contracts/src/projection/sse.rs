@@ -64,8 +64,8 @@ impl SseFrame {
         &self.0
     }
 
-    /// Event names come from fixed tables and contain no line break. Data may contain line
-    /// breaks; each line gets its own `data:` prefix.
+    /// Formats one frame. `name` comes from a fixed table and contains no line break. `data` may
+    /// contain line breaks; each of its lines gets its own `data:` prefix.
     fn frame(seq: u64, name: &str, data: &str) -> Self {
         let mut text = format!("id: {seq}\nevent: {name}\n");
         for line in data.replace("\r\n", "\n").split(['\n', '\r']) {
@@ -78,8 +78,8 @@ impl SseFrame {
     }
 }
 
-/// Serialisation cannot fail because these types have string keys only. JSON escapes every line
-/// break.
+/// Serialises an event to JSON, in which every line break is escaped. This cannot fail, because the
+/// types of events have string keys only.
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -39,7 +39,8 @@ pub enum RecordedCancellation {
 /// is written, its captured changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScratchState {
-    /// The directory exists, but the supervisor or a later scan may still remove it.
+    /// The directory exists, but the supervisor or a later scan of the state directory may still
+    /// remove it.
     Unsettled,
     /// The directory exists, and no process will remove it.
     Present,
@@ -199,7 +200,8 @@ pub struct RunRegistryEntry {
     pub created_at: String,
     /// RFC 3339 timestamp of the last write to the run's record.
     pub updated_at: String,
-    /// RFC 3339 timestamp at which the run was last known to be alive, or ended.
+    /// RFC 3339 timestamp at which a running run was last seen alive, or at which the record of an
+    /// ended run was last written.
     pub heartbeat_at: String,
     /// The requesting user or program, and the goal, redacted.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

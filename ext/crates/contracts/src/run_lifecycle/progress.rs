@@ -1,10 +1,10 @@
-//! How far a run in progress has come, computed from its journal.
+//! Progress of a run that has not ended, computed from its journal.
 
 use super::RunState;
 use crate::EventType;
 
-/// How far a run has come. Progress never goes backwards: it stays `Running` while a fresh guest
-/// for the checks is created.
+/// Progress of a run. It never decreases: it stays `Running` while a fresh guest for the checks is
+/// created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunProgress {
     /// The guest is being created.
@@ -33,8 +33,8 @@ impl RunProgress {
             | EventType::CheckpointRestored
             | EventType::FilesSynced
             | EventType::BrowserProgress => RunProgress::Running,
-            // A held sandbox changes its state at any progress of the run. The lowest value leaves
-            // the progress unchanged.
+            // A held sandbox can change its state at any progress of the run, so this event does
+            // not show the progress. The lowest value leaves the progress unchanged.
             EventType::StateChanged => RunProgress::Booting,
             EventType::Destroyed | EventType::ArtifactsCollected => RunProgress::Collecting,
         };
@@ -47,7 +47,7 @@ impl RunProgress {
         events.into_iter().fold(Self::default(), Self::after)
     }
 
-    /// Returns the state of a run that has not ended and has come this far.
+    /// Returns the state of a run that has not ended and has this progress.
     #[must_use]
     pub const fn state(self) -> RunState {
         match self {

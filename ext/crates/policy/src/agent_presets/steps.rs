@@ -1,4 +1,5 @@
-//! Converts JSON lines of an agent's output to readable text by the rules of its preset.
+//! Converts JSON lines of an agent's output to readable text by the display rules (`steps`) of the
+//! agent's preset.
 //!
 //! The guest controls these lines. Each value is redacted after JSON decoding and before it is
 //! cut, because the redactor cannot recognise half of a secret.

@@ -64,7 +64,7 @@ fn goal_with_quotes_and_placeholders_stays_one_argument() {
 }
 
 #[test]
-fn goal_is_written_to_standard_input_if_the_preset_says_so() {
+fn goal_is_written_to_standard_input_if_the_preset_has_goal_stdin() {
     let mut document = document();
     document["goal"] = json!("stdin");
     assert!(parsed(&document).is_err(), "argv still has the goal");
@@ -177,7 +177,6 @@ fn last_matching_json_line_or_trimmed_stdout_is_the_agents_final_message() {
     );
 }
 
-/// Every shipped preset is valid, and no placeholder remains after expansion.
 #[test]
 fn shipped_presets_are_valid_and_every_placeholder_is_replaced() {
     let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())

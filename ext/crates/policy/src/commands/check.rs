@@ -34,7 +34,7 @@ pub enum CommandError {
     },
     /// The policy lists the command, but not all commands that it requires.
     #[error(
-        "the policy allows the command {command:?}, but not the required {}; add what is missing to the policy's commands",
+        "the policy allows the command {command:?}, but not these commands that it requires: {}; add them to the policy's commands",
         list(.missing)
     )]
     Incomplete {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fmt;
 use wp_codebox_contracts::GuestPath;
 
-/// Texts that mean true (`YES`) and false (`NO`).
+/// Values of a boolean argument that mean true (`YES`) and false (`NO`).
 const YES: [&str; 4] = ["1", "true", "yes", "on"];
 const NO: [&str; 4] = ["0", "false", "no", "off"];
 

@@ -1,5 +1,5 @@
-//! The registry of commands that a run can execute in or beside its guest. Listing, policy checks
-//! and execution use one table.
+//! The registry of commands that a run can execute. The catalogue, the policy checks and the
+//! execution of commands all use its one table.
 //!
 //! `table` holds the rows, `model` their types, `format` the formats of argument values,
 //! `browser_steps` the members of browser steps. `check` validates a call before it is executed,

@@ -75,7 +75,7 @@ pub enum CommandGroup {
     Fuzz,
     /// Commands that open the site in a browser.
     Browser,
-    /// Commands for programs of the host, and for agents.
+    /// Commands for programs of the host, for agents and for the mails of a run.
     Host,
 }
 
@@ -98,7 +98,7 @@ pub enum MailOperation {
     Reset,
 }
 
-/// Which program executes a command.
+/// Which program executes a command, or why none does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
     /// A program in the work guest, in which the agent runs.
@@ -134,7 +134,7 @@ pub struct CommandDescriptor {
     pub accepted_args: &'static [AcceptedArg],
     /// Which program executes the command.
     pub handler: Handler,
-    /// Description of the output's format for the catalogue.
+    /// Description of what the command prints, for the catalogue.
     pub output_shape: &'static str,
     /// Schema id of the output document, if it has one.
     pub output_schema: Option<&'static str>,

@@ -29,7 +29,7 @@ pub(super) struct WorkerResult {
     pub summary: Option<String>,
     /// Member `error` of the worker's result row.
     pub error: Option<Value>,
-    /// Ids of the dependencies that did not complete, because of which the worker did not start.
+    /// Ids of the worker's dependencies that did not complete, so that the worker did not start.
     pub lost: Vec<String>,
     /// Files that the worker changed; empty unless it completed.
     pub touched: TouchedFiles,
@@ -163,7 +163,8 @@ fn result(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> Val
     Value::Object(row)
 }
 
-/// Returns the conflicts that a worker without a completed task causes.
+/// Returns the conflicts of a worker that did not complete its task: one for each dependency
+/// because of which it did not start, otherwise one.
 fn failures(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> Vec<Value> {
     let partial = end.outcome.as_deref() == Some("partial");
     let code = end.error.as_ref().and_then(|error| error["code"].as_str());

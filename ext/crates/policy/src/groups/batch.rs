@@ -19,7 +19,7 @@ pub struct Batch {
     totals: Totals,
 }
 
-/// Whether a task that does not complete stops the batch, or has stopped it already.
+/// Whether a batch stops when a task does not complete, or has already stopped for that reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StopRule {
     Never,

@@ -88,7 +88,7 @@ impl Fanout {
     }
 
     /// Returns the members of a worker's result row that are known before the worker ends: id,
-    /// index, goal, dependencies.
+    /// index, goal, `required` and dependencies.
     #[must_use]
     pub fn head(&self, at: usize) -> Map<String, Value> {
         let Some(worker) = self.plan.workers.get(at) else {
@@ -216,7 +216,7 @@ pub fn invalid_task(id: &str, error: &ErrorBody) -> ErrorBody {
     ErrorBody::new(ErrorCode::FanoutWorkerInvalid, message)
 }
 
-/// Returns the fields of the input that all tasks share: those that do not define the group.
+/// Returns the fields of the input that all tasks share: all fields except those in [`GROUP`].
 pub(super) fn shared(input: &Map<String, Value>) -> Map<String, Value> {
     let members = input.iter();
     members
@@ -226,7 +226,8 @@ pub(super) fn shared(input: &Map<String, Value>) -> Map<String, Value> {
 }
 
 pub(super) fn unknown(at: usize) -> ErrorBody {
-    let message = format!("there is no task {at} in this group");
+    let message =
+        format!("this batch or fan-out has no task with the index {at}; indexes begin at 0");
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
@@ -242,7 +243,6 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
-    /// A worker's `timeout_seconds` overrides only the wall clock of the shared limits.
     #[test]
     fn worker_timeout_overrides_only_the_wall_clock_of_shared_limits() {
         let input = |shared: Value, own: Value| {
@@ -317,10 +317,10 @@ mod tests {
         assert_eq!(answer["aggregate"]["status"], "failed");
     }
 
-    /// Fields of the JSON Schema that are not fields of a task are exactly the fields of the
-    /// group.
+    /// The fields of the input schemas of batches and fan-outs that are not fields of a task, and
+    /// `goal`, are exactly the fields in [`GROUP`].
     #[test]
-    fn group_schema_fields_that_are_not_task_fields_equal_the_group_field_table() {
+    fn batch_and_fanout_schema_fields_that_are_not_task_fields_equal_the_group_field_table() {
         use std::path::Path;
         let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../abilities/schemas");

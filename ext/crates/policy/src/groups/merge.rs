@@ -45,12 +45,12 @@ pub(super) fn merge_task(
     };
     let Some(own) = own else {
         return Err(invalid(
-            "A task is a goal, or an object with the fields of run-agent-task.",
+            "A task must be a goal, or an object with the fields of run-agent-task.",
         ));
     };
     if let Some(field) = WHOLE.iter().find(|field| own.contains_key(**field)) {
         return Err(invalid(format!(
-            "{field} cannot be given for a single task; leave it out."
+            "{field} cannot be given for a single task of a batch or fan-out; leave it out of the task."
         )));
     }
     let replaced = |name: &str| {

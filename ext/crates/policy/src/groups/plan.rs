@@ -11,7 +11,7 @@ pub const MAX_FANOUT_CONCURRENCY: u64 = 64;
 pub(super) const MAX_GROUP_SIZE: usize = 200;
 /// Maximum length of a worker id in bytes.
 const MAX_ID_BYTES: usize = 64;
-/// Fields of a worker that belong to the plan and are not fields of a task.
+/// Fields of a worker that are part of the plan and are not passed to the worker's task.
 const OWN: &[&str] = &[
     "id",
     "dependsOn",
@@ -21,7 +21,8 @@ const OWN: &[&str] = &[
 ];
 
 string_enum! {
-    /// Which status a fan-out gets when its results have a conflict of severity `error`.
+    /// Conflict policy: which status a fan-out gets if its results have a conflict of severity
+    /// `error`.
     #[derive(Default)]
     pub enum FanoutPolicy {
         /// The fan-out has failed.
@@ -37,7 +38,7 @@ string_enum! {
 }
 
 impl FanoutPolicy {
-    /// Returns the status of a fan-out with a conflict.
+    /// Returns the status of a fan-out that has a conflict of severity `error`.
     #[must_use]
     pub const fn status(self) -> &'static str {
         match self {
@@ -67,12 +68,12 @@ pub struct FanoutWorker {
     pub timeout_seconds: u64,
 }
 
-/// Whether a worker that has ended completed its task.
+/// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// The worker completed.
+    /// The worker completed its task.
     Completed,
-    /// The worker did not complete.
+    /// The worker did not complete its task, so workers that depend on it cannot start.
     Lost,
 }
 
@@ -83,7 +84,7 @@ pub struct FanoutPlan {
     pub workers: Vec<FanoutWorker>,
     /// Maximum number of workers that run at the same time.
     pub concurrency: u64,
-    /// Which status the fan-out gets in case of a conflict.
+    /// Which status the fan-out gets if it has a conflict of severity `error`.
     pub policy: FanoutPolicy,
 }
 
@@ -206,7 +207,7 @@ impl FanoutPlan {
             .collect()
     }
 
-    /// Returns the plan in the form in which the aggregation document contains it.
+    /// Returns the plan as JSON for the member `plan` of the aggregation document.
     #[must_use]
     pub fn shown(&self) -> Value {
         let rows = self.workers.iter().map(|worker| {
@@ -347,8 +348,8 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
 
 fn dependencies(row: &Map<String, Value>) -> Option<Vec<String>> {
     let mut ids = Vec::new();
-    // Both spellings are accepted: `dependsOn` is that of the contract, `depends_on` is like all
-    // other field names.
+    // Both spellings are accepted: `dependsOn` as in the aggregation document, and `depends_on` in
+    // the style of all other fields of the input.
     let listed = match (given(row, "dependsOn"), given(row, "depends_on")) {
         (None, None) => return Some(ids),
         (Some(one), Some(other)) if one != other => return None,

@@ -1,5 +1,5 @@
-//! Result rows of the tasks in a batch or fan-out, and their totals. Every row has exactly one of
-//! five statuses; only a run with a successful outcome is `completed`.
+//! Result rows of the tasks in a batch or fan-out, and the number of rows for each status. Every
+//! row has exactly one of five statuses; only a run with a successful outcome is `completed`.
 
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id, string_enum};

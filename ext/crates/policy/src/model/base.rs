@@ -13,7 +13,7 @@ const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BaseUrlError {
-    /// The URL is too long, or contains characters that programs interpret differently.
+    /// The URL is too long, or contains characters that different programs interpret differently.
     #[error(
         "the base URL must have at most {MAX_URL} characters and only letters, digits, - . _ ~ / : @ +, and [ ] around an IPv6 address"
     )]
@@ -45,12 +45,12 @@ pub enum BaseUrlError {
     Plain,
 }
 
-/// Why a model must not be at an IP address, which is the host in `base_url` or what that host name
-/// resolves to.
+/// Why an IP address is refused for a model. The address is the host in `base_url`, or the host
+/// name there resolved to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressRefusal {
-    /// The address is of a kind at which no model can be, e.g. a multicast address.
+    /// The address is of a kind that no model can have, e.g. a multicast address.
     #[error("{0}; a model cannot have such an address")]
     Forbidden(Forbidden),
     /// The address is public and the connection would be plain HTTP.
@@ -216,7 +216,7 @@ impl ModelBase {
         format!("{}{}{path}", self.origin(), self.path)
     }
 
-    /// Checks that the model may be at an IP address to which its host name resolved.
+    /// Checks that the model may have this IP address, to which its host name resolved.
     pub fn check_address(&self, address: IpAddr) -> Result<(), AddressRefusal> {
         if address == IpAddr::V6(METADATA_V6) {
             return Err(AddressRefusal::Forbidden(Forbidden::Metadata));

@@ -129,7 +129,7 @@ fn model_key_needs_tls_or_a_loopback_address() {
 }
 
 #[test]
-fn address_that_a_model_host_may_not_resolve_to_is_refused() {
+fn resolved_address_that_the_model_base_url_does_not_permit_is_refused() {
     let judge = |text: &str, address: &str| base(text).check_address(address.parse().unwrap());
     assert_eq!(judge("http://localhost", "127.0.0.1"), Ok(()));
     assert_eq!(judge("http://localhost", "::1"), Ok(()));

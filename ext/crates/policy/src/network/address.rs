@@ -79,7 +79,7 @@ fn judge_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
     let forbidden = match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Forbidden::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => Forbidden::Loopback,
-        // ::/96 and ::ffff:0:0/96.
+        // `::/96` (IPv4-compatible) and `::ffff:0:0/96` (IPv4-mapped).
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] => Forbidden::Embedded,
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             let [a, b] = high.to_be_bytes();

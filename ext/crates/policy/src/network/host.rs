@@ -1,4 +1,4 @@
-//! Host names and IP addresses of rules and requests, in canonical form.
+//! Host names and IP addresses in network rules and requests, in canonical form.
 //!
 //! A parsed host is lower-case ASCII with exactly one form, so two hosts are equal if and only
 //! if their bytes are. Texts that a resolver may interpret differently than the author of a
@@ -176,7 +176,7 @@ impl Authority {
     /// Parses `host` or `host:port`. User information is refused.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         let (host, port) = match text.rfind(':') {
-            // The last colon of `[::1]` lies inside the brackets.
+            // The last colon of `[::1]` lies inside the brackets and begins no port.
             Some(at) if !text[at..].contains(']') => (&text[..at], Some(&text[at + 1..])),
             _ => (text, None),
         };

@@ -1,7 +1,8 @@
 //! Network rules: destinations that a guest may reach through the egress bridge.
 //!
-//! A rule has no wildcards: a single rule must allow host, port, method and path of a request. The
-//! egress bridge asks this module about every request and makes no decision itself.
+//! Rules have no wildcards. A request is allowed only if one rule alone allows its host, port,
+//! method and path. The egress bridge asks this module about every request and makes no decision
+//! itself.
 
 mod address;
 mod host;
@@ -65,12 +66,13 @@ pub struct Allowed<'a> {
     pub paths: RuleScope,
 }
 
-/// Whether a rule restricts methods, or whether it restricts paths.
+/// Whether a rule restricts one part of a request: its method or its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleScope {
-    /// Every value is allowed.
+    /// The rule allows every method or path.
     Any,
-    /// Only listed values are allowed; a header or parameter that overrides one is refused.
+    /// The rule lists the allowed methods or paths. The bridge refuses a request with a header or
+    /// parameter that makes servers use another method or path.
     Named,
 }
 
@@ -117,8 +119,8 @@ pub struct EgressRequest<'a> {
 }
 
 impl EgressRules {
-    /// Compiles the rules and presets of a policy. Fails with all issues; their `field` begins
-    /// with `network`.
+    /// Compiles the rules and presets of a policy for checks of requests. Fails with all issues;
+    /// their `field` begins with `network`.
     pub fn compile(rules: &NetworkRules) -> Result<Self, Vec<PolicyIssue>> {
         let mut issues = Issues(Vec::new());
         let mut compiled = Vec::new();
@@ -158,7 +160,10 @@ impl EgressRules {
             compiled.extend(compile_rule(rule, format!("rules[{index}]"), &mut issues));
         }
         if compiled.len() > MAX_RULES {
-            issues.add("network", &format!("has more than {MAX_RULES} rules"));
+            issues.add(
+                "network",
+                &format!("may have at most {MAX_RULES} rules, those of presets included"),
+            );
         }
         if issues.0.is_empty() {
             Ok(Self {
@@ -181,8 +186,8 @@ impl EgressRules {
         }
     }
 
-    /// Returns the same rules for traffic that the bridge cannot read: TLS is tunnelled, and the
-    /// model is not accessible. The result allows fewer requests.
+    /// Returns these rules with TLS tunnelled and without access to the model, for traffic that the
+    /// bridge cannot read. They never allow more than before.
     #[must_use]
     pub fn tunnelled(self) -> Self {
         Self {
@@ -325,7 +330,10 @@ fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option
         }
     };
     if rule.ports.contains(&0) {
-        issues.add(&format!("{field}.ports"), "a port is not 1 to 65535");
+        issues.add(
+            &format!("{field}.ports"),
+            "every port must be from 1 to 65535",
+        );
     }
     for method in &rule.methods {
         if !is_method(method) || matches!(method.as_str(), "CONNECT" | "TRACE") {
@@ -348,7 +356,7 @@ fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option
     {
         issues.add(
             &field,
-            &format!("has a list of more than {MAX_ENTRIES} entries"),
+            &format!("each list of a rule may have at most {MAX_ENTRIES} entries"),
         );
     }
     let host = host.filter(|_| issues.0.len() == before)?;
@@ -491,7 +499,7 @@ impl SecretScope {
         self.transport == transport && self.host == *host && self.port == port
     }
 
-    /// Returns whether the secret may be sent to this host, at whatever port.
+    /// Returns whether the secret may be sent to this host at some port.
     #[must_use]
     pub fn binds(&self, host: &Host) -> bool {
         self.host == *host

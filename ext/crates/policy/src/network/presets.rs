@@ -2,8 +2,8 @@
 //!
 //! Presets only allow reading: every rule allows `GET` and `HEAD` on port 443. Rules with methods
 //! do not apply inside a TLS tunnel, so clients that only support `CONNECT` (npm, Composer) need
-//! `tls: terminate` in addition to a preset. Clients that send their requests to a URL of the
-//! egress bridge itself need nothing else.
+//! `tls: terminate` in addition to a preset. Clients that use a URL of the egress bridge itself as
+//! base URL need only the preset.
 
 /// Name of the preset without hosts. It only opens the egress bridge's route to the run's own
 /// model, at the address in the host's settings.
@@ -24,7 +24,7 @@ const fn rule(host: &'static str, paths: &'static [&'static str]) -> PresetRule 
     PresetRule { host, paths }
 }
 
-/// Every preset by name.
+/// Every preset with its rules, except [`MODEL`], which has none.
 pub(super) const PRESETS: &[(&str, &[PresetRule])] = &[
     // Search and download of plugins, themes, translations and core. Not included: update
     // checks, which are POST requests that list a site's installed software.

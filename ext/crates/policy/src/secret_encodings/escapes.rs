@@ -210,7 +210,7 @@ fn utf16(text: &[u8], lead: &[u8; 2]) -> Result<Step, NoEscape> {
     Ok(Step::char(char, 12))
 }
 
-/// Decodes one byte of up to three octal digits.
+/// Decodes a backslash and up to three octal digits to one byte.
 fn octal(text: &[u8]) -> Result<Step, NoEscape> {
     let (code, digits) = digits(text, 1, 8, 3);
     if digits < 3 && text.len() == 1 + digits {
@@ -220,7 +220,7 @@ fn octal(text: &[u8]) -> Result<Step, NoEscape> {
     Ok(Step::byte(code, 1 + digits))
 }
 
-/// Decodes a code point of up to `most` digits and its terminator.
+/// Decodes a code point of up to `most` digits, which begin at `from`, and the terminator `end`.
 fn number(text: &[u8], from: usize, radix: u32, most: usize, end: u8) -> Result<Step, NoEscape> {
     let (code, digits) = digits(text, from, radix, most);
     let after = from + digits;
@@ -237,7 +237,7 @@ fn byte(text: &[u8], from: usize, count: usize) -> Result<u8, NoEscape> {
     u8::try_from(fixed(text, from, count)?).map_err(|_| NoEscape::NotAnEscape)
 }
 
-/// Decodes exactly `count` hexadecimal digits.
+/// Decodes exactly `count` hexadecimal digits, which begin at `from`.
 fn fixed(text: &[u8], from: usize, count: usize) -> Result<u32, NoEscape> {
     match digits(text, from, 16, count) {
         (code, found) if found == count => Ok(code),
@@ -246,8 +246,8 @@ fn fixed(text: &[u8], from: usize, count: usize) -> Result<u32, NoEscape> {
     }
 }
 
-/// Decodes a number of up to `most` digits (nine fit into 32 bits); returns the number and how
-/// many digits it has.
+/// Decodes a number of up to `most` digits (callers allow at most eight, which fit into 32 bits);
+/// returns the number and how many digits it has.
 fn digits(text: &[u8], from: usize, radix: u32, most: usize) -> (u32, usize) {
     text[from..]
         .iter()

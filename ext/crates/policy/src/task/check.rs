@@ -1,4 +1,4 @@
-//! Rules of a request that go beyond the shapes of its fields.
+//! Checks a run request against rules that the shapes of its fields do not express.
 
 use super::follow_up;
 use super::issues::Issues;
@@ -33,7 +33,7 @@ pub enum CheckedBy {
 /// starts a process, every supervisor before it opens a file. Issues name the fields of `TaskSpec`.
 ///
 /// # Errors
-/// The first issue, with all of them as `issues` if there are several.
+/// Fails with the first issue; if there are several, its `data.issues` lists all of them.
 pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBody> {
     let mut issues = Issues::default();
     goal(request, by, &mut issues);
@@ -107,8 +107,8 @@ fn goal(request: &RunRequest, by: CheckedBy, issues: &mut Issues) {
     }
 }
 
-/// Checks that host paths are absolute. The runner later checks that the directories exist, and
-/// their owners.
+/// Checks that host paths are absolute. The runner later opens the directories and checks their
+/// owners.
 fn places(request: &RunRequest, issues: &mut Issues) {
     let paths = &request.paths;
     let mut absolute = |code: ErrorCode, field: &str, path: &str| {

@@ -16,7 +16,7 @@ const MAX_PATH: usize = 4096;
 const MAX_TOTAL: usize = 256 * 1024;
 /// Maximum length of a reference to a bundle in bytes.
 const MAX_REFERENCE: usize = 256;
-/// Member of the task's context that tells the agent about the earlier run.
+/// Name of the member of the task's context that tells the agent about the earlier run.
 pub const FOLLOW_UP_CONTEXT: &str = "follow_up";
 
 pub(super) fn check(request: &RunRequest, issues: &mut Issues) {
@@ -86,7 +86,8 @@ fn comments(comments: &[ReviewComment], issues: &mut Issues) {
     }
 }
 
-/// Checks what a follow-up run needs and excludes.
+/// Checks that a follow-up run has a goal, no context member of its own for the earlier run, and no
+/// snapshot.
 fn combinations(request: &RunRequest, issues: &mut Issues) {
     let mut refuse = |field: &str, rule: &str| {
         issues.refuse(ErrorCode::InputInvalid, field, rule);
@@ -100,7 +101,8 @@ fn combinations(request: &RunRequest, issues: &mut Issues) {
         ),
         Some(_) => {}
     }
-    // A snapshot also lies on the mounts' sources, and the two could contradict each other.
+    // A snapshot and the earlier bundle both contain changes to the mounts' sources, and these
+    // changes could contradict each other.
     let hold = request.hold.as_ref();
     if hold.is_some_and(|hold| hold.snapshot.is_some()) {
         refuse(
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn follow_up_beyond_a_limit_is_refused_with_the_name_of_the_field() {
+    fn invalid_follow_up_is_refused_with_the_name_of_the_invalid_field() {
         let comment = |comment: Value| json!({"artifact_id": "1f3a", "comments": [comment]});
         let many = vec![json!({"body": "b"}); MAX_COMMENTS + 1];
         let large = vec![json!({"body": "x".repeat(MAX_BODY)}); MAX_TOTAL / MAX_BODY + 1];

@@ -13,13 +13,13 @@ impl Issues {
         self.0.push(issue);
     }
 
-    /// Adds an issue: `field` must satisfy `rule`.
+    /// Adds an issue with the message "`field` must be `rule`".
     pub(super) fn refuse(&mut self, code: ErrorCode, field: &str, rule: &str) {
         let issue = ErrorBody::new(code, format!("{field} must be {rule}"));
         self.push(issue.with("field", field));
     }
 
-    /// Returns the first issue; if there are more, all of them are its `issues`.
+    /// Fails with the first issue; if there are several, its `data.issues` lists all of them.
     pub(super) fn into_result(mut self) -> Result<(), ErrorBody> {
         match self.0.len() {
             0 => Ok(()),

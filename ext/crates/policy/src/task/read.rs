@@ -10,14 +10,15 @@ use wp_codebox_contracts::{
 
 /// Maximum number of rows in a list of objects or command lines.
 const MAX_ROWS: usize = 256;
-/// Fields with program code. They are refused with an error code of their own.
+/// Names of fields with program code; a task with one of them is refused with
+/// [`ErrorCode::RawCodeForbidden`].
 const RAW_CODE: [&str; 2] = ["code", "code_file"];
 
 /// Reads a task. A field of `host` replaces that of `caller`, even if it is `null`. `caller` may
 /// contain only fields that callers may set, `host` also those that only a host may set.
 ///
 /// # Errors
-/// The first issue, with all of them as `issues` if there are several.
+/// Fails with the first issue; if there are several, its `data.issues` lists all of them.
 pub fn read_task(
     mut caller: Map<String, Value>,
     host: Map<String, Value>,
@@ -56,12 +57,15 @@ pub fn read_task(
     serde_json::from_value(Value::Object(fields)).map_err(|_| {
         // Happens only if a shape in the table of fields does not match the field's type in
         // `TaskSpec`.
-        ErrorBody::new(ErrorCode::Internal, "the task cannot be read")
+        ErrorBody::new(
+            ErrorCode::Internal,
+            "the table of task fields is wrong; report this defect",
+        )
     })
 }
 
-/// Sets fields that follow from others: the maximum time to live of a hold, and the wall clock
-/// limit.
+/// Sets absent fields from other fields: the maximum time to live of a hold from its time to live,
+/// and the wall clock limit from `task_timeout_seconds`.
 fn complete(fields: &mut Map<String, Value>) {
     if let Some(Value::Object(hold)) = fields.get_mut("hold")
         && let Some(ttl) = hold.get("ttl_ms").cloned()
@@ -79,7 +83,8 @@ fn complete(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Error codes for one field: for a value of the wrong shape, and for wrong members in it.
+/// Error codes of one field: `own` if its value has the wrong shape, `members` if a member of the
+/// value is wrong.
 #[derive(Debug, Clone, Copy)]
 struct Codes {
     own: ErrorCode,
@@ -124,7 +129,8 @@ impl Reader {
             .push(ErrorBody::new(code, message).with("field", field));
     }
 
-    /// Converts a value to the form that serde reads; `None` if it is refused or empty.
+    /// Checks a value against its shape and returns it in the form that serde reads. Returns `None`
+    /// for a refused value, after adding an issue, and for an empty value that counts as absent.
     fn value(&mut self, at: &str, codes: Codes, shape: Shape, value: Value) -> Option<Value> {
         let rule = match (shape, &value) {
             (Shape::Text, Value::String(_))

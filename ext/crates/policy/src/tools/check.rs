@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{PolicyIssue, SandboxToolPolicy, schema_id};
 
-/// Accepted members of a tool policy, of a tool in it, and of the tool's `runtime`.
+/// Accepted members of a tool policy (`POLICY`), of a tool in it (`TOOL`), and of the tool's
+/// `runtime` (`RUNTIME`).
 const POLICY: &[&str] = &["schema", "version", "tools", "metadata"];
 const TOOL: &[&str] = &[
     "id",
@@ -222,9 +223,9 @@ impl Found {
     }
 }
 
-/// Names of the tools that were checked, with their index in the policy. A second rule for one
-/// tool is an error: two rules could contradict each other, and the more permissive one could
-/// apply unnoticed.
+/// Names of the tools whose rules were checked, with the index of the rule in the policy. A second
+/// rule for one tool is an error: two rules could contradict each other, and the more permissive
+/// one could apply unnoticed.
 #[derive(Default)]
 struct Seen {
     names: BTreeMap<String, usize>,
@@ -276,7 +277,7 @@ impl Seen {
         builtin.dedup();
         for id in builtin {
             match self.builtin.get(id) {
-                // The duplicate name was reported above.
+                // Two rules share a name, which was reported above.
                 Some(&first) if names.iter().any(|n| self.names.get(*n) == Some(&first)) => {}
                 Some(&first) => twice(id, first),
                 None => {

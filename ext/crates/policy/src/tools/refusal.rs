@@ -81,8 +81,8 @@ pub(super) fn rule_of<'p>(
         .find(|rule| names(rule).any(|name| builtin_tool(name).is_some_and(|b| b.id == row.id)))
 }
 
-/// Returns the refusal that follows from visibility and permission in a rule, for tools of the
-/// guest and of the parent process.
+/// Returns the refusal of a tool that its rule hides from the agent or does not allow; `None` if
+/// the rule lets the agent have it.
 fn refusal_of_rule(tool: &str, rule: &ToolRule) -> Option<ToolRefusal> {
     let refuse = |reason, detail: &str| Some(ToolRefusal::new(tool, reason, detail));
     match rule.transport_visibility {
@@ -144,7 +144,7 @@ pub(super) fn refusal_of_builtin(
             FilesystemPolicy::ReadwriteMounts => None,
             FilesystemPolicy::Sandbox | FilesystemPolicy::ReadonlyMounts => refuse(
                 RefusalReason::NotAllowed,
-                "the runtime policy does not let mounts be written".to_owned(),
+                "the runtime policy does not allow writing to mounts".to_owned(),
             ),
         },
         ToolNeed::Command(id) if runtime.commands.iter().any(|command| command == id) => None,

@@ -72,8 +72,8 @@ impl OfferedTool {
     }
 }
 
-/// Returns whether an agent has a tool only if the tool policy or the list of allowed tools names
-/// it, because another tool does the same and more.
+/// Returns whether an agent gets a tool only if the tool policy or the list of allowed tools names
+/// the tool. True for `run_terminal_command`, because `terminal.run` does the same and more.
 fn on_request(row: &ToolDescriptor) -> bool {
     row.tool == BuiltinTool::Program
 }
@@ -89,7 +89,7 @@ pub struct ToolSet {
     offered: Vec<OfferedTool>,
     /// Built-in tools and tools of the parent process that the agent does not have, by id.
     refused: BTreeMap<String, ToolRefusal>,
-    /// Refusals from rules about unknown tools, by each name that a rule gives its tool.
+    /// Refusals of tools that only a rule of the tool policy names, by each name in that rule.
     foreign: BTreeMap<String, ToolRefusal>,
 }
 
@@ -277,8 +277,8 @@ fn ends_task(tool: &OfferedTool) -> bool {
     descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::EndsTask)
 }
 
-/// Checks the list of tools that the parent process serves. Returns invalid ids, and ids that
-/// already name another tool.
+/// Checks the list of tools that the parent process serves. Reports invalid ids, ids that already
+/// name another tool, and inputs that are not objects.
 fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
     let mut issues = Vec::new();
     let mut issue = |code: &str, index: usize, message: String| {

@@ -220,8 +220,8 @@ fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssu
     issues
 }
 
-/// Returns a fault if the step has a member that is valid only together with a second member, and
-/// the second is missing.
+/// Returns a fault if the step has `state`, `waitFor` or a duration without the member that it
+/// needs.
 fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     let when = step.get("waitFor").and_then(Value::as_str);
     let time = is_there(step, "duration") || is_there(step, "durationMs");
@@ -238,8 +238,8 @@ fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     Some(StepIssue::invalid(message))
 }
 
-/// Returns whether a step has a member. `null` counts as absent. Only members that accept any JSON
-/// value may be `null`, and this function is never called for one of those.
+/// Returns whether a step has a member. `null` counts as absent: it is a value only for members of
+/// [`Form::Json`], and this function is never called for one of those.
 fn is_there(step: &Map<String, Value>, name: &str) -> bool {
     step.get(name).is_some_and(|value| !value.is_null())
 }

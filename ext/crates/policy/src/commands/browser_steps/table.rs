@@ -20,7 +20,7 @@ pub(super) enum Form {
     /// A name that becomes part of a file name.
     Name,
     OneOf(&'static [&'static str]),
-    /// A member that other backends accept and this one does not, and the reason.
+    /// A member that other backends accept and this one does not, with the reason or a replacement.
     Refused(&'static str),
 }
 
@@ -49,7 +49,7 @@ pub(super) const fn either(of: &'static [&'static str]) -> Choice {
     Choice { of, needed: false }
 }
 
-/// Names of the member that holds the kind of a step; a step has one of them.
+/// Alternative names of the member that holds the kind of a step; a step has exactly one of them.
 pub(super) const KIND: &[&str] = &["kind", "action", "type"];
 pub(super) const TIMEOUT: &[Member] = &[
     ("timeoutMs", Form::Milliseconds { least: 1 }),

@@ -95,7 +95,7 @@ fn task_with_any_agent_kind_and_without_optional_members_is_read() {
 }
 
 #[test]
-fn task_fields_that_the_caller_or_host_may_not_set_are_refused() {
+fn task_fields_that_need_more_authority_than_the_caller_or_host_has_are_refused() {
     for row in TASK_FIELDS {
         let given = json!({row.name: sample(row.shape)});
         let from = |caller: Value, host: Value| {
@@ -146,7 +146,7 @@ fn all_task_issues_name_their_field_without_quoting_values() {
 }
 
 #[test]
-fn task_with_a_code_field_is_refused_with_its_own_error_code_even_if_null() {
+fn task_with_a_code_field_is_refused_as_raw_code_even_if_the_field_is_null() {
     let error = refused(json!({"code": null}), json!({}));
     assert_eq!(error.code, ErrorCode::RawCodeForbidden);
 }

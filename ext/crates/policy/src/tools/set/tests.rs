@@ -145,7 +145,7 @@ fn each_way_in_which_a_tool_rule_refuses_a_tool_has_its_own_reason() {
 }
 
 #[test]
-fn tool_rule_matches_a_tool_by_its_id_its_name_for_the_model_or_an_alias() {
+fn tool_rule_matches_a_tool_by_its_id_its_model_api_name_or_an_alias() {
     for name in ["workspace_grep", "workspace-search", "search_files"] {
         let policy = policy(vec![rule(name)]);
         let set = ToolSet::resolve(Some(&policy), &[], None, &runtime()).unwrap();
@@ -225,7 +225,7 @@ fn tool_is_refused_without_its_command_or_writable_mounts_in_the_runtime_policy(
 }
 
 #[test]
-fn parent_tool_is_offered_only_if_the_caller_lists_it_and_a_policy_rule_allows_it() {
+fn parent_tool_needs_a_parent_that_serves_it_and_permission_by_tool_policy_and_allowed_list() {
     let both = policy(vec![parent_rule("host.a"), parent_rule("host.b")]);
     let set = ToolSet::resolve(Some(&both), &[], Some(&bridge(&["host.a"])), &runtime()).unwrap();
     assert!(set.find("host_a").is_ok());
