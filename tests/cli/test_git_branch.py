@@ -392,7 +392,7 @@ def test_repository_that_belongs_to_another_user_or_lies_in_the_state_directory_
         must(answer["type"] == "error" and answer["error"]["code"] == "wp_codebox_git_repository_invalid", json.dumps(answer))
 
 
-def test_commit_of_a_changed_bundle_or_with_wrong_digests_or_unknown_files_is_refused(bench):
+def test_commit_is_refused_if_the_bundle_was_modified_a_digest_differs_or_an_approved_file_is_not_in_it(bench):
     change = Change(bench)
     repository = Repository(bench, "bundle")
     change.refused("wp_codebox_artifact_changed", repository.path, patch_sha256="0" * 64)

@@ -31,7 +31,9 @@ pub enum ConnectError {
         errno: i32,
     },
     /// Pid 1 of the guest did not answer in time, or the request could not be sent to it now.
-    #[error("the sandbox did not answer a request to connect to its port {port}; try again")]
+    #[error(
+        "the sandbox did not take or answer a request to connect to its port {port} in time; try again"
+    )]
     Silent {
         /// Requested port on the guest's 127.0.0.1.
         port: u16,

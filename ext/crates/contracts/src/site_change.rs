@@ -181,7 +181,8 @@ pub struct SiteChangeResult {
     /// relative to the directory to which they were applied. For a commit, the approved paths that
     /// the commit contains.
     pub files: Vec<String>,
-    /// Files that were left as they are because they changed since.
+    /// Files that were left as they are because they changed since. An entry with an empty path has
+    /// the error because of which nothing was restored.
     pub conflicts: Vec<SiteConflict>,
     /// Result of checking the site; absent if it was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

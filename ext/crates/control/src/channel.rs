@@ -52,6 +52,9 @@ pub enum ChannelError {
         /// Parse error without the text of the line, which may contain a secret.
         reason: &'static str,
     },
+    /// The caller's document has no form in JSON.
+    #[error("the request cannot be written as JSON; report this as a defect of wp-codebox")]
+    NoJson,
     /// A system call on the socket failed.
     #[error("the connection to the runner failed: {errno}; check whether the runner still runs")]
     Socket {
@@ -72,6 +75,7 @@ impl From<ChannelError> for ErrorBody {
             ChannelError::FrameTooLarge { .. }
             | ChannelError::NotAFrame { .. }
             | ChannelError::Socket { .. } => ErrorCode::RunnerUnavailable,
+            ChannelError::NoJson => ErrorCode::Internal,
         };
         ErrorBody::new(code, error.to_string())
     }
@@ -102,9 +106,7 @@ pub(crate) enum Sent {
 /// # Errors
 /// Fails when the line is longer than `longest`.
 pub(crate) fn line_of(document: &impl Serialize, longest: usize) -> Result<Vec<u8>, ChannelError> {
-    let mut line = serde_json::to_vec(document).map_err(|_| ChannelError::NotAFrame {
-        reason: "it could not be written",
-    })?;
+    let mut line = serde_json::to_vec(document).map_err(|_| ChannelError::NoJson)?;
     line.push(b'\n');
     match line.len() {
         bytes if bytes > longest => Err(ChannelError::RequestTooLarge { bytes, longest }),
@@ -417,6 +419,10 @@ mod tests {
         say(&theirs, b"xxxxxxxxxxxxxxx\n");
         assert!(matches!(ours.receive(SHORT), Ok(Received::Line(_))));
         assert!(line_of(&json!("x"), 4).is_ok());
+        // An object of JSON has only texts as names.
+        let no_json = std::collections::BTreeMap::from([(vec![1], 1)]);
+        let refused = line_of(&no_json, 99).unwrap_err();
+        assert_eq!(refused.body().code, ErrorCode::Internal);
         let refused = line_of(&json!("x"), 3);
         assert!(matches!(
             refused,

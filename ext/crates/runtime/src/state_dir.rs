@@ -92,9 +92,9 @@ impl StateDirError {
                     .hint("run this as the user who owns it, or name a directory of your own with --state or wp_codebox.state_dir")
             }
             StateDirError::Missing { path, source } => body(format!("{self}: {source}"))
-                .hint(format!("install -d -m 0700 -o USER -g GROUP {} (USER: the user PHP runs as, not root)", path.display())),
+                .hint(format!("install -d -m 0700 -o USER -g GROUP {} (USER: not root; for a site, the user that PHP runs as)", path.display())),
             StateDirError::OwnedByRoot { path } => body(self.to_string())
-                .hint(format!("chown USER:GROUP {} (USER: the user PHP runs as, not root)", path.display())),
+                .hint(format!("chown USER:GROUP {} (USER: not root; for a site, the user that PHP runs as)", path.display())),
             StateDirError::Foreign { owner, .. } => body(self.to_string())
                 .hint(format!("run this as uid {owner} or as root, or name a directory of your own with --state or wp_codebox.state_dir")),
             StateDirError::TooOpen { path, .. } => {

@@ -87,9 +87,14 @@ pub enum PreflightError {
     /// Something is missing that verification does not require but an apply does.
     #[error("the bundle has no {member}, without which it cannot be applied; run the task again")]
     Missing {
-        /// What is missing: path of a file in the bundle, member of the manifest, or the caller's
-        /// host directory for a mount.
+        /// What is missing: path of a file in the bundle, or member of the manifest.
         member: String,
+    },
+    /// The caller names no host directory for a mount of the bundle.
+    #[error("no directory of this host was named for the mount {mount} of the bundle; name one")]
+    NoDirectory {
+        /// Guest path of the mount.
+        mount: String,
     },
     /// The target directory differs from the state before the run.
     #[error(
@@ -130,6 +135,7 @@ impl PreflightError {
             Self::ChangedFiles(error) => error.code(),
             Self::Filter(error) => error.code(),
             Self::Missing { .. } => ErrorCode::PatchUnfilterable,
+            Self::NoDirectory { .. } => ErrorCode::ApplyTargetMismatch,
             Self::Conflict { .. } => ErrorCode::ApplyConflict,
             Self::Target { .. } => ErrorCode::MountSourceInvalid,
         }
@@ -155,6 +161,7 @@ impl PreflightError {
             | Self::ChangedFiles(_)
             | Self::Filter(_)
             | Self::Missing { .. }
+            | Self::NoDirectory { .. }
             | Self::Target { .. } => body,
         }
     }

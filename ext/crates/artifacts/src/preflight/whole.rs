@@ -105,8 +105,8 @@ impl WholeBundle {
         for patch in &self.preflight.mount_patches {
             let target = &patch.mount_target;
             let Some(directory) = targets.get(target.as_str()) else {
-                return Err(PreflightError::Missing {
-                    member: format!("host directory for the mount {target}"),
+                return Err(PreflightError::NoDirectory {
+                    mount: target.to_string(),
                 });
             };
             let found = self.preflight.changes(patch, directory)?;

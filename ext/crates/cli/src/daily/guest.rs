@@ -156,7 +156,8 @@ impl Sandbox {
     }
 
     /// Runs a program in the sandbox, connected to the standard streams of this process, and
-    /// returns its exit status. `seen` gets the program's output, unless `output` is JSON.
+    /// returns its exit status. `seen` receives what the program prints; it is not called if this
+    /// command answers in JSON, as `output` says.
     pub(super) fn run(
         &self,
         output: &Output,

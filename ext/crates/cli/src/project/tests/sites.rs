@@ -38,7 +38,8 @@ fn only_a_complete_core_that_surrounds_the_project_is_its_site() {
             ("code/other/wp-load.php", ""),
             ("code/other/wp-includes/version.php", ""),
         ],
-        // The core in a subdirectory of the home directory belongs to another project.
+        // The home directory is the root of this tree. A core in another subdirectory of it may
+        // belong to another project, so it is not taken as the site of the plugin.
         &[
             (project, PLUGIN),
             ("wordpress/wp-load.php", ""),

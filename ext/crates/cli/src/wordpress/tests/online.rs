@@ -351,7 +351,7 @@ fn npm_package_replaces_latest_only_if_wordpress_org_cannot_be_reached() {
 }
 
 #[test]
-fn installed_core_that_is_not_older_is_used_instead_of_the_npm_package() {
+fn installed_core_at_least_as_new_as_the_npm_package_is_used_if_wordpress_org_is_unreachable() {
     let server = Server::start(Routes::new());
     let closed = closed_origin();
     let unreachable = || {
