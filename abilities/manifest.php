@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f143673e487fc122cfb6028d0a8a0eefe83c3a3d0351a6d66381ced1c21005d8',
+	'contract_digest' => '1428e11853625dcf0a662dd3a09fa0f35edfc86ac8eacaec2b382252d4568736',
 ];

@@ -14,6 +14,7 @@ def pytest_configure():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     # The cases of a file share a state of their site; each process has sites of its own.
     for item in items:

@@ -440,6 +440,28 @@ def test_change_that_was_not_checked_is_taken_back_and_its_end_is_recorded(site,
         must(read(site) == before and bundle()["state"] == "rolled-back", json.dumps(bundle()["history"]))
 
 
+def test_result_that_a_killed_request_did_not_record_is_recorded_by_a_later_one(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    plugin = site.path("site", "wp-content", "mu-plugins", "kill.php")
+    with open(plugin, "w", encoding="utf-8") as code:
+        code.write("<?php\nadd_filter( 'wp_codebox_apply_approved_artifact', static function ( $result ) { exec( 'kill -9 ' . getmypid() ); return $result; }, 99 );\n")
+    try:
+        must(apply(site, run, files).status == 502, "control: the worker is not killed")
+    finally:
+        os.remove(plugin)
+    must("hello" in read(site), "control: the file is not written")
+    bundle = lambda: site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
+    must(bundle()["state"] == "open", "control: the end is recorded")
+    # No other change begins before that.
+    roll_back(site, run).expect(429, "wp_codebox_busy")
+    poll_until(lambda: bundle()["state"] == "applied", seconds=30, what="the end is not recorded")
+    last = bundle()["history"][-1]
+    must((last["event"], last["status"], last["who"]["kind"]) == ("apply", "success", "recovery"), json.dumps(bundle()["history"]))
+    roll_back_when_free(site, run)
+    must(read(site) == before and bundle()["state"] == "rolled-back", json.dumps(bundle()["history"]))
+
+
 def test_change_of_a_discarded_bundle_is_taken_back(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")

@@ -119,6 +119,13 @@ final class ApplyService {
 		}
 		$success = 'failed' !== $result['status'];
 		$audit   = $this->audit_result( $record, $result, $success );
+		/**
+		 * Fires when the audit log has the result of an apply.
+		 *
+		 * @param array $result Result of the adapter, `wp-codebox/apply-result/v1`.
+		 * @param array $audit  Audit record.
+		 */
+		do_action( 'wp_codebox_apply_recorded', $result, $audit );
 		return [
 			'success'         => $success,
 			'schema'          => 'wp-codebox/artifact-apply/v1',

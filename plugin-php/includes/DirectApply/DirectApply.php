@@ -28,6 +28,9 @@ final class DirectApply {
 	/** Name of this adapter in apply results. */
 	public const ADAPTER = 'codebox-direct';
 
+	/** Change that this request made last; null before the first. */
+	private ?RunningChange $running = null;
+
 	/**
 	 * Creates the adapter with its dependencies.
 	 *
@@ -49,6 +52,7 @@ final class DirectApply {
 	public function register(): void {
 		add_filter( ApplyAdapters::HOOK, [ $this, 'answer' ], 10, 2 );
 		add_action( 'init', [ new RunningChange( $this->site ), 'settle' ] );
+		add_action( 'wp_codebox_apply_recorded', fn() => $this->running?->end() );
 	}
 
 	/**
@@ -77,8 +81,8 @@ final class DirectApply {
 	 */
 	private function apply( array $payload ): array {
 		$this->files->assert_confirmed( $payload );
-		$running = new RunningChange( $this->site );
-		$result  = $running->during(
+		$this->running = new RunningChange( $this->site );
+		$result        = $this->running->during(
 			[
 				'event'       => 'apply',
 				'artifact_id' => $payload['artifact_id'],

@@ -54,7 +54,8 @@ final class RollbackService {
 	 */
 	public function roll_back( array $input ): array {
 		$this->gate->check();
-		$record = [ 'artifact_id' => (string) ( $input['artifact_id'] ?? '' ) ];
+		$running = new RunningChange( $this->site );
+		$record  = [ 'artifact_id' => (string) ( $input['artifact_id'] ?? '' ) ];
 		try {
 			$changes  = Changes::list( $this->site->id() );
 			$artifact = $this->bundle( $input, $changes );
@@ -66,7 +67,7 @@ final class RollbackService {
 			];
 			$files    = self::relative( $artifact, $change, array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) ) );
 			$this->audit->write( 'rollback', $record + [ 'status' => 'started' ] );
-			$result = ( new RunningChange( $this->site ) )->during( [ 'event' => 'rollback' ] + $record, fn(): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options(), [ OpcodeCache::class, 'drop' ] ) );
+			$result = $running->during( [ 'event' => 'rollback' ] + $record, fn(): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options(), [ OpcodeCache::class, 'drop' ] ) );
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'rollback', $record, $thrown );
 		}
@@ -80,6 +81,7 @@ final class RollbackService {
 				'result'  => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ) + [ 'message' => Sentence::english( $message ) ],
 			]
 		);
+		$running->end();
 		return [
 			'success'     => $success,
 			'schema'      => 'wp-codebox/artifact-rollback/v1',

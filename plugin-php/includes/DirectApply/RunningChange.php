@@ -38,6 +38,13 @@ final class RunningChange {
 	private const START = 5;
 
 	/**
+	 * Mark of the change that this request made and has not recorded yet; null without one.
+	 *
+	 * @var array<string, mixed>|null
+	 */
+	private ?array $mark = null;
+
+	/**
 	 * Creates the object with its dependencies.
 	 *
 	 * @param Site $site Site the plugin runs on.
@@ -45,10 +52,11 @@ final class RunningChange {
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * Calls a function under the locks.
+	 * Calls a function under the locks. When it succeeds, locks and mark stay until `end()`, so that a request that
+	 * is killed in between has its result recorded by a later one.
 	 *
-	 * @param array<string, string>           $about  Audit fields of the change: `event`, `artifact_id`, `run_id`, and
-	 *                                                for a roll back `change`.
+	 * @param array<string, string>            $about  Audit fields of the change: `event`, `artifact_id`, `run_id`, and
+	 *                                                 for a roll back `change`.
 	 * @param callable(): array<string, mixed> $change Changes files.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_busy` when WordPress is being updated.
@@ -56,33 +64,51 @@ final class RunningChange {
 	public function during( array $about, callable $change ): array {
 		require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';
 		$this->settle();
-		$mark = [
+		$held = [];
+		foreach ( self::LOCKS as $lock ) {
+			if ( ! WP_Upgrader::create_lock( $lock, self::LONGEST ) ) {
+				array_map( [ WP_Upgrader::class, 'release_lock' ], $held );
+				throw Failure::because( ErrorCode::Busy, __( 'WordPress is being updated, or another change is applied; wait until that has ended.', 'codebox' ) );
+			}
+			$held[] = $lock;
+		}
+		$this->mark = [
 			'began' => time(),
 			'about' => $about,
 			'locks' => true,
 		];
-		$held = [];
+		register_shutdown_function( [ $this, 'leave' ] );
 		try {
-			foreach ( self::LOCKS as $lock ) {
-				if ( ! WP_Upgrader::create_lock( $lock, self::LONGEST ) ) {
-					throw Failure::because( ErrorCode::Busy, __( 'WordPress is being updated, or another change is applied; wait until that has ended.', 'codebox' ) );
-				}
-				$held[] = $lock;
-			}
-			update_option( self::MARK, $mark, true );
-			$result = $change();
-			delete_option( self::MARK );
-			return $result;
+			update_option( self::MARK, $this->mark, true );
+			return $change();
 		} catch ( Throwable $thrown ) {
-			if ( [] !== $held ) {
-				// The process may have died. The locks are released below; the next request records the end.
-				update_option( self::MARK, [ 'locks' => false ] + $mark, true );
-				$this->recover();
-			}
+			// The process may have died. The next request records the end.
+			$this->recover();
+			$this->leave();
 			throw $thrown;
-		} finally {
-			array_map( [ WP_Upgrader::class, 'release_lock' ], $held );
 		}
+	}
+
+	/** Ends a change whose result the audit log has: removes mark and locks. */
+	public function end(): void {
+		if ( null !== $this->mark ) {
+			delete_option( self::MARK );
+			$this->release();
+		}
+	}
+
+	/** Releases the locks of a change whose result the audit log may lack. The mark stays for a later request. */
+	public function leave(): void {
+		if ( null !== $this->mark ) {
+			update_option( self::MARK, [ 'locks' => false ] + $this->mark, true );
+			$this->release();
+		}
+	}
+
+	/** Releases the locks. */
+	private function release(): void {
+		$this->mark = null;
+		array_map( [ WP_Upgrader::class, 'release_lock' ], self::LOCKS );
 	}
 
 	/** Settles a change that was interrupted. Without a mark, which WordPress loads with its options, does nothing. */
