@@ -223,7 +223,7 @@ pub struct PresetContext<'a> {
     pub model: &'a ModelEndpoint,
     /// URL in the guest under which the egress bridge forwards requests to the model.
     pub base_url: &'a str,
-    /// Placeholder that stands for the model's API key in the guest.
+    /// Dummy API key that the guest gets instead of the real key of the model.
     pub key: &'a str,
     /// Working directory of programs in the guest.
     pub workspace: &'a str,

@@ -126,7 +126,7 @@ pub(crate) fn setup(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
         .collect()
 }
 
-/// Returns the probes that are executed last, as steps.
+/// Returns all `probes` of the recipe as steps. They are executed after all other steps.
 pub(crate) fn probes(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     recipe
         .probes

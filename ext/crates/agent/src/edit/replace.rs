@@ -121,11 +121,12 @@ pub(crate) fn replace(
         }
         (1, _) | (_, Scope::All) => {}
         (_, Scope::Once) => {
-            // Overlapping matches count too, because any of them could be meant.
             let count = starts.len();
             return Err(ReplaceError::Ambiguous { count, lines });
         }
     }
+    // `starts` has no match that overlaps an earlier one. Such a match makes the replacement
+    // ambiguous as well, because either could be meant.
     if scope == Scope::Once && overlaps(&flat.text, &wanted) {
         let count = 2;
         return Err(ReplaceError::Ambiguous { count, lines });

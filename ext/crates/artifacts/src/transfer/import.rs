@@ -46,7 +46,7 @@ pub enum ImportStatus {
     Updated,
 }
 
-/// A bundle that is stored after a successful import.
+/// Result of a successful import: which bundle the store contains now, and what was changed for it.
 #[derive(Debug, Clone)]
 pub struct Imported {
     /// What the import changed in the store.

@@ -265,7 +265,7 @@ fn stopped(stopper: &mut crate::concurrent_programs::Piped) -> usize {
 const STARTS: usize = 5_000;
 
 #[test]
-fn program_that_another_guest_process_stops_before_execve_is_continued_by_pid_1() {
+fn pid_1_continues_a_program_that_another_guest_process_stopped_before_execve() {
     let mut guest = guest();
     let mut stopper = launch_piped(&mut guest, &["/usr/bin/python3", "-c", STOPPER, "once"]);
     assert_eq!(stopper.line(), "up");

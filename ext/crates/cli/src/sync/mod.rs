@@ -72,8 +72,8 @@ struct Way {
 
 fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, ErrorBody> {
     let settings = Settings::resolve(&given.place.paths)?;
-    // Stay root if this process is root: the local files need not belong to the owner of the
-    // state directory.
+    // Does not change from root to the owner of the state directory, as other commands do: that
+    // owner may lack access to the local files.
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let wanted = given.place.sites(&state)?;
     let run = find(&state, &wanted, &args.run).map_err(|e| e.body())?;

@@ -14,8 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Maximum number of cookies of one guest that the forwarder remembers; above it, the oldest are
 /// forgotten.
 const MAX_COOKIES: usize = 1024;
-/// Maximum length in bytes of a cookie's name and value together; browsers accept no longer
-/// cookies.
+/// Maximum length in bytes of a cookie's name and value together. Browsers reject cookies that are
+/// longer.
 const MAX_COOKIE_BYTES: usize = 4096;
 /// Prefix of the names of the cookies that store access tokens, for all previews on this host.
 const TOKEN_COOKIE_PREFIX: &str = "codebox_preview_";

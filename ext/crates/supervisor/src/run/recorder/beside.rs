@@ -11,8 +11,8 @@ use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::{Call, ExecutionEnd, Terminal, now_rfc3339};
 
-/// Maximum number of output bytes of clients' programs that are kept in memory; the journal
-/// contains more.
+/// Maximum number of output bytes that are kept in memory for all clients' programs together. Output
+/// beyond it is only in the journal.
 const MEMORY: usize = 32 * 1024 * 1024;
 
 /// How a client's program ended.
