@@ -427,6 +427,7 @@ def test_change_that_was_not_checked_is_taken_back_and_its_end_is_recorded(site,
         for file in (hold, held, go):
             if os.path.exists(file):
                 os.remove(file)
+    must(victims != ("process",) or read(site) == before, "the request that waited for the process did not take the change back")
     checked = victims == ("worker",)
     bundle = lambda: site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
     # A killed worker recorded nothing; a request that comes a few seconds later does.
