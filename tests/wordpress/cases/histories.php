@@ -132,4 +132,25 @@ return static function ( Harness $t ): void {
 			$t->contains( 'Older entries follow: --before=', $err );
 		}
 	);
+	$t->test(
+		'history: of two starts and one end, the earlier start has no end',
+		static function () use ( $t, $inspect, $apply, $events ): void {
+			$made  = $t->made();
+			$files = array_column( $made['changed_files'], 'path' );
+			$start = ( new WPCodebox\AuditTrail( new WPCodebox\Host\Site( new WPCodebox\Host\InstalledCode() ) ) )->write(
+				'apply-approved',
+				[
+					'status'         => 'started',
+					'run_id'         => $made['run']['run_id'],
+					'artifact_id'    => $made['artifact_id'],
+					'approved_files' => [ $files[0] ],
+				]
+			);
+			$t->ok( $apply( $made, [ $files[1] ] ) );
+			$answer = $inspect( $made );
+			$t->same( [ [ 'apply started', 'apply success' ], $start['seq'], [ $files[0] ] ], [ $events( $answer ), $answer['history'][0]['seq'], $answer['history'][0]['files'] ] );
+			$rows = $t->ok( $t->ability( 'list-artifact-history', [ 'per_page' => 2 ] ) )['history'];
+			$t->same( [ 'success', $start['seq'] ], [ $rows[0]['status'], $rows[1]['seq'] ] );
+		}
+	);
 };
