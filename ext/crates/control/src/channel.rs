@@ -422,7 +422,7 @@ mod tests {
         // An object of JSON has only texts as names.
         let no_json = std::collections::BTreeMap::from([(vec![1], 1)]);
         let refused = line_of(&no_json, 99).unwrap_err();
-        assert_eq!(refused.body().code, ErrorCode::Internal);
+        assert_eq!(ErrorBody::from(refused).code, ErrorCode::Internal);
         let refused = line_of(&json!("x"), 3);
         assert!(matches!(
             refused,
