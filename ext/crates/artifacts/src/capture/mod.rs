@@ -227,7 +227,8 @@ impl Node {
 /// Change of the entry at one path, from before the run to after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The entry is new: before, the path did not exist or was a directory with entries.
+    /// The path had no entry before the run: it did not exist, or it was a directory with contents,
+    /// which is recorded only through these and not as an entry.
     Added(Node),
     /// The entry existed before, and its bytes, mode or type differ now.
     Modified {

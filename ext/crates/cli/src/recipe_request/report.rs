@@ -63,7 +63,7 @@ fn shown(name: &str, error: &ErrorBody) -> Value {
 /// Builds the result of a recipe that was not run because it is not valid.
 pub(crate) fn refused(loaded: &Loaded, issues: &[Issue], error: &ErrorBody) -> Value {
     let mut error = shown("RecipeValidationError", error);
-    // The document already contains the issues.
+    // The result lists the issues below; the error's `data` would repeat them.
     if let Some(error) = error.as_object_mut() {
         error.remove("data");
     }

@@ -41,7 +41,11 @@ enum InstallError {
     NotWordPress { of: String, missing: &'static str },
     /// The core states no version, or one that cannot be the name of a directory.
     #[error("{of} was not installed: its {VERSION_FILE} states no usable version{found}")]
-    Version { of: String, found: String },
+    Version {
+        of: String,
+        /// Empty, or a colon and the stated text.
+        found: String,
+    },
     /// The core states a version other than the one that the server announced.
     #[error(
         "{of} was not installed: its {VERSION_FILE} states version {found}, but the server announced another one; try again"
