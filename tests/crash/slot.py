@@ -142,7 +142,8 @@ class Slot:
                             self.as_it_died(view, row, victim)
                         return
             if view.request.ended:
-                # The run ended before the process to kill existed; the caller repeats the job.
+                # The run ended before the kill was due. `over` makes the caller repeat the job. With the victim `nobody`,
+                # this is the normal end.
                 row["at"] = "over" if job["victim"] != "nobody" else reached(view)
                 return
             if not near:

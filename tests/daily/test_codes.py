@@ -458,7 +458,7 @@ ELSEWHERE = {
     "wp_codebox_review_result_invalid": f"{CASES}/reviews.php: review: an invalid answer of a host plugin is refused, and its own error passes through",
     "wp_codebox_pending_apply_unavailable": f"{CASES}/stages.php: stage: without a store of pending actions a change is not staged, and the audit log says so",
     "wp_codebox_file_changes_disallowed": f"{CASES}/adapters.php: a site that disallows file modifications refuses an apply before any adapter is called",
-    "wp_codebox_apply_confirmation_missing": "tests/fpm/test_apply.py: test_configuration_of_the_web_server_needs_a_second_confirmation",
+    "wp_codebox_apply_confirmation_missing": "tests/fpm/test_apply.py: test_apply_of_a_changed_htaccess_file_is_refused_without_confirm_sensitive",
     "wp_codebox_apply_own_change": "tests/fpm/test_apply.py: test_four_eyes_setting_refuses_an_approval_by_the_user_who_started_the_run",
     # `wp-codebox` commits on a branch only for the extension.
     "wp_codebox_git_repository_invalid": "tests/cli/test_git_branch.py: test_repository_with_an_unsupported_feature_is_refused_and_accepted_without_it",

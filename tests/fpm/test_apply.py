@@ -217,7 +217,7 @@ def test_file_that_changed_since_the_run_is_a_conflict_and_keeps_its_text(site):
     roll_back(site, run).expect(200)
 
 
-def test_configuration_of_the_web_server_needs_a_second_confirmation(site):
+def test_apply_of_a_changed_htaccess_file_is_refused_without_confirm_sensitive(site):
     run, files = changed(site, "echo deny > .htaccess; echo text > readme.txt")
     must(sorted(files) == [PLUGIN + ".htaccess", PLUGIN + "readme.txt"], str(files))
     refused = apply(site, run, files).expect(403, "wp_codebox_apply_confirmation_missing").json

@@ -329,7 +329,7 @@ pub enum GuestReply {
     /// Upper directory of a captured overlay; the packet carries its file descriptor, or none
     /// if `Scratch` was sent before.
     Layer {
-        /// The plan's `capture` index.
+        /// Value of `capture` in the plan's mount step for this overlay.
         index: u32,
         /// Name of the upper directory on the scratch tmpfs.
         directory: String,

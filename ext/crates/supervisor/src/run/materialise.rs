@@ -181,7 +181,8 @@ impl Materialised {
         }
     }
 
-    /// Returns the file names whose changes are not captured.
+    /// Returns the rules of the capture: entries with a name in the request's `exclude`, at any depth,
+    /// are not captured.
     pub(super) fn rules(&self) -> ExcludeRules {
         ExcludeRules::new(&self.mount.request.exclude)
     }
