@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( $call( 'batch', [ $do( 'fix' ), $do( 'style' ), 7 ], '--format=csv', '--fields=index,status,outcome' ) );
 			$t->same( [ 3, "index,status,outcome\n0,completed,succeeded\n1,failed,failed\n2,failed,\n" ], [ $code, $out ], $err );
-			foreach ( [ '[task 0] agent | agent says fix', '[task 1] Failed: ', '[task 2] Failed: A task is a goal', '3 in all: 1 completed, 2 failed. Nothing on this site was changed.' ] as $line ) {
+			foreach ( [ '[task 0] agent | agent says fix', '[task 1] Failed: ', '[task 2] Failed: A task must be a goal', '3 in all: 1 completed, 2 failed. Nothing on this site was changed.' ] as $line ) {
 				$t->contains( $line, $err );
 			}
 			$t->same( 1, $t->wp( $call( 'batch', [ $do( 'style' ) ] ) )[0] );

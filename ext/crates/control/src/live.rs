@@ -203,8 +203,6 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use wp_codebox_contracts::CONTROL_SOCKET;
 
-    const SHORT: Duration = Duration::from_millis(100);
-
     /// Creates a run directory with a control socket and passes its listener to `supervisor` in a
     /// thread.
     fn run_dir(supervisor: impl FnOnce(UnixListener) + Send + 'static) -> tempfile::TempDir {
@@ -265,21 +263,25 @@ mod tests {
 
     #[test]
     fn reply_timeout_restarts_with_each_received_byte() {
+        const TIMEOUT: Duration = Duration::from_secs(4);
         let directory = run_dir(|listener| {
             let (mut stream, _) = listener.accept().unwrap();
-            for byte in b"{\"type\":\"stdin_closed\"}\n" {
-                std::thread::sleep(SHORT / 10);
-                stream.write_all(&[*byte]).unwrap();
+            // Each pause is much shorter than the timeout, so that a busy machine does not stretch it
+            // that far; all together are longer.
+            for piece in b"{\"type\":\"stdin_closed\"}\n".chunks(4) {
+                std::thread::sleep(TIMEOUT / 4);
+                stream.write_all(piece).unwrap();
             }
-            std::thread::sleep(10 * SHORT);
+            // Keeps the connection open until the client has seen the silence.
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
         });
         let client = LiveClient::connect(directory.path(), 1024).unwrap();
         call(&client).unwrap();
         let began = Instant::now();
-        let reply = client.next(ReplyTimeout::AtMost(SHORT)).unwrap();
+        let reply = client.next(ReplyTimeout::AtMost(TIMEOUT)).unwrap();
         assert_eq!(reply, LiveReply::StdinClosed);
-        assert!(began.elapsed() > SHORT);
-        let silence = client.next(ReplyTimeout::AtMost(SHORT));
+        assert!(began.elapsed() > TIMEOUT);
+        let silence = client.next(ReplyTimeout::AtMost(TIMEOUT));
         assert!(
             matches!(silence, Err(LiveError::Silent { .. })),
             "{silence:?}"
