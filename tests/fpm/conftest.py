@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 
 import extension_world
 import pytest
@@ -10,8 +11,10 @@ from world import World
 
 
 def pytest_configure():
-    # SIGTERM must run the fixtures' teardown, which stops the servers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # SIGTERM must run the fixtures' teardown, which stops the servers. A worker process of xdist may call this in
+    # another thread than the main one, where no handler can be set; it ends with the process that started it.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
 @pytest.hookimpl(tryfirst=True)
