@@ -21,7 +21,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Returns the program, or `None` for other kinds of agent.
+    /// Returns the command of [`Agent::Command`], or `None` for every other kind of agent.
     #[must_use]
     pub const fn command(&self) -> Option<&AgentCommand> {
         match self {
@@ -147,7 +147,8 @@ pub struct ModelEndpoint {
     /// Base URL of the provider: `https://…`, or `http://…` when this host or its private
     /// network serves the model. No query, no user, no trailing slash.
     pub base_url: String,
-    /// Name of the request's secret that holds the API key. Absent: the provider needs no key.
+    /// Name of the secret that holds the API key; one of `secrets` of the run request. Absent: the
+    /// provider needs no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     /// Whether the provider may have a loopback or private address; only the operator can allow
@@ -325,8 +326,9 @@ pub enum ReadinessProbe {
     },
 }
 
-/// Code of the host that the guest's WordPress loads and that the agent does not edit: mounted
-/// read-only, loaded before the agent starts and in the guest of the checks too.
+/// Code of the host that the guest's WordPress loads and that the agent cannot change. It is
+/// mounted read-only and loaded before the agent starts. The guest that runs the checks loads it
+/// too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Component {

@@ -89,7 +89,7 @@ pub struct PresetStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GoalDelivery {
-    /// The program gets the goal in an argument: the one that is, or ends with, `{goal}`.
+    /// The program gets the goal in the argument that is `{goal}` or ends with `{goal}`.
     Argument,
     /// The program reads the goal from standard input.
     Stdin,

@@ -36,8 +36,8 @@ pub struct RunAttestation {
     pub isolation_floors: BTreeMap<IsolationAxis, Enforcement>,
     /// One row per guest, in start order.
     pub guests: Vec<GuestObservation>,
-    /// Names of the secrets whose values the guest could read. For all other secrets it had
-    /// placeholders.
+    /// Names of the secrets whose values the guests could read. For all other secrets, the guests
+    /// had placeholders.
     pub exposed_secrets: Vec<String>,
     /// Network access that the policy gave the guests.
     pub network: AttestedNetwork,

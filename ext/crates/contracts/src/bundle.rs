@@ -124,7 +124,8 @@ pub enum ViolationCode {
     MissingFile,
     /// A file in the bundle is not in the manifest.
     OrphanedFile,
-    /// The content digest, or the digest in a document that lists bundle files, does not match.
+    /// The content digest, or the digest in a document that lists bundle files, differs from the
+    /// digest that the verifier computed.
     DigestMismatch,
     /// A manifest entry has no usable hash.
     MissingFileHash,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// The path did not exist before.
+    /// The path did not exist before the change.
     Added,
     /// The path existed and its bytes, mode or type changed.
     Modified,
@@ -50,7 +50,7 @@ pub struct ChangedFile {
     /// SHA-256 of the bytes after the change; absent if the path was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_sha256: Option<Sha256Hex>,
-    /// Mode after the change, like `before_mode`.
+    /// Mode after the change, with the same possible values as `before_mode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<String>,
     /// Whether the patch contains the file as `GIT binary patch`.
@@ -68,8 +68,8 @@ pub struct ChangedFile {
     pub mount_target: GuestPath,
     /// Path of the file in `files/patch.diff`, without the `a/` or `b/` prefix.
     pub patch_name: String,
-    /// Path in the bundle of the patch with only this mount's changes,
-    /// `files/diffs/mount-<N>.patch`; paths in that patch are relative to the mount.
+    /// Bundle path `files/diffs/mount-<N>.patch` of a patch that contains only the changes of this
+    /// mount. Paths in that patch are relative to the mount.
     pub patch_path: String,
     /// `git-quoted` when `path`, `relativePath` and `patchName` are C-quoted because the file
     /// name is not valid UTF-8.

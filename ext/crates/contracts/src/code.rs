@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Integrity,
     /// The run reached one of its limits.
     Limit,
-    /// This host lacks a requirement: fix the host.
+    /// This host lacks something that the call needs: fix the host.
     Unavailable,
     /// A defect of this program, or an I/O failure.
     Internal,
@@ -151,9 +151,10 @@ codes! {
     ProfileNotFound = "wp_codebox_profile_not_found", NotFound, 404, 1;
     /// No sandbox has this id.
     SandboxNotFound = "wp_codebox_sandbox_not_found", NotFound, 404, 1;
-    /// The run is not a held sandbox (a guest kept alive for requests) and accepts no requests.
+    /// The run is not a held sandbox (a guest that stays alive for requests), or its sandbox has
+    /// ended, so the run does not accept the request.
     SandboxNotHeld = "wp_codebox_sandbox_not_held", Conflict, 409, 1;
-    /// A program that runs in the sandbox prevents a snapshot or its restore.
+    /// A snapshot can be neither created nor restored while a program runs in the sandbox.
     SandboxInUse = "wp_codebox_sandbox_in_use", Conflict, 409, 1;
     /// No snapshot has this id or name.
     SnapshotNotFound = "wp_codebox_snapshot_not_found", NotFound, 404, 1;
@@ -222,7 +223,8 @@ codes! {
     EgressFailed = "wp_codebox_egress_failed", Unavailable, 502, 1;
     /// The egress bridge could not start.
     EgressUnavailable = "wp_codebox_egress_unavailable", Unavailable, 503, 125;
-    /// A secret of the run is missing or malformed, or names no network host to which it may be sent.
+    /// A secret of the run is missing or malformed, or names no network host to which its value may
+    /// be sent.
     SecretInvalid = "wp_codebox_secret_invalid", InvalidInput, 400, 1;
     /// The native extension is not loaded.
     ExtensionMissing = "wp_codebox_extension_missing", Unavailable, 503, 125;
@@ -240,7 +242,7 @@ codes! {
     /// An archive or directory contains no WordPress core, or a core whose files differ from the
     /// published ones.
     WordpressInvalid = "wp_codebox_wordpress_invalid", Integrity, 400, 1;
-    /// The installed WordPress that guests start from could not be built.
+    /// The template, which is the installed WordPress from which guests start, could not be built.
     TemplateFailed = "wp_codebox_template_failed", Unavailable, 503, 125;
     /// The bundle could not be written; the message says where the changes are stored.
     BundleWriteFailed = "wp_codebox_bundle_write_failed", Internal, 507, 1;
@@ -295,7 +297,7 @@ codes! {
     ReviewResultInvalid = "wp_codebox_review_result_invalid", Internal, 502, 1;
     /// No plugin of the host site stores approved changes that are to be applied later.
     PendingApplyUnavailable = "wp_codebox_pending_apply_unavailable", Unavailable, 501, 1;
-    /// The call names no files that the reviewer approved.
+    /// The call has no list of approved files, or the list is empty.
     ApprovedFilesMissing = "wp_codebox_approved_files_missing", InvalidInput, 400, 1;
     /// An approved file is not among the changed files.
     ApprovedFilesInvalid = "wp_codebox_approved_files_invalid", InvalidInput, 400, 1;
@@ -330,7 +332,7 @@ codes! {
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
     /// The host plugin returned an invalid apply result.
     ApplyResultInvalid = "wp_codebox_apply_result_invalid", Internal, 502, 1;
-    /// A request to a connector of the site has no connector or operation, or is too large.
+    /// A request to a connector of the site names no connector or no operation, or is too large.
     BrowserConnectorRequestInvalid = "wp_codebox_browser_connector_request_invalid", InvalidInput, 400, 1;
     /// No connector of this site has this name, or the connector cannot be resolved.
     BrowserConnectorUnresolved = "wp_codebox_browser_connector_unresolved", NotFound, 404, 1;

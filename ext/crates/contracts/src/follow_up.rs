@@ -49,8 +49,9 @@ pub struct FollowUpRecord {
     pub artifact_id: String,
     /// Id of the run that made the earlier bundle.
     pub run_id: RunId,
-    /// SHA-256 of the earlier bundle's manifest. It proves which bundle that was. The earlier
-    /// bundle has such a record of its own predecessor, and so on through the whole chain.
+    /// SHA-256 of the earlier bundle's manifest; proves which bundle this run continued. If the run
+    /// of the earlier bundle was a follow-up run too, that bundle contains a document of this kind
+    /// about the bundle before it.
     pub manifest_sha256: Sha256Hex,
     /// Comments on the earlier bundle, redacted. Their paths are complete: the guest path of the
     /// mount is part of them.

@@ -1,11 +1,11 @@
 //! The runner protocol: one request, many event frames, one terminal frame.
 //!
 //! Frames are newline-delimited JSON on a dedicated file descriptor, at most [`MAX_FRAME_BYTES`]
-//! each. The caller's first frame is `start`, the runner's is `accepted`. If the caller stops
-//! reading, the runner sends no further events after a timeout, but still the terminal frame. A
-//! notice in the run's result then says that events were not sent; the journal has all events. The
-//! stream may end without a terminal frame if the caller resumed reading too late; the result is
-//! then in the run's record.
+//! each. The caller's first frame is `start`, the runner's is `accepted`. If the caller does not
+//! read for some time, the runner stops sending events and sends only the terminal frame. A notice
+//! in the run's result then says that events were not sent; the journal has all events. The stream
+//! may end without a terminal frame if the caller resumed reading too late; the result is then in
+//! the run's record.
 
 use crate::{ErrorBody, LifecycleEvent, RunId, RunRequest, RunResult};
 use serde::{Deserialize, Serialize};

@@ -99,7 +99,7 @@ impl RunId {
 }
 
 impl BundleId {
-    /// Returns the bundle id of a content digest.
+    /// Returns the id of the bundle that has this content digest.
     #[must_use]
     pub fn from_digest(digest: &Sha256Hex) -> Self {
         Self(format!("artifact-bundle-sha256-{digest}"))

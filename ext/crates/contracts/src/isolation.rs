@@ -35,9 +35,10 @@ impl IsolationLevel {
         use IsolationAxis as Axis;
         match (self, axis) {
             (Self::None, _) => Enforcement::NotEnforced,
-            // Both levels must also work on hosts without cgroups, where the runner can only poll
-            // the memory and CPU time of all processes together, and without root or a
-            // subordinate id range, which a guest's own kernel uid needs.
+            // Both levels must also work on hosts without cgroups: there, the runner can only poll
+            // the memory and CPU time of all processes together. Both must also work without root
+            // and without a subordinate id range: one of these is needed to give a guest its own
+            // kernel uid.
             (Self::Full | Self::Reduced, Axis::Memory | Axis::Cpu | Axis::Identity) => {
                 Enforcement::BestEffort
             }

@@ -14,7 +14,7 @@ pub struct LimitsRequest {
     pub processes: Option<u64>,
     /// Maximum memory of all processes together, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Maximum size of the files that the guest writes, in bytes.
+    /// Maximum total size of the files that the guest writes, in bytes.
     pub disk_bytes: Option<u64>,
     /// Maximum captured output of one execution, stdout and stderr together, in bytes.
     pub output_bytes: Option<u64>,
@@ -29,8 +29,8 @@ pub struct Limits {
     pub processes: u64,
     /// Maximum memory of all processes together, in bytes. Files are not counted here.
     pub memory_bytes: u64,
-    /// Maximum size of the files that the guest writes, in bytes. They occupy host memory, so the
-    /// memory cgroup's limit is `memory_bytes + disk_bytes`.
+    /// Maximum total size of the files that the guest writes, in bytes. The files occupy host
+    /// memory, so the memory cgroup's limit is `memory_bytes + disk_bytes`.
     pub disk_bytes: u64,
     /// Maximum captured output of one execution, stdout and stderr together, in bytes.
     pub output_bytes: u64,
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limit_at_its_minimum_is_accepted_and_below_it_is_refused() {
+    fn limit_at_its_minimum_is_accepted_and_a_limit_below_its_minimum_is_refused() {
         assert_eq!(
             LimitsRequest::default().resolve().unwrap(),
             Limits::default()

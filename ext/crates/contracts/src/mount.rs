@@ -93,8 +93,8 @@ pub enum MountView {
     /// Overlay with a private copy as lower directory; used if the guest's user does not own every
     /// inode of the host directory.
     Copy,
-    /// Read-only; at level `full` an overlay over the host directory without an upper
-    /// directory.
+    /// Read-only. At level `full` an overlay without an upper directory, with the host directory as
+    /// lower directory.
     Bind,
 }
 

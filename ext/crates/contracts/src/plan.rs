@@ -60,9 +60,9 @@ pub enum LaunchPurpose {
     /// A guest that serves executions.
     #[default]
     Serve,
-    /// The self-test: a guest built like one that serves executions reports every isolation axis
-    /// and exits. A missing mechanism becomes a row of the report instead of a failure, as
-    /// long as the guest can be built.
+    /// A guest for the self-test. It is built like a guest that serves executions, reports every
+    /// isolation axis and exits. A missing mechanism becomes a row of the report instead of a
+    /// failure, as long as the guest can be built.
     Probe,
 }
 
@@ -323,11 +323,11 @@ pub enum GuestReply {
         /// Pid in the launcher's pid namespace.
         pid: i32,
     },
-    /// The guest's scratch tmpfs; the packet carries a detached mount of it. Sent only with
-    /// [`PlanIdentity::Own`], before every `Layer`.
+    /// The guest's scratch tmpfs; the packet carries a detached mount of it. Sent once and only
+    /// with [`PlanIdentity::Own`], before the first `Layer`.
     Scratch,
-    /// Upper directory of a captured overlay; the packet carries its file descriptor, or none
-    /// if `Scratch` was sent before.
+    /// Upper directory of a captured overlay; the packet carries the directory's file descriptor,
+    /// or no file descriptor if `Scratch` was sent before.
     Layer {
         /// Value of `capture` in the plan's mount step for this overlay.
         index: u32,

@@ -28,8 +28,8 @@ pub struct RunHandle {
     pub status: RunStatus,
     /// RFC 3339 timestamp of the run's start.
     pub created_at: String,
-    /// Input `after` for list-run-events: the caller has not received the events after this
-    /// sequence number.
+    /// Sequence number of the last event that the caller has received, 0 if none. As input `after`
+    /// of list-run-events it selects the events that the caller has not received.
     pub cursor: u64,
 }
 

@@ -36,14 +36,16 @@ pub struct RunPaths {
     /// access to that directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code_roots: Vec<String>,
-    /// If set, only directories at or below these may be mounted (abilities, admin screens).
-    /// Absent: the caller is the operator, who may also mount other directories.
+    /// If set, only these directories and directories below them may be mounted. Abilities and
+    /// admin screens set it. Absent: the caller is the operator, who may also mount other
+    /// directories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_roots: Option<Vec<String>>,
     /// Parent cgroup of the runs' cgroups. Absent: the runner's own cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
-    /// Whether guests get a kernel uid of their own, or that of the state directory's owner.
+    /// Whether guests get a kernel uid of their own, or the kernel uid of the state directory's
+    /// owner.
     #[serde(default)]
     pub identity: IdentityChoice,
     /// Range of ids that the operator reserved for guests. Absent: [`GuestIds::default`].
@@ -178,7 +180,7 @@ pub struct ModelUsage {
     pub input_tokens: u64,
     /// Part of the input tokens that the provider served from its cache.
     pub cached_input_tokens: u64,
-    /// Number of output tokens, counted like the input tokens.
+    /// Output tokens as the provider counts them; estimated if the provider does not report them.
     pub output_tokens: u64,
     /// Cost in millionths of a US dollar by the price table; absent without prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]

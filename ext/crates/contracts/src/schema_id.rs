@@ -28,7 +28,7 @@ pub const AGENT_TRANSCRIPT: &str = "wp-codebox/agent-transcript/v1";
 pub const CHANGED_FILES: &str = "wp-codebox/changed-files/v1";
 /// Summary of a bundle for the person who reviews it.
 pub const ARTIFACT_REVIEW: &str = "wp-codebox/artifact-review/v1";
-/// Earlier bundle that a run continued, and what is new since.
+/// Earlier bundle that a run continued, and what that run changed in addition.
 pub const FOLLOW_UP: &str = "wp-codebox/follow-up/v1";
 /// Check results of a bundle.
 pub const TEST_RESULTS: &str = "wp-codebox/test-results/v1";
@@ -134,9 +134,9 @@ pub const SANDBOX_SYNC: &str = "wp-codebox/sandbox-sync/v1";
 pub const GC: &str = "wp-codebox/gc/v1";
 /// Settings of this host, each with the source of its value.
 pub const CONFIG: &str = "wp-codebox/config/v1";
-/// Change of a run: changed files and patch.
+/// What a run changed: the changed files and the patch.
 pub const RUN_DIFF: &str = "wp-codebox/run-diff/v1";
-/// Runs of a directory, and whether their changes were applied.
+/// Runs that worked on one host directory, and whether the change of each was applied.
 pub const DIRECTORY_LOG: &str = "wp-codebox/directory-log/v1";
 /// Result of applying a change to a directory of this host.
 pub const APPLIED_CHANGE: &str = "wp-codebox/applied-change/v1";

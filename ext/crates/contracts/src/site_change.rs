@@ -2,9 +2,9 @@
 //! of a site.
 //!
 //! The caller sends one request and the process answers with messages; each is one line of JSON on
-//! the frame socket. If the caller exits, the process still finishes its work. Both have the same
-//! release and the same user, so the process trusts the host directories and programs that the
-//! request names.
+//! the frame socket. If the caller exits, the process still finishes its work. Caller and process
+//! are of the same release and run as the same user, so the process trusts the host directories and
+//! programs that the request names.
 
 use crate::{ErrorBody, Sha256Hex, SiteId};
 use serde::{Deserialize, Serialize};
@@ -181,8 +181,8 @@ pub struct SiteChangeResult {
     /// relative to the directory to which they were applied. For a commit, the approved paths that
     /// the commit contains.
     pub files: Vec<String>,
-    /// Files that were left as they are because they changed since. An entry with an empty path has
-    /// the error because of which nothing was restored.
+    /// Files that were not restored because they changed after they were applied. An entry with an
+    /// empty path contains the error because of which no file was restored.
     pub conflicts: Vec<SiteConflict>,
     /// Result of checking the site; absent if it was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,9 +211,10 @@ pub enum SiteChangeStatus {
 /// A file that was not restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteConflict {
-    /// Path relative to its target.
+    /// Path of the file, relative to the directory to which it was applied; empty if the error
+    /// concerns the whole restoration.
     pub path: String,
-    /// How the file differs from the applied one, or the error of the restoration.
+    /// How the file differs from the applied one, or why the restoration failed.
     pub reason: String,
 }
 

@@ -152,7 +152,7 @@ pub struct SpawnerPlan {
     pub version: u32,
     /// Owner of the state directory, who must be able to read the files that guests create.
     pub owner: KernelIds,
-    /// User and group id of a program inside a guest.
+    /// uid and gid of programs as seen inside a guest.
     pub guest_id: u32,
     /// Range of ids from which the spawner takes the kernel uid of its guests.
     pub ids: GuestIds,
@@ -175,9 +175,9 @@ pub enum SpawnerRequest {
         /// Index of the view in the plan.
         index: usize,
     },
-    /// Starts a launcher under the guest's kernel uid. The packet carries the launcher's three
-    /// file descriptors, then open member files (`cgroup.procs`) of the cgroups that the
-    /// launcher enters while it still has the owner's uid.
+    /// Starts a launcher under the guest's kernel uid. The packet carries the launcher's three file
+    /// descriptors, then open member files (`cgroup.procs`) of the cgroups that the launcher enters
+    /// while it still has the uid of the state directory's owner.
     Launch {
         /// Command line of the process wrapper, all arguments included; empty: no wrapper.
         wrapper: Vec<String>,
@@ -187,8 +187,8 @@ pub enum SpawnerRequest {
         /// Pid of the launcher, from `Launched`.
         pid: i32,
     },
-    /// Shows a host directory below `place`, with its owners and modes unchanged. Only an
-    /// unprivileged spawner accepts this request; it can open the same directories as its
+    /// Makes a host directory visible below `place`; owners and modes of its files stay unchanged.
+    /// Only an unprivileged spawner accepts this request; it can open the same directories as its
     /// runner.
     Show {
         /// Name below `place`; letters, digits and hyphens.
@@ -206,17 +206,18 @@ pub enum SpawnerRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SpawnerReply {
-    /// Result for a view. If `errno` is 0, the packet carries a detached mount of the directory
-    /// that maps the owner on disk to the owner of the state directory.
+    /// Result for a view. If `errno` is 0 and the view has an owner other than the owner of the
+    /// state directory, the packet carries a detached mount of the directory. This mount maps the
+    /// owner on disk to the owner of the state directory.
     View {
         /// Index of the view in the plan.
         index: usize,
         /// errno, 0 on success; EINVAL: the file system does not support idmapped mounts.
         errno: i32,
     },
-    /// The spawner has dropped root. An unprivileged spawner has created [`STORE`] below
-    /// `place`, and the packet carries a detached mount of it that maps the guest's files to
-    /// the owner of the state directory.
+    /// The spawner has dropped root. An unprivileged spawner has created [`STORE`] below `place`,
+    /// and the packet carries a detached mount of this tmpfs. The mount maps the owner of the
+    /// guest's files to the owner of the state directory.
     Ready {
         /// Kernel uid and gid of all guests of this spawner.
         id: u32,

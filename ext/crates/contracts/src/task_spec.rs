@@ -88,7 +88,8 @@ pub struct TaskSpec {
     pub checks: Vec<String>,
     /// Runtime policy of the run; absent: the default policy.
     pub policy: Option<RuntimePolicy>,
-    /// Network access of the guest; replaces `network` of the policy.
+    /// Network access of the guest; replaces `network` of the policy, unless the host sets the
+    /// policy.
     pub network: Option<Value>,
     /// Requested resource limits of the run.
     pub limits: LimitsRequest,
@@ -172,8 +173,8 @@ pub struct TaskBudget {
 pub struct FollowUp {
     /// Earlier bundle and comments, as the task names them.
     pub of: FollowUpOf,
-    /// Budget as the task sets it, without defaults: only a limit that the task sets counts over
-    /// the whole chain of runs.
+    /// Budget as the task sets it, without defaults. A limit that the task sets applies to all runs
+    /// of the chain together; a default limit applies to each run alone.
     #[serde(default)]
     pub budget: TaskBudget,
 }
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn follow_up_of_a_request_has_only_the_budget_that_the_task_sets() {
+    fn request_of_a_follow_up_run_contains_the_task_budget_without_defaults() {
         let request = |task: Value| {
             let spec: TaskSpec = serde_json::from_value(task).unwrap();
             let paths = json!({"state_dir": "/s", "share_dir": "/h", "launcher": "/l",

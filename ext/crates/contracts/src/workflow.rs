@@ -65,7 +65,7 @@ pub struct CollectedFile {
     pub typed: Map<String, Value>,
 }
 
-/// Everything that a recipe runs in its guest, in order.
+/// Steps of a recipe, and what their guest needs for them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
     /// Steps of all phases, in order.

@@ -16,7 +16,8 @@ use wp_codebox_contracts::{
     TaskInput,
 };
 
-/// Invalid examples that violate a rule of the schema only: a pattern, a length or a constant.
+/// Invalid examples that the Rust types accept: each violates a rule that only the JSON Schema
+/// expresses, such as a pattern, a length or a constant.
 const SCHEMA_RULES: &[&str] = &[
     "agent-preset/invalid-program-absolute.json",
     "agent-preset/invalid-step-when-list.json",

@@ -1,5 +1,6 @@
-//! Caller's end of the frame socket, which connects the caller of a run to the run's supervisor.
-//! It carries JSON lines up to a maximum length. Every blocking call has a time limit.
+//! Caller's end of the frame socket, which connects the caller of a run to the run's supervisor. It
+//! carries JSON lines up to a maximum length. Every blocking call has a time limit, or repeatedly
+//! calls an `idle` function of its caller, which can end the call.
 //!
 //! Only the process that opened a channel shuts the socket down: after `pcntl_fork()` the child
 //! process has a copy of the descriptor, and the child's exit must not cancel the parent's run.
@@ -52,7 +53,7 @@ pub enum ChannelError {
         /// Parse error without the text of the line, which may contain a secret.
         reason: &'static str,
     },
-    /// The caller's document has no form in JSON.
+    /// The caller's document cannot be serialized to JSON.
     #[error("the request cannot be written as JSON; report this as a defect of wp-codebox")]
     NoJson,
     /// A system call on the socket failed.
@@ -307,7 +308,7 @@ impl Channel {
         }
     }
 
-    /// Reads the available bytes into the buffer without waiting, up to about 1 MiB a call.
+    /// Reads the available bytes into the buffer without waiting, up to about 1 MiB per call.
     ///
     /// # Errors
     /// Fails when the socket fails.
@@ -419,7 +420,7 @@ mod tests {
         say(&theirs, b"xxxxxxxxxxxxxxx\n");
         assert!(matches!(ours.receive(SHORT), Ok(Received::Line(_))));
         assert!(line_of(&json!("x"), 4).is_ok());
-        // An object of JSON has only texts as names.
+        // A JSON object can have only strings as member names.
         let no_json = std::collections::BTreeMap::from([(vec![1], 1)]);
         let refused = line_of(&no_json, 99).unwrap_err();
         assert_eq!(ErrorBody::from(refused).code, ErrorCode::Internal);

@@ -75,7 +75,7 @@ pub enum PresetError {
         /// API of the run's model.
         given: &'static str,
     },
-    /// The policy gives programs in the guest no access to the run's model.
+    /// The policy lacks a network preset that the agent needs.
     #[error(
         "the agent {name} needs the network preset {preset}, which the policy does not have; add it to the policy's network.presets, or leave the policy out"
     )]

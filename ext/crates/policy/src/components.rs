@@ -170,7 +170,8 @@ pub fn check_components(
     for component in components {
         let slug = component.slug.clone();
         let target = place(component).ok_or_else(|| ComponentError::Slug { slug: slug.clone() })?;
-        // On a case-insensitive file system, slugs that differ only in case name one directory.
+        // On a case-insensitive file system, two slugs that differ only in upper and lower case are
+        // names of the same directory.
         if !slugs.insert(slug.to_ascii_lowercase()) {
             return Err(ComponentError::Duplicate { slug });
         }
@@ -441,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn runtime_task_with_an_invalid_ability_name_and_invalid_agent_bundle_are_refused() {
+    fn invalid_ability_names_and_invalid_agent_bundles_are_refused() {
         let task = |ability: &str| RuntimeTask {
             ability: ability.to_owned(),
             input: serde_json::Map::new(),

@@ -3,7 +3,8 @@
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Why the name of an environment variable is refused. The error text repeats reserved names, but
-/// never a malformed name, which may be a secret's value that the caller gave in place of its name.
+/// never a malformed name, because the caller may have given the value of a secret in place of the
+/// secret's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvNameError {

@@ -3,11 +3,11 @@
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunPaths};
 use wp_codebox_contracts::{FilesystemPolicy, RuntimePolicy};
 
-/// Directory in the guest with staged files, host files that the guest may read.
+/// Directory in the guest for staged files, which are host files that the guest may read.
 pub const GUEST_STAGED_ROOT: &str = "/run/codebox/staged";
 
-/// Host directories of the operating system; a mount of one would expose its secrets to the
-/// guest.
+/// Host directories of the operating system. A mount of any of them would show secrets of the host
+/// to the guest.
 const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
 
 /// Guest paths below `/wordpress` that belong to WordPress or to this product; no mount may
@@ -24,7 +24,7 @@ const RESERVED: &[&str] = &[
 #[non_exhaustive]
 pub enum MountError {
     /// The target is not a normalised path below `/workspace` or `/wordpress/wp-content`, is the
-    /// whole plugin or theme directory, or is a path that the runtime uses itself.
+    /// directory of all plugins or of all themes, or is a path that the runtime uses itself.
     #[error(
         "mount target {target:?} must be a normalised path below /workspace or /wordpress/wp-content, but not the whole plugins or themes directory, and not a directory of the runtime such as mu-plugins"
     )]
@@ -236,8 +236,9 @@ pub fn check_source(
         return denied("the state directory");
     }
     let paths = authority.paths;
-    // A code root below a denied directory overrides the denial for itself. A code root above
-    // the denied directory (e.g. `/srv` as a mount root for a site in `/srv/www`) does not.
+    // A code root or allowed root below a denied directory may be mounted, and so may everything
+    // below that root. A root that contains the denied directory (e.g. `/srv` as a mount root for a
+    // site in `/srv/www`) does not lift the denial.
     let opened = |denied: &str| {
         let allowed = paths.allowed_roots.iter().flatten();
         let mut roots = paths.code_roots.iter().chain(allowed);
@@ -258,8 +259,8 @@ pub fn check_source(
 }
 
 /// Checks the canonical path of an opened file to stage. If the caller is not restricted to
-/// `allowed_roots`, every file below a directory of the site's deny list is refused, also below a
-/// code root.
+/// `allowed_roots`, every file below a directory of the site's deny list is refused, even if the
+/// file is below a code root.
 pub fn check_staged_source(
     canonical: &str,
     subject: &str,

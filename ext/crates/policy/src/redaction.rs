@@ -17,7 +17,7 @@ struct Pattern {
     regex: Regex,
 }
 
-#[allow(clippy::expect_used)] // Literal patterns; a test compiles each.
+#[allow(clippy::expect_used)] // The patterns are literals; a test compiles each of them.
 static PATTERNS: Lazy<Vec<Pattern>> = Lazy::new(|| {
     [
         ("openai-api-key", r"sk-[A-Za-z0-9_-]{20,}"),
@@ -60,8 +60,8 @@ pub struct Redactor {
 type Span = (usize, usize, &'static str);
 
 impl Redactor {
-    /// Creates a redactor for known formats and these values. Ignores values shorter than 8 bytes
-    /// and pure numbers, because they would match in ordinary text.
+    /// Creates a redactor for the known token formats and for these values. Ignores values shorter
+    /// than 8 bytes and pure numbers, because they would match in ordinary text.
     #[must_use]
     pub fn new(values: &[String]) -> Self {
         Self::with_secrets(values, std::iter::empty())

@@ -70,7 +70,8 @@ pub fn defaults(commands: Vec<String>) -> RuntimePolicy {
     }
 }
 
-/// Returns all issues of a policy document: malformed fields first, then unenforceable ones.
+/// Returns the issues of a policy document: all malformed fields, or, if no field is malformed, all
+/// values that this backend cannot enforce.
 #[must_use]
 pub fn validate(document: &Value) -> Vec<PolicyIssue> {
     match parse(document) {

@@ -17,8 +17,8 @@
 //! A form is one encoded byte string; the search compares it with the input byte by byte. Escapes
 //! are decoded where they occur in the input (see [`Escapes`]).
 //!
-//! Not found: values encoded twice unless the inner encoding is base64, HTML names of further
-//! characters, other Unicode normal forms, and values with reordered or omitted characters. No
+//! Not found: HTML names of other characters, other Unicode normal forms, values with reordered or
+//! omitted characters, and values encoded twice (except those whose inner encoding is base64). No
 //! table can cover custom encodings.
 //!
 //! Cost: one pass over the input with a filter of 64 Kbit, and a few binary searches at each
@@ -209,8 +209,9 @@ impl SecretEncodings {
     }
 
     /// Returns the texts that may match the input up to an escape, each with the position in the
-    /// text up to which it matches. `last` are the input bytes before that escape: a returned text
-    /// has the last four of them before this position, or begins with its last one to three bytes.
+    /// text up to which it may match. `last` contains the input bytes before that escape. The four
+    /// bytes of the text before the position equal the last four of `last`. If the position is
+    /// below four, all bytes of the text before it equal as many bytes at the end of `last`.
     fn reached(&self, last: &[u8]) -> impl Iterator<Item = (&Text, usize)> {
         let sizes = 1..=last.len().min(GRAM);
         sizes.flat_map(move |size| {
@@ -422,7 +423,7 @@ fn place(head: [u8; HEAD]) -> (usize, u64) {
 }
 
 /// Returns the base64 characters that depend on the value alone if `lead` other bytes precede it in
-/// its first group of three bytes; `None` if these are too few to search for.
+/// its first group of three bytes; `None` if there are too few such characters to search for.
 fn base64_core(value: &[u8], lead: usize, alphabet: &GeneralPurpose) -> Option<Vec<u8>> {
     let mut padded = vec![0_u8; lead];
     padded.extend_from_slice(value);

@@ -38,8 +38,8 @@ const OWN: &[&str] = &[
     "NODE_EXTRA_CA_CERTS",
     "COMPOSER_CAFILE",
 ];
-/// Reserved name prefixes: this project's own, and variables that change the behaviour of
-/// programs.
+/// Reserved beginnings of names: those of this project's own variables, and those of variables that
+/// change the behaviour of programs.
 const OWN_PREFIXES: &[&str] = &[
     "CODEBOX_",
     "WP_CODEBOX_",
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn model_key_needs_no_hosts_and_a_policy_that_exposes_it_to_the_guest_is_refused() {
+    fn model_key_is_accepted_without_hosts_and_refused_if_the_policy_exposes_it_to_the_guest() {
         let model = endpoint("API_KEY");
         let key = [secret("API_KEY", VALUE, &[])];
         let with = |policy: &RuntimePolicy, secrets: &[SecretBinding]| {
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_refused_without_secrets_policy_or_network_access() {
+    fn secrets_are_refused_if_the_policy_forbids_secrets_or_the_network_or_if_names_repeat() {
         let one = [secret("API_KEY", VALUE, &["api.example.org"])];
         let mut none = policy(&[]);
         none.secrets = SecretsPolicy::None;

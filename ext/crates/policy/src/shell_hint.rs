@@ -1,6 +1,6 @@
 //! Hint for command lines that were written for a shell. Programs in the guest start without a
-//! shell, so `ls | wc` as one word is a program with that name, and as three words `ls` with the
-//! arguments `|` and `wc`.
+//! shell, so the single argument `ls | wc` names a program `ls | wc`, and the three arguments `ls`,
+//! `|` and `wc` start `ls` with the arguments `|` and `wc`.
 
 /// Arguments that have a meaning only in a shell.
 const OPERATORS: &[&str] = &["|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "2>&1"];

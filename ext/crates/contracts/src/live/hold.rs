@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Keeps the work guest alive after the request's commands have run. The guest ends when its
-/// supervisor process ends, for whatever reason.
+/// Settings of a held sandbox: a work guest that stays alive after the request's commands have run.
+/// If its supervisor process ends early for any reason, the guest ends too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
     /// Time to live in milliseconds, counted from when the sandbox is ready.
@@ -17,8 +17,8 @@ pub struct Hold {
     /// Preview that stays open while the sandbox is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<super::PreviewRequest>,
-    /// Profile and owner of the sandbox, for lists of sandboxes; absent if the sandbox was not
-    /// created from a profile.
+    /// Profile, intended users and requester of the sandbox, for lists of sandboxes; absent if the
+    /// sandbox was not created from a profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<SandboxIdentity>,
     /// Id of the stored snapshot whose state the sandbox starts with; absent: a fresh state.

@@ -1,10 +1,10 @@
 //! The live protocol: requests to a held sandbox over its control socket.
 //!
-//! Each connection carries one request: one [`LiveCall`] line, then [`LiveInput`] lines from
-//! the client if the request accepts input, and [`LiveReply`] lines in return up to the final
-//! one ([`LiveReply::is_last`]). Each line is a JSON document of bounded length. Requests that
-//! arrive before the sandbox is ready wait; none is dropped. Every request names its actor, and
-//! the journal records the actor with each action.
+//! Each connection carries one request: one [`LiveCall`] line, then [`LiveInput`] lines from the
+//! client if the request accepts input, and [`LiveReply`] lines in return up to the final one
+//! ([`LiveReply::is_last`]). Each line is a JSON document of bounded length. A request that arrives
+//! before the sandbox is ready is not dropped: it waits. Every request names its actor, and the
+//! journal records the actor with each action.
 
 mod hold;
 mod reply;

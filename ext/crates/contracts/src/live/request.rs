@@ -248,8 +248,9 @@ pub struct SyncIn {
     /// Whether the file is executable.
     #[serde(default)]
     pub executable: bool,
-    /// Expected SHA-256 of the existing file; the empty text means that no file may exist. If that
-    /// is not the case, the request fails with a conflict. Absent: any existing file is replaced.
+    /// Expected SHA-256 of the existing file; the empty text means that no file may exist. If the
+    /// file does not match this expectation, the request fails with a conflict. Absent: any
+    /// existing file is replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_sha256: Option<String>,
 }
@@ -306,8 +307,8 @@ pub struct PreviewRequest {
     /// Time to live of the preview in milliseconds; absent: the preview closes with the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// If present, the sandbox creates a link that logs its first visitor in; an earlier unused
-    /// link becomes invalid.
+    /// If present, the sandbox creates a login link: the first visitor who opens it is logged in.
+    /// An earlier login link that nobody has opened becomes invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<PreviewLogin>,
 }

@@ -154,9 +154,9 @@ mod tests {
         }
     }
 
-    /// Every type of journal event with example data and the expected bus event.
+    /// Each row: a type of journal event, example data, and the expected bus event or `None`.
     #[test]
-    fn every_journal_event_type_maps_to_its_bus_event() {
+    fn each_journal_event_type_becomes_the_expected_bus_event_or_none() {
         let rows = [
             (
                 EventType::Created,

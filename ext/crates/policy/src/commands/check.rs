@@ -45,7 +45,8 @@ pub enum CommandError {
         /// Ids of the commands that the policy lists.
         allowed: Vec<String>,
     },
-    /// An argument of the call is not `name=value`, unknown, repeated, missing or malformed.
+    /// An argument of the call is unknown, repeated, missing, malformed or not of the form
+    /// `name=value`.
     #[error("the arguments of the command {command} are not valid: {reason}")]
     Argument {
         /// Command id of the call.

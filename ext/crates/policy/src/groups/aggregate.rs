@@ -29,7 +29,7 @@ pub(super) struct WorkerResult {
     pub summary: Option<String>,
     /// Member `error` of the worker's result row.
     pub error: Option<Value>,
-    /// Ids of the worker's dependencies that did not complete, so that the worker did not start.
+    /// Ids of the dependencies that did not complete and because of which the worker did not start.
     pub lost: Vec<String>,
     /// Files that the worker changed; empty unless it completed.
     pub touched: TouchedFiles,
@@ -163,8 +163,8 @@ fn result(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> Val
     Value::Object(row)
 }
 
-/// Returns the conflicts of a worker that did not complete its task: one for each dependency
-/// because of which it did not start, otherwise one.
+/// Returns the conflicts of a worker that did not complete its task. If dependencies prevented its
+/// start, there is one conflict for each of them; otherwise there is one for the worker itself.
 fn failures(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> Vec<Value> {
     let partial = end.outcome.as_deref() == Some("partial");
     let code = end.error.as_ref().and_then(|error| error["code"].as_str());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_optional_worker_is_a_warning_but_fails_required_dependents() {
+    fn failed_optional_worker_is_a_warning_but_an_error_for_required_workers_that_depend_on_it() {
         let mut ends = BTreeMap::from(["a", "b"].map(|id| end(id, GroupStatus::Completed, &[id])));
         let (id, mut lost) = end("c", GroupStatus::Failed, &[]);
         lost.outcome = Some("failed".to_owned());

@@ -12,7 +12,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 #[derive(Debug)]
 pub struct Batch {
     tasks: Vec<Value>,
-    /// Fields of the input that all tasks share: the input without the tasks.
+    /// Fields of the input that all tasks share: the input without the fields in `merge::GROUP`,
+    /// such as `tasks`.
     shared: Map<String, Value>,
     session: String,
     stops: StopRule,
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_with_missing_or_malformed_tasks_or_stop_rule_is_refused() {
+    fn batch_is_refused_if_tasks_are_missing_or_malformed_or_stop_on_failure_is_malformed() {
         for (input, code) in [
             (json!({}), ErrorCode::TasksMissing),
             (json!({"tasks": []}), ErrorCode::TasksMissing),

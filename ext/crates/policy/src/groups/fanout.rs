@@ -15,7 +15,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 #[derive(Debug)]
 pub struct Fanout {
     plan: FanoutPlan,
-    /// Fields of the input that all workers share: the input without the fields of the plan.
+    /// Fields of the input that all workers share: the input without the fields in [`GROUP`], such
+    /// as `workers`.
     shared: Map<String, Value>,
     session: String,
     settled: BTreeMap<String, Settled>,
@@ -78,7 +79,7 @@ impl Fanout {
         };
         // Malformed limits are left unchanged; `read_task` refuses them later.
         if let Some(mut limits) = limits {
-            // Saturates at the largest integer that PHP can represent.
+            // A longer time becomes the largest integer that PHP can represent.
             let time = worker.timeout_seconds.saturating_mul(1000);
             let time = time.min(i64::MAX.unsigned_abs());
             limits.insert("wall_clock_ms".to_owned(), time.into());
@@ -103,8 +104,8 @@ impl Fanout {
         ])
     }
 
-    /// Returns the indexes of the workers that may start, in the order of the plan. `begun` has
-    /// the ids of those that have started.
+    /// Returns the indexes of the workers that may start, in the order of the plan. `begun`
+    /// contains the ids of the workers that have started.
     #[must_use]
     pub fn ready(&self, begun: &BTreeSet<String>) -> Vec<usize> {
         self.plan.ready(&self.settled, begun)
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn worker_timeout_overrides_only_the_wall_clock_of_shared_limits() {
+    fn worker_timeout_replaces_the_wall_clock_limit_and_keeps_all_other_limits() {
         let input = |shared: Value, own: Value| {
             fanout(json!({"limits": shared, "workers": [
                 {"id": "a", "goal": "g", "timeout_seconds": 5, "limits": own}]}))
@@ -317,10 +318,10 @@ mod tests {
         assert_eq!(answer["aggregate"]["status"], "failed");
     }
 
-    /// The fields of the input schemas of batches and fan-outs that are not fields of a task, and
-    /// `goal`, are exactly the fields in [`GROUP`].
+    /// [`GROUP`] contains `goal`, and exactly those fields of the input schemas of batches and
+    /// fan-outs that a task does not have.
     #[test]
-    fn batch_and_fanout_schema_fields_that_are_not_task_fields_equal_the_group_field_table() {
+    fn group_table_contains_goal_and_exactly_the_batch_and_fanout_fields_that_a_task_lacks() {
         use std::path::Path;
         let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../abilities/schemas");

@@ -1,4 +1,5 @@
-//! Merges the fields of one task over the fields that all tasks of its batch or fan-out share.
+//! Combines the fields of one task with the fields that all tasks of its batch or fan-out share.
+//! The task's own fields take precedence.
 
 use super::plan::object;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ const TOGETHER: &[&[&str]] = &[
 ];
 /// Fields of the whole call, which a single task must not contain.
 const WHOLE: &[&str] = &["sandbox_session_id", "orchestrator", "wait"];
-/// Fields of a batch or fan-out that are not fields of a task.
+/// Fields of a batch or fan-out that its tasks do not inherit.
 pub(super) const GROUP: &[&str] = &[
     "tasks",
     "stop_on_failure",
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn task_field_replaces_its_shared_field_and_conflicting_shared_fields() {
+    fn task_field_replaces_the_shared_field_of_its_name_and_all_shared_fields_of_its_set() {
         let shared = json!({"goal": "shared", "tasks": [], "mounts": ["a"], "agent_command": "x",
             "network": "deny", "limits": {"processes": 4}, "checks": ["c"], "sandbox_session_id": "p"});
         assert_eq!(

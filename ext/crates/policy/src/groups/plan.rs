@@ -176,8 +176,8 @@ impl FanoutPlan {
     }
 
     /// Returns the indexes of the workers that have not started and whose dependencies have all
-    /// completed. `settled` has the workers that have ended, `begun` the ids of those that have
-    /// started.
+    /// completed. `settled` contains the workers that have ended, `begun` the ids of all workers
+    /// that have started.
     #[must_use]
     pub fn ready(
         &self,
@@ -392,7 +392,7 @@ mod tests {
 
     /// Each row is a plan with one fault; the same plan without the fault is valid.
     #[test]
-    fn fanout_plan_with_an_invalid_worker_concurrency_or_aggregator_is_refused() {
+    fn fanout_plan_is_refused_if_a_worker_or_the_concurrency_or_the_aggregator_is_invalid() {
         use ErrorCode as E;
         let good = json!({"id": "a", "goal": "g"});
         assert_eq!(workers(json!([good])).unwrap().workers.len(), 1);
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn dependency_cycle_is_refused_with_the_ids_of_its_workers() {
+    fn error_about_a_dependency_cycle_names_the_workers_in_the_cycle() {
         let row = |id: &str, after: &[&str]| json!({"id": id, "goal": "g", "dependsOn": after});
         let error = workers(json!([
             row("a", &[]),

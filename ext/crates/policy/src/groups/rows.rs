@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn group_result_row_without_status_outcome_or_error_code_is_failed() {
+    fn row_status_comes_from_status_then_outcome_then_error_code_and_otherwise_is_failed() {
         let status = |row: Value| row_status(row.as_object().unwrap());
         for (row, expected) in [
             (json!({}), GroupStatus::Failed),

@@ -181,7 +181,7 @@ impl ModelBase {
         self.address
     }
 
-    /// Returns the port, also if it is the scheme's default.
+    /// Returns the port; if the base URL has none, the default port of its scheme.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port

@@ -25,7 +25,7 @@ const CONTEXT_TOKENS: std::ops::RangeInclusive<u64> = 1_024..=20_000_000;
 const ANSWER_TOKENS: std::ops::RangeInclusive<u64> = 16..=1_000_000;
 /// Maximum number of model responses of one run.
 const MAX_TURNS: u32 = 1_000;
-/// Maximum number of tokens of one run, for input and output each.
+/// Maximum number of input tokens of one run; the output tokens have the same maximum.
 const MAX_TOKENS: u64 = 1_000_000_000;
 /// Maximum cost of one run in millionths of a US dollar: 10,000 dollars.
 const MAX_COST: u64 = 10_000_000_000;

@@ -45,7 +45,8 @@ pub enum Forbidden {
     /// Any other IPv6 address outside `2000::/3`.
     #[error("the address is outside the global unicast range of IPv6")]
     NotGlobal,
-    /// Address of a cloud provider's metadata service outside the private ranges.
+    /// Address of a cloud provider's metadata service, in a range whose other addresses are
+    /// allowed.
     #[error("the address belongs to a cloud metadata service")]
     Metadata,
 }

@@ -189,7 +189,7 @@ impl EgressRules {
     }
 
     /// Returns these rules with TLS tunnelled and without access to the model, for traffic that the
-    /// bridge cannot read. They never allow more than before.
+    /// bridge cannot read. The result never allows more than `self`.
     #[must_use]
     pub fn tunnelled(self) -> Self {
         Self {

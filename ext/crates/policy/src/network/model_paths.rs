@@ -35,7 +35,8 @@ pub fn check_model_request(api: ModelApi, method: &str, path: &RequestPath) -> R
     let path = path.comparable().map_err(Refusal::PathAmbiguous)?;
     let mut refusal = Refusal::Path;
     for (known_method, known) in rows {
-        // `GET` of a list also allows `GET` of one entry, e.g. `/models/<name>`.
+        // A row with `GET` names a list, e.g. `/models`, and also allows `GET` of each entry of
+        // that list, e.g. `/models/<name>`.
         let one = *known_method == "GET" && path.starts_with(&format!("{known}/"));
         if path != *known && !one {
             continue;

@@ -23,7 +23,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Returns the port of a URL that has none.
+    /// Returns the port that applies if a URL contains no port.
     #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {

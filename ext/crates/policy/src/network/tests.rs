@@ -146,7 +146,7 @@ fn connect_tunnel_is_allowed_only_by_a_network_rule_without_methods_and_paths() 
 }
 
 #[test]
-fn request_that_several_network_rules_allow_names_the_rule_with_fewest_restrictions() {
+fn rule_with_fewest_restrictions_is_returned_if_several_rules_allow_a_request() {
     let rules = rules(json!({
         "rules": [{"host": "a.example", "methods": ["GET"]}, {"host": "a.example"}],
     }));

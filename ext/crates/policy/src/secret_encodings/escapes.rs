@@ -19,7 +19,7 @@ pub(super) enum Escapes {
     QuotedPrintable,
 }
 
-/// Named characters that HTML encoders must escape.
+/// The characters that HTML encoders must escape, with their named character references.
 const NAMED: &[(&[u8], char)] = &[
     (b"&amp;", '&'),
     (b"&lt;", '<'),
@@ -91,7 +91,8 @@ enum NoEscape {
 }
 
 impl Escapes {
-    /// Returns the encoding that has escapes, or removable line breaks, beginning with this byte.
+    /// Returns the family of encoders whose escapes, or removable line breaks, begin with this
+    /// byte.
     pub(super) const fn led_by(byte: u8) -> Option<Self> {
         match byte {
             b'\r' | b'\n' => Some(Self::None),

@@ -1,7 +1,8 @@
 //! Rules of `follow_up_of`: which earlier bundle a task continues, and the comments on it.
 //!
-//! The supervisor checks the rest, because only it can read the bundle: that the bundle exists and
-//! may be continued, and that each path belongs to the change or to a mount.
+//! The supervisor makes the other checks, because only it can read the bundle: that the bundle
+//! exists and may be continued, and that the path of each comment belongs to the change or to a
+//! mount.
 
 use super::issues::Issues;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ReviewComment, RunId, RunRequest};
@@ -86,14 +87,14 @@ fn comments(comments: &[ReviewComment], issues: &mut Issues) {
     }
 }
 
-/// Checks that a follow-up run has a goal, no context member of its own for the earlier run, and no
-/// snapshot.
+/// Checks that a follow-up run has a goal and starts from no snapshot, and that the task's context
+/// does not already contain the member [`FOLLOW_UP_CONTEXT`], which the supervisor adds.
 fn combinations(request: &RunRequest, issues: &mut Issues) {
     let mut refuse = |field: &str, rule: &str| {
         issues.refuse(ErrorCode::InputInvalid, field, rule);
     };
     match &request.task {
-        // The comments reach the agent through the document of the task.
+        // Without a goal there is no task document, through which the comments reach the agent.
         None => refuse("follow_up_of", "left out in a run without a goal"),
         Some(task) if task.context.contains_key(FOLLOW_UP_CONTEXT) => refuse(
             &format!("context.{FOLLOW_UP_CONTEXT}"),
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn follow_up_is_refused_without_a_goal_or_together_with_a_snapshot_or_context() {
+    fn follow_up_is_refused_without_a_goal_or_with_a_snapshot_or_with_context_follow_up() {
         let of = json!({"artifact_id": "1f3a"});
         let hold = json!({"hold": {"ttl_ms": 1000}});
         let task = json!({"goal": "g", "follow_up_of": of});

@@ -15,7 +15,8 @@ const MAX_ROWS: usize = 256;
 const RAW_CODE: [&str; 2] = ["code", "code_file"];
 
 /// Reads a task. A field of `host` replaces that of `caller`, even if it is `null`. `caller` may
-/// contain only fields that callers may set, `host` also those that only a host may set.
+/// contain only fields that every caller may set. `host` may in addition contain fields that only a
+/// host may set.
 ///
 /// # Errors
 /// Fails with the first issue; if there are several, its `data.issues` lists all of them.

@@ -101,7 +101,7 @@ fn objects(mut document: Value) -> Value {
     document
 }
 
-/// Returns whether a value is an object; PHP encodes an empty object as a list.
+/// Returns whether a value is an object, or an empty list, as which PHP encodes an empty object.
 fn is_object(value: &Value) -> bool {
     value.is_object() || value.as_array().is_some_and(Vec::is_empty)
 }

@@ -213,7 +213,7 @@ impl ToolSet {
         &self.offered
     }
 
-    /// Returns the tools of the agent that the parent process executes.
+    /// Returns those of the agent's tools whose calls the parent process executes.
     #[must_use]
     pub fn parents(&self) -> Vec<&ParentTool> {
         self.offered

@@ -123,7 +123,7 @@ fn ended_run_without_outcome_has_state_failed() {
 }
 
 #[test]
-fn cleanup_status_is_succeeded_without_scratch_failed_with_it_and_running_until_settled() {
+fn cleanup_of_an_ended_run_is_running_until_settled_then_failed_if_scratch_files_remain() {
     use LifecycleCleanupStatus as C;
     let status = |view: &RunView, scratch| {
         let mut seen = seen(RunProgress::Collecting);
@@ -141,7 +141,7 @@ fn cleanup_status_is_succeeded_without_scratch_failed_with_it_and_running_until_
 }
 
 #[test]
-fn cancellation_reply_tells_first_repeated_and_late_cancellation_apart() {
+fn reply_distinguishes_first_repeated_and_late_cancellations() {
     let answer = |answer, status| RunCancellation {
         schema: schema_id::RUN_CANCELLATION.to_owned(),
         run_id: RunId::new(format!("run_{:032x}", 9)).unwrap(),

@@ -18,7 +18,7 @@ use table::{Form, KIND, KINDS, Kind, REFUSED_KINDS, TIMEOUT, either};
 const MAX_STEPS: usize = 200;
 /// Maximum length of a text in a step, in bytes.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// Maximum timeout of a step, or duration of a wait, in milliseconds.
+/// Maximum value in milliseconds of a step's timeout and of a wait's duration.
 const MAX_DURATION_MS: u64 = 600_000;
 
 /// One fault in a list of browser steps.
@@ -117,8 +117,8 @@ pub fn browser_duration(text: &str) -> Option<Duration> {
         None => (text.strip_suffix('s')?, 1000.0),
     };
     let ms = number.parse::<f64>().ok().filter(|_| duration_form(text))? * unit;
-    // The format allows only digits and a decimal point, so the product is finite and not
-    // negative.
+    // The format allows only digits and a decimal point, so the product is neither negative nor
+    // NaN. If it is infinite, the comparison below refuses it.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -220,8 +220,8 @@ fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssu
     issues
 }
 
-/// Returns a fault if the step has `state`, `waitFor` or a duration without the member that it
-/// needs.
+/// Returns a fault if the step has `state` without `selector`, `waitFor: duration` without a
+/// duration, or a duration although it does not wait for one.
 fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     let when = step.get("waitFor").and_then(Value::as_str);
     let time = is_there(step, "duration") || is_there(step, "durationMs");
@@ -385,8 +385,8 @@ mod tests {
                                 "{said}"
                             );
                         }
-                        // A valid value may still be refused, because the member excludes another
-                        // member or requires one.
+                        // Even a valid value may be refused, because some members exclude another
+                        // member or require one.
                         Some(_) => assert!(
                             said.is_empty()
                                 || said.contains("leave one of them out")

@@ -1,6 +1,7 @@
 //! The kinds of browser steps and their members, as data.
 
-/// Format that the value of a step's member must have. For texts, `null` counts as absent.
+/// Format that the value of a step's member must have. `Text`, `Filled` and `Name` also accept
+/// `null`, which counts as absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// A string or a number.
@@ -20,7 +21,8 @@ pub(super) enum Form {
     /// A name that becomes part of a file name.
     Name,
     OneOf(&'static [&'static str]),
-    /// A member that other backends accept and this one does not, with the reason or a replacement.
+    /// No value: other backends accept the member, this one does not. The text gives the reason or
+    /// a replacement.
     Refused(&'static str),
 }
 

@@ -89,7 +89,7 @@ const POST_TYPE: AcceptedArg = text("post-type", "Post type of a new post to cre
 const WAIT_SELECTOR: AcceptedArg = text("wait-selector", "Selector of an element that must exist.");
 const WAIT_TIMEOUT: AcceptedArg = duration("wait-timeout", "Timeout of waiting for the element.");
 
-/// Arguments that every command that opens one page accepts.
+/// Arguments of each command that opens a single page.
 macro_rules! page_args {
     ($($first:expr),* $(,)?) => {
         &[

@@ -1,5 +1,5 @@
 //! Commands for programs of the host, for agents and for the mails of a run. This backend does not
-//! support most of them; each row gives the reason or the replacement.
+//! support most of them; the row of an unsupported command gives the reason or a replacement.
 
 use super::super::format::Format;
 use super::super::model::{

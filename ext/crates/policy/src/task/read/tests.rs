@@ -61,7 +61,7 @@ fn every_field_of_the_task_table_is_read() {
 }
 
 #[test]
-fn task_with_any_agent_kind_and_without_optional_members_is_read() {
+fn task_with_each_agent_kind_and_task_without_optional_members_are_read() {
     let Some(Shape::Kinds(kinds)) = TASK_FIELDS
         .iter()
         .find(|row| row.name == "resolved_agent")
@@ -95,7 +95,7 @@ fn task_with_any_agent_kind_and_without_optional_members_is_read() {
 }
 
 #[test]
-fn task_fields_that_need_more_authority_than_the_caller_or_host_has_are_refused() {
+fn caller_and_host_cannot_set_task_fields_that_need_more_authority() {
     for row in TASK_FIELDS {
         let given = json!({row.name: sample(row.shape)});
         let from = |caller: Value, host: Value| {

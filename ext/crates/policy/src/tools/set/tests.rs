@@ -74,7 +74,8 @@ fn list(names: &[&str]) -> Vec<String> {
 #[test]
 fn all_guest_tools_are_offered_without_tool_policy_and_allowed_list() {
     let set = ToolSet::resolve(None, &[], None, &runtime()).unwrap();
-    // All tools except `run_terminal_command`, which an agent has only if a list names it.
+    // All tools except `run_terminal_command`, which an agent has only if the tool policy or the
+    // list of allowed tools names it.
     assert_eq!(set.offered().len(), TOOLS.len() - 1);
     assert_eq!(reason(&set, "run_terminal_command"), "not-allowed");
     let asked = ["run_terminal_command".to_owned()];
