@@ -42,8 +42,8 @@ impl CgroupReaper {
     }
 }
 
-/// Waits until the supervisor exits or closes the pipe, then removes the run's cgroups and the
-/// intent file that lists them.
+/// Waits until the supervisor exits or closes the pipe, then removes the run's cgroups and, if all
+/// of them are gone, the intent file that lists them.
 pub fn keep(intent: &Path, directories: &[PathBuf]) -> ExitCode {
     // The supervisor never writes to the pipe: `read_to_end` returns at end of file or on an error.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());

@@ -41,8 +41,8 @@ pub(crate) fn listen(
     let code = ErrorCode::RunnerUnavailable;
     let sentence = |e: &io::Error| format!("the supervisor cannot open its control socket: {e}");
     let unable = |e: io::Error| kernel_error(code, sentence(&e), &e);
-    // `kernel_error` explains ENOSPC as too many epoll watches. `bind` returns ENOSPC if the disk
-    // is full.
+    // Does not use `kernel_error`, which explains ENOSPC as too many epoll watches: `bind` returns
+    // ENOSPC if the disk is full.
     let unnamed = |e: io::Error| {
         ErrorBody::new(code, sentence(&e))
             .hint("check that the state directory has free space and that its file system supports unix sockets")

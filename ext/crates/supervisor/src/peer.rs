@@ -37,8 +37,8 @@ pub enum Caller {
 /// Rejects a frame socket (the connection to the caller) whose peer may not start runs. The
 /// credentials are those at the time of the connection (`SO_PEERCRED`).
 ///
-/// A service that root started admits every user that the mode of its socket lets connect; the
-/// state directory of the request must belong to that user.
+/// If root started the service, every user may start runs whom the mode of the service's socket
+/// lets connect; the state directory of the request must belong to that user.
 pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, ErrorBody> {
     let refuse = |why: String| Err(ErrorBody::new(ErrorCode::Forbidden, why));
     if socket_acceptconn(&socket).unwrap_or(false) {

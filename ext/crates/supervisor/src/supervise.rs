@@ -22,9 +22,9 @@ use wp_codebox_runtime::{CancelReason, Cancellation};
 /// considered wrong.
 const LONGEST_ASKING: Duration = Duration::from_secs(3600);
 
-/// Starts this program a second time with the command `command`, e.g. `supervise`, and exits. The
-/// started process inherits descriptor 3. The caller waits only for this intermediate process; it
-/// never has to reap the started one.
+/// Starts this program a second time with the command `command`, e.g. `supervise`, and returns the
+/// exit code for the current process. The started process inherits descriptor 3. The caller waits
+/// only for the current process and never has to reap the started one.
 pub fn spawn_detached(command: &str) -> ExitCode {
     let Ok(program) = std::env::current_exe() else {
         return ExitCode::from(125);
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_time_starts_at_the_callers_request_timestamp() {
+    fn duration_of_a_run_is_counted_from_the_callers_request_timestamp() {
         let started = Instant::now();
         let minute = 60_000_000_000;
         let asked = asked_at(Some(monotonic_ns() - minute), started);

@@ -111,8 +111,9 @@ enum Client {
     Gone,
 }
 
-/// Output that waits for a permit, i.e. for free space in the journal queue. The future keeps its
-/// position among the waiting producers.
+/// Output that waits for a permit, i.e. for free space in the journal queue. The future `permit` is
+/// stored until it completes, so that this output keeps its place among the outputs that wait for
+/// permits.
 struct Pending<'a> {
     stream: OutputStream,
     bytes: Vec<u8>,

@@ -25,8 +25,8 @@ pub(crate) struct ControlHandles {
     pub run_dir: PathBuf,
 }
 
-/// Maximum number of characters that are recorded of a cancel request's reason, and of its actor
-/// (the name of the requester).
+/// Maximum number of characters that are recorded of a cancel request's reason. The same maximum
+/// applies separately to the request's actor (the name of the requester).
 const WISH: usize = 500;
 
 impl ControlHandles {

@@ -126,8 +126,8 @@ where
     }
 }
 
-/// Returns the request line and the headers as one text; `None` when there are too many lines or
-/// one is too long.
+/// Returns the request line and the headers as one text; `None` if there are too many lines or a
+/// line is too long.
 async fn head(first: &[u8], lines: &mut Lines) -> Option<Vec<u8>> {
     let mut head = first.to_vec();
     for _ in 0..HEADERS {
@@ -223,8 +223,8 @@ fn parse<B>(request: &Request<B>) -> Result<EventsRequest, Refusal> {
             _ => return Err(MALFORMED),
         }
     }
-    // `Last-Event-ID`, which a client sends when it reconnects, wins over the `after` parameter of
-    // the original URL.
+    // `Last-Event-ID`, which a client sends when it reconnects, takes precedence over the `after`
+    // parameter of the original URL.
     match values(LAST_EVENT_ID)?.as_slice() {
         [] => {}
         [header] => wanted.after = last_event_id(header).map_err(|_| MALFORMED)?,

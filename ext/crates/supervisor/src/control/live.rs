@@ -1,5 +1,5 @@
-//! Handles one request of a client on the control socket to a sandbox that is kept open for
-//! clients.
+//! Handles one request to a sandbox that is kept open for clients. A client sends the request over
+//! the control socket.
 
 use super::handles::ControlHandles;
 use super::lines::{Lines, Replies};
@@ -10,8 +10,8 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, unknown_member,
 };
 
-/// Maximum number of characters of the actor, the name of the user or program that sends the
-/// request.
+/// Maximum number of characters of the actor (the name of the user or program that sends the
+/// request).
 const ACTOR: usize = 200;
 
 /// Parses the first line of a connection as a request to the sandbox.

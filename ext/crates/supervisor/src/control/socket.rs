@@ -111,8 +111,8 @@ pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHand
     }
 }
 
-/// Registers a connection with epoll. If that fails, sends an error to the client first: a
-/// connection closed without a reply would give no reason.
+/// Registers a connection with epoll. If that fails, sends the client an error before the
+/// connection is closed, because a closed connection alone gives no reason.
 fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
     let told = stream.try_clone();
     let stream = stream
@@ -147,8 +147,8 @@ fn handle_first_line(first: &[u8], handles: &ControlHandles) -> FirstLine {
     }
     match serde_json::from_slice(first) {
         Ok(Frame::Cancel) => {
-            // Actor and reason are optional: a cancel frame with missing or invalid ones still
-            // cancels.
+            // Actor and reason are optional: a cancel frame cancels the run even if they are
+            // missing or invalid.
             let wish: CancelDetails = serde_json::from_slice(first).unwrap_or_default();
             handles.cancel(CancelReason::Asked, wish);
             return FirstLine::Cancelled(RunCancellation {

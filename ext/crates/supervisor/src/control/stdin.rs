@@ -92,9 +92,9 @@ impl Stdin {
         self.window.as_ref().map(|window| credit(window.open))
     }
 
-    /// Returns whether the buffer has space for another line of input. With flow control it always
-    /// has, so the supervisor keeps reading and also gets a signal that the client sends after the
-    /// input.
+    /// Returns whether the buffer has space for another line of input. With flow control the buffer
+    /// always has space. The supervisor then keeps reading the client's lines and also gets a
+    /// signal that the client sends after the input.
     pub(super) fn has_room(&self) -> bool {
         self.window.is_some() || self.waiting.len() < INPUT
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn stdin_with_invalid_base64_or_after_its_end_is_rejected() {
+    async fn client_input_with_invalid_base64_or_after_the_end_of_input_is_rejected() {
         let (mut stdin, program) = piped(StdinFlow::Plain);
         assert_eq!(stdin.push("!!"), Err(InvalidInput));
         assert_eq!(stdin.push("b2s="), Ok(()));

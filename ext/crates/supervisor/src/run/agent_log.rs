@@ -22,7 +22,7 @@ const REDACTION: &str = "known-secrets-and-token-forms";
 /// What executed a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolType {
-    /// The supervisor executed the tool by a program inside the guest.
+    /// The supervisor executed the tool by running a program inside the guest.
     Sandbox,
     /// The process that started the run executed the tool.
     Parent,

@@ -79,8 +79,8 @@ impl<'a> AgentOutputStream<'a> {
         }
     }
 
-    /// Ends the execution. The agent loop is no process: exit code 0 is recorded if the loop
-    /// completed its task, otherwise no exit code.
+    /// Ends the execution. The agent loop is not a process and has no exit status: exit code 0 is
+    /// recorded if the loop completed its task, otherwise no exit code.
     pub(super) fn end(
         mut self,
         recorder: &mut Recorder<'_>,

@@ -1,7 +1,7 @@
 //! Turns the JSON lines that a command-line agent prints into readable steps, such as "runs ls".
-//! The rules come from the agent's preset, its description in the installation.
-//! The steps are shown in addition to the raw output: journal, transcript and bundle contain every
-//! byte. Output arrives in chunks of any size; a line is parsed when it is complete.
+//! The rules come from the agent's preset (the description of the agent in the installation). The
+//! steps are shown in addition to the raw output, which journal, transcript and bundle contain.
+//! Output arrives in chunks of any size; a line is parsed when it is complete.
 
 use wp_codebox_contracts::PresetStep;
 use wp_codebox_contracts::terminal_text::plain_json;

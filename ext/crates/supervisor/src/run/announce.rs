@@ -7,7 +7,7 @@ use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, EventType};
 use wp_codebox_runtime::Backend;
 
-/// Records the settings of the guest and its mounts, and collects notices for the caller.
+/// Records the guest's settings, mounts and components as events, and adds notices for the caller.
 pub(super) fn announce(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,

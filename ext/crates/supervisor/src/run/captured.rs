@@ -62,7 +62,7 @@ pub(super) fn capture_all(
         .collect()
 }
 
-/// Returns whether the recipe says that changes of this mount are no part of the result.
+/// Returns whether the recipe says that changes of this mount are not part of the result.
 fn unwanted(context: &RunContext<'_>, index: usize) -> bool {
     let target = context.mounts[index].mount.target.as_str();
     let workflow = context.prepared.request.workflow.iter();

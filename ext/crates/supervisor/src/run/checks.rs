@@ -122,8 +122,8 @@ fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result
     let run = guest.run;
     let deadline = match &run.prepared.request.hold {
         None => run.clock.deadline,
-        // The run was kept open for clients. That time does not count against the time limit of the
-        // checks.
+        // The work guest was kept open for clients. The time until it ended does not count against
+        // the time limit of the checks.
         Some(_) => Instant::now() + Duration::from_millis(run.prepared.limits.wall_clock_ms),
     };
     for line in &run.prepared.request.checks {

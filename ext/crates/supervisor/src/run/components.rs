@@ -2,7 +2,7 @@
 //!
 //! A component is code of the host that the guest's WordPress loads, such as a plugin. It passes
 //! the same checks as a mount. The host finds the component's entry file through the open directory
-//! and tells the guest its name, so the guest does not search.
+//! and tells the guest the name of that file, so the guest does not search.
 
 use super::generated;
 use super::sources::{OpenMount, OpenStaged, Shown, open_file, open_source};

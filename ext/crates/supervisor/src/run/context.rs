@@ -56,8 +56,8 @@ impl RunContext<'_> {
         self.mounts.iter().chain(components)
     }
 
-    /// Adds the environment variables of the working guest to a call: settings of the recipe and
-    /// the model, and secrets.
+    /// Adds to a call the environment variables of the work guest: settings of the recipe and the
+    /// model, and secrets.
     pub(super) fn work_call(&self, mut call: Call) -> Call {
         let prepared = self.prepared;
         if let Some(workflow) = &prepared.request.workflow {
@@ -76,8 +76,7 @@ impl RunContext<'_> {
         call
     }
 
-    /// Adds the environment variables of the guest that runs the checks to a call: secrets, but no
-    /// model settings.
+    /// Adds to a call the environment variables of the check guest: secrets, but no model settings.
     pub(super) fn check_call(&self, mut call: Call) -> Call {
         let secrets = self.prepared.secrets.environment(GuestPhase::Check);
         call.env.extend(secrets);

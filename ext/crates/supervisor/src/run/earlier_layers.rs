@@ -50,8 +50,8 @@ pub(super) fn lay(
     Ok(laid)
 }
 
-/// Returns the earlier bundle's change by mount index, and adds the directories that the change
-/// removes.
+/// Returns the earlier bundle's change of each mount, by mount index. Sets `removed_directories` of
+/// each change from the source of the mount.
 fn changes(
     earlier: &Earlier,
     mounts: &[Materialised],

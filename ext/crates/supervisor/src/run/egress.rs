@@ -69,7 +69,8 @@ pub(super) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Rea
     .map_err(|e| e.body())
 }
 
-/// Returns the bridge's route to the model. The guest that runs the checks gets none.
+/// Returns the bridge's route to the model; `None` if the guest gets no such route, which is always
+/// so for the check guest.
 fn model(context: &RunContext<'_>, phase: GuestPhase) -> Result<Option<ModelRoute>, ErrorBody> {
     let prepared = context.prepared;
     let endpoint = match (phase, &prepared.guest_model) {

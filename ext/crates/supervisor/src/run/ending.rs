@@ -17,8 +17,8 @@ pub(super) enum AgentEnd {
 /// Reason why the work stopped early, if any, and how the agent ended.
 pub(super) type ProgramsEnd = (Option<Stop>, AgentEnd);
 
-/// Returns the reason to stop the run because of how a program ended. A program that does not exist
-/// is an error of the request, not an outcome of the run.
+/// Returns the reason to stop the run that follows from the end of a program; `None` if the run
+/// continues. A program that does not exist is an error of the request, not an outcome of the run.
 pub(super) fn stop_of(
     call: &Call,
     step: &Step,

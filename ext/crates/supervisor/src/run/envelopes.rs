@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn transcript_contains_the_complete_output_below_the_size_limit() {
+    fn transcript_contains_output_completely_if_it_fits_the_size_limit() {
         let parsed = |text: &str| {
             let mut row = entry(None);
             row.stdout = format!("[\"{text}\"]");

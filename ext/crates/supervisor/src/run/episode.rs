@@ -5,7 +5,8 @@
 //! is a step, whether the client sends a `step` or a `command` request; a command that could not be
 //! executed is not a step. Replacing the guest starts a new trace. A part that would make the trace
 //! invalid is not added, and the client gets an error. If the client's command has already run, the
-//! client gets the result, and a notice in the bundle states the gap.
+//! client gets the command's result instead of that error, and a notice in the bundle states the
+//! gap.
 
 use super::observe;
 use super::recorder::Recorder;

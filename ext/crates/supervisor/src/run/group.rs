@@ -25,7 +25,8 @@ struct Held {
     remover: Remover,
 }
 
-/// Cgroup of a run, or the reason why there is none. Removed on drop.
+/// Cgroup of a run, or the reason why there is none. The cgroup is removed when this value is
+/// dropped.
 #[derive(Debug)]
 pub struct RunGroup {
     cgroup: Arc<Cgroup>,

@@ -3,9 +3,9 @@
 //! As root, the supervisor creates id-mapped views of the state directory, the share directory and
 //! the mount sources, in which their owner appears as the guest's user. A source on a file system
 //! without id-mapped mounts is copied into the state directory. If the file system of the state
-//! directory has no id-mapped mounts either, the guests get no ids of their own. A supervisor that
-//! an unprivileged user with subordinate ids started creates no views: it copies the sources into a
-//! tmpfs that belongs to the guests' user.
+//! directory has no id-mapped mounts either, the guests get no ids of their own. If an unprivileged
+//! user with subordinate ids started the supervisor, it creates no views: it copies the sources
+//! into a tmpfs that belongs to the guests' user.
 
 use super::sources::{OpenMount, Shown};
 use super::subordinate_ids;

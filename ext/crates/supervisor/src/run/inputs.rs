@@ -177,8 +177,8 @@ fn attestation(context: &RunContext<'_>, seen: Seen<'_>) -> EvidenceDocument {
         limits: context.prepared.limits,
         boot_id: HostFacts::read().boot_id,
         guests,
-        // The values were moved out of the request when the secrets were issued, so the names come
-        // from the context.
+        // The secrets were moved out of the request when their placeholders were created, so their
+        // names come from `prepared.secrets`.
         exposed_secrets: context
             .prepared
             .secrets

@@ -25,8 +25,8 @@ pub(super) fn reports<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec
 }
 
 /// Returns one sentence for each mount that the guest does not see completely. The sentences are
-/// notices of the run's result and not risk notes of the change: hiding the host's repository makes
-/// a change no riskier.
+/// notices of the run's result and not risk notes of the change: a change is not riskier because
+/// the host's repository is hidden.
 pub(super) fn notices<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec<String> {
     mounts.filter_map(notice).collect()
 }

@@ -1,8 +1,8 @@
 //! Selects the isolation level of a run, and checks the isolation that the run's guests report
 //! against the run's policy.
 //!
-//! A self-test selects the level only if the policy allows several; what the guest itself reports
-//! decides in the end. A guest below the policy's demands is rejected before untrusted code runs;
+//! A self-test selects the level only if the policy allows several. In every case the guest's own
+//! report is checked: a guest below the policy's demands is rejected before untrusted code runs;
 //! the error names the isolation axis (the isolated resource, such as the file system) that failed.
 
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ use wp_codebox_contracts::{
     NetworkPolicy, NetworkPosture, RunRequest, RuntimePolicy,
 };
 
-/// Returns the level to request: `full`, unless the policy accepts less and this host supports only
-/// less.
+/// Returns the level to request: `full`, unless the policy accepts a lower level and this host
+/// supports only a lower level.
 pub(super) fn choose_level(
     policy: &RuntimePolicy,
     tested: impl FnOnce() -> SelfTest,
@@ -56,7 +56,7 @@ thread_local! {
     static FORCED: std::cell::Cell<Option<IsolationLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Makes runs in this test thread use the isolation level, whatever the host supports.
+/// Makes runs in this test thread use the isolation level `level`, whatever the host supports.
 #[cfg(test)]
 pub fn force_for_test(level: IsolationLevel) {
     FORCED.set(Some(level));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn isolation_level_is_reduced_only_if_the_host_lacks_full_and_the_policy_accepts_reduced() {
+    fn level_reduced_is_chosen_only_if_the_host_lacks_full_and_the_policy_accepts_reduced() {
         use IsolationLevel::{Full, None, Reduced};
         let never = || -> SelfTest { unreachable!("a policy without a choice needs no self-test") };
         assert_eq!(choose_level(&policy(Full), never), Ok(Full));

@@ -25,8 +25,8 @@ pub(super) fn notice(level: IsolationLevel) -> Option<String> {
 
 /// Captures the mails that one guest sends.
 pub(super) struct Open {
-    /// Mail server; `None` at level `reduced`, where a guest has no network namespace of its own,
-    /// and after the mail limit was reached.
+    /// Mail server; `None` if the mail limit was already reached, and at level `reduced`, where a
+    /// guest has no network namespace of its own.
     server: Option<MailServer>,
     mailbox: Arc<Mailbox>,
 }
@@ -229,7 +229,7 @@ const LINKS: usize = 10;
 /// out.
 const DOCUMENT: usize = 256 * 1024;
 
-/// Returns the path in the bundle of the message with this number.
+/// Returns the path of message number `number` in the bundle.
 pub fn path_of(number: usize) -> String {
     format!("files/mail/{number:04}.eml")
 }
@@ -330,7 +330,7 @@ mod tests {
     fn non_utf8_mail_is_stored_only_if_it_contains_no_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let of = |bytes: &[u8]| content(&mail(Some(bytes), bytes.len() as u64), &redactor);
-        // The message is redacted when the bundle is written.
+        // Not redacted yet: the bundle writer redacts the text.
         let text = format!("x {SECRET}");
         assert_eq!(of(text.as_bytes()), Ok(ArtifactContent::Text(text.clone())));
         let latin = [b"\xe4 ", text.as_bytes()].concat();
@@ -406,7 +406,7 @@ mod tests {
         let filler = "ä".repeat(SUBJECT - 3);
         assert_eq!(shown(format!("{filler}{SECRET} and more")), filler);
         assert_eq!(shown(format!("{filler}and more")), format!("{filler}and"));
-        // The message is redacted when the bundle is written.
+        // Not redacted yet: the bundle writer redacts the text.
         let short = format!("x {SECRET}");
         assert_eq!(shown(short.clone()), short);
     }

@@ -1,5 +1,5 @@
-//! Overlay layer above a mount's source that hides entries from a guest and provides the guest's
-//! own `.git`.
+//! Overlay layer above the source of a mount. The layer hides entries from a guest and provides the
+//! guest's own `.git`.
 //!
 //! Only views of the source itself need whiteouts: a copy is made without the hidden entries. Layer
 //! and source are both lower layers of the guest's overlay, so a guest cannot remove the layer.
@@ -20,8 +20,8 @@ pub(super) struct Mask<'a> {
     pub git: GitView,
 }
 
-/// Writes the overlay layer above `tree` into the run's scratch directory. Returns its directory,
-/// or nothing if the layer would be empty.
+/// Writes the overlay layer above `tree` into the run's scratch directory. Returns the layer's
+/// directory, or an empty list if the layer would be empty.
 pub(super) fn write(
     target: &GuestPath,
     tree: BorrowedFd<'_>,

@@ -58,8 +58,9 @@ pub(super) fn materialise(
         .owners
         .iter()
         .all(|&(uid, gid)| (uid, gid) == (owner.uid, owner.gid));
-    // The guest can see the directory itself only through a mount. Without mount namespaces every
-    // mount is therefore a copy, and changes are found by comparing with a second copy.
+    // The guest can see the source directory itself only through a kernel mount. A guest without a
+    // mount namespace gets a copy instead, and changes are found by comparing it with a second
+    // copy.
     let visible = match mount.shown {
         Shown::ByPath => reachable(&mount),
         Shown::ByView => true,

@@ -20,7 +20,7 @@ pub(super) fn open_mount(
         None => open_source(&mount.source, &subject, request),
     };
     let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
-    // A directory generated from an archive or from text is in no git work tree.
+    // A directory generated from an archive or from text is not in a git work tree.
     let tree = row.is_none_or(|row| matches!(row.from, GeneratedFrom::Copy { .. }));
     let git = git::wanted(mount, if tree { &path } else { Path::new("/") })?;
     let history = match (git, row) {

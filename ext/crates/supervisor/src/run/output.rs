@@ -55,7 +55,8 @@ impl<'a> StreamRedactor<'a> {
 }
 
 /// Maximum number of bytes that are shown after a pause although they may be the beginning of a
-/// secret. Without them, the last characters of a prompt would appear only after another key press.
+/// secret. If they were not shown, the last characters of a prompt could appear only after another
+/// key press.
 const GLIMPSE: usize = 3;
 
 /// Redactor for one stream that a person follows live. It shows lines at once, and an incomplete
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn output_line_without_end_is_passed_on_in_redacted_pieces() {
+    fn long_output_line_without_newline_is_passed_on_in_redacted_pieces() {
         let secret = "correct-horse-battery";
         let redactor = Redactor::new(&[secret.to_owned()]);
         for lead in (HOLD_BYTES - OVERLAP_BYTES - 30)..(HOLD_BYTES - OVERLAP_BYTES + 30) {

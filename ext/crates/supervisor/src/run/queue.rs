@@ -18,7 +18,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::ExecutionEnd;
 
-/// Maximum number of requests in the queue.
+/// Maximum number of waiting items at which another request is accepted; also the maximum number of
+/// waiting signals.
 const WAITING: usize = 256;
 /// Maximum number of bytes of program output in the queue.
 const OUTPUT: usize = 4 * 1024 * 1024;
@@ -148,14 +149,15 @@ impl RequestQueue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an item; fails if the queue is full or the sandbox has ended.
+    /// Adds an item; fails if the queue is full or closed.
     pub(crate) fn put(&self, queued: QueuedRequest) -> Result<(), ErrorBody> {
         let mut inner = self.lock();
         if let Some(over) = &inner.over {
             return Err(over.clone());
         }
-        // Permits limit the output, and each program ends only once, so only requests and signals
-        // are counted.
+        // A request is refused if too many items of any kind wait, a signal if too many signals
+        // wait. Other items are always accepted: permits limit the output, and each program ends
+        // only once.
         let waiting = match queued {
             QueuedRequest::Call { .. } | QueuedRequest::Launch { .. } => inner.requests.len(),
             QueuedRequest::Signal { .. } => inner.signals(),
@@ -285,8 +287,8 @@ impl RequestQueue {
         self.tail.send_replace(seq);
     }
 
-    /// Tells the followers of the journal that it is complete; waits up to three seconds for them
-    /// to end.
+    /// Tells the followers of the journal that it is complete; waits until no follower is left, up
+    /// to three seconds.
     pub(crate) fn finish(&self) {
         self.done.send_replace(true);
         for _ in 0..300 {

@@ -154,8 +154,8 @@ fn backend(
         }
     };
     // The template is built in the state directory by a guest that runs only the product's own
-    // programs. A spawner that root started can mount the state directory into that guest. A
-    // spawner that an unprivileged user started cannot, so that guest then gets no uid of its own.
+    // programs. If root started the spawner, it can mount the state directory into that guest. If
+    // an unprivileged user started the spawner, it cannot, and that guest gets no uid of its own.
     let own = match identity.store() {
         Some(_) => GuestIdentity::shared("only programs of this product build a template"),
         None => identity.clone(),

@@ -34,8 +34,8 @@ use wp_codebox_runtime::{
 enum Keep {
     /// The whole output, redacted.
     Text,
-    /// Only the size of the output. The caller of [`Recorder::take`] gets at most this many bytes
-    /// of it.
+    /// Only the size of the output. [`Recorder::take`] returns at most this many bytes of the
+    /// output to its caller.
     Size(u64),
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Recorder<'a> {
     count: u32,
     /// Whether the guest may contain work, because a program ran in it or clients could reach it.
     worked: bool,
-    /// Programs that clients run at the same time in a held sandbox (one kept open for clients).
+    /// Output of the programs that clients run in a held sandbox (one kept open for clients).
     beside: Beside,
     /// Queue through which the output of the clients' programs arrives.
     pub aside: Option<Arc<RequestQueue>>,

@@ -11,7 +11,8 @@ use wp_codebox_artifacts::left_out;
 use wp_codebox_contracts::OutputStream;
 use wp_codebox_runtime::Cut;
 
-/// Number of bytes at the end of a stream that are stored when the memory limit is used up.
+/// Number of bytes at the ends of both streams together that are stored when the memory limit is
+/// used up.
 const SMALL_END: usize = 4 * 1024;
 
 /// Whether there is memory to keep the beginning of a stream.
@@ -91,8 +92,9 @@ impl RetainedOutput {
         now
     }
 
-    /// Drops the oldest bytes from the longer of the two kept ends, so that a short message in one
-    /// stream survives next to much output in the other.
+    /// Drops the oldest bytes of the two kept ends until both fit into `tail_room`. Each end may
+    /// take half of it and what the other end does not need, so that a short message in one stream
+    /// survives next to much output in the other.
     fn trim(&mut self) {
         let (room, half) = (self.tail_room, self.tail_room / 2);
         let (stdout, stderr) = (&mut self.stdout.tail, &mut self.stderr.tail);

@@ -4,7 +4,7 @@
 //! bridge. No file, argument list or plan of a guest contains a value. The guest gets a random
 //! placeholder per secret and run, which only this run's bridge accepts. The value itself enters
 //! the guest's environment only if the policy exposes it by name. A placeholder for the model's key
-//! exists only if guest programs may call the model, and then only in the working guest.
+//! exists only if guest programs may call the model, and then only in the work guest.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct Secret {
 enum GuestHolds {
     /// A random placeholder.
     Placeholder(String),
-    /// A random placeholder for the model's key, in the working guest only.
+    /// A random placeholder for the model's key, in the work guest only.
     ModelPlaceholder(String),
     /// The value itself, because the policy exposes it.
     Value,

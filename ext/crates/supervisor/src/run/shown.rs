@@ -23,7 +23,7 @@ pub(super) fn json_size(text: &str) -> usize {
 }
 
 /// Returns the maximum number of bytes that each text may take so that all together fit into
-/// `room`. Short texts leave what they do not need to long ones.
+/// `room`. Bytes that short texts do not need are given to long texts.
 pub(super) fn equal_share(mut sizes: Vec<usize>, room: usize) -> usize {
     sizes.sort_unstable();
     let mut left = room;

@@ -40,7 +40,8 @@ pub struct OpenMount {
 pub struct History {
     /// Path below the `.git` directory, and content of each file.
     pub files: Vec<(String, Vec<u8>)>,
-    /// Modification time of the `index` file. git compares the content of files that are not older.
+    /// Modification time of the `index` file. git compares the content of every file that was
+    /// modified at this time or later.
     pub indexed: Option<SystemTime>,
 }
 

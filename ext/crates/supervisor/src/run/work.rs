@@ -30,7 +30,7 @@ pub(super) struct Work {
     /// In a follow-up run, what it changed in addition to the earlier bundle's change, by mount
     /// index; empty for any other run.
     pub since: BTreeMap<usize, MountChanges>,
-    /// Changes as overlay layers in the run's scratch directory, by mount index. The checking guest
+    /// Changes as overlay layers in the run's scratch directory, by mount index. The check guest
     /// mounts them, and they preserve the work if no bundle can be written.
     pub layers: Result<Vec<Option<HostSource>>, ErrorBody>,
     /// Indexes of the mounts whose source changed on the host during the run.
@@ -139,7 +139,8 @@ fn since(
     since
 }
 
-/// Returns the agent's end for a run whose work stopped before the agent could run.
+/// Returns the agent's end for a run whose work stopped without a result of the agent, e.g. before
+/// the agent could run.
 fn unfinished(request: &RunRequest) -> AgentEnd {
     match request.agent {
         Some(_) => AgentEnd::Failure,

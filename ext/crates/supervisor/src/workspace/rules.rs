@@ -26,7 +26,7 @@ pub enum Code {
     Hardlink,
     /// The path is a submodule.
     Gitlink,
-    /// The path is a `.git` directory or file. The one at the workspace's root is allowed if git
+    /// The path is a `.git` directory or file. The `.git` at the workspace's root is allowed if git
     /// reports the changes.
     NestedGitMetadata,
     /// git ignores the changed path.
@@ -93,7 +93,7 @@ pub struct Rules {
     /// Writable roots in the form that the digest covers: without `./`, sorted.
     writable: Vec<String>,
     hidden: Vec<String>,
-    /// Violations for the policy's own paths that are invalid.
+    /// Violations for invalid paths in the policy itself.
     pub invalid: Vec<Violation>,
 }
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_root_and_hidden_paths_of_a_workspace_policy_are_reported() {
+    fn invalid_writable_and_hidden_paths_of_a_workspace_policy_are_reported() {
         let rules = rules(&[".", "../x", "/etc", "a/../b"], &["a//b"]);
         assert_eq!(rules.invalid.len(), 4);
         assert_eq!(rules.check_path("anything"), None);

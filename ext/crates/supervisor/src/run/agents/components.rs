@@ -2,8 +2,8 @@
 //! before any other program runs there.
 //!
 //! Each activation is a separate process, so that a plugin that ends PHP is identified and does not
-//! affect others. A last program checks that all components are loaded and that the ability that
-//! does the agent's work exists, before the run consumes time or tokens.
+//! affect the other components. A last program checks that all components are loaded and that the
+//! ability that does the agent's work exists, before the run consumes time or tokens.
 
 use super::super::components::{optional, unavailable};
 use super::super::guest::GuestContext;

@@ -14,7 +14,7 @@ pub(super) struct RunExecutor<'a, 'r> {
     pub guest: GuestContext<'a, 'r>,
 }
 
-/// Creates the tools that run in this guest; `set` has those that the request allows.
+/// Creates the tools that run in this guest; `set` contains the tools that the request allows.
 pub(super) fn tools<'a, 'r>(
     guest: GuestContext<'a, 'r>,
     set: ToolSet,

@@ -99,8 +99,8 @@ fn assignment(
         .collect();
     let tools: Vec<String> = set.offered().iter().map(|tool| tool.id.clone()).collect();
     let earlier = context.prepared.earlier.as_ref();
-    // The briefing contains the same comments and summary as text (`follow_up`), so they are
-    // removed from the task's context.
+    // In a follow-up run, the task's context contains the reviewers' comments and the summary of
+    // the earlier run. The briefing contains both as text (`follow_up`), so they are removed here.
     let task = request.task.clone().map(|mut task| {
         if earlier.is_some() {
             task.context.shift_remove(policy::FOLLOW_UP_CONTEXT);
@@ -200,7 +200,8 @@ impl Toolbox for Workbench<'_, '_> {
                 kind: ToolKind::Parent(_),
                 ..
             }) => Ok(self.parent.call(id, call)),
-            // The tool executor rejects a call of a tool that is not offered and states the reason.
+            // Also for `Err`: the tool executor rejects a call of a tool that is not offered, and
+            // states the reason.
             Ok(OfferedTool {
                 kind: ToolKind::Builtin(_),
                 ..
@@ -291,7 +292,8 @@ fn failure(call: &CallRecord) -> Option<String> {
         CallStatus::Ok | CallStatus::Skipped => None,
         CallStatus::Failed | CallStatus::Denied => {
             let line = call.answer.lines().find(|line| !line.trim().is_empty())?;
-            // Some results begin with the tool name, which the line already contains.
+            // Some results begin with the tool name. It is removed, because the output line already
+            // begins with it.
             let own = line
                 .strip_prefix(&call.tool)
                 .and_then(|rest| rest.strip_prefix(": "));

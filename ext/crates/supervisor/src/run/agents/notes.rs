@@ -16,8 +16,7 @@ const READ: &str = "workspace.read";
 
 /// Reads `AGENTS.md` of the agent's working directory with a program inside the guest, so that a
 /// symbolic link in the path resolves inside the guest. Returns `None` if there is no such file, no
-/// writable mount, or [`READ`] is not allowed. An inner `Err` is
-/// the reason to stop the run.
+/// writable mount, or [`READ`] is not allowed. An inner `Err` contains the reason to stop the run.
 pub(super) fn project_notes(
     guest: &mut GuestContext<'_, '_>,
     set: &ToolSet,

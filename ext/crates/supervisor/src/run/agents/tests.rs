@@ -163,7 +163,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -
     }
 }
 
-/// Policy that even a guest at the weaker isolation level `reduced` satisfies.
+/// Policy without network access and secrets, so that it also fits isolation level `reduced`.
 fn policy(commands: &[&str]) -> Value {
     json!({
         "network": "deny", "filesystem": "readwrite-mounts", "commands": commands,
@@ -529,7 +529,7 @@ fn agent_tools_run_php_wp_cli_abilities_and_http_requests_in_a_real_guest() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn agent_tools_missing_in_allowed_tools_are_refused_in_a_real_run() {
+fn agent_tools_not_listed_in_allowed_tools_are_refused_in_a_real_run() {
     let request = json!({
         "policy": policy(&["wordpress.wp-cli"]),
         "task": {"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "g", "allowed_tools": ["workspace.read", "wordpress.wp-cli"]},

@@ -37,13 +37,13 @@ pub(crate) struct Earlier {
     chain: Vec<RunId>,
     /// Total model usage of the runs in `chain`.
     used: ModelUsage,
-    /// Comments and summary of the earlier run as text for the agent.
+    /// Reviewers' comments and a summary of the earlier run, as text for the agent.
     pub text: String,
 }
 
 /// Finds and verifies the earlier bundle that the request names; `None` if it names none. Adds the
-/// comments and a summary of the earlier run to the context of the task, subtracts what the earlier
-/// runs used from the agent's budget, and names the bundle in the provenance of the run.
+/// comments and a summary of the earlier run to the context of the task, reduces the agent's budget
+/// by the usage of the earlier runs, and names the bundle in the provenance of the run.
 pub(crate) fn find(
     state: &StateDir,
     request: &mut RunRequest,
@@ -106,8 +106,8 @@ impl Earlier {
         })
     }
 
-    /// Returns `files/follow-up.json` for the bundle of the new run. `own` is what the new run's
-    /// agent used of the model. The bundle writer adds the changed files.
+    /// Returns `files/follow-up.json` for the bundle of the new run. `own` is the model usage of
+    /// the new run's agent. The bundle writer adds the changed files.
     pub(in crate::run) fn record(&self, own: Option<ModelUsage>) -> FollowUpRecord {
         FollowUpRecord {
             schema: schema_id::FOLLOW_UP.to_owned(),
@@ -255,8 +255,8 @@ fn chain(bundle: &WholeBundle, run_id: &RunId) -> Result<(Vec<RunId>, ModelUsage
             run_id: run_id.clone(),
             source,
         })?,
-        // The first run of a chain was no follow-up and has no `files/follow-up.json`. Its
-        // transcript has the usage.
+        // The first run of a chain is not a follow-up run, so its bundle has no
+        // `files/follow-up.json`. Its transcript contains the usage.
         None => {
             let log = read("files/transcript.json")?.unwrap_or_default();
             Link {

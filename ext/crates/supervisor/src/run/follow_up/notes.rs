@@ -12,8 +12,9 @@ use wp_codebox_policy::{FOLLOW_UP_CONTEXT, Redactor};
 
 /// Maximum total size of the texts from the earlier run in its summary, in bytes.
 const EARLIER: usize = 16 * 1024;
-/// Maximum size of the comments in the text for the agent, in bytes; the document in `task.json`
-/// has all of them. With this limit, goal and text together fit into one command-line argument.
+/// Maximum size of all comments together in the text for the agent, in bytes; the document in
+/// `task.json` contains all comments completely. With this limit, goal and text together fit into
+/// one command-line argument.
 const COMMENTS: usize = 28 * 1024;
 /// Maximum size of the section about the earlier run in the text for the agent, in bytes.
 const PART: usize = 18 * 1024;
@@ -103,8 +104,8 @@ impl Records {
         .find(|text| !text.trim().is_empty())
     }
 
-    /// Returns what the agent is told about the earlier run; the texts have at most [`EARLIER`]
-    /// bytes.
+    /// Returns what the agent is told about the earlier run; the texts in it have at most
+    /// [`EARLIER`] bytes together.
     fn summary(&self, redactor: &Redactor) -> Value {
         let mut room = Room {
             left: EARLIER,
@@ -154,7 +155,7 @@ impl Records {
     }
 }
 
-/// Number of bytes that further texts from the earlier run may take.
+/// Number of bytes that further texts from the earlier run may take together.
 struct Room<'r> {
     left: usize,
     redactor: &'r Redactor,
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_a_comment_is_quoted_and_the_text_says_that_it_is_data() {
+    fn every_line_of_a_comment_is_quoted_and_quoted_lines_are_declared_as_data() {
         let comments = [
             comment(
                 Some("/workspace/p/a.php"),

@@ -112,7 +112,7 @@ pub(super) fn build(
             let (from, limits) = (mount.source.as_fd(), &CaptureLimits::TREE);
             let copied = copy_tree(from, to.as_fd(), &rules, Links::AsTheyAre, limits)
                 .map_err(|e| e.body())?;
-            // The request itself excluded these entries, so they need no notice.
+            // Entries with the reason `Excluded` need no notice: the request itself excluded them.
             let unasked = |left: &Omitted| left.reason != OmitReason::Excluded;
             mount.left_out = copied.omitted.into_iter().filter(unasked).collect();
         }

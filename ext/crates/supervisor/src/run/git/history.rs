@@ -161,7 +161,8 @@ fn references(
     Ok(())
 }
 
-/// Builds the `config` file of the guest's repository from the one of the source.
+/// Builds the `config` file of the guest's repository from `real`, the content of the source's
+/// `config` file.
 fn settings_of(real: &str) -> Result<String, String> {
     let mut text = CONFIG.to_owned();
     let mut section = String::new();

@@ -66,8 +66,9 @@ pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<Hi
     })
 }
 
-/// Opens the `objects` directory of the source's repository for a guest to mount. Copies the
-/// directory if the mount is a copy or the guest's user does not own every file.
+/// Returns the directory with git objects that the guest mounts: the `objects` directory of the
+/// source's repository, or a copy of it if the mount is a copy or the guest's user does not own
+/// every file.
 fn objects(
     mount: &OpenMount,
     view: MountView,
@@ -101,7 +102,7 @@ fn objects(
     pinned(&path, &to).map_err(failed)
 }
 
-/// Returns what kind of repository the mount gets at this isolation level; below level full none.
+/// Returns what kind of repository the mount gets at this isolation level: none below level `full`.
 /// Fails if the mount explicitly requests a repository that the level does not allow.
 pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitView, ErrorBody> {
     match (mount.git, level) {

@@ -1,5 +1,5 @@
-//! Carries out the requests of clients to a held sandbox (one kept open for clients) that get a
-//! single reply.
+//! Carries out those requests of clients that get a single reply. The requests go to a held sandbox
+//! (one kept open for clients).
 
 use crate::run::session::Session;
 use crate::run::{episode, mail};

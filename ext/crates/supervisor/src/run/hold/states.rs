@@ -68,8 +68,8 @@ impl States {
         }
     }
 
-    /// Changes the state, records an event and updates the status document. If the state is already
-    /// the current one, no event is recorded.
+    /// Changes the state, records an event and updates the status document. Does nothing if the
+    /// sandbox is already in this state or is not kept open for clients.
     pub(crate) fn change(
         &mut self,
         recorder: &mut Recorder<'_>,

@@ -8,7 +8,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Maximum size of one file that a command adds, in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum size of all files that commands add, in bytes.
+/// Maximum size of all files together that the commands of one run add, in bytes.
 const MOST_TOTAL: usize = 64 * 1024 * 1024;
 /// Maximum number of files that the commands of one run add.
 const MOST_FILES: usize = 512;

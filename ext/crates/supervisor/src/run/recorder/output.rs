@@ -1,5 +1,5 @@
-//! Writes the output of programs to the journal. Output beyond the run's limit is shortened; its
-//! end is still written.
+//! Writes the output of programs to the journal. If a program prints more than the run's limit, the
+//! middle of its output is left out, and the end is written when the execution has ended.
 
 use super::Recorder;
 use crate::run::agent_steps::AgentSteps;
@@ -24,8 +24,8 @@ impl Recorder<'_> {
         self.agent_output(id, stream, bytes, None)
     }
 
-    /// Writes redacted output of a program. For standard output of an agent, adds its readable
-    /// steps.
+    /// Writes redacted output of a program. For standard output of an agent, adds the agent's
+    /// readable steps.
     pub(super) fn agent_output(
         &mut self,
         id: &ExecutionId,

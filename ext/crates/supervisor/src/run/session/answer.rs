@@ -277,7 +277,7 @@ mod tests {
         let result = told("user-missing", 1);
         assert_eq!(reason(&result), "user-missing");
         assert!(result.error.unwrap().message.len() < 1100);
-        // The program's own code wins over its exit status.
+        // The error code that the program printed takes precedence over its exit status.
         assert_eq!(reason(&told("user-missing", 0)), "user-missing");
         // A guest cannot use these error codes of the product: they are returned only as data.
         for code in [

@@ -1,8 +1,8 @@
-//! Session: the working guest and all operations in it, for commands of a request, steps of a
+//! Session: the work guest and all operations in it, for commands of a request, steps of a
 //! recipe, an agent and clients of a held sandbox.
 //!
-//! A session has one guest at a time. A fresh guest or one with a snapshot may replace it; the
-//! resource usage covers all of these guests.
+//! A session has one guest at a time. A fresh guest or one with a snapshot may replace the current
+//! guest; the recorded resource usage covers all guests of the session.
 
 mod answer;
 mod browser;
@@ -66,8 +66,8 @@ pub(super) struct Session<'s, 'r> {
     spent: Usage,
     /// Number of guests that were replaced in this session.
     replaced: u32,
-    /// Snapshot from which the first guest started. It stays open until the session ends, because a
-    /// reset starts from it again.
+    /// Snapshot from which the first guest started. It stays open, and so cannot be removed, until
+    /// the session ends, even if another guest replaces the first one.
     _begun_on: Option<Arc<Base>>,
     /// Time at which the guest must end.
     until: Instant,

@@ -32,7 +32,8 @@ enum Found {
     Content(Vec<u8>),
 }
 
-/// Collects the files. Returns the error with which the run fails because of them, if any.
+/// Collects the files. Returns an error if a required file is missing, too large or of the wrong
+/// kind: the run then fails with this error.
 pub(super) fn run(
     session: &mut Session<'_, '_>,
     files: &[CollectedFile],

@@ -15,7 +15,8 @@ use wp_codebox_runtime::now_rfc3339;
 
 /// Name of the phase that contains the probes (steps that check a condition).
 pub(super) const PROBE: &str = "probe";
-/// Maximum size of a probe's JSON output, in bytes, up to which the document contains it.
+/// Maximum size of a probe's JSON output that the document contains, in bytes; larger output is
+/// left out.
 const RESULT_BYTES: usize = 64 * 1024;
 /// Number of bytes of every output stream that are stored even if earlier streams have used up the
 /// limit for all streams together.
@@ -50,7 +51,7 @@ pub(super) struct Failure<'a> {
     pub continuation: Option<Value>,
 }
 
-/// The phase of the recipe that is running.
+/// The current phase of the recipe.
 #[derive(Debug)]
 struct Open {
     name: &'static str,
@@ -148,7 +149,7 @@ impl Evidence {
         self.bytes += shown::insert(row, name, text, room);
     }
 
-    /// Records one execution of a step that has ended.
+    /// Records one execution of a step's command, after the execution has ended.
     pub(super) fn ran(&mut self, ran: &Ran<'_>) {
         let (step, ended) = (ran.step, &ran.commanded.step);
         let mut row = Map::new();

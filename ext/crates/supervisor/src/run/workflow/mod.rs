@@ -1,8 +1,8 @@
 //! Runs the steps of a recipe in order, in the session of their run.
 //!
-//! A failed step stops the run unless the step allows failure. After that, only steps of the phase
-//! `after` run, as long as the guest lives; all other steps, probes included, are skipped. The result
-//! of every step is evidence, including steps that may fail.
+//! A failed step stops the run unless the step allows failure. After a failure that stops the run,
+//! only steps of the phase `after` run, as long as the guest lives; all other steps, probes
+//! included, are skipped. The result of every step is evidence, including steps that may fail.
 
 mod collect;
 mod evidence;
@@ -69,7 +69,7 @@ fn run_steps(
     Ok(stopped)
 }
 
-/// Returns the reason to stop the run because of how a step ended, if there is one.
+/// Returns the reason to stop the run that follows from the end of a step, if there is one.
 fn stop_after(step: &WorkflowStep, done: Done, guest: &mut Guest) -> Option<Stop> {
     match done {
         Done::Well => None,

@@ -228,8 +228,8 @@ fn reported_error(commanded: &Commanded) -> Option<&ErrorBody> {
     told.then_some(error)
 }
 
-/// Decides whether a command that exited with 0 succeeded: it must report no failure and print what
-/// its step expects.
+/// Decides whether a command succeeded whose program exited with 0 or reported an error itself: it
+/// must report no error and print what its step expects.
 fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
     let result = &commanded.result;
     match (&result.status, &result.json) {

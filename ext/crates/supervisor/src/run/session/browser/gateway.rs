@@ -32,7 +32,7 @@ const LISTED: usize = 100;
 pub(super) struct Gateway(Bridge);
 
 /// Opens connections to the site for the bridge. Only the browser's driver can connect, because its
-/// thread owns the working guest, so each request for a connection goes to the driver.
+/// thread owns the work guest, so each request for a connection goes to the driver.
 struct Door(SyncSender<Wake>);
 
 impl SiteConnector for Door {
@@ -121,10 +121,10 @@ impl Gateway {
         .map_err(|e| e.body())
     }
 
-    /// Stops the bridge of a guest that has ended, and returns its requests to other hosts than the
-    /// site's, which are recorded as evidence. A browser contacts its vendor in spite of the
-    /// command-line switches that forbid it. Of the requests that no page made, the result
-    /// therefore contains only the number.
+    /// Stops the bridge after its guest has ended, and records the guest's requests to other hosts
+    /// than the site's as evidence. Returns what the command's result contains about them: the
+    /// requests of pages, and only the number of all other requests, because a browser contacts its
+    /// vendor in spite of the command-line switches that forbid it.
     pub(super) fn close(
         self,
         id: &ExecutionId,

@@ -1,10 +1,10 @@
-//! Browser commands: a browser in a separate guest loads pages of the site, which the working guest
+//! Browser commands: a browser in a separate guest loads pages of the site, which the work guest
 //! serves.
 //!
 //! The browser's guest contains no project files and reaches the network only through the two
 //! sockets of an egress bridge in this process. The bridge forwards requests for the site's origin
-//! to the working guest's web server, over one new connection each; all other requests follow the
-//! policy's rules, like the working guest's own. Guest and bridge end with the command.
+//! to the work guest's web server, over one new connection each; all other requests follow the
+//! policy's rules, like the work guest's own. Guest and bridge end with the command.
 
 mod gateway;
 mod outcome;
@@ -199,7 +199,7 @@ impl Host for Window<'_, '_> {
             .map_err(|error| io::Error::other(error.message))
     }
 
-    /// Lets the working guest answer the connection requests of preview visitors, which would
+    /// Lets the work guest answer the connection requests of preview visitors, which would
     /// otherwise wait for the end of the browser command.
     fn pause(&mut self) {
         self.site.listen();

@@ -23,7 +23,7 @@ pub(super) struct Visit {
     /// Time from the start of the browser until the page was ready; `None` if it never was.
     pub start: Option<Duration>,
     pub peak_memory_bytes: u64,
-    /// Hosts that the page requested.
+    /// Hosts to which the page sent requests.
     pub hosts: BTreeSet<String>,
     /// Requests to other hosts than the site's, in the form of the result.
     pub external: Value,

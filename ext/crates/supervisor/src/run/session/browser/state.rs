@@ -13,7 +13,7 @@ const PROGRAM: &str = "/opt/codebox/guest/commands/browser-state.php";
 const MOST: u64 = 1024 * 1024;
 
 impl Session<'_, '_> {
-    /// Returns the login state with which the browser starts. Cookie values pass from the working
+    /// Returns the login state with which the browser starts. Cookie values pass from the work
     /// guest to the browser's guest and are not recorded.
     pub(super) fn browser_state(
         &mut self,

@@ -26,7 +26,7 @@ const SERVER: &str = "php-built-in";
 /// How a preview ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum PreviewEnd {
-    /// A client closed the preview or its sandbox.
+    /// The preview was closed before its deadline, by a client or because its sandbox ended.
     Closed,
     /// The deadline of the preview passed.
     Expired,
@@ -119,7 +119,8 @@ impl Open {
 }
 
 impl Previews {
-    /// Returns whether a preview is open. While one is, visitors and its deadline must be handled.
+    /// Returns whether a preview is open. While a preview is open, its visitors and its deadline
+    /// must be handled.
     pub(in crate::run) fn is_open(&self) -> bool {
         self.open.is_some()
     }

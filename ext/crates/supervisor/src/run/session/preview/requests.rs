@@ -65,8 +65,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Returns the record of the open preview, otherwise of the last one, otherwise a record that
-    /// says that there was none.
+    /// Returns the record of the open preview; without one, the record of the last preview; if
+    /// there was no preview, a record that states this.
     pub(in crate::run) fn preview_status(&self) -> Value {
         match (&self.previews.open, self.previews.records.last()) {
             (Some(open), _) => open.answer(),
@@ -75,7 +75,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Returns the record of the preview without its access token; null if there was none.
+    /// Returns the record of the open preview, otherwise of the last preview, in both cases without
+    /// the access token; null if there was no preview.
     pub(in crate::run) fn preview_shown(&self) -> Value {
         match (&self.previews.open, self.previews.records.last()) {
             (Some(open), _) => Value::Object(open.record("open", open.forwarder.counts())),
@@ -150,8 +151,8 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// Extends the preview to the new end of the sandbox, unless the preview has a deadline of its
-    /// own.
+    /// Sets the deadline of the preview to `until`, the new end of the sandbox, unless a client or
+    /// the run request gave the preview a time limit of its own.
     pub(in crate::run) fn preview_until(&mut self, until: Instant) {
         if let Some(open) = &mut self.previews.open
             && open.ttl.is_none()

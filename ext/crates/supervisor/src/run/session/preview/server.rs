@@ -1,8 +1,8 @@
 //! Web server of the guest: PHP's built-in server for the guest's WordPress.
 //!
-//! The server is a program in the working guest, listens on the guest's 127.0.0.1 and dies with the
+//! The server is a program in the work guest, listens on the guest's 127.0.0.1 and dies with the
 //! guest. Its output is untrusted; the end of the output is stored to explain a failure.
-//! [`Session::site_server`] starts the server when it is needed and does not run.
+//! [`Session::site_server`] starts the server if it is not running.
 
 use crate::run::recorder::Recorder;
 use rustix::fs::{Mode, OFlags};

@@ -19,8 +19,8 @@ pub(in crate::run) enum Below {
 }
 
 impl Below {
-    /// Returns the layers for a guest: those of the snapshot `base`; if there is none, those of the
-    /// earlier bundle; `None` if the run is no follow-up either.
+    /// Returns the layers for a guest: the layers of the snapshot `base`; without a snapshot, the
+    /// layers of the earlier bundle; `None` if the run is not a follow-up run either.
     pub(in crate::run) fn of(context: &RunContext<'_>, base: Option<Arc<Base>>) -> Option<Self> {
         let earlier = context.earlier.as_ref();
         base.map(Self::Snapshot)

@@ -2,8 +2,8 @@
 //! relative to the sources of its mounts.
 //!
 //! The guest's upper directories contain only what it changed since its start. For inspection and
-//! capture, these directories and the layers from which the guest started are merged into a
-//! directory of the run's scratch directory.
+//! capture, these directories and the layers from which the guest started are merged into a new
+//! directory below the run's scratch directory.
 
 use super::below::Below;
 use super::facts::layer_name;
@@ -36,8 +36,8 @@ pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody>
     }
 }
 
-/// Adds the changes in the layers from which a guest started to the guest's own changes, so that
-/// both are captured.
+/// Wraps the runtime of a guest. Through the wrapper, inspection and capture return the guest's own
+/// changes together with the changes in the layers from which the guest started.
 pub(in crate::run) fn continued(
     run_dir: &RunDir,
     inner: Box<dyn Runtime>,

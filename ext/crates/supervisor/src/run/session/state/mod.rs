@@ -1,4 +1,4 @@
-//! Snapshots of the working guest: creating and restoring them, and resetting the guest.
+//! Snapshots of the work guest: creating and restoring them, and resetting the guest.
 //!
 //! A snapshot contains the captured mounts and `wp-content` (with the database); `/tmp` and the
 //! home directory are not part of it. A guest from a snapshot has the snapshot layers directly
@@ -6,7 +6,7 @@
 //! layers with the change of the earlier bundle are at the same place.
 //!
 //! The order matters: a snapshot is verified before the current guest is given up, and the new
-//! guest runs before the current one ends. After any failure one of the two continues.
+//! guest runs before the current one ends. After a failure, one of these two guests remains in use.
 
 mod base;
 mod begin;

@@ -103,7 +103,7 @@ impl Session<'_, '_> {
     }
 
     /// Replaces the guest by a fresh one. If the sandbox has an identity (profile and owner), the
-    /// commands of its run request set it up, so they are run again.
+    /// commands of the run request prepare the guest, so they are run again in the fresh guest.
     pub(in crate::run) fn reset(
         &mut self,
         actor: &str,

@@ -4,7 +4,7 @@
 //! changes directories meanwhile, paths still resolve inside the guest; no host file is opened for
 //! writing. Out: differences from the mounts' sources are read on the host, like the final capture;
 //! whole trees and single files come from the guest program and are untrusted. Every transferred
-//! file is an event.
+//! file is recorded as an event.
 
 use super::program::{Answer, REPLY_TIMEOUT, SyncProgram};
 use crate::run::captured::look;
