@@ -44,8 +44,9 @@ use wp_codebox_contracts::{GuestReply, GuestRequest};
 pub(crate) const PACKET: usize = 256 * 1024;
 /// Maximum number of file descriptors accepted with one received packet.
 const ACCEPTED: usize = 4;
-/// Maximum number of file descriptors sent with one packet: the three of a launcher and one
-/// `cgroup.procs` file per cgroup hierarchy.
+/// Maximum number of file descriptors sent with one packet. The request to start a launcher has the
+/// most: the three descriptors that the launcher inherits, and one `cgroup.procs` file per cgroup
+/// hierarchy.
 const SENT: usize = 8;
 
 /// Result of one attempt to receive a packet.
@@ -162,8 +163,8 @@ impl Channel {
             SocketFlags::CLOEXEC,
             None,
         )?;
-        // The default send buffer is smaller than the largest packet; the kernel doubles the value
-        // set here.
+        // A packet must fit into the send buffer, and the default buffer is smaller than the
+        // largest packet. The kernel doubles the value set here, to have space for its bookkeeping.
         for end in [&ours, &theirs] {
             sockopt::set_socket_send_buffer_size(end, 2 * PACKET)?;
         }
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn receive_distinguishes_messages_malformed_packets_and_close() {
+    fn receive_distinguishes_a_message_a_malformed_packet_and_a_closed_socket() {
         let (mut ours, theirs) = pair();
         assert!(matches!(ours.receive::<GuestReply>(), Received::Empty));
         send(&theirs, b"{\"type\":\"no\"}", SendFlags::empty()).unwrap();

@@ -27,10 +27,11 @@ impl Guest {
         let until = Instant::now() + EXIT_REPORT_TIMEOUT;
         self.drain_messages(until);
         let left = until.saturating_duration_since(Instant::now());
-        // If the spawner has ended too, no process can report the launcher's exit status.
         let ended = poll_in(self.process.pidfd(), left);
         let launcher = ended.then(|| self.process.wait().ok()).flatten();
         let spawner = match launcher {
+            // The launcher has ended, but its exit status is unknown: the spawner, which would
+            // report that status, may have ended.
             None if ended => self.process.spawners_end(until),
             Some(_) | None => None,
         };
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cause_of_guest_death_is_taken_from_report_then_spawner_then_launcher_status() {
+    fn cause_of_guest_death_is_taken_from_the_report_else_the_spawner_else_the_launcher() {
         let killed = Some(ProcessEnd {
             code: None,
             signal: Some(9),

@@ -52,8 +52,8 @@ pub fn causes(test: &SelfTest) -> Vec<Cause> {
         return weaknesses(&test.facts, &trial.report);
     }
     let mut found = Vec::new();
-    // If the failure names no step, for example because the launcher program is missing, it does
-    // not show a property of the host.
+    // A failure that names no step says nothing about the host: for example, the launcher program
+    // is missing.
     if let Some(failed) = failed_step(trial) {
         guest(&test.facts, &failed, &mut found);
     }

@@ -194,7 +194,8 @@ impl Guest {
             self.process.kill();
         }
         let process = self.process.wait();
-        // When a process wrapper is killed, it may end before the processes inside it.
+        // Wait for the guest's pid 1 as well: a killed process wrapper may end before the processes
+        // inside the wrapper.
         poll_in(self.shared.pidfd.as_fd(), TEARDOWN);
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();

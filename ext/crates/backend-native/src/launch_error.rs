@@ -94,8 +94,8 @@ fn errno_text(errno: i32) -> String {
 }
 
 impl LaunchError {
-    /// Returns whether the host forbids mechanisms that only level `full` needs: namespaces and
-    /// mounts. A guest that was built but failed a probe does not count.
+    /// Returns whether this error shows that the host forbids mechanisms that only level `full`
+    /// needs: namespaces and mounts. Returns false if the guest was built and a probe failed.
     #[must_use]
     pub fn forbids_full(&self) -> bool {
         match self {

@@ -36,8 +36,8 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 
-/// Mount index of the captured overlay of `wp-content`. That overlay is no mount of the request;
-/// the mounts of the request have the indexes 0, 1, ….
+/// Mount index of the captured overlay of `wp-content`. The request does not contain this overlay
+/// as a mount; the mounts of the request have the indexes 0, 1, ….
 pub const WP_CONTENT_LAYER: u32 = u32::MAX;
 /// Uid and gid that programs have inside the guest.
 pub const GUEST_ID: u32 = 1000;
@@ -52,8 +52,8 @@ pub struct PlannedMount {
     /// Position of the mount in the request; the overlay upper directory with its changes has the
     /// same index.
     pub index: u32,
-    /// Host directories merged into one, topmost first: in the guest of a check the captured
-    /// change, then layers that hide entries of the source, then the source.
+    /// Host directories merged into one, topmost first: layers that hide entries of the source,
+    /// then the source. In a check guest, the captured change is above all of them.
     pub lowers: Vec<HostSource>,
     /// Path in the guest that the request names.
     pub target: GuestPath,

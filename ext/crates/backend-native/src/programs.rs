@@ -16,7 +16,7 @@ const ROUND: usize = 64;
 
 impl Guest {
     /// Starts a program without waiting for anything, not even for its `execve`. A failed start is
-    /// reported by [`Guest::next_end`]. The program gets the three descriptors and no other.
+    /// reported by [`Guest::next_end`]. The program gets the descriptors `stdio` and no others.
     pub fn launch_program(
         &mut self,
         request: &ExecRequest,

@@ -17,8 +17,9 @@ use std::mem::MaybeUninit;
 use std::time::Instant;
 use wp_codebox_contracts::LauncherFd;
 
-/// Lowest number of the duplicated source descriptors. Numbers below it are targets, so a duplicate
-/// cannot lie at the target of another one.
+/// Lowest number for duplicates of the descriptors that the child gets. In the child, each
+/// duplicate is copied to its final number, which is lower, so no copy overwrites another
+/// duplicate.
 const SOURCE_FLOOR: i32 = 16;
 
 /// A started child process that has not been waited for.

@@ -91,8 +91,9 @@ impl Tickets {
         self.table().waiting.remove(&ticket)
     }
 
-    /// Adds a request to the table and returns its ticket number. When too many are unanswered,
-    /// fails the request and returns `None`. Expired requests are failed first.
+    /// Fails the requests whose time limit has passed. Then adds the new request to the table and
+    /// returns its ticket number. If too many others are still unanswered, fails the new request
+    /// and returns `None`.
     fn issue(&self, port: u16, answer: Answer) -> Option<u64> {
         let now = Instant::now();
         let mut table = self.table();

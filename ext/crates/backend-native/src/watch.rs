@@ -135,7 +135,7 @@ impl Shared {
         }
     }
 
-    /// Returns whether the kernel OOM-killed a process of the guest.
+    /// Returns whether the kernel OOM-killed a process of the guest; always false without a cgroup.
     pub(crate) fn was_out_of_memory(&self) -> bool {
         self.meter.as_ref().is_some_and(Meter::was_out_of_memory)
     }
@@ -210,7 +210,8 @@ impl Shared {
         }
     }
 
-    /// Records how much of the scratch file system is used; `layer` is a directory on it.
+    /// Records how many bytes of the scratch file system are used and whether it is full; `layer`
+    /// is a directory on it.
     pub(crate) fn measure_disk(&self, layer: &OwnedFd) {
         let Ok(stat) = rustix::fs::fstatfs(layer) else {
             return;
@@ -272,8 +273,8 @@ fn inodes(layer: &OwnedFd) -> u64 {
 /// Memory and CPU time of all processes of a guest at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
-    /// Anonymous and shared memory of all processes, plus the largest file-backed part once, in
-    /// bytes.
+    /// Anonymous and shared memory of all processes, plus the file-backed memory of the one process
+    /// that has most of it, in bytes.
     pub(crate) memory: u64,
     /// CPU time of all living processes of the guest except pid 1, in clock ticks.
     pub(crate) ticks: u64,
@@ -392,7 +393,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn child_scan_lists_a_living_child_process_and_no_ended_one() {
+    fn child_scan_lists_a_living_child_process_but_not_an_ended_child_process() {
         let me = i32::try_from(std::process::id()).unwrap();
         let before = survey(me);
         assert!(before.memory > 0);

@@ -224,7 +224,8 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::sync::mpsc;
 
-    /// How a test ends a blocked system call: it fails with an errno, or the kernel executes it.
+    /// What happens to a system call that the filter of [`trap`] has blocked: the call fails with
+    /// an errno, or the kernel executes the call.
     #[derive(Clone, Copy)]
     enum Kernel {
         Fails(i32),

@@ -113,10 +113,10 @@ pub(crate) fn directories(
     let overlay = new_mount("overlay", &[("lowerdir", &all)], &["userxattr"], quiet);
     match (overlay, system) {
         (Ok(mount), _) => Ok((mount, View::Overlay)),
-        // EINVAL has three causes: other mounts lie below the directory, and a mount namespace
-        // owned by a user namespace may not uncover what they hide; the directory already lies on
-        // two stacked overlays, the kernel's maximum depth; or its file system cannot be a lower
-        // layer.
+        // EINVAL has three causes. (1) Other mounts lie below the directory: an overlay would show
+        // the files that these mounts hide, which the kernel forbids in a mount namespace of an
+        // unprivileged user namespace. (2) The directory already lies on two stacked overlays, the
+        // kernel's maximum. (3) The file system of the directory cannot be a lower layer.
         (Err(Errno::INVAL), Some(directory)) => {
             let tree = clone_tree(directory.as_fd()).at(Step::Bind, target)?;
             // Set read-only before attaching, so the mount is never writable in the tree.

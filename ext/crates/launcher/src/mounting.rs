@@ -115,7 +115,7 @@ pub(crate) fn clone_of(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     open_tree(source, c"", CLONE)
 }
 
-/// Attaches a mount at the directory or file of `target`.
+/// Attaches a mount at the directory or file to which the descriptor `target` refers.
 pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mount, c"", target, c"", flags)

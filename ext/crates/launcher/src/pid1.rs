@@ -65,8 +65,8 @@ fn build(
             index: layer.index,
             directory: layer.name,
         };
-        // A runner that received a mount of the scratch tmpfs finds the overlay's upper directory
-        // there by its name. Any other runner needs a descriptor of it.
+        // If the runner has received a mount of the scratch tmpfs, it finds the overlay's upper
+        // directory there by name. Otherwise it needs a descriptor of the upper directory.
         match built.scratch {
             None => channel.send_building(&message, &[layer.upper.as_fd()], lifetime)?,
             Some(_) => channel.send(&message)?,

@@ -174,8 +174,8 @@ pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<Start
             // SAFETY: ends the child without running anything of the parent's state.
             unsafe { libc::_exit(127) }
         }
-        // The parent's copy of the write end is closed before any other fork: only this child has
-        // it.
+        // The parent closes its copy of the write end before it forks again, so no other child
+        // inherits the write end.
         pid => {
             drop(reporter);
             let now = Instant::now();

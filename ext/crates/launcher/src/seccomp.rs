@@ -205,7 +205,7 @@ mod tests {
         let [conditions] = commands else {
             panic!("{commands:?}")
         };
-        // F_SETDELEG (Linux 6.19) sets the same lease on a directory.
+        // 1040 is F_SETDELEG (Linux 6.19), which takes a lease on a directory.
         for command in [libc::F_SETLEASE, libc::F_NOTIFY, 1040] {
             let wanted = u64::try_from(command).unwrap();
             assert!(

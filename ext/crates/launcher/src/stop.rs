@@ -1,8 +1,8 @@
 //! Kills or signals one program without ending the guest.
 //!
-//! Every program is a session leader. Processes of its session and its descendants are killed with
-//! it. A process that created its own session and whose parent has ended (a daemon) is neither, and
-//! keeps running.
+//! Every program is a session leader. When a program is killed, all processes of its session and
+//! all its descendants are killed too. A daemon (a process that created its own session and whose
+//! parent has ended) is neither in the session nor a descendant, and keeps running.
 
 use std::collections::BTreeSet;
 
@@ -49,8 +49,8 @@ pub(crate) fn signal_foreground(leader: i32, signal: i32) {
     if group > 1 && signal > 0 {
         // SAFETY: no memory is involved; ESRCH of an ended group is acceptable.
         let sent = unsafe { libc::kill(-group, signal) };
-        // The group does not exist while a newly forked child has not created it yet. Then the
-        // process itself gets the signal.
+        // If there is no such group, only the process `leader` gets the signal. This happens after
+        // the fork of `leader`, before `leader` has created its own group.
         if sent < 0 {
             send(leader, signal);
         }

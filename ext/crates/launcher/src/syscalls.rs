@@ -279,7 +279,8 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_uname,
     SYS_sysinfo,
     SYS_getrandom,
-    // Needed to install the second and third filter; the third filter then answers ENOSYS to it.
+    // Needed to install the second and third filter. Once the third filter is installed, it answers
+    // ENOSYS to further calls of `seccomp`.
     SYS_seccomp,
 ];
 

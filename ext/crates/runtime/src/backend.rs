@@ -222,9 +222,9 @@ pub type Connected = Box<dyn FnOnce(Result<OwnedFd, BackendError>) + Send>;
 /// for a program.
 pub trait Connector: Send + Sync {
     /// Requests a connection to a port on the guest's own 127.0.0.1 and returns without waiting for
-    /// it. `answer` is called exactly once and must not block. The thread that owns the guest calls
-    /// it when the result arrives; if the request cannot be sent or its time limit passes, a thread
-    /// that calls `ask` does.
+    /// the connection. `answer` is called exactly once and must not block. Normally the thread that
+    /// owns the guest calls `answer` when the result arrives. If the request cannot be sent or gets
+    /// no result within its time limit, a thread that sends this or a later request calls `answer`.
     fn ask(&self, port: u16, answer: Connected);
 }
 

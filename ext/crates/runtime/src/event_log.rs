@@ -201,9 +201,9 @@ impl Log {
         Ok(None)
     }
 
-    /// Returns a position from which to read the journal line by line. No event with a sequence
-    /// number above `after` starts before this position. Earlier events start at most in the
-    /// [`SPAN`] bytes that follow it.
+    /// Returns a position in the file from which the caller reads line by line. Every event with a
+    /// sequence number above `after` starts at this position or later. Events with a number up to
+    /// `after` may follow the position too, but none starts more than [`SPAN`] bytes after it.
     fn first_after(&mut self, after: u64) -> io::Result<u64> {
         if after == 0 {
             return Ok(0);

@@ -2,7 +2,7 @@
 //! whose supervisor died.
 //!
 //! While a sandbox is held, the file `held.json` in its run directory contains the facts for its
-//! bundle, and `episode.jsonl` the trace of its episode (the actions of its clients), one part a
+//! bundle, and `episode.jsonl` the trace of its episode (the actions of its clients), one part per
 //! line. Together with the journal, these files contain everything except the changes of the guest,
 //! which are lost with the guest. The process that settles the run writes the bundle: unsigned,
 //! without changes and not approvable. All three files were redacted when they were written.
@@ -30,7 +30,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Maximum number of bytes that are read of each file from which a recovery bundle is written.
+/// Size limit in bytes of each file from which a recovery bundle is written. Bytes beyond it are
+/// not read.
 const MOST: u64 = 64 * 1024 * 1024;
 /// Summary of a run whose supervisor died while it held a sandbox. The recovery bundle and the
 /// run's record contain it.
@@ -48,7 +49,7 @@ pub struct HeldMount {
     /// Git repository that the guest got for the mount: none, one commit of its files, or the host's
     /// commits.
     pub git: GitView,
-    /// Names of entries whose changes are not captured.
+    /// Names of files and directories, at any depth, whose changes are not captured.
     pub exclude: Vec<String>,
     /// Metadata that the caller attached to the mount.
     pub metadata: Option<Map<String, Value>>,
@@ -104,7 +105,7 @@ impl RunDir {
 }
 
 /// If a dead run had a held sandbox, writes its recovery bundle into `salvage/` in the run
-/// directory. Returns `None` if the run had none or the bundle cannot be written.
+/// directory. Returns `None` if the run had no held sandbox or the bundle cannot be written.
 pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path.join(HELD_FACTS)).ok()?;

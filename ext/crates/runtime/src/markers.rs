@@ -111,8 +111,8 @@ pub(crate) fn drop_unfinished(marker: &Path) {
 }
 
 /// Locks the file `lease` of a run directory exclusively; fails if another process holds the lock.
-/// The supervisor of the run holds this lock as long as it lives; after its death, a process that
-/// settles or removes the run holds it meanwhile.
+/// The supervisor of the run holds this lock as long as it lives. After its death, another process
+/// holds the lock while it settles or removes the run.
 pub(crate) fn take_lease(path: &Path, extra: OFlags) -> io::Result<OwnedFd> {
     lock_alone(&path.join("lease"), extra)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{Outcome, RunId, RunResult, RunSummary, SiteId};
 
-/// Maximum number of bytes that are read of a run's `result.json`.
+/// Maximum number of bytes that are read from a run's `result.json`.
 const LARGEST_RESULT: u64 = 256 * 1024 * 1024;
 
 /// The most complete data that a dead run left. If it left several kinds of data, the first of
@@ -87,8 +87,8 @@ pub(crate) fn result_bytes(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the bundle in the artifacts directory that carries this run's id. A signed one is the
-/// run's own bundle; an unsigned one is its recovery bundle, which the runner never signs.
+/// Returns the bundle in the artifacts directory that carries this run's id. A signed bundle is the
+/// bundle that the run wrote; an unsigned bundle is the run's recovery bundle.
 fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
     let bundle = store.resolve(run_id.as_str()).ok()?;
     let bundle_id = bundle.row.artifact_id.clone()?;

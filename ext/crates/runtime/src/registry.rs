@@ -365,9 +365,9 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
         let marked = marker_state(&marker);
         let record = RunRecord::read(&run.path)?;
         if record.is_terminal() {
-            // The supervisor died after it wrote the final record and before it removed the marker.
-            // Settling it again removes the remaining files. If another process holds the lock on
-            // `lease`, this one tries again, at most until `deadline`.
+            // If the marker is left, the supervisor died after it wrote the final record. Settling
+            // the run again removes the remaining files. If another process holds the lock on
+            // `lease`, this process tries again, at most until `deadline`.
             if let MarkerState::Dead(mark) = &marked
                 && settle(mark) == Settled::NotNow
                 && std::time::Instant::now() < deadline

@@ -25,7 +25,7 @@ use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunResult, Site
 pub const RESULT_FILE: &str = "result.json";
 /// File with the facts that the bundle of a held sandbox (kept open for clients) needs.
 pub(crate) const HELD_FACTS: &str = "held.json";
-/// File with the trace of a held sandbox's episode (the actions of its clients), one part a line.
+/// File with the trace of a held sandbox's episode (the actions of its clients), one part per line.
 pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
 /// Directory in the run directory that contains the recovery bundle, as `salvage/<run_id>/`. The
 /// recovery bundle is used only if the supervisor process dies before it writes the run's bundle.

@@ -19,7 +19,7 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Maximum number of bytes that are read of a run's `run.json`.
+/// Maximum number of bytes that are read from a run's `run.json`.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
 /// Data about a run that are known before it starts. Secrets in texts are redacted.

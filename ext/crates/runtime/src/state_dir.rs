@@ -85,8 +85,8 @@ impl StateDirError {
     pub fn body(&self) -> ErrorBody {
         let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
         match self {
-            // The hint does not say how to create the directory: it may exist, but this user cannot
-            // reach it.
+            // The directory may exist and only be inaccessible for this user. So this hint does not
+            // say how to create a directory, unlike the hint for other errors.
             StateDirError::Missing { source, .. } if *source == rustix::io::Errno::ACCESS => {
                 body(format!("{self}: {source}"))
                     .hint("run this as the user who owns it, or name a directory of your own with --state or wp_codebox.state_dir")

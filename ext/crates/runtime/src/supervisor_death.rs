@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// File in a run directory with the location of the last panic in a thread of the supervisor.
 pub(crate) const CRASH: &str = "crash";
-/// Maximum number of bytes that are read of the file `crash`.
+/// Maximum number of bytes that are read from the file `crash`.
 const NOTE: u64 = 512;
 
 /// Returns a panic hook that writes source location and thread to a run directory. The panic

@@ -28,13 +28,14 @@ pub struct RunCgroup {
     limit: u64,
     /// Limit of TCP buffers in bytes, a part of `limit`; cgroup v1 counts TCP buffers separately.
     tcp: Option<u64>,
-    /// Descriptor of `memory.force_empty` (cgroup v1); a write makes the kernel free its caches.
+    /// Descriptor of `memory.force_empty` (cgroup v1). A write makes the kernel free the caches
+    /// that are charged to the cgroup.
     reclaim: Option<Arc<OwnedFd>>,
     pids: Option<u64>,
 }
 
-/// Minimum and maximum of the TCP buffer limit in bytes. The limit is an eighth of `memory_bytes`
-/// if that lies between the two.
+/// Minimum and maximum of the TCP buffer limit in bytes. The limit is an eighth of `memory_bytes`,
+/// raised to the minimum or lowered to the maximum where necessary.
 const TCP: (u64, u64) = (4 << 20, 64 << 20);
 
 impl RunCgroup {

@@ -23,7 +23,7 @@ pub(super) const PREFIX: &str = "wp-codebox-";
 const DIRECTORY: &str = "cgroups";
 /// Maximum wait for cgroups to become empty after their guest was killed.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of bytes that are read of a record file.
+/// Maximum number of bytes that are read from a record file.
 const LARGEST: u64 = 64 * 1024;
 
 /// Locked record file of one run's cgroup. Other processes count the run as alive as long as this
@@ -101,7 +101,7 @@ fn give(state: &StateDir, fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts that one call of [`reap_cgroups`] returns.
+/// Result of one call of [`reap_cgroups`]: numbers of cgroups of dead runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReapedCgroups {
     /// Number of removed cgroups of dead runs.

@@ -334,7 +334,7 @@ fn readonly_mount_with_two_lower_directories_is_merged_read_only() {
 }
 
 #[test]
-fn git_repository_of_a_mount_is_on_the_scratch_tmpfs_and_commits_the_unchanged_files() {
+fn git_repository_is_on_the_scratch_tmpfs_and_its_commit_has_the_unchanged_files() {
     let mut with = mount(3, "/workspace/mine");
     with.lowers.insert(0, HostSource::of("/mask/3"));
     with.git = Some(PlannedGit {

@@ -17,8 +17,9 @@ const LAUNCHER: &str = "/run/wp-codebox-launch";
 const FIXED: [&str; 14] = [
     "--unshare-user",
     "--unshare-pid",
-    // bubblewrap then waits for the launcher itself, so bubblewrap's resource usage includes the
-    // launcher's CPU time.
+    // Without this option, an init process of bubblewrap would be the launcher's parent. With it,
+    // bubblewrap waits for the launcher, so bubblewrap's resource usage includes the launcher's CPU
+    // time.
     "--as-pid-1",
     "--unshare-ipc",
     "--unshare-net",
@@ -54,8 +55,8 @@ impl ProcessSandbox for Bubblewrap {
         }
         let views = views(command.plan);
         for view in &views {
-            // With `-try` a missing source is no error here: the launcher reports it later with its
-            // guest path.
+            // With the suffix `-try`, bubblewrap ignores a missing source. The launcher reports the
+            // missing source later, with its guest path.
             let bind = match view.access {
                 Access::Read => "--ro-bind-try",
                 Access::Write => "--bind-try",

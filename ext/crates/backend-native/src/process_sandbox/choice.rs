@@ -81,9 +81,9 @@ fn package(kind: &str) -> &'static str {
     }
 }
 
-/// Selects the process wrapper that a run requests. `directory` is an existing directory for files
-/// of the wrapper itself. A wrapper that is not installed is an error if the run requires it,
-/// otherwise a notice.
+/// Selects the process wrapper that a run requests. `directory` is an existing directory in which
+/// the wrapper program may keep its own files. A wrapper that is not installed is an error if the
+/// run requires it, otherwise a notice.
 pub fn choose(wanted: &OuterSandbox, directory: &Path) -> Result<Choice, WrapperError> {
     let name = match wanted.kind {
         OuterSandboxKind::None if wanted.program.is_some() => return Err(WrapperError::Pointless),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_exec_request_gets_translated_paths_codebox_root_and_phprc() {
+    fn exec_request_at_level_reduced_has_translated_paths_and_sets_codebox_root_and_phprc() {
         let request = ExecRequest {
             id: wp_codebox_contracts::ExecutionId::new("e").unwrap(),
             argv: ["php", "/opt/codebox/guest/run-php.php", "-"]

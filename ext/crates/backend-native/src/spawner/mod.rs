@@ -323,16 +323,17 @@ impl Drop for Spawner {
             .process
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        // If the spawner does not end in time, it is left: it has a different uid, so this process
-        // cannot kill it.
+        // A spawner that does not end in time keeps running: it has a different uid, so this
+        // process cannot kill it.
         if poll_in(process.pidfd(), EXIT_TIMEOUT) {
             let _ = process.wait();
         }
     }
 }
 
-/// Returns the path of the lock file of guest ids: in the user's runtime directory where one
-/// exists, so that two state directories of the user cannot allocate the same id.
+/// Returns the path of the lock file of guest ids. It is in the user's runtime directory, so that
+/// spawners for two state directories of the user cannot allocate the same id. If the user has no
+/// runtime directory, the file is in the state directory.
 fn user_lock_file(spec: &SpawnerRequestSpec<'_>) -> PathBuf {
     let runtime = PathBuf::from(format!("/run/user/{}", spec.owner.uid));
     let own = std::fs::metadata(&runtime)

@@ -87,9 +87,9 @@ impl GuestStore {
         Ok(())
     }
 
-    /// Replaces the lower directories of a read-only overlay with ones that the guest can read;
-    /// `lowers` begins with the topmost. The lowest goes through [`Self::readable`]; the others are
-    /// copied.
+    /// Makes the lower directories of a read-only overlay readable for the guest; `lowers` begins
+    /// with the topmost. The lowest is replaced by the result of [`Self::readable`], all others by
+    /// copies.
     pub(crate) fn merged(
         &self,
         lowers: &mut [HostSource],

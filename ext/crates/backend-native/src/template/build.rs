@@ -257,7 +257,7 @@ fn run(guest: &mut Guest, step: &'static str, request: &ExecRequest) -> Result<(
     }
     let from = said.len().saturating_sub(TAIL);
     let tail = String::from_utf8_lossy(&said[from..]);
-    // An error message is one line.
+    // Join the lines of the output: an error message is one line.
     let tail = tail.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = match execution.end {
         ExecEnd::Exited(code) => format!("exit status {code}"),

@@ -1,8 +1,8 @@
 //! Attacks on the host's git: settings of the repository in a mount source must not take effect in
 //! the guest.
 //!
-//! The runner hides that repository, not the launcher, so the attack needs a complete `wp-codebox`
-//! run.
+//! The runner, and not the launcher, hides the repository from the guest. So the attack needs a
+//! complete `wp-codebox` run.
 
 use crate::fixture::{fixture, tree};
 use crate::scenarios::Observations;

@@ -71,8 +71,8 @@ impl AttackGuest {
         }
     }
 
-    /// Builds a request to run a program; the guest gets its arguments unchanged, without
-    /// translating paths.
+    /// Builds a request to run a program. Paths in the arguments are not translated: the program
+    /// gets the arguments as given here.
     pub fn request(&self, argv: &[&str]) -> ExecRequest {
         let plain = request(argv);
         match &self.tree {

@@ -13,7 +13,7 @@ use wp_codebox_contracts::{
 };
 
 const MIB: u64 = 1024 * 1024;
-/// Deadline of one attempt to attack.
+/// Maximum duration of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(40);
 const STAGED: &str = "/run/codebox/staged";
 /// Port of the neighbour's server on its own loopback interface.
@@ -46,7 +46,8 @@ pub fn spec(host: &Host, limits: GuestLimits) -> Spec {
     ];
     for name in ["setuid", "filecap"] {
         let source = host.privileged.join(name);
-        // A suite that never ran as root has no such file. The controls that need it then fail.
+        // If the suite has never run as root, this file does not exist, and the controls that need
+        // the file fail.
         if source.exists() {
             files.push(staged(&source, name));
         }

@@ -163,7 +163,7 @@ impl Host {
             ("UPTIME", first("/proc/uptime", 0)),
             ("MEMORY", first("/proc/meminfo", 1)),
         ]);
-        // Give guests set-uid programs and programs with capabilities, as staged files.
+        // Programs with a set-uid bit and with a file capability. Guests get them as staged files.
         let privileged = outside.privileged_files();
         let queues = Queues::make();
         names.extend([

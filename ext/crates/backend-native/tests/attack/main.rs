@@ -144,7 +144,7 @@ fn suite(arguments: &[String]) -> ExitCode {
 
 type Trees = [std::collections::BTreeMap<String, String>];
 
-/// Returns true if a control made every difference between two listings of host directories:
+/// Returns whether all differences between two listings of host directories come from controls:
 /// controls change only files with `control` in their name.
 fn only_controls(before: &Trees, after: &Trees) -> bool {
     before.iter().zip(after).all(|(before, after)| {

@@ -192,7 +192,8 @@ impl Outside {
         if self.root.is_some() {
             let path = PathBuf::from(shared).join("controls.json");
             let text = serde_json::to_string(&self.recorded).unwrap();
-            // The directory belongs to root, and this process has dropped root.
+            // The helper process writes the file: the directory belongs to root, and this process
+            // has dropped root.
             let script = "printf %s \"$1\" > \"$2\"";
             let path = path.display().to_string();
             self.as_root(

@@ -22,8 +22,8 @@ pub struct Vector {
     /// name of a scenario.
     pub run: Vec<String>,
     /// Expected observations at `full`, separated by `|`; one that ends with `*` stands for all
-    /// observations that start with the text before it. The attack is expected to fail, unless this
-    /// equals `control.sees`.
+    /// observations that start with the text before the `*`. If the whole text equals
+    /// `control.sees`, the attack is expected to succeed, otherwise to fail.
     pub full: String,
     /// Replaces `full` on hosts whose kernel can enforce the axis only partially.
     pub full_best_effort: Option<String>,

@@ -166,7 +166,7 @@ fn no_end(guest: &mut Guest) {
 }
 
 #[test]
-fn launched_programs_run_concurrently_with_an_awaited_one() {
+fn launched_programs_run_while_the_caller_waits_for_another_program() {
     let mut guest = guest();
     let mut one = launch_piped(&mut guest, &["cat"]);
     let mut two = launch_piped(&mut guest, &["sh", "-c", "read a; echo got $a; exit 4"]);
@@ -219,7 +219,7 @@ fn launched_program_gets_three_descriptors_and_leaks_none() {
         }
         again = count;
     }
-    // Concurrent tests of this process open and close descriptors of their own.
+    // The bound is 80 and not 0, because concurrent tests of this process also open descriptors.
     assert!(again < left + 80, "{left} descriptors became {again}");
 }
 
@@ -281,7 +281,7 @@ fn program_stopped_by_the_runner_ends_with_sigkill_and_not_its_own_exit_status()
 }
 
 #[test]
-fn program_that_is_missing_reuses_a_running_id_or_exceeds_the_maximum_is_refused() {
+fn launch_fails_for_a_missing_program_an_id_in_use_or_more_programs_than_the_maximum() {
     let mut guest = guest();
     let missing = launch_piped(&mut guest, &["no-such-program"]);
     let (wake, _held) = quiet();
@@ -319,7 +319,7 @@ fn program_that_is_missing_reuses_a_running_id_or_exceeds_the_maximum_is_refused
 }
 
 #[test]
-fn wait_for_a_program_returns_when_its_descriptor_is_written_to_or_the_guest_dies() {
+fn wait_for_a_program_returns_when_the_wake_descriptor_is_readable_or_the_guest_dies() {
     let mut guest = guest();
     let mut ids: Vec<_> = (0..3)
         .map(|_| launch_piped(&mut guest, &["sleep", "70"]).id)
@@ -357,7 +357,7 @@ fn wait_for_a_program_returns_when_its_descriptor_is_written_to_or_the_guest_die
 }
 
 #[test]
-fn program_in_a_terminal_sees_a_tty_and_its_size_changes() {
+fn program_in_a_terminal_sees_a_tty_and_every_change_of_its_size() {
     let mut guest = guest();
     let script = "trap 'echo size $(stty size)' WINCH; test -t 0 && test -t 1 && test -t 2 && echo a-tty; \
         stty size; echo open >/dev/tty; while :; do sleep 0.05; done";
@@ -398,7 +398,7 @@ fn keys_and_signals_reach_the_foreground_job_and_not_the_shell() {
     console.type_in("\x03");
     console.type_in("echo status-$?-\n");
     console.until("status-130-");
-    // A SIGTERM that the runner sends ends the foreground program too.
+    // A SIGTERM that the runner sends ends the foreground program and not the shell.
     console.type_in("echo begin-$((3+3)); sleep 61\n");
     console.until("begin-6");
     console.in_front("sleep");

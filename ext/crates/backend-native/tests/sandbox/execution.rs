@@ -7,7 +7,7 @@ use wp_codebox_backend_native::{ExecCall, ExecEnd, ExecError, KillCause};
 use wp_codebox_contracts::{ErrorCode, GuestPath, IsolationLevel};
 
 #[test]
-fn program_gets_stdin_and_its_exit_code_and_output_reach_the_caller() {
+fn stdin_reaches_the_program_and_its_exit_code_and_output_reach_the_caller() {
     let mut guest = guest();
     assert_eq!(guest.report().level, IsolationLevel::Full);
     assert_eq!(run(&mut guest, &["true"]).code(), 0);

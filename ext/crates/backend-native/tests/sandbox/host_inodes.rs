@@ -1,8 +1,9 @@
 //! Locks, leases, inotify, sockets, FIFOs and dirty pages of host files that a guest can open.
 //!
 //! In each test a host program and a guest use the same file, through every kind of mount. The
-//! guest must not be able to observe what the host program does with the file, nor the reverse. As
-//! control, a second host process can observe it.
+//! guest must not be able to observe what the host program does with the file, and the host program
+//! must not be able to observe what the guest does. As control, a second host process in the place
+//! of the guest can do so.
 
 use crate::concurrent_programs::{Piped, launch_piped};
 use crate::fixture::*;

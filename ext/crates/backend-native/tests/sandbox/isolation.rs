@@ -292,7 +292,7 @@ fn guest_dev_has_only_null_zero_full_random_urandom_tty_shm_fd_and_standard_stre
 }
 
 #[test]
-fn full_isolation_report_enforces_all_but_memory_cpu_identity_and_names_no_host_path() {
+fn report_at_level_full_enforces_all_but_memory_cpu_and_identity_and_has_no_host_path() {
     let guest = guest();
     let report = guest.report();
     assert_eq!(report.axes.len(), IsolationAxis::ALL.len());

@@ -417,7 +417,7 @@ fn mount_source_replaced_after_planning_fails_the_copy_at_level_reduced() {
 }
 
 #[test]
-fn reduced_plan_with_a_broad_writable_or_guest_owned_host_directory_is_refused() {
+fn reduced_plan_may_not_name_a_broad_a_writable_or_a_guest_owned_host_directory() {
     let own = directory("own");
     let tree =
         GuestTree::lay_out(&Spec::default().plan(), &directory("tree").join("guest")).unwrap();

@@ -103,8 +103,8 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
 /// expectation, the child exits at once.
 fn namespace_clone_errno() -> i32 {
     let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
-    // SAFETY: without a stack the child runs on a copy of this one, like after fork, and only
-    // exits.
+    // SAFETY: without a stack argument the child runs on a copy of this process's stack, like after
+    // fork, and only exits.
     unsafe {
         match libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) {
             0 => libc::_exit(0),

@@ -135,8 +135,9 @@ fn set_lock(file: &OwnedFd, id: u32, kind: libc::c_int) -> Result<(), Errno> {
     }
 }
 
-/// Returns whether a process in this pid namespace or one below has this uid, numbered in this user
-/// namespace. `getpriority` fails with ESRCH when no such process exists.
+/// Returns whether a process has the uid `id` of this user namespace. Considers the processes of
+/// this pid namespace and of those below it. `getpriority` fails with ESRCH when no such process
+/// exists.
 fn in_use(id: u32) -> bool {
     // SAFETY: takes two numbers. `getpriority` may return -1 on success too, so only errno shows a
     // failure.
@@ -153,8 +154,8 @@ pub(super) fn end_all_of_guest() {
     let until = Instant::now() + TEARDOWN;
     while in_use(GUEST) && Instant::now() < until {
         kill_as_guest();
-        // Orphaned processes become children of this process, and the kernel counts them until it
-        // reaps them.
+        // Orphaned processes become children of this process, and the kernel counts each of them
+        // until this process has reaped it.
         while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
         std::thread::sleep(Duration::from_millis(1));
     }

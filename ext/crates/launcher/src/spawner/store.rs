@@ -52,8 +52,9 @@ impl ViewDirectory {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let shown = open(path, flags, Mode::empty())?;
-        // The clone of the mount must include the mounts below the directory: without them it would
-        // show what they hide, which the kernel refuses in a less privileged mount namespace.
+        // The clone must include the mounts below the directory. A clone without these mounts would
+        // show the files that they hide, and the kernel refuses that in a less privileged mount
+        // namespace.
         let shown = clone_tree(shown.as_fd())?;
         set_attributes(shown.as_fd(), READ_ONLY, true)?;
         let point = views::directory(&self.directory, name)

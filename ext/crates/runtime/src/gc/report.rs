@@ -91,8 +91,8 @@ pub enum GcKind {
 pub enum GcReason {
     /// The item is older than allowed.
     Age,
-    /// This item and all newer items together exceed the maximum total size, so this one is
-    /// removed.
+    /// Together with the newer items that are not removed, this item exceeds the maximum total
+    /// size.
     Size,
     /// The process that created the item is dead, or the run that the item belongs to was removed.
     Orphaned,

@@ -1,5 +1,5 @@
-//! Garbage collection of snapshots: removes unfinished and partly removed ones, and old ones if the
-//! rules say so.
+//! Garbage collection of snapshots: removes unfinished snapshots, finishes interrupted removals,
+//! and removes old snapshots if the rules say so.
 
 use super::removal::{failed, item, open, remove, seconds_ago, touched};
 use super::report::{

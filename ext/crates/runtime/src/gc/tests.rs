@@ -182,7 +182,7 @@ fn garbage_collection_finishes_an_interrupted_removal_and_keeps_unknown_director
 }
 
 #[test]
-fn garbage_collection_removes_old_dated_bundles_only_if_its_rules_set_an_age() {
+fn garbage_collection_removes_old_bundles_with_a_date_only_if_its_rules_set_an_age() {
     let world = world();
     let artifacts = world.root.parent().unwrap().join("artifacts");
     for (n, created) in [

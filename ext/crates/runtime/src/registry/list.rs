@@ -93,8 +93,8 @@ pub fn runs_of_directory(
         .collect())
 }
 
-/// Returns the runs with the requested status, newest first. Only the beginning of each record is
-/// read. If the record says that the run has ended, no lock is checked.
+/// Returns the runs with the requested status, newest first. If the beginning of a run's record
+/// says that the run has ended, neither the rest of the record nor any lock is examined.
 fn newest_first(
     state: &StateDir,
     sites: &[SiteId],

@@ -229,7 +229,8 @@ fn cleanup_failed_is_reported_only_for_an_ended_run_whose_scratch_remains() {
         cleanup.status
     };
     let (kept, removed, dies) = (between(1), between(2), between(3));
-    // The supervisor holds the marker, so it may still remove the scratch.
+    // The supervisors of these runs still hold the markers, so they may still remove the scratch
+    // directories.
     assert_eq!(
         (seen(1), seen(2), seen(3)),
         (C::Running, C::Running, C::Running)
@@ -383,8 +384,9 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Queries runs while others start, write, end, die and are collected. No query sees a partial
-/// record, a dead run as running, or a removed run again.
+/// Three threads query runs. Meanwhile the main thread starts runs and ends them or simulates the
+/// death of their supervisors, and another thread collects garbage. No query sees a partial record,
+/// a dead run as running, or a removed run again.
 #[test]
 fn concurrent_queries_see_no_partial_record_and_no_dead_run_as_running() {
     let world = &world();
@@ -511,7 +513,8 @@ fn concurrent_run_starts_admit_exactly_as_many_runs_as_the_limit_allows() {
     }
 }
 
-/// A dead run that another process is settling does not count towards the limit.
+/// A second thread settles the dead runs at the same time, so a run may be in the middle of its
+/// settling when runs are counted.
 #[test]
 fn dead_runs_do_not_count_towards_the_run_limit() {
     let world = &world();

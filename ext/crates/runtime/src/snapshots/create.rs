@@ -71,8 +71,8 @@ impl SnapshotStore {
         let unfinished = self.root.join(format!("{UNFINISHED}{id}"));
         let made = self.make(&unfinished, id, facts, sources, durability);
         if made.is_err() {
-            // If the removal fails, garbage collection removes the rest: `make` has released the
-            // lock that would protect the directory from it.
+            // If this removal fails, a later garbage collection removes the directory, whose lock
+            // `make` has released.
             let _ = remove_tree(&unfinished);
         }
         made

@@ -2,9 +2,9 @@
 //!
 //! A snapshot is created under a hidden name, synced if requested, read back and compared with the
 //! data from the guest; then one rename gives it its final name. A crash at any time leaves no
-//! snapshot or a complete one. A process that creates or uses a snapshot holds a lock on its
-//! directory, so garbage collection does not remove it and recognises directories of dead
-//! processes.
+//! snapshot or a complete one. A process that creates or uses a snapshot holds a lock on the
+//! snapshot's directory, so garbage collection does not remove the snapshot. An unfinished
+//! directory without a lock was left by a dead process.
 
 mod create;
 mod document;
@@ -100,7 +100,7 @@ impl SnapshotStore {
     }
 
     /// Returns the id of a snapshot by its id or the beginning of the id. Names are ignored: a
-    /// caller could give its own snapshot a name that looks like another one's id.
+    /// caller could give its own snapshot a name that looks like the id of another snapshot.
     pub fn by_id(&self, reference: &str) -> Result<String, SnapshotError> {
         if self.is_there(reference) {
             return Ok(reference.to_owned());

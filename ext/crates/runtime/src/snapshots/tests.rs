@@ -103,7 +103,7 @@ fn snapshot_lookup_by_id_ignores_snapshot_names() {
     let one = place.keep("before").unwrap();
     let prefix = one.id[5..12].to_owned();
     assert_eq!(place.shelf.by_id(&prefix).unwrap(), one.id);
-    // Another snapshot whose name is the start of this snapshot's id.
+    // The name of the second snapshot is a part of the first snapshot's id.
     let other = place.keep(&prefix).unwrap();
     assert_eq!(place.shelf.by_id(&prefix).unwrap(), one.id);
     assert_eq!(
@@ -143,7 +143,7 @@ fn lock_of_a_snapshot_that_was_removed_after_it_was_found_fails_with_not_found()
 }
 
 #[test]
-fn open_snapshot_cannot_be_removed() {
+fn snapshot_in_use_cannot_be_removed() {
     let place = Place::new();
     let kept = place.keep("a").unwrap();
     let open = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();

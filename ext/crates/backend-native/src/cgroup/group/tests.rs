@@ -12,9 +12,9 @@ fn run(n: u32) -> RunId {
     .unwrap()
 }
 
-/// Returns the parent cgroups below which this user may create cgroups; a test skips itself on
-/// `None`. Panics if cgroups below them cannot be created although `CODEBOX_EXPECT` contains
-/// `cgroup`.
+/// Returns the parent cgroups below which this user may create cgroups, or `None` if no cgroup can
+/// be created. A test that gets `None` checks nothing. Panics if no cgroup can be created although
+/// the environment variable `CODEBOX_EXPECT` contains `cgroup`.
 fn place() -> Option<CgroupParents> {
     // Tests run concurrently, so each call uses a run id of its own.
     static PROBES: AtomicU32 = AtomicU32::new(100);
