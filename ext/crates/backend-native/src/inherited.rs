@@ -9,7 +9,8 @@ use std::io;
 /// guests of its user may have in flight (sent, not received yet) over unix sockets.
 const OPEN_FILES: u64 = 65_536;
 
-/// Raises the soft limit on open files to the hard limit, at most to `OPEN_FILES`, and returns it.
+/// Raises the soft limit on open files to the hard limit, at most to `OPEN_FILES`, and returns the
+/// new soft limit.
 /// When a process sends a file descriptor, the kernel compares the uid's descriptors in flight with
 /// the sender's soft limit. This process needs a higher limit than the guests, so that guests
 /// cannot use it up.

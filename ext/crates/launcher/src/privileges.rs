@@ -76,7 +76,7 @@ pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
 }
 
 fn lower(resource: Resource, value: u64) -> Result<(), Errno> {
-    // An unprivileged process cannot raise a hard limit. If the inherited one is lower, it is kept.
+    // An unprivileged process cannot raise a hard limit, so an inherited lower limit is kept.
     let value = getrlimit(resource)
         .maximum
         .map_or(value, |max| max.min(value));

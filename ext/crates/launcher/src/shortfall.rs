@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_launch_step_ends_a_normal_guest_but_is_only_recorded_by_a_self_test() {
+    fn failed_launch_step_ends_the_guest_of_a_run_and_is_only_recorded_in_a_self_test() {
         let mut serving = Shortfalls::new(LaunchPurpose::Serve);
         assert!(serving.tolerate(failed(Step::Landlock, "x")).is_err());
         assert_eq!(serving.tolerate(Ok(7)), Ok(Some(7)));

@@ -471,7 +471,7 @@ fn staged_file_outside_the_staged_and_workspace_directories_is_refused() {
 }
 
 #[test]
-fn php_installed_below_opt_gets_only_its_own_directory_mounted() {
+fn only_php_below_opt_needs_an_extra_mount_and_only_of_its_own_directory() {
     assert_eq!(
         php("/opt/php83/bin/php").extra_root().as_deref(),
         Some("/opt/php83")

@@ -4,7 +4,8 @@
 //! only the launch plan's sources, `/proc` and the basic devices. It can still create the guest's
 //! user namespace inside. bubblewrap passes file descriptors on and closes its own copies. The
 //! launcher is pid 1 of the outer pid namespace and dies with bubblewrap; bubblewrap dies with the
-//! runner's thread that started it. Killing any of them therefore ends all processes.
+//! runner's thread that started it. Killing the runner, bubblewrap or the launcher therefore ends
+//! all processes of the guest.
 
 use super::audit::audit;
 use super::views::{Access, system_links, views};

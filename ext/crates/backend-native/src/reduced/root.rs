@@ -38,7 +38,8 @@ impl GuestRoot {
     }
 
     /// Returns true if a guest path belongs to the guest's own directories. A path that this
-    /// translation has returned does not, so translating it again does not change it.
+    /// translation has returned does not belong to them, so a second translation does not change
+    /// the path.
     #[must_use]
     pub fn owns(&self, path: &str) -> bool {
         let below = |own: &str| {

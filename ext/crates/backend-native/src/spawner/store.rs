@@ -1,8 +1,8 @@
 //! Copies of host files for guests whose kernel uid is mapped by `newuidmap` (runner without root).
 //!
 //! The store is a tmpfs that the spawner mounts. This process reaches it through an idmapped mount
-//! in which the guest's files appear as its own, so copied files belong to the guest.
-//! World-readable directories are mounted without a copy.
+//! in which the guest's files appear to belong to this process. So the copies, which this process
+//! creates, belong to the guest. Read-only directories that every user may read are not copied.
 
 use crate::reduced::open_source;
 use rustix::fd::{AsFd, OwnedFd};

@@ -31,8 +31,8 @@ struct Root {
     output: BufReader<ChildStdout>,
 }
 
-/// Runs the helper process: reads one JSON list of arguments per line, runs it and answers with the
-/// observation as one line.
+/// Runs the helper process. Each line that it reads is a command line as a JSON list; it executes
+/// the command and answers with the observation as one line.
 pub fn serve_root() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let argv: Vec<String> = serde_json::from_str(&line).unwrap();

@@ -115,8 +115,9 @@ fn few_open_files(most: u64) {
     setrlimit(Resource::Nofile, few).unwrap();
 }
 
-/// With [`REUSE`] set, acts as a runner that cannot send descriptors, because another process of
-/// its user has too many in flight. Without it, only starts a guest and connects to it.
+/// If the environment variable [`REUSE`] is set, acts as a runner that cannot send descriptors,
+/// because another process of its user has too many in flight. Otherwise only starts a guest and
+/// connects to the guest.
 #[test]
 fn child_process_that_acts_as_a_runner_with_few_open_files() {
     // The hoarder program alone has more descriptors in flight than this runner's limit on open

@@ -235,7 +235,7 @@ fn sleepers(guest: &mut Guest, count: usize) {
 }
 
 #[test]
-fn stop_kills_a_program_with_its_children_and_signals_reach_its_group() {
+fn stop_kills_a_program_and_its_children_and_a_signal_reaches_its_process_group() {
     let mut guest = guest();
     let mut victim = launch_piped(&mut guest, &["sh", "-c", "sleep 71 & echo up; wait"]);
     let mut other = launch_piped(&mut guest, &["sh", "-c", "echo up; exec sleep 72"]);
@@ -504,7 +504,7 @@ fn session_cannot_take_over_the_terminal_of_another_session() {
 }
 
 #[test]
-fn connect_reaches_a_guest_server_and_a_closed_port_is_refused() {
+fn connect_succeeds_for_a_server_in_the_guest_and_fails_for_a_closed_port() {
     let mut guest = guest();
     let server = "$s = stream_socket_server('tcp://127.0.0.1:8123'); echo \"up\\n\"; \
         while ($c = stream_socket_accept($s, 30)) { fwrite($c, 'said ' . fgets($c)); fclose($c); }";

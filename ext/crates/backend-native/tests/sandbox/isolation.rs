@@ -1,5 +1,5 @@
-//! Operations that a guest cannot do. As control, each test also makes the attempt where it
-//! succeeds.
+//! Operations that a guest cannot do. As control, each test makes the same or a comparable attempt
+//! that must succeed.
 
 use crate::fixture::*;
 use std::fs;
@@ -292,7 +292,7 @@ fn guest_dev_has_only_null_zero_full_random_urandom_tty_shm_fd_and_standard_stre
 }
 
 #[test]
-fn report_at_level_full_enforces_all_but_memory_cpu_and_identity_and_has_no_host_path() {
+fn report_at_level_full_enforces_all_axes_but_memory_cpu_identity_and_has_no_host_path() {
     let guest = guest();
     let report = guest.report();
     assert_eq!(report.axes.len(), IsolationAxis::ALL.len());

@@ -99,7 +99,8 @@ fn dropping_the_guest_ends_every_guest_process() {
     );
 }
 
-/// With [`REUSE`] set, acts as the runner that is killed; without it, launches and ends a guest.
+/// If the environment variable [`REUSE`] is set, acts as the runner that the test
+/// `killing_the_runner_ends_every_guest_process` kills. Otherwise only launches and ends a guest.
 #[test]
 fn child_process_that_acts_as_the_killed_runner() {
     let mut guest = guest();

@@ -116,8 +116,8 @@ fn dropping_a_wrapped_guest_ends_every_guest_process() {
     assert!(all.iter().all(|pid| !alive(*pid)), "without waiting");
 }
 
-/// The tests above are the control: the same guest starts inside bubblewrap, so it fails here
-/// because of gVisor.
+/// The tests above are the control: the same guest starts inside bubblewrap, so the failure here is
+/// due to gVisor.
 #[test]
 fn run_in_gvisor_is_refused_because_isolation_level_full_is_not_reached() {
     assert!(fs::exists(RUNSC).unwrap(), "install runsc");

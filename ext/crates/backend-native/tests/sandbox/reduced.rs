@@ -542,7 +542,9 @@ fn kill_minus_one_in_a_guest_at_level_reduced_ends_that_guest_and_no_other_proce
     assert!(alive(i32::try_from(std::process::id()).unwrap()));
 }
 
-/// With [`REUSE`] set, acts as the runner that is killed; without it, launches and ends a guest.
+/// If the environment variable [`REUSE`] is set, acts as the runner that the test
+/// `killing_the_runner_ends_a_guest_at_level_reduced` kills. Otherwise only launches and ends a
+/// guest.
 #[test]
 fn child_process_that_acts_as_the_killed_runner_at_isolation_level_reduced() {
     let mut sandbox = sandbox();

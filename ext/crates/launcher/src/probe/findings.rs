@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_isolation_probe_ends_a_normal_guest_but_is_only_reported_by_a_self_test() {
+    fn failed_isolation_probe_ends_the_guest_of_a_run_and_is_only_reported_in_a_self_test() {
         let serving = Shortfalls::new(LaunchPurpose::Serve);
         let mut findings = Findings::new(IsolationLevel::Full, &serving);
         assert!(all(&mut findings, IsolationAxis::Pids).is_err());

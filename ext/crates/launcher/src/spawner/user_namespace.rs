@@ -149,9 +149,9 @@ pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure>
     rustix::thread::set_thread_groups(&[gid]).at(Step::GiveUpRoot, "groups")?;
     rustix::thread::set_thread_res_gid(gid, gid, gid).at(Step::GiveUpRoot, "gid")?;
     rustix::thread::set_thread_res_uid(uid, uid, uid).at(Step::GiveUpRoot, "uid")?;
-    // Changing ids cleared the dumpable flag; without it, the `/proc` files of future children
-    // would belong to host root. Other processes of the owner still cannot trace this one, because
-    // they have no capability in this namespace.
+    // Changing ids cleared the dumpable flag. Without this flag, the `/proc` files of future
+    // children would belong to host root. Other processes of the owner still cannot trace this
+    // process, because they have no capability in this namespace.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
         .at(Step::GiveUpRoot, "dumpable")
 }

@@ -209,7 +209,7 @@ fn registry_entry_status_is_derived_from_the_journal_and_the_recorded_outcome() 
 }
 
 #[test]
-fn cleanup_failed_is_reported_only_for_an_ended_run_whose_scratch_remains() {
+fn cleanup_status_failed_is_reported_only_for_an_ended_run_whose_scratch_remains() {
     use LifecycleCleanupStatus as C;
     let world = world();
     let between = |n| {
@@ -335,7 +335,7 @@ fn dead_run_with_incomplete_recovery_bundle_reports_that_only_its_journal_is_lef
 
 /// The first row is the control: a run of the current boot whose supervisor left no crash note.
 #[test]
-fn dead_run_reports_restart_crash_or_kill_of_its_supervisor() {
+fn dead_run_reports_a_restart_of_the_host_or_a_crash_or_kill_of_its_supervisor() {
     let world = world();
     for (number, change, cause, said) in [
         (1, "", "killed", "killed by a signal"),
@@ -488,7 +488,7 @@ fn concurrent_queries_see_no_partial_record_and_no_dead_run_as_running() {
 
 /// Three threads start a run each while the limit allows one more run: exactly one start succeeds.
 #[test]
-fn concurrent_run_starts_admit_exactly_as_many_runs_as_the_limit_allows() {
+fn of_concurrently_started_runs_exactly_as_many_start_as_the_limit_allows() {
     let world = &world();
     for round in 0..40 {
         let _first = world.begin(round * 10);

@@ -42,7 +42,7 @@ fn sleeper() -> std::process::Child {
 }
 
 #[test]
-fn run_cgroup_sets_limits_contains_its_processes_and_is_removed() {
+fn cgroup_of_a_run_has_the_limits_and_processes_of_the_run_and_is_removed() {
     let Some(place) = place() else { return };
     let limits = Limits {
         memory_bytes: 100 << 20,
@@ -74,7 +74,7 @@ fn run_cgroup_sets_limits_contains_its_processes_and_is_removed() {
 }
 
 #[test]
-fn oom_kill_after_a_meter_was_taken_is_reported_by_that_meter() {
+fn meter_reports_an_oom_kill_that_happens_after_the_creation_of_the_meter() {
     let Some(place) = place() else { return };
     let limits = Limits {
         memory_bytes: 64 << 20,
