@@ -289,7 +289,8 @@ fn await_ready(
     }
 }
 
-/// Returns the error for a launcher that has ended without a message, with its exit status.
+/// Returns the error for a launcher that has closed its channel without a message, with its exit
+/// status. Kills the launcher if it still runs.
 fn died(process: &mut LauncherProcess) -> LaunchError {
     process.kill();
     let status = process.wait().map_or_else(
@@ -320,9 +321,9 @@ fn accept(
             Ok(())
         }
         (GuestReply::Spawned { .. }, Some(pidfd)) if arrivals.spawned.is_none() => {
-            // The pid in the message is that of the launcher's pid namespace, so the pid here is
-            // read from the pidfd. If pid 1 has failed and ended already, there is none; the next
-            // message gives the cause.
+            // The message contains the pid in the launcher's pid namespace. The pid in the
+            // namespace of this process is read from the pidfd. If pid 1 has already failed and
+            // ended, the pidfd has no pid, and the next message gives the cause.
             arrivals.spawned = Some((pid_here(pidfd.as_fd()).unwrap_or(GONE), pidfd));
             Ok(())
         }

@@ -27,8 +27,8 @@ pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Resu
 }
 
 /// Runs `begin` with a pidfd of the guest's first process, then waits until that process ends. Kills
-/// it when the runner ends. Reports to the runner how the process ended, and returns the exit status
-/// of this program.
+/// the process when `begin` fails or the runner ends. Reports to the runner how the process ended,
+/// and returns the exit status of this program.
 pub(crate) fn wait_for_guest(
     pid: i32,
     channel: &Channel,

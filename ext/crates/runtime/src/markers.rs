@@ -21,8 +21,9 @@ pub(crate) const NEW_MARKER: &str = ".new-";
 pub(crate) enum MarkerState {
     /// The supervisor is alive, or its state is unknown.
     Alive,
-    /// The supervisor is dead and the final record is not written. The value is the marker's
-    /// descriptor, which holds the shared lock.
+    /// The supervisor is dead and the run is not settled: its final record is missing, or the
+    /// supervisor died between writing the record and removing the marker. The value is the
+    /// marker's descriptor, which holds the shared lock.
     Dead(OwnedFd),
     /// The marker does not exist: the run has its final record or never started.
     Settled,
@@ -43,7 +44,7 @@ pub(crate) fn marker_state(marker: &Path) -> MarkerState {
     }
 }
 
-/// Returns whether an open marker file was deleted meanwhile.
+/// Returns whether an open marker file was deleted meanwhile; true if the file cannot be examined.
 pub(crate) fn is_removed(mark: &OwnedFd) -> bool {
     rustix::fs::fstat(mark).map_or(true, |stat| stat.st_nlink == 0)
 }
@@ -93,7 +94,7 @@ pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> 
         match renameat_with(CWD, &new, CWD, &marker, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(fd),
             // Before this process locked the new file, another process took it for the file of a
-            // dead creator and removed it. The loop creates it again.
+            // dead creator and removed it. The loop creates the file again.
             Err(Errno::NOENT) => {}
             Err(error) => {
                 let _ = fs::remove_file(&new);

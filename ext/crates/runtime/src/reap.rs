@@ -71,7 +71,8 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
 /// Result of an attempt to settle a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// This call wrote the final record.
+    /// This call settled the run. It wrote the final record, unless the supervisor had written the
+    /// record before it died.
     Yes,
     /// Another process had already written the final record.
     ByOther,

@@ -196,8 +196,8 @@ impl GuestTree {
     }
 
     /// Returns the layer indexes and descriptors of the directories whose changes are captured.
-    /// Unlike [`Self::into_layers`] it may be called while the guest lives. Leaves out directories
-    /// that the guest has moved or replaced.
+    /// Unlike [`Self::into_layers`], this function may be called while the guest lives. Leaves out
+    /// directories that the guest has moved or replaced.
     pub fn captured_now(&self) -> impl Iterator<Item = (u32, &OwnedFd)> {
         self.captured
             .iter()

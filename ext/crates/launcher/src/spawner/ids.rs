@@ -17,8 +17,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{KernelIds, SpawnerPlan};
 
-/// Maximum wait until killed processes no longer exist. The kernel may need time to free the memory
-/// of one.
+/// Maximum wait until killed processes no longer exist. A killed process exists until the kernel
+/// has freed its memory, which may take some time.
 const TEARDOWN: Duration = Duration::from_secs(5);
 
 /// A guest id whose byte in the lock file is locked; dropping this value releases it.

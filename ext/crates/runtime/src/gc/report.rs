@@ -151,7 +151,7 @@ pub struct GcRetained {
 /// What a garbage collection removed, or would remove in a dry run, and what remains.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GcReport {
-    /// Number of runs without a living supervisor process whose final record this collection wrote.
+    /// Number of runs without a living supervisor process that this collection settled.
     pub settled: usize,
     /// Number of living runs, plus number of snapshots that the rules would remove but a sandbox
     /// still uses.
