@@ -2,7 +2,7 @@
 //! threads that hold a [`Connector`].
 //!
 //! A request to pid 1 contains a ticket number. The reply arrives on the guest's channel with that
-//! number, and the thread that reads the channel passes it to the thread that requested the
+//! number, and the thread that reads the channel passes the reply to the thread that requested the
 //! connection. So a thread gets its connection even while the owner of the guest waits for a
 //! program. A reply with an unknown ticket is dropped, and its descriptors are closed.
 

@@ -129,8 +129,8 @@ impl Guest {
     }
 
     /// Returns a readable descriptor of the overlay upper directory of the mount with this index.
-    /// It holds the guest's changes. Walk it only after [`Guest::kill`] and with
-    /// `openat2(RESOLVE_BENEATH)`, because the guest chose its file names.
+    /// The directory contains the guest's changes. Read it only after [`Guest::kill`] and with
+    /// `openat2(RESOLVE_BENEATH)`, because the guest chose the file names in it.
     #[must_use]
     pub fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
         self.layers.get(&index).map(AsFd::as_fd)

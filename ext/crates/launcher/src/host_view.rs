@@ -45,8 +45,8 @@ pub(crate) fn copied_bytes<'a>(files: impl Iterator<Item = &'a Copied>) -> Resul
     Ok(total)
 }
 
-/// Opens a regular file for copying. Returns `None` for a directory; fails with EINVAL for every other
-/// type of file.
+/// Opens a regular file for copying. Returns `None` if `path` is a descriptor of a directory; fails
+/// with EINVAL for every other type of file.
 pub(crate) fn copied(path: &OwnedFd) -> Result<Option<Copied>, Errno> {
     let stat = rustix::fs::fstat(path)?;
     match FileType::from_raw_mode(stat.st_mode) {

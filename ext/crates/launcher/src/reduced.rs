@@ -124,7 +124,7 @@ fn confine_signals() -> Result<(), Failure> {
     let raw = unsafe { libc::fork() };
     if raw == 0 {
         drop(hold);
-        // The read returns when this process's write end is closed, even if the process is killed.
+        // The read returns when the parent closes its write end, also if the parent is killed.
         let _ = rustix::io::retry_on_intr(|| rustix::io::read(&wait, &mut [0_u8; 1]));
         // SAFETY: ends the child without running anything of the parent's state.
         unsafe { libc::_exit(0) }

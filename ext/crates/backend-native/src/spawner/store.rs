@@ -105,9 +105,10 @@ impl GuestStore {
         Ok(())
     }
 
-    /// Makes a read-only source usable for launchers: left unchanged if every user can read it by
-    /// its path; mounted under a new name if only its parent directories are closed to other users;
-    /// otherwise copied.
+    /// Makes a read-only source usable for launchers and returns its new location. The source is
+    /// left unchanged if every user may read it and enter all its parent directories. If only
+    /// parent directories are closed to other users, it is mounted under a new name, otherwise
+    /// copied.
     pub(crate) fn readable(
         &self,
         source: &HostSource,
