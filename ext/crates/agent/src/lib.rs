@@ -15,7 +15,7 @@
 //! - A call of a tool that is not offered is refused.
 //! - The API key is sent to the model's own address only.
 //! - The transcript contains every call, redacted and cut to a maximum length.
-//! - Output of the model cannot make a check pass.
+//! - Whether a check passed is decided by executing it, never by a statement of the model.
 #![forbid(unsafe_code)]
 
 mod conversation;

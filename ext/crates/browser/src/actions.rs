@@ -37,7 +37,8 @@ const KEYS: &[(&str, &str, u32, &str)] = &[
 ];
 
 impl Page<'_> {
-    /// Executes steps in order until one fails, and adds a row for each to the result.
+    /// Executes steps in order until one fails, and adds a row for each executed step to the
+    /// result.
     pub fn steps(&mut self, steps: &[StepSpec], task: &Task) -> Result<(), Failure> {
         for (index, step) in steps.iter().enumerate() {
             let began = Instant::now();

@@ -1,7 +1,8 @@
 //! Records the events that the browser sends: console, errors, requests, dialogs, page loading.
 //!
 //! Every list has a maximum length; entries beyond it are only counted. Some events block the page
-//! until this process reacts: it dismisses dialogs and closes windows that the page opens.
+//! until this process reacts. It accepts the dialog that asks whether to leave the page, dismisses
+//! all other dialogs, and closes windows that the page opens.
 
 use super::events::{self, Console, PageError, Request, cut, text};
 use serde_json::{Value, json};
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn page_dialogs_are_dismissed_and_new_windows_are_closed() {
+    fn confirm_dialog_is_dismissed_and_windows_opened_by_the_page_are_closed() {
         let mut observed = Observed {
             target: "ours".to_owned(),
             ..Observed::default()

@@ -317,7 +317,8 @@ impl<'h> Page<'h> {
         }
     }
 
-    /// Checks the assertions in the command's arguments; steps contain further ones.
+    /// Checks the assertions of the `assert=` arguments. Assertions of `expect` steps are checked
+    /// when these steps are executed.
     pub fn assertions(&mut self, task: &Task) -> Result<(), Failure> {
         for assertion in &task.asserts {
             let until = self.within(SETTLE);

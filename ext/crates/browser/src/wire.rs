@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum time between two calls of [`Host::pause`] while waiting for a browser message.
 const TICK: Duration = Duration::from_millis(100);
-/// Maximum time to wait for the last error output of a browser that has ended. An orphaned process
-/// of the browser may hold this pipe open.
+/// Maximum time to wait for the last error output of a browser that has ended. A child process that
+/// outlives the browser may keep the pipe of the error output open.
 const STDERR_WAIT: Duration = Duration::from_secs(5);
 /// Maximum number of characters of the browser's error output in an error message.
 const STDERR_CHARS: usize = 600;

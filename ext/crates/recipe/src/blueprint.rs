@@ -1,8 +1,8 @@
 //! Converts Playground blueprints: supported steps become steps of a recipe; unsupported parts are
 //! listed by name with the reason.
 //!
-//! A blueprint targets WordPress in a browser, which downloads packages. A guest downloads
-//! nothing, so every part that names a remote package is refused, never dropped.
+//! Blueprints are written for a WordPress that runs in a browser and downloads packages. A guest
+//! downloads nothing, so every part that names a remote package is refused, never dropped.
 
 use crate::grammar::Pattern;
 use crate::model::Metadata;
@@ -340,8 +340,8 @@ fn step(name: &str, row: &Value) -> PartResult {
         "installPlugin" | "installTheme" | "setSiteLanguage" | "importWordPressFiles" => {
             Err(DOWNLOAD.to_owned())
         }
-        // Creates the network with its main site only; later steps of the blueprint can create
-        // further sites in subdirectories, because the guest has only one address.
+        // Creates the network with its main site only. Later steps of the blueprint can create
+        // further sites. The guest has only one address, so these sites must be in subdirectories.
         "enableMultisite" => {
             let question = json!({"name": "blueprint", "title": "Network", "sites": []});
             Ok(Part::Call(program("make-network.php", &question)))
@@ -450,7 +450,7 @@ fn plugin_file(path: &str) -> Result<String, String> {
     }
 }
 
-/// Returns PHP source for a path in the guest, made absolute and normalised.
+/// Returns a guest path as a PHP string literal. A relative path is resolved from `/wordpress`.
 fn guest_path(path: &str) -> Result<String, String> {
     let path = if path.starts_with('/') {
         path.to_owned()

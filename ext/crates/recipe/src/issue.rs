@@ -146,9 +146,9 @@ string_enum! {
 
         /// A source is remote and would have to be downloaded, which runs never do.
         NetworkDownloadsDisabled = "network-downloads-disabled",
-        /// A path must be a directory, but is none.
+        /// A path that must be a directory is something else.
         NotDirectory = "not-directory",
-        /// A path must be a file, but is none.
+        /// A path that must be a file is something else.
         NotFile = "not-file",
         /// The distribution declares a network without hosts, or lists hosts without declaring a
         /// network.

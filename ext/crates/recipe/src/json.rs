@@ -1,7 +1,7 @@
 //! Strict JSON parser: maximum size and depth, no duplicate keys, no trailing data.
 //!
-//! It reports every duplicate key with its path: two readers must never interpret one document as
-//! two different recipes.
+//! Duplicate keys are reported with their paths and never accepted: otherwise two readers could
+//! interpret one document as two different recipes.
 
 use crate::issue::{Issue, IssueCode, member};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};

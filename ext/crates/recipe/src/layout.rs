@@ -60,8 +60,8 @@ impl PlacedStep<'_> {
     }
 
     /// Returns the argument index and host path of a `code-file` that must be copied into the
-    /// guest. A path below `/workspace`, `/wordpress` or the directory of copied files is already a
-    /// guest path.
+    /// guest. Returns `None` for a path below `/workspace`, `/wordpress` or the directory of copied
+    /// files, because that is already a guest path.
     #[must_use]
     pub fn code_file(&self) -> Option<(usize, &str)> {
         let takes_one = wp_codebox_policy::descriptor(&self.step.command)

@@ -124,7 +124,7 @@ pub enum ArchiveError {
     /// An entry is a symbolic link, device or other special file.
     #[error("the archive's entry {name:?} is neither a regular file nor a directory; remove it")]
     Special {
-        /// Shortened name of the entry that is no plain file or directory.
+        /// Shortened name of the entry that is neither a regular file nor a directory.
         name: String,
     },
     /// Two entries of the archive have the same name.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn archive_with_escaping_path_special_or_duplicate_entry_or_excess_size_is_refused() {
+    fn archive_is_refused_for_escaping_path_special_entry_duplicate_entry_or_excess_size() {
         assert!(check_archive(&[entry("a/", 0), entry("a/b.php", MAX_UNPACKED_BYTES)]).is_ok());
         for name in [
             "../a", "/a", "a/../b", "a//b", "a\\..\\b", "C:/a", "", "/", "a\0b", "./a",

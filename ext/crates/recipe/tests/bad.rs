@@ -1367,7 +1367,7 @@ fn policy_given_for_a_recipe_must_be_valid_and_list_every_command() {
     );
     exposed["expose_secrets"] = json!(["API_KEY"]);
     assert_eq!(judge(&exposed, &secret), []);
-    // A policy may not permit writes that the recipe forbids.
+    // A policy may permit neither writes that the recipe forbids nor access to its `blockedHosts`.
     let outside = with(&service(
         &json!({"environment": "external", "allowedHosts": ["a.example.org"], "blockedHosts": ["b.example.org"]}),
     ));

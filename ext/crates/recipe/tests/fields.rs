@@ -83,7 +83,8 @@ const DESCRIPTIVE: &[&str] = &[
     "runtime.wordpressInstallMode",
     "runtime.workers",
     "runtime.wp",
-    // A mount's type is only validated, and only HTTP probes have an expected status.
+    // A mount's type is only validated. `expectStatus` changes the request of an HTTP probe, but
+    // `everything()` does not contain it.
     "distribution.sourceMounts.type",
     "distribution.startupProbes.expectStatus",
 ];

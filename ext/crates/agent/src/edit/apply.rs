@@ -285,9 +285,10 @@ fn place(
     })
 }
 
-/// Returns the position of a hunk that only adds lines and so has no context to search for: below
-/// its last heading, or without a heading at the end of the file. Refuses a hunk that has only a
-/// line number, because models often miscount lines, unless the file is empty.
+/// Returns the position of a hunk that only adds lines and so has no context to search for. The
+/// position is below the hunk's last heading; if the hunk has no heading, it is the end of the
+/// file. Refuses a hunk with a line number unless the file is empty, because models often miscount
+/// lines.
 fn insertion(
     have: &[TextLine<'_>],
     hunk: &Hunk,

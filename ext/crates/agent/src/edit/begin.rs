@@ -140,8 +140,8 @@ fn update(path: &str, lines: &[&str], mut at: usize) -> Result<(FilePatch, usize
         }
         at += 1;
     }
-    // One blank line before the next `*** ` heading belongs to the patch format; it is no line of
-    // the hunk.
+    // One blank line before the next `*** ` heading belongs to the patch format; it is not a line
+    // of the hunk.
     let blank = lines.get(at - 1).is_some_and(|line| line.is_empty());
     if blank && hunk.lines.len() > 1 {
         hunk.lines.pop();

@@ -23,8 +23,8 @@ const WATCH: Duration = Duration::from_millis(50);
 /// Model reached over HTTP. Sends one request at a time; the calling thread must not run an async
 /// runtime.
 pub struct ModelClient<'a> {
-    /// `None` while a turn uses the runtime. Drop takes the runtime too, to shut it down without
-    /// waiting for a running name lookup.
+    /// `None` while a turn uses the runtime. `Drop::drop` takes the runtime out of this field too,
+    /// to shut it down without waiting for a running name lookup.
     runtime: Option<Runtime>,
     connection: Connection,
     api: ModelApi,

@@ -194,7 +194,7 @@ impl<H: GuestExecutor> Tools<H> {
             .zip(fetched.iter().map(|file| file.sha256.as_str()))
             .collect();
         let mut applied = apply(&patch, &before).map_err(|e| e.to_string())?;
-        // A file that only changes its mode is stored with its current content.
+        // A file of which the patch changes only the mode is stored with its current content.
         for path in applied.modes.keys() {
             if let Some(bytes) = before.get(path) {
                 applied

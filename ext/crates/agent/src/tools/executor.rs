@@ -23,8 +23,8 @@ pub struct MountChange {
     pub changes: MountChanges,
 }
 
-/// Runs programs in the guest and records them. An error means that the run's journal cannot be
-/// written.
+/// Runs programs in the guest and records them. An error of any method except [`Self::changes`]
+/// means that the run's journal cannot be written.
 pub trait GuestExecutor {
     /// Runs a program and returns its redacted output. The timeout ends only this program.
     fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ErrorBody>;

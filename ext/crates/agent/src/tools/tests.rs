@@ -264,7 +264,8 @@ fn secrets_in_file_content_and_in_error_texts_are_redacted() {
         page.contains("the password is [redacted]") && !page.contains("hunter22"),
         "{page}"
     );
-    // The guest program reports the first of these failures, this crate the second.
+    // The error text of the first call comes from the guest program, that of the second from this
+    // crate.
     for (tool, arguments) in [
         ("workspace_read", json!({"path": "hunter22.txt"})),
         ("workspace_hunter22", json!({})),
@@ -506,7 +507,7 @@ fn file_tools_treat_unusual_file_names_literally() {
 }
 
 #[test]
-fn list_and_search_tools_return_long_results_in_pages() {
+fn workspace_list_and_workspace_search_return_long_results_in_pages() {
     let mut rig = rig();
     for n in 0..50 {
         rig.file(&format!("d/{n:02}.php"), format!("<?php // hit {n}\n"));
@@ -804,7 +805,7 @@ fn call_of_a_tool_outside_the_tool_policy_is_denied() {
 }
 
 #[test]
-fn results_of_the_terminal_and_test_tools_state_exit_code_output_and_passed_checks() {
+fn terminal_tool_reports_exit_code_and_output_and_test_tool_reports_passed_checks() {
     let mut rig = rig();
     rig.file("a", "a\n");
     let said = rig.ok(
@@ -905,7 +906,7 @@ fn terminal_tool_call_ends_the_agent_loop_on_timeout_cancellation_or_guest_death
 }
 
 #[test]
-fn unparsable_tool_call_fails_and_both_final_tools_end_the_task() {
+fn unparsable_tool_call_fails_and_task_finish_and_task_blocked_end_the_task() {
     let mut rig = rig();
     let call = ToolCall {
         id: "c".to_owned(),

@@ -36,8 +36,8 @@ pub(super) enum Exhausted {
     OutputTokens,
     #[serde(rename = "cost_microusd")]
     Cost,
-    /// The conversation cannot be shortened enough for the model's context window. This is no
-    /// budget, but ends the loop in the same way.
+    /// The conversation cannot be shortened enough for the model's context window. This is not a
+    /// budget, but it ends the loop in the same way.
     #[serde(rename = "context_tokens")]
     Window,
 }

@@ -23,8 +23,8 @@ const FAILING: (u32, u32) = (5, 8);
 /// Numbers of empty responses since the last tool call at which the loop first warns the model, and
 /// at which the loop ends.
 const EMPTY: (u32, u32) = (1, 3);
-/// Number of responses since the last tool call that reached their token limit before they
-/// requested a tool call, at which the loop ends.
+/// The loop ends after this number of responses that reached their token limit before they
+/// requested a tool call. Every tool call resets the count.
 const CUT: u32 = 4;
 
 /// What the loop must do after a turn.

@@ -21,8 +21,8 @@ const FRAME: usize = 24;
 pub(super) struct Window {
     context: u64,
     limit: u64,
-    /// Token count, as the provider reports it, and byte count of the last request; 1 and 4 before
-    /// the first request.
+    /// Token count and byte count of the last request whose tokens the provider counted; 1 and 4
+    /// before the first count.
     last: (u64, u64),
 }
 
@@ -47,8 +47,9 @@ impl Window {
         (self.context / 10 * 9).max(self.limit)
     }
 
-    /// Estimates the number of tokens of `bytes` bytes: from the provider's count of the last
-    /// request, before the first count as a quarter of the bytes.
+    /// Estimates how many tokens `bytes` bytes contain, from the tokens per byte of the last
+    /// request whose tokens the provider counted. Before the first count, the estimate is a quarter
+    /// of the bytes.
     pub(super) fn tokens(&self, bytes: usize) -> u64 {
         let (tokens, of) = self.last;
         let bytes = u128::try_from(bytes).unwrap_or(u128::MAX);

@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use time::{Duration, OffsetDateTime};
 use wp_codebox_policy::Host;
 
-/// How long before its creation a certificate becomes valid. Certificate times are whole seconds,
-/// so a rounded start could lie in the future. Clock skew does not matter: guest and host share one
-/// clock.
+/// The validity of a certificate starts this long before its creation: certificate times are whole
+/// seconds, so the creation time could be rounded to a time in the future. Clock skew does not
+/// matter: guest and host share one clock.
 const BEFORE: Duration = Duration::hours(1);
 /// How long after its creation a certificate expires; longer than any run lasts.
 const AFTER: Duration = Duration::days(2);

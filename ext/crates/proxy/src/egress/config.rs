@@ -48,7 +48,7 @@ pub struct SecretSwap {
     /// Placeholder in the guest: at least 16 characters of letters, digits, `-` and `_`, and
     /// distinct from any other text of the run.
     pub placeholder: String,
-    /// Secret value; the bridge overwrites this copy when it is dropped.
+    /// Secret value; its memory is overwritten when this struct is dropped.
     pub value: Zeroizing<String>,
     /// Hosts to which the bridge may send the value.
     pub hosts: Vec<SecretScope>,

@@ -1,8 +1,9 @@
 //! Reasons why the bridge refuses a request or why the request fails, their public codes, and the
 //! response that the guest gets.
 //!
-//! The body of that response repeats the requested method, host, port and path. Where a policy rule
-//! would allow the request, it suggests that rule. It contains no data from a host and no secret.
+//! The body of that response repeats the requested method, host, port and path. If a policy rule
+//! could allow the request, the body suggests that rule. The body contains no data from a host and
+//! no secret.
 
 use super::log::{EgressDecision, EgressMode};
 use serde_json::{Value, json};

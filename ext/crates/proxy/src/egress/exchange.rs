@@ -242,7 +242,8 @@ impl Exchange {
                 return Err(Reason::ResponseEncoded);
             }
             scrubber.headers(&mut headers);
-            // A response to HEAD keeps the `Content-Length` of a body that is not sent.
+            // Replacing values changes the length of a body. A response without a body, such as one
+            // to HEAD, keeps its `Content-Length`.
             if !body.is_end_stream() {
                 headers.remove(header::CONTENT_LENGTH);
             }

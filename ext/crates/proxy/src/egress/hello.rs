@@ -59,7 +59,7 @@ pub(super) enum ServerName {
     Named(String),
 }
 
-/// Returns the server name of a ClientHello; `None` when it is not complete yet.
+/// Returns the server name of a ClientHello; `None` while the ClientHello is incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<ServerName>, Reason> {
     let mut message = Vec::new();
     let mut rest = bytes;

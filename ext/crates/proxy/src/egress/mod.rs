@@ -21,8 +21,8 @@
 //!   by the host's settings), and connects to an address it checked.
 //! - The guest receives redirects and must request the new location, which the policy checks
 //!   again.
-//! - The bridge sends a secret's value only to the secret's own hosts and removes it from every
-//!   response of a host that it can read, so not inside tunnels.
+//! - The bridge sends a secret's value only to the secret's own hosts. It removes the value from
+//!   the responses of all hosts, except inside tunnels whose TLS it does not terminate.
 //! - Size limits bound the memory of each connection.
 //! - Every request has a row in the log; beyond the row limit, requests are only counted.
 

@@ -1,10 +1,10 @@
 //! Requests to the run's own language model: `/model/<path>` becomes `<base URL>/<path>`.
 //!
-//! The host's settings choose the base URL, not the guest, so only the base URL may resolve to a
-//! private address. The bridge drops every credential that the program sends and inserts the run's
-//! key. With a key of its own, a program could send data to another account at the provider. Only
-//! inference paths are open. What the provider does for a request (search the web, run tools) is
-//! outside the bridge's control.
+//! The base URL comes from the host's settings and not from the guest. Therefore its host name, and
+//! no other, may resolve to a private address. The bridge drops every credential that the program
+//! sends and inserts the run's key. With a key of its own, a program could send data to another
+//! account at the provider. Only inference paths are open. What the provider does for a request
+//! (search the web, run tools) is outside the bridge's control.
 
 use super::config::{ModelRoute, SecretSwap};
 use super::denial::Reason;

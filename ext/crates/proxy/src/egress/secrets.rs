@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_with_a_value_invalid_in_a_header_is_refused_and_not_disclosed() {
+    fn request_with_a_secret_value_invalid_in_a_header_is_refused_and_debug_output_omits_values() {
         let answer = secrets("a\r\nX: b").apply(
             &target(Transport::Tls, "api.example", 443, "/"),
             &mut headers(),

@@ -56,8 +56,6 @@ impl PreparedBridge {
         let tcp = listener(&runtime, tcp.into()).map_err(socket("tcp"))?;
         let ledger = Arc::clone(&self.shared.ledger);
         let thread = ServerThread::spawn("egress", runtime, move |stopped| async move {
-            // Connections that are dropped when the runtime ends still write their rows, so the log
-            // must be taken after that.
             let ledger = Arc::clone(&self.shared.ledger);
             let permits = ConnectionPermits::new(self.shared);
             tokio::select! {
@@ -108,6 +106,8 @@ impl Bridge {
     /// Stops the bridge: aborts running requests and returns the log.
     pub fn stop(mut self) -> EgressLog {
         self.thread.stop();
+        // The end of the thread drops the connections, which adds their rows. So the log is taken
+        // only now.
         self.ledger.take()
     }
 }

@@ -1,8 +1,8 @@
 //! Requests of a browser to the site in the run's work guest: `http://localhost/…`, no other port.
 //!
 //! Only the bridge of a browser's guest has a site. The code that owns the work guest opens the
-//! connection. The bridge only asks for one and cannot name a port, so no other port of the work
-//! guest or of the host is reachable.
+//! connection. The bridge requests a connection but cannot choose its port, so no other port of the
+//! work guest or of the host is reachable.
 
 use super::denial::Reason;
 use super::head::Head;
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn only_http_localhost_on_port_80_addresses_the_guests_site() {
+    fn only_http_localhost_on_port_80_is_routed_to_the_guests_site() {
         for (target, path) in [
             ("http://localhost", "/"),
             ("http://localhost/", "/"),

@@ -18,7 +18,8 @@ impl Default for Bounds {
     }
 }
 
-/// Maximum length of a command line in bytes; RFC 5321 requires 512, extensions more.
+/// Maximum length of a command line in bytes; RFC 5321 requires servers to accept 512, and SMTP
+/// extensions require more.
 const LINE: usize = 4096;
 /// Maximum length of an address in bytes, the limit of RFC 5321 for a path.
 const ADDRESS: usize = 256;
@@ -63,8 +64,8 @@ enum DataPosition {
 
 enum State {
     Command,
-    /// The client is sending its answer to an AUTH challenge; the number says how many further
-    /// answers must follow. Credentials are not stored.
+    /// The client is sending its answer to an AUTH challenge; the number says how many more answers
+    /// the server will request after this one. Credentials are not stored.
     Credentials(u8),
     Data(DataPosition),
 }
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn smtp_lines_commands_recipients_and_messages_are_bounded() {
+    fn smtp_server_bounds_line_and_message_length_and_number_of_commands_and_recipients() {
         let close = |input: &[u8]| {
             let (codes, messages, next) = talk(SMALL, input, 4096);
             assert_eq!((messages.len(), next), (0, Next::Close));

@@ -10,8 +10,8 @@ use wp_codebox_runtime::now_rfc3339;
 const LISTED: usize = 200;
 /// Maximum number of bytes stored for all mails of a run together.
 const STORED: usize = 16 * 1024 * 1024;
-/// Maximum number of bytes that the guests of a run may send; beyond it the mail servers close
-/// their listening sockets.
+/// Maximum number of bytes that all guests of a run together may send to its mail servers. Beyond
+/// it these servers close their listening sockets.
 const RECEIVED: u64 = 256 * 1024 * 1024;
 
 /// One captured mail.

@@ -135,7 +135,7 @@ fn field(head: &str, wanted: &str) -> Option<String> {
             break;
         }
         match &mut value {
-            // A folded line continues the field, including its leading blank.
+            // A folded line continues the field's value; its leading white space becomes one blank.
             Some(text) if line.starts_with([' ', '\t']) => {
                 text.push(' ');
                 text.push_str(line.trim_start());

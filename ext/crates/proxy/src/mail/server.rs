@@ -56,7 +56,8 @@ impl MailServer {
         let thread = ServerThread::spawn("mail", runtime, move |stopped| async move {
             tokio::select! {
                 () = accept(&listener, &theirs) => {}
-                // Drops the listener, so that the kernel refuses further clients at once.
+                // Ends this task. That drops the listener, so the kernel refuses further clients at
+                // once.
                 () = theirs.full.notified() => {}
                 _ = stopped => {}
             }

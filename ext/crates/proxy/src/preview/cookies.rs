@@ -1,10 +1,11 @@
 //! Filters cookies between a visitor and a guest.
 //!
-//! Browsers store cookies by host and ignore the port, so on 127.0.0.1 a browser also sends the
-//! cookies of every other program of that machine. The forwarder passes on only cookies that this
-//! guest set during this preview, and only with the value the guest gave them: otherwise a guest
-//! could set a cookie under another program's cookie name and read that program's value. The guest
-//! can set cookies for this host only, and cannot set the preview's token cookies.
+//! Browsers store cookies by host and ignore the port. To a preview on 127.0.0.1, a browser
+//! therefore also sends the cookies that other web servers of that machine have set. The forwarder
+//! passes on only cookies that this guest set during this preview, and only with the value the
+//! guest gave them: otherwise a guest could set a cookie under another program's cookie name and
+//! read that program's value. The guest can set cookies for this host only, and cannot set the
+//! preview's token cookies.
 
 use super::token::Token;
 use hyper::header::{self, HeaderMap, HeaderValue};

@@ -112,7 +112,7 @@ impl Refusal {
 enum Action {
     /// Send the request to the guest.
     Carry(Origin),
-    /// Store the access token from the query in a cookie.
+    /// Store the access token from the query in a cookie, and redirect the visitor.
     Exchange(Origin, Token),
     /// Sign in as this user; an empty name means the first administrator.
     Login(Origin, String),
@@ -158,7 +158,7 @@ impl Shared {
             return Err(Refusal::Method);
         }
         let uri = request.uri();
-        // The host in an absolute request target could contradict the `Host` header.
+        // Refuses an absolute request target, because its host could contradict the `Host` header.
         if uri.authority().is_some() || !uri.path().starts_with('/') {
             return Err(Refusal::Malformed);
         }

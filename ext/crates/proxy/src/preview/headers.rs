@@ -202,8 +202,8 @@ pub(super) fn for_guest(
     forwarded.remove(header::CONTENT_LENGTH);
     forwarded.remove(header::COOKIE);
     if origin.is_secure() {
-        // A reverse proxy in front may have requested these credentials; the guest must not get
-        // them.
+        // A reverse proxy in front may have asked the visitor for these credentials; the guest must
+        // not get them.
         forwarded.remove(header::AUTHORIZATION);
     }
     if let Some(own) = cookies.for_guest(headers) {

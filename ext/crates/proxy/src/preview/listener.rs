@@ -76,7 +76,7 @@ impl Reservation {
             )),
             error => unavailable(&format!("port {port} cannot be reserved: {error}")),
         })?;
-        // Listens once and closes at once, which fails when the port is in use.
+        // Opens a listening socket and closes it at once. Opening it fails when the port is in use.
         listen(address)?;
         Ok(Self {
             address,
@@ -187,8 +187,8 @@ mod unit {
                 command.args(id).args(["flock", "--nonblock"]).arg(&lock);
                 command.arg("true").output().unwrap().status.success()
             };
-            // This test runs as root; in a run the owner of the state directory creates the lock
-            // directory and the lock file.
+            // In a run, the owner of the state directory creates the lock directory and the lock
+            // file. This test runs as root, so it changes the owner of both.
             for path in [lock.parent().unwrap(), &lock] {
                 std::os::unix::fs::chown(path, Some(12_345), Some(12_345)).unwrap();
             }

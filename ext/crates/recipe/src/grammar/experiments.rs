@@ -1,5 +1,6 @@
-//! Grammar of fuzz runs and adversarial campaigns. Validation refuses them, because the native
-//! backend does not support them, but first reports deviations from the grammar.
+//! Grammar of fuzz runs and adversarial campaigns. A recipe with one of them is always refused,
+//! because the native backend supports neither. If it deviates from this grammar, the deviations
+//! are reported instead.
 
 use super::workflow::{DECLARED, SOME_STEPS, STEPS};
 use super::*;

@@ -1,7 +1,8 @@
 //! Converts the grammar to a JSON Schema (draft 4, without references) for editors and other
 //! tools.
 //!
-//! `validate` may still refuse a document that the schema accepts, because it checks more rules.
+//! `validate` may still refuse a document that the schema accepts, because `validate` checks
+//! further rules.
 
 use super::{Items, Need, RECIPE, Shape};
 use serde_json::{Map, Value, json};

@@ -14,8 +14,8 @@ use wp_codebox_contracts::{
     MountRequest, StagedFile,
 };
 
-/// Source path of a mount or component whose files are generated. The request needs an existing
-/// path there, but the run never reads it.
+/// Source path of a mount or component whose files are generated. A request must state an existing
+/// host path as source, but the run never reads this one.
 const NOTHING: &str = "/dev/null";
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {

@@ -122,7 +122,7 @@ pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &Comma
     }
 }
 
-/// Returns a policy that allows the command, and those that it runs itself, but no others.
+/// Returns a policy that allows only the command and the commands that it runs in turn.
 fn alone(command: &str) -> RuntimePolicy {
     let needed = required_commands(command);
     defaults(needed.into_iter().map(str::to_owned).collect())

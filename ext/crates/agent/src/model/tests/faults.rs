@@ -49,7 +49,7 @@ fn temporary_provider_failures_are_retried_and_counted() {
 }
 
 #[test]
-fn model_request_retries_back_off_and_honour_retry_after() {
+fn pause_before_a_retried_model_request_grows_and_obeys_retry_after() {
     let mut own = talk(vec![
         error(500, ""),
         error(500, ""),

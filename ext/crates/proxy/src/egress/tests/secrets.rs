@@ -31,8 +31,9 @@ impl Seen {
     }
 }
 
-/// Returns a bridge, and a record of the requests that its two TLS hosts received. Each host
-/// responds with the request and repeats its `X-Key` header.
+/// Returns a bridge, and a record of the requests that its two TLS hosts received. Each host sends
+/// a body of two pieces: the text of the request, then the value of the request's `X-Key` header.
+/// The response header `X-Echo` has this value too.
 fn secret_rig(hosts: &[&str], tls: &str) -> (Rig, Seen) {
     let rig = rig(Options {
         rules: json!({"allowHosts": ["api.example", "other.example"], "tls": tls}),

@@ -188,7 +188,7 @@ fn malformed_guest_response_cannot_affect_the_next_response() {
 }
 
 #[test]
-fn guest_cannot_read_cookie_values_by_setting_their_names() {
+fn guest_cannot_read_cookie_of_another_program_by_setting_a_cookie_of_the_same_name() {
     let guest = Guest::start(
         b"HTTP/1.1 200 OK\r\nSet-Cookie: session=mine; Path=/nowhere\r\n\
           Set-Cookie: codebox_preview_1=x\r\nContent-Length: 0\r\n\r\n",
