@@ -145,7 +145,7 @@ impl<F: BodyFilter, K> FilteredBody<F, K> {
     }
 
     /// Checks for the end of the body. The HTTP library stops polling once `is_end_stream` is true,
-    /// so no later poll would notice it.
+    /// so no later poll would notice the end.
     fn notice_end(&mut self) {
         if self.inner.is_end_stream() && !self.filter.holds_back() {
             self.ended = true;

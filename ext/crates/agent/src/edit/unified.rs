@@ -299,9 +299,9 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
     Ok((hunk, at))
 }
 
-/// Returns whether the part of another file starts here: a line `diff --git`, or two lines followed
-/// by a hunk header. A hunk header is required because a removed line `-- x` and an added line `++ x`
-/// are `--- x` and `+++ x` in a patch, which is how the header of a file looks.
+/// Returns whether the changes of another file start at index `at`: a line `diff --git`, or two
+/// lines followed by a hunk header. A hunk header is required because a removed line `-- x` and an
+/// added line `++ x` are `--- x` and `+++ x` in a patch, which is how the header of a file looks.
 fn is_heading(lines: &[&str], at: usize) -> bool {
     lines[at].starts_with("diff --git ") || lines.get(at + 2).is_some_and(|l| l.starts_with("@@ -"))
 }

@@ -40,8 +40,8 @@ pub(super) fn backoff(next: u32, jitter: u16, pace: &Pace) -> Duration {
     half + half.mul_f64(f64::from(jitter) / f64::from(u16::MAX))
 }
 
-/// Returns a random number for the pause, or a constant when the kernel provides none: the pause
-/// needs no unpredictable number.
+/// Returns a random number for the pause, or a constant when the kernel provides none. The constant
+/// is acceptable: the pause may be predictable.
 pub(super) fn jitter() -> u16 {
     let mut bytes = [0x80_u8; 2];
     let _ = getrandom::fill(&mut bytes);

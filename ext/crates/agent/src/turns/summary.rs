@@ -33,12 +33,13 @@ impl Turns<'_> {
             "{}\n\n---\nThe conversation became too long and was shortened. What you wrote down of the turns before:\n\n{summary}",
             self.task
         ));
+        // Keeps as many of the last turns as fit, at most `KEEP`.
         for keep in (0..=KEEP).rev() {
             let mut shorter = vec![task.clone()];
             let kept = window::last_turns(&self.messages, keep);
             shorter.extend_from_slice(&self.messages[kept..]);
-            // Tries to keep as many of the last turns as fit. The texts of the very last turn are
-            // shortened before that turn is dropped too.
+            // If not even one turn fits unchanged, tries that turn with shortened texts before it
+            // is dropped too.
             if keep == 1 {
                 window::shorten(&mut shorter, 0);
             }

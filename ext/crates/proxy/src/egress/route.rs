@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_form_of_the_egress_bridge_is_routed_to_its_host() {
+    fn each_form_of_request_to_the_egress_bridge_is_routed_to_the_host_that_it_names() {
         for (target, expected) in [
             ("http://A.example/x?y=1", "http a.example:80 /x?y=1"),
             ("HTTP://a.example", "http a.example:80 /?-"),

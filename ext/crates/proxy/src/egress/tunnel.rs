@@ -86,8 +86,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use tokio::io::ReadBuf;
 
-    /// Fake host that accepts no bytes. After the first attempt to write to it, it sends its
-    /// response and then ends as configured.
+    /// Fake host that accepts no bytes. After the bridge's first attempt to write, the host sends
+    /// `answer`, and its connection then ends with `end`.
     struct Deaf {
         answer: &'static [u8],
         end: io::Result<()>,

@@ -5,7 +5,7 @@
 pub(super) struct Bounds {
     /// Maximum length of a message in bytes; a longer message ends the conversation.
     pub message: u64,
-    /// Maximum number of bytes of a message that are stored.
+    /// Maximum number of bytes stored of one message; the rest of a longer message is discarded.
     pub stored: usize,
 }
 

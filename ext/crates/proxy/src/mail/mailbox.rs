@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::GuestPhase;
 use wp_codebox_runtime::now_rfc3339;
 
-/// Maximum number of mails in the mailbox; further ones are only counted.
+/// Maximum number of mails in the mailbox; further mails are only counted.
 const LISTED: usize = 200;
 /// Maximum number of bytes stored for all mails of a run together.
 const STORED: usize = 16 * 1024 * 1024;

@@ -3,8 +3,8 @@
 //! A requested port is checked before the run starts. The check fails if another program listens on
 //! the port or another run of this state directory has reserved it. The reservation is a lock on a
 //! file in the state directory. No other user can open this file; the kernel releases the lock when
-//! the process ends. The port is opened only when the preview opens. A conflict with a run of
-//! another state directory shows only then.
+//! the process ends. The port is opened only when the preview opens. If a run of another state
+//! directory uses the port, only this opening fails.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};

@@ -136,9 +136,9 @@ pub(super) struct Hosts {
 
 impl Hosts {
     /// Returns the origin that a request with this `Host` addresses, or `None` when it is not this
-    /// preview. `arrived` is the local address of the connection. Accepted are the public URL's
-    /// host, the address itself, and `localhost` if the address is a loopback address. Any other
-    /// name that resolves to this address is refused (DNS rebinding).
+    /// preview. `arrived` is the local address of the connection. Accepted are the host of the
+    /// public URL, the address `arrived`, and `localhost` if `arrived` is a loopback address. Any
+    /// other name that resolves to `arrived` is refused (DNS rebinding).
     pub(super) fn judge(&self, host: &str, arrived: SocketAddr) -> Option<Origin> {
         let authority: Authority = host.parse().ok()?;
         if authority.as_str().contains('@') {

@@ -173,8 +173,9 @@ fn record(fields: &[Field], value: &Value, path: &str, issues: &mut Vec<Issue>) 
     }
 }
 
-/// Reports the deviations of the value from the shape that it is closest to; none if it fits one of
-/// the shapes. `wanted` describes the shapes, for a value that is close to none of them.
+/// Reports the deviations of the value from the shape that it is closest to; reports nothing if it
+/// fits one of the shapes. `wanted` describes the shapes, for a value that is close to none of
+/// them.
 fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mut Vec<Issue>) {
     let mut nearest: Option<Vec<Issue>> = None;
     // The shape with the fewest deviations is closest. Shapes whose member `kind` does not match

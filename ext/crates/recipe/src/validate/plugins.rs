@@ -287,7 +287,7 @@ fn check_php(validator: &mut Validator<'_>, runtime: &PluginRuntime) {
             && name
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
-        // These settings would load code, or replace the guest's own PHP configuration.
+        // Refused: these settings would load code, or replace the guest's own PHP configuration.
         let ours = matches!(
             name.as_str(),
             "extension"

@@ -30,8 +30,8 @@ fn output_text(output: &Output) -> String {
 
 struct Scene {
     rig: Rig,
-    /// Certificate that the client must trust: the run's authority, or the authority of the test
-    /// servers.
+    /// Certificate that the client must trust: the run's authority if the bridge terminates TLS,
+    /// otherwise the authority of the test servers.
     trust: PathBuf,
     proxy: String,
     _scratch: tempfile::TempDir,

@@ -21,8 +21,8 @@ pub(super) const OTHER_PUBLIC: &str = "203.0.113.20";
 /// Maximum number of bytes that a test client reads.
 const MOST_READ: u64 = 16 * 1024 * 1024;
 
-/// Fake resolver: each name has a list of answers. Each lookup takes the next one; the last one
-/// repeats.
+/// Fake resolver: each name has a list of answers. Each lookup returns the next answer; lookups
+/// after the last answer return the last answer again.
 #[derive(Default)]
 pub(super) struct FakeResolver {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
