@@ -23,7 +23,7 @@ return [
 	'annotations'   => [
 		'readonly'    => false,
 		'destructive' => true,
-		// False, because with destructive and idempotent both true core accepts only DELETE, with the input in the query string.
+		// False: if destructive and idempotent were both true, core would accept only DELETE with a query string.
 		'idempotent'  => false,
 	],
 ];

@@ -50,7 +50,7 @@ pub(crate) struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// Returns the default value of an omitted parameter.
+    /// Returns the argument for an omitted parameter: its value is the list `default`.
     pub(crate) const fn default_list(default: &'static [&'static str]) -> Self {
         Self {
             zval: None,
@@ -66,7 +66,8 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Returns the array as a JSON object; fails unless all keys are strings. `[]` counts as empty.
+    /// Returns the array as a JSON object; fails for a list that is not empty. `[]` counts as the
+    /// empty object.
     pub(crate) fn object(&self, name: &str) -> Result<Map<String, Value>, ConvertError> {
         match self.value(name)? {
             Value::Object(map) => Ok(map),
@@ -77,7 +78,8 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Returns the array as a list of strings; fails if it has any other value.
+    /// Returns the array as a list of strings; fails if an element is not a string or the array is
+    /// not a list.
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, ConvertError> {
         let refused = || ConvertError::NotTexts {
             at: name.to_owned(),

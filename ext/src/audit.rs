@@ -18,7 +18,7 @@ pub(crate) fn newest_before(before: i64, limit: i64) -> Result<(u64, usize), Err
     Ok((if before == 0 { u64::MAX } else { before }, most))
 }
 
-/// Reads the names of events and their operations.
+/// Reads an object that gives the name of an operation for each name of an event.
 pub(crate) fn operations(map: Map<String, Value>) -> Result<AuditOperations, ErrorBody> {
     let operations = map.into_iter().map(|(event, operation)| match operation {
         Value::String(operation) => Ok((event, operation)),

@@ -11,7 +11,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 #[derive(Debug)]
 pub(crate) struct Fields {
     map: Map<String, Value>,
-    /// Prefix of member names: empty, or `mounts[0].`.
+    /// Prefix of member names in error messages: empty, or for example `mounts[0].`.
     place: String,
     code: ErrorCode,
 }

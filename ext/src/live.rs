@@ -188,7 +188,7 @@ fn parse(mut request: Map<String, Value>) -> Result<LiveRequest, ErrorBody> {
     serde_json::from_value(Value::Object(request)).map_err(|error| {
         let message = match unknown_member(&error) {
             Some(said) => format!("the request has an {said}"),
-            // The parser's message could quote a value.
+            // The parser's message is not used, because it could quote a value of the request.
             None => "the request must have a `type` and its members; see the documentation of Sandbox::ask()".to_owned(),
         };
         ErrorBody::new(ErrorCode::InputInvalid, message).with("field", "request")
@@ -214,7 +214,7 @@ fn connect(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveCl
     })
 }
 
-/// Output of a program that was received so far.
+/// The part of a program's output that was received so far.
 #[derive(Debug, Default)]
 struct ProgramOutput {
     id: Option<String>,

@@ -1,8 +1,8 @@
 //! Tool requests of the built-in agent (the agent loop on the host) to its parent, the PHP program
 //! that started the run. A PHP function answers them.
 //!
-//! The function decides about each call. This module only completes its result: it sets the ids of
-//! the request, whatever the function returned there, and turns an invalid result into a failure,
+//! The function decides about each call. This module only completes its result: it replaces the ids
+//! that the function returned by those of the request, and turns an invalid result into a failure,
 //! never into a success.
 
 use crate::arguments;

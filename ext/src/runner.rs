@@ -40,9 +40,9 @@ pub(crate) fn connect_runner(
 }
 
 /// Spawns a process of the runner that outlives this one, and opens the frame socket to it.
-/// `arguments` start with `spawn`; `unavailable` completes its argument, such as `was killed`, to
-/// an error with a subject. Both socket ends are released even when a signal handler or the time
-/// limit bails out.
+/// `arguments` start with `spawn`. `unavailable` makes an error from the end of a sentence about
+/// the process, such as `was killed`. Both socket ends are released even when a signal handler or
+/// the time limit bails out.
 pub(crate) fn spawned(
     runner: &str,
     arguments: &[&str],

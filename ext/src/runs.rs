@@ -52,7 +52,7 @@ pub(crate) fn list(
     runs(settings, "list", site, &arguments, schema_id::RUN_LIST)
 }
 
-/// Returns one run as `wp-codebox/run/v1`; for an ended run with the status, success and exit
+/// Returns one run as `wp-codebox/run/v1`. For an ended run, adds the status, success and exit
 /// status that belong to its outcome.
 pub(crate) fn get(settings: &Settings, site: &SiteId, reference: &str) -> Result<Value, Failure> {
     let arguments = [named(reference)?];

@@ -19,7 +19,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::Received;
 
-/// Name of the parameter with the function that learns of written files.
+/// Name of the PHP parameter whose function is called after files were written.
 const ON_WRITTEN: &str = "onWritten";
 
 /// Parses the argument `change` of `Changes::apply()`.
@@ -58,8 +58,8 @@ fn read<T: serde::de::DeserializeOwned>(
     })
 }
 
-/// Carries out a change and returns its result. Calls `on_written` with the host paths each time
-/// after files were written.
+/// Carries out a change and returns its result. Each time after files were written, calls
+/// `on_written` with their host paths.
 pub(crate) fn run(
     settings: &Settings,
     site: SiteId,
@@ -139,9 +139,10 @@ pub(crate) fn forget(settings: &Settings, site: &SiteId) -> Result<i64, Failure>
     Ok(count)
 }
 
-/// Finishes or reverses the changes of this user that were interrupted, and undoes the one whose site
-/// was not checked yet. Returns the ids of the settled ones, the undone ones, the errors, the host
-/// paths of the files, and whether a process changes the site just now; then nothing is settled.
+/// Finishes or reverses the interrupted changes of this user, and undoes a change after which the
+/// site was not checked. Does nothing while another process changes the site, which `running` says.
+/// Returns the ids of the finished or reversed changes, reports of the undone change, the errors,
+/// and the host paths of the files of all these changes.
 pub(crate) fn recover(settings: &Settings, site: &SiteId) -> Result<Value, Failure> {
     let (mut settled, mut undone, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     let mut paths = Vec::new();

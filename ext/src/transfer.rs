@@ -80,8 +80,8 @@ pub(crate) fn to_memory(
     Ok(bytes)
 }
 
-/// Returns the approved files of a bundle that verifies, at most `most` bytes: as `patch` or `zip`.
-/// Without files, all changed ones.
+/// Returns `files` of a bundle as a `patch` or a `zip`; an empty list stands for all changed files.
+/// Fails if the bundle does not verify or the result has more than `most` bytes.
 pub(crate) fn download(
     settings: &Settings,
     bundle: &StoredBundle,

@@ -3,7 +3,7 @@
  * WordPress configuration inside a guest.
  *
  * The placeholders are replaced by new random secrets for each template; no value comes from the parent
- * site's configuration. A program that loads WordPress may define constants before.
+ * site's configuration. A program that loads WordPress may define constants before it loads this file.
  *
  * @package WPCodebox
  */

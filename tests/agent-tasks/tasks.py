@@ -75,7 +75,7 @@ class Tasks(Loop):
 
 
 def solve(bench, name):
-    """Solves one repair task with the agent loop. Before, all its checks must fail; after, the hidden checks must pass."""
+    """Solves one repair task with the agent loop. All its checks must fail before the run; the hidden checks must pass after it."""
     with open(os.path.join(HERE, name, "task.json"), encoding="utf-8") as file:
         task = json.load(file)
     before = bench.tree(name, task, "before")

@@ -97,7 +97,7 @@ class Loop(Bench):
         places = [place for one in kept for place in files(one)]
         must(any(name.endswith("manifest.json") for name, _ in places) and any(name.endswith("events.jsonl") for name, _ in places),
              f"the search does not see what is kept: {[name for name, _ in places]}")
-        # Reads the audit logs of the sites with this run only: cases that run in parallel create and remove other sites meanwhile.
+        # Reads only the audit logs of sites that have this run: parallel cases create and remove other sites meanwhile.
         audits = {os.path.join(os.path.dirname(os.path.dirname(one)), "audit.jsonl") for one in kept}
         places += [(audit, open_bytes(audit)) for audit in audits if os.path.isfile(audit)]
         places += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]

@@ -57,7 +57,7 @@ def test_repeated_identical_turns_end_the_run_as_no_progress(bench):
     bench.good(answer, "partial", 3, "wp_codebox_agent_no_progress")
     must(3 <= len(answer.requests) <= 12, f"{len(answer.requests)} requests")
     must(changed(answer) == ["added.txt"], str(answer))
-    # Control: more turns that all differ succeed.
+    # Control: a run with more turns succeeds if all of them differ.
     bench.good(bench.play([*steps(len(answer.requests) + 2), finish()], "--max-turns", "30"))
 
 

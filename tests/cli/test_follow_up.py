@@ -14,7 +14,7 @@ from harness.bundles import bundle_of, changed, verified_bundle
 from harness.frames import SupervisorClient, runs
 
 CONFORMANCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance")
-# verify_bundle.py is a separate program in another directory, which several suites import.
+# Several suites import verify_bundle.py, which is a separate program in another directory.
 sys.path.append(CONFORMANCE)
 import verify_bundle
 
@@ -69,7 +69,7 @@ def refused(bench, answer, code, before):
     return answer.json["error"]
 
 
-def test_bundle_of_a_follow_up_has_the_earlier_change_and_a_patch_since_then(bench):
+def test_bundle_of_a_follow_up_has_both_changes_and_a_second_patch_with_only_the_new_change(bench):
     source = source_with_file(bench)
     before = tree(source)
     first = first_run(bench, source).expect(0)
@@ -184,7 +184,7 @@ def test_follow_up_whose_source_changed_since_the_earlier_run_is_refused_with_th
     must(error["data"]["files"] == [BASE + "a.php", BASE + "b.php"], json.dumps(error))
     events = runs(bench, "events", newest(bench)["run_id"]).json["events"]
     must(not [event for event in events if event["type"] == "runtime.command.started"], f"a program started: {events}")
-    # Control: the run is accepted after the changed file is restored, although a file that the earlier run did not change differs.
+    # Control: the run is accepted after a.php is restored. Another file still differs, but not by the earlier run's change.
     with open(os.path.join(source, "a.php"), "w", encoding="utf-8") as file:
         file.write("<?php // one\n")
     os.unlink(os.path.join(source, "b.php"))

@@ -154,15 +154,15 @@ def test_git_log_diff_and_blame_show_the_baseline_commit_and_the_guests_changes(
             must(output.endswith("\n2\n") and "M crlf.txt" not in output, f"{way}: {output}")
             must(TOKEN not in output and "deep/.GIT" not in output, f"{way}: {output}")
             must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
-            # Git writes to its own directory outside the mount: neither a change nor an omitted entry.
+            # Git writes to its own directory outside the mount. The run reports neither a change nor an omitted entry for it.
             must(changed(answer) == ["/workspace/plugin/plugin.php"] and omitted_entries(answer) == [], f"{way}: {changed(answer)} {omitted_entries(answer)}")
             must(answer.result["mounts"][0]["view"] == view and tree(source) == before, f"{way}")
             output = agent_stdout(run(source, "git status --porcelain; git log --format=%s; git ls-files | grep -c .", mode="ro"))
             must(output == "What was mounted\n9\n", f"{way}, read-only: {output}")
 
 
-def test_git_compares_the_content_of_files_that_the_guest_may_have_edited_in_the_second_of_their_last_change(bench):
-    # git compares the content of a file whose modification time is not older than the time of the index.
+def test_git_index_in_the_guest_is_dated_before_the_start_so_that_git_notices_edits_right_after_it(bench):
+    # git trusts the modification time of a file that is older than its index, and otherwise compares the content.
     source = repository(bench)
     baseline = "read -r date < /run/codebox/git/0/codebox-pending; git log -1 --format=%s; test $(stat -c %Y /run/codebox/git/0/index) -lt $date"
     must(agent_stdout(plain(bench, source, baseline, "--git", "baseline")) == "What was mounted\n", "baseline")

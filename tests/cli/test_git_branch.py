@@ -278,7 +278,7 @@ def test_programs_configured_in_a_repository_are_not_run_by_a_commit(bench, chan
     os.mkfifo(repository.inside("fifo"))
     repository.own()
     commit = change.committed(repository.path)["change"]
-    # Nor is anything of the environment used.
+    # The commit does not use the git variables of its environment either.
     trace = repository.inside("trace")
     asked = {"GIT_TRACE": trace, "GIT_EXEC_PATH": os.path.dirname(program)}
     must(change.finish(change.start(change.request(repository.path), env=asked))["type"] == "result", "the same commit again")

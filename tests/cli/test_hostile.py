@@ -154,7 +154,7 @@ os.symlink("/etc/passwd", "abs"); os.symlink("../../etc/passwd", "up")
     must(omitted_entries(answer) == expected, str(omitted_entries(answer)))
 
 
-# Python code for the agent that prints name and content of all regular files in the mount, at its end.
+# Last part of an agent's Python program: prints name and content of all regular files in the mount.
 VIEW = """
 view = {}
 for directory, names, files in os.walk("."):

@@ -306,7 +306,7 @@ class Spawner:
         return (json.loads(data) if data else None), fds
 
     def run(self, *argv):
-        """Has the spawner launch this program and returns what the program writes to descriptor 4."""
+        """Asks the spawner to launch this program and returns what the program writes to descriptor 4."""
         ours, theirs = socket.socketpair()
         self.send({"type": "launch", "wrapper": list(argv)}, self.lifetime_read, theirs.fileno(), self.lifetime_read)
         theirs.close()
@@ -534,7 +534,7 @@ def test_guest_of_an_unprivileged_user_has_a_subordinate_uid_and_copied_mounts(b
         finally:
             kill_and_wait(pid)
             user.finish(asked, process)
-        # Default identity, a command in WordPress, and the guest of the checks.
+        # The default identity also covers private staged files, a WordPress command, and the guest of the checks.
         script = "test $(stat -c %u:%a lib/a.txt) = 1000:600 && echo four >> lib/a.txt && wp option update blogname changed"
         uncopied = "test $(stat -c %u /wordpress/wp-includes/version.php) = 65534"
         check = "sh -c 'grep -q four lib/a.txt && wp option get home'"

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 CONFORMANCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance")
-# verify_bundle.py is a separate program in another directory, which several suites import.
+# Several suites import verify_bundle.py, which is a separate program in another directory.
 sys.path.append(CONFORMANCE)
 import verify_bundle
 
@@ -387,7 +387,7 @@ def test_full_disk_error_while_writing_the_bundle_says_where_changes_are_saved(b
         answer = run_on_small_disk(bench, size)
         must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
         must(kept_where in " ".join(answer.json["error"]["hints"]), str(answer))
-    # One bundle fits, but not together with the recovery bundle.
+    # This change and its bundle fit, although a recovery bundle would not fit beside them.
     run_on_small_disk(bench, 5_000_000).expect(0)
 
 

@@ -356,7 +356,7 @@ def test_event_pages_by_cursor_have_no_gap(bench):
     with open(os.path.join(run.directory, "events.jsonl"), encoding="utf-8") as file:
         must(seen == [json.loads(line) for line in file], "other events than in the journal")
     must(all(f"line-{n}" in json.dumps(seen) for n in range(1, 7)), "output is missing")
-    # Appends an incomplete line to the journal, as an interrupted writer leaves one.
+    # Appends an incomplete line to the journal, like the one that an interrupted writer leaves.
     with open(os.path.join(run.directory, "events.jsonl"), "a", encoding="utf-8") as file:
         file.write('{"id":"evt-99","seq":99,"ty')
     page = runs(bench, "events", run.run_id, "--after", str(cursor)).expect(0).json

@@ -23,7 +23,7 @@ def test_socket_activated_supervisor_serves_attached_and_detached_runs(bench):
         run = SupervisorClient(bench, "echo x > x.txt; echo ready", checks=["test -f x.txt"]).connect(service.address).accepted()
         last = run.last()
         must(last["type"] == "result" and last["result"]["outcome"] == "succeeded", json.dumps(last)[:600])
-        # The caller of an attached and of a detached run closes its connection.
+        # Two callers close their connections: the caller of an attached run and the caller of a detached run.
         left = SupervisorClient(bench, "echo ready; sleep 60").connect(service.address).accepted()
         stays = SupervisorClient(bench, "echo ready; sleep 2; echo y > y.txt", mode="detached").connect(service.address).accepted()
         for one in (left, stays):

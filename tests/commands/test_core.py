@@ -36,7 +36,7 @@ def nonce(document):
     must("value" not in document and len(document["artifacts"]) == 1, f"more than it may show: {document}")
 
 
-# Checks that the stored nonces are valid. Prints them with dots between the characters, so that no output contains one.
+# Checks that the stored nonces are valid. Prints dots between their characters, so that no output contains a nonce.
 NONCES = """
 $rows = array();
 foreach ( glob( '/tmp/codebox-auth/*.json' ) as $file ) {

@@ -115,7 +115,7 @@ def test_provider_error_fails_the_runtime_task(bench):
 
 
 def test_instructions_in_a_file_give_the_agent_no_host_file_and_no_other_address(bench):
-    """Instructions in a workspace file open neither host files to the agent nor other addresses to its HTTP client."""
+    """An agent that obeys instructions in a workspace file can neither read host files nor reach other addresses by HTTP."""
     steps = [
         {"calls": [{"tool": "read_file", "args": {"path": "lib/a.txt"}}]},
         {"calls": [{"tool": "read_file", "args": {"path": "../../etc/shadow"}}]},

@@ -77,7 +77,7 @@ class View:
             if ours.startswith(self.slot.bin):
                 self.mine.add(pid)
                 words = command(pid)
-                # A forked child looks the same until it calls exec.
+                # A child that the supervisor has forked has the same command line until it calls exec.
                 if " supervise" in words and " supervise" not in command(parent(pid)):
                     self.supervisor = pid
                 elif ours.endswith("wp-codebox-launch") and pid not in self.launchers and not program(parent(pid)).endswith("wp-codebox-launch"):

@@ -151,8 +151,8 @@ class Slot:
 
     @staticmethod
     def as_it_died(view, row, victim):
-        """Updates the view after the victim has really died, because a signal acts asynchronously. The progress of a
-        killed runner is final then; a run whose worker died can still be cancelled."""
+        """Updates the view after the victim has really died, because a signal acts asynchronously. If the victim is the
+        runner, the run's progress is final now. If it is the worker, the run can still be cancelled."""
         while not has_exited(victim):
             if time.monotonic() - row["killed_at"] > LIMIT / 2:
                 row["slow"] = waits_for(victim)

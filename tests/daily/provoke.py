@@ -149,7 +149,7 @@ class World:
         return self.call("recipe-run", "--recipe", self.file("recipe.json", recipe), *self.bench.paths(), "--site", self.bench.site)
 
     def cores(self, command, *arguments):
-        """Calls `wordpress` with an empty cache."""
+        """Calls the subcommand `wordpress` with an empty cache."""
         return self.call("wordpress", command, *arguments, environment={"WP_CODEBOX_CACHE_DIR": self.folder("cache", 0o700)})
 
     @staticmethod

@@ -224,7 +224,7 @@ ARCHIVES = {
 
 
 @pytest.mark.parametrize("case", ARCHIVES)
-def test_archive_that_is_no_wordpress_release_is_refused_and_installs_nothing(developer, case):
+def test_archive_that_is_not_a_wordpress_release_is_refused_and_installs_nothing(developer, case):
     make, cause, step = ARCHIVES[case]
     developer.call(*CONTROL)
     before = developer.call("wordpress", "list", "--json").stdout

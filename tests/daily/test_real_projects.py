@@ -122,7 +122,7 @@ def test_run_that_changed_nothing_cannot_be_applied_and_undo_prints_what_it_remo
     must(error["code"] == "wp_codebox_approved_files_invalid" and "changed nothing" in error["message"] and "wp-codebox log" in str(error["hints"]), str(error))
 
 
-def test_site_ended_by_its_user_prints_no_advice_to_start_again(developer, project):
+def test_up_command_ended_with_ctrl_c_does_not_advise_to_start_the_task_again(developer, project):
     root = project("visited", {"visited.php": "<?php\n/*\nPlugin Name: Visited\n*/\n"})
     site = subprocess.Popen([*developer.prefix, "env", "-C", root, developer.program, "up"], env=developer.environment,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -134,7 +134,7 @@ def test_site_ended_by_its_user_prints_no_advice_to_start_again(developer, proje
     must(site.wait(60) == 0 and "cancelled" in printed and "start the task again" not in printed, printed)
 
 
-def test_single_word_that_is_no_command_is_refused_with_the_goal_option_or_the_similar_command(developer):
+def test_single_word_that_is_not_a_command_is_refused_and_the_error_names_the_goal_option_or_a_similar_command(developer):
     for word, tip in (("Refactor", 'run --goal "Refactor"'), ("Polish", 'run --goal "Polish"'), ("aply", "'apply'")):
         refused = developer.call(word, check=1)
         must(tip in refused.stderr, refused.stderr)

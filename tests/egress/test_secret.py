@@ -163,7 +163,7 @@ def test_secret_returned_by_another_host_is_redacted(bench):
     must(bench.world.seen(path="/store")[-1]["headers"].get("authorization") == f"Bearer {VALUE}", "control: the value never arrived")
     sent = len(written(VALUE))
     must(int(lines["lines"]) == sent, f"control: {sent} spellings were sent back: {lines}")
-    # One per line, plus one header.
+    # The guest receives the placeholder once per line of the body, and once in a header.
     must(int(lines["back"]) == sent + 1, f"{lines}\n{answer}")
     must(lines["gzip"].startswith("502 ") and "response-encoded" in lines["gzip"], str(lines))
     kept = list(files(bundle(bench, answer))) + [("stdout", answer.stdout.encode())]

@@ -8,7 +8,7 @@ from world import SLEEP, Response, read
 
 from harness import must
 
-# Fault name and the HTTP statuses that the client may see; php-fpm and nginx choose among them.
+# Fault name and the HTTP statuses that the client may see. Which one it sees depends on php-fpm and nginx.
 FAULT_STATUSES = {"exit": {200, 500}, "memory": {500}, "time": {500, 502}, "throw": {500, 502}, "type": {500}, "fatal": {500}, "segfault": {502}}
 
 

@@ -1,4 +1,4 @@
-"""Direct apply and roll back on a site under nginx and php-fpm: what the site answers decides."""
+"""Direct apply and roll back on a site under nginx and php-fpm. The site's answers decide whether a change stays."""
 
 import json
 import os
@@ -94,7 +94,8 @@ def when_free(call):
 
 
 def until_process(site, call, tag):
-    """Starts a call in a thread; returns thread, worker and answers when its process exists, else the answer."""
+    """Starts a call in a thread and waits for its `change-site` process. Returns the thread, the worker and the list that
+    receives the answer. If the call ends before that process is seen, returns the answer instead."""
     thread, worker, answers = start_tagged_request(site, tag, lambda: call(headers={"X-Test-Tag": tag}))
     poll_until(lambda: changers(site) or not thread.is_alive(), seconds=30, what="no process changes the site")
     if changers(site):
@@ -340,7 +341,7 @@ def test_link_by_mail_takes_the_change_back_while_wordpress_fails_on_every_page(
     must((bundle["state"], last["event"], last["who"], last["files"]) == ("rolled-back", "rollback", {"kind": "none"}, files), json.dumps(last))
 
 
-def test_link_by_mail_ends_after_an_hour(site, mails):
+def test_recovery_link_in_the_mail_expires_after_an_hour(site, mails):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     apply(site, run, files).expect(200)
     with open(mails, encoding="utf-8") as lines:
@@ -430,7 +431,7 @@ def test_change_that_was_not_checked_is_taken_back_and_its_end_is_recorded(site,
     must(victims != ("process",) or read(site) == before, "the request that waited for the process did not take the change back")
     checked = victims == ("worker",)
     bundle = lambda: site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
-    # A killed worker recorded nothing; a request that comes a few seconds later does.
+    # A killed worker has recorded no end; a later request records it, a few seconds after the kill.
     poll_until(lambda: bundle()["history"][-1]["status"] != "started", seconds=30, what="the end is not recorded")
     last = bundle()["history"][-1]
     must((read(site) != before) == checked, read(site))
@@ -454,7 +455,7 @@ def test_result_that_a_killed_request_did_not_record_is_recorded_by_a_later_one(
     must("hello" in read(site), "control: the file is not written")
     bundle = lambda: site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
     must(bundle()["state"] == "open", "control: the end is recorded")
-    # No other change begins before that.
+    # Until the end is recorded, every other change is refused.
     roll_back(site, run).expect(429, "wp_codebox_busy")
     poll_until(lambda: bundle()["state"] == "applied", seconds=30, what="the end is not recorded")
     last = bundle()["history"][-1]

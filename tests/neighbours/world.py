@@ -167,7 +167,8 @@ class Mode:
         self.prefix, self.options, self.activator, self.number = [], [], None, 0
 
     def state_directory(self):
-        """Creates a state directory per owner and for level reduced. The template is built once and copied."""
+        """Returns the mode's state directory; creates it at the first call. Modes share one directory, except level reduced
+        and the modes of an unprivileged user. A new directory gets a copy of the template if it exists already."""
         name = f"state-{self.name}" if self.name in ("reduced", *AS_USER) else "state"
         path = os.path.join(self.world.quick if self.name == "reduced" else self.world.directory, name)
         if not os.path.exists(path):
@@ -217,7 +218,7 @@ class Mode:
 
     def limits(self):
         """Returns memory and disk limits of an attacker in MiB. With a shared uid, the kernel memory limit is reached
-        before the watches run out; the cgroup limit of memory plus disk is not."""
+        before the watches run out; the cgroup limit of memory plus disk is not reached."""
         shares = (20, 5) if self.name in IDENTITY_OF_ITS_OWN else (8, 5)
         return tuple((WATCHES_LEFT * WATCH >> 20) * share // 10 for share in shares)
 

@@ -162,11 +162,11 @@ def too_old(world, database):
     quiet(site)
 
 
-def test_wordpress_6_8_refuses_activation_with_mariadb(world):
+def test_plugin_activation_is_refused_on_too_old_wordpress_6_8_with_mariadb(world):
     too_old(world, "mariadb")
 
 
-def test_wordpress_6_8_refuses_activation_with_sqlite(world):
+def test_plugin_activation_is_refused_on_too_old_wordpress_6_8_with_sqlite(world):
     too_old(world, "sqlite")
 
 

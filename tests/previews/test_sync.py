@@ -55,7 +55,7 @@ def test_sync_pushes_and_pulls_changed_files(bench):
     seen = php(bench, "echo json_encode([file_get_contents('/workspace/plugin/lib/new.php'), fileperms('/workspace/plugin/tool.sh') & 0777, file_exists('/workspace/plugin/.git')]);")
     must(json.loads(seen) == ["<?php return 2;\n", 0o755, False], seen)
     must(sync(bench, "push", directory).json["carried"] == [], "nothing changed since")
-    # The sandbox creates, changes and deletes a file.
+    # In the sandbox, one file is created, one is changed and one is deleted.
     php(bench, "$d='/workspace/plugin/'; file_put_contents($d.'lib/new.php', 'theirs'); file_put_contents($d.'made.txt', 'made'); unlink($d.'tool.sh');")
     held_back = sync(bench, "pull", directory)
     must(held_back.exit == 3, str(held_back))

@@ -92,7 +92,7 @@ def test_archive_without_required_digest_is_refused(bench):
 
 
 def test_archive_with_escaping_paths_links_or_bomb_is_refused(bench):
-    """Each archive also contains the file that the previous case accepts."""
+    """Each archive also contains `good`, the only file of an archive that is accepted."""
     good = ("packed/packed.php", PLUGIN)
     hostile = {
         "slip": [good, ("../../../../tmp/codebox-recipe-slip.php", "x")],

@@ -105,7 +105,8 @@ class Sandbox:
             with open("/proc/locks", encoding="ascii") as table:
                 rows = [line.split() for line in table]
             held = {row[-3]: int(row[-4]) for row in rows if "->" not in row and row[-3].split(":")[-1] == str(lease.st_ino)}
-            # Another file system may have a file with this inode number, and some report another device in /proc/locks.
+            # Rows are matched by device and inode. Some file systems show a different device in /proc/locks than in
+            # stat; then a single row with this inode is accepted.
             if whole in held or len(held) == 1:
                 return held.get(whole) or held.popitem()[1]
             time.sleep(0.05)

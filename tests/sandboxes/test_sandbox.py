@@ -46,7 +46,7 @@ def test_sandbox_restored_from_a_snapshot_has_its_files_and_database_and_bundles
     must(seen == "changed\nb\nrun\nchanged\nkept\n", f"{seen!r}")
     must(box.wp("option get kept") == "before\n", "the option did not come back")
     must(sorted(box.wp("post list --field=post_title").split("\n"))[1:] == ["Hello world!", "kept"], "the posts did not come back")
-    # A snapshot taken after the restore of another snapshot does not depend on that one.
+    # A snapshot that is made after another snapshot was restored does not depend on the restored one.
     box.sh("echo later > later.txt; rm link; rm tool.sh")
     second = box.snapshot("second")
     reset = box.ask({"type": "reset"})

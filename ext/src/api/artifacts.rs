@@ -93,8 +93,8 @@ impl Artifacts {
         })
     }
 
-    /// Returns one bundle of a site, named by bundle id, run id or a unique prefix of either, with
-    /// its JSON documents.
+    /// Returns one bundle of a site with its JSON documents. `reference` is its bundle id, its run
+    /// id, or a unique prefix of one of them.
     pub(crate) fn get(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -155,8 +155,8 @@ impl Artifacts {
         })
     }
 
-    /// Appends one record to the audit log of a site. `anchors` are signed lengths and last hashes
-    /// of the log that earlier calls returned; the log is checked against them.
+    /// Appends one record to the audit log of a site. Each of `anchors` is the signed length and
+    /// last hash that the log had at an earlier call; the log is checked against them.
     #[php(defaults(anchors = Array::default_list(&[])))]
     pub(crate) fn audit(
         site: Text<'_>,
@@ -180,8 +180,8 @@ impl Artifacts {
     }
 
     /// Returns records of a site's audit log, and whether the hash chain of the whole log is intact
-    /// and agrees with `anchors`: signed lengths and last hashes that earlier calls of `audit`
-    /// returned.
+    /// and agrees with `anchors`. Each anchor is the signed length and last hash that the log had
+    /// when an earlier call of `audit` returned the anchor.
     #[php(defaults(after = 0, limit = 100, anchors = Array::default_list(&[])))]
     pub(crate) fn audit_records(
         site: Text<'_>,
@@ -213,8 +213,8 @@ impl Artifacts {
         })
     }
 
-    /// Returns the audit records about some runs from the end of the log, without a check of the
-    /// hash chain.
+    /// Returns the audit records about the given runs, as far as they are in the last part of the
+    /// log. Does not check the hash chain.
     pub(crate) fn audit_of(site: Text<'_>, runs: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = site.site()?;
@@ -229,7 +229,7 @@ impl Artifacts {
         })
     }
 
-    /// Returns the newest audit records of some operations, without a check of the hash chain.
+    /// Returns the newest audit records of the given operations, without a check of the hash chain.
     #[php(defaults(before = 0, limit = 50))]
     pub(crate) fn audit_of_operations(
         site: Text<'_>,

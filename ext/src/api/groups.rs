@@ -54,8 +54,8 @@ impl Batch {
         guard(|| self.with(|batch| Ok(object(batch.task(position(index))?))))
     }
 
-    /// Returns the result row for every task that has not started, if the batch stops on failure
-    /// and a task has failed; otherwise null.
+    /// Returns null, unless the batch stops on failure and a task has failed. Then returns one
+    /// result row, which the caller uses for each task that has not started.
     pub(crate) fn stopped(&self) -> PhpResult<Option<Answer>> {
         guard(|| self.with(|batch| Ok(batch.stopped().map(object))))
     }
@@ -105,8 +105,8 @@ pub(crate) struct Fanout {
 #[derive(Debug)]
 struct State {
     fanout: rules::Fanout,
-    /// Files that each worker has changed so far, by its position in the plan; moved to the plan
-    /// when the end of the worker is recorded.
+    /// Files that each worker has changed so far; the key is the worker's position in the plan.
+    /// `settle` moves the files of an ended worker to `fanout`.
     touched: BTreeMap<usize, rules::TouchedFiles>,
 }
 

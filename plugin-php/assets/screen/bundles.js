@@ -208,8 +208,8 @@
 	}
 
 	/**
-	 * Returns whether direct apply has written every changed file. What another plugin wrote may have been taken back there, which this
-	 * page does not know.
+	 * Returns whether direct apply has written every changed file. Files that another plugin wrote do not count,
+	 * because that plugin may have restored them without a record in the audit log.
 	 */
 	function isWhole( bundle, entries ) {
 		return entries.length > 0 && bundle.direct >= entries.length;

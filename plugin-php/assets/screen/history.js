@@ -107,7 +107,7 @@
 		return row.run_id && ! gone.has( row.run_id ) ? el( 'a', { href: '#/bundles/' + encodeURIComponent( row.run_id ) }, name ) : name;
 	}
 
-	/** Returns the runs whose bundle does not exist any more, as far as these rows, newest first, tell. */
+	/** Returns the runs whose bundle was discarded and not imported again later, according to these rows, newest first. */
 	function discarded( rows ) {
 		const last = new Map();
 		for ( const row of rows ) {

@@ -56,8 +56,8 @@ final class Registrar {
 	public function register(): void {
 		add_action( 'wp_abilities_api_categories_init', [ $this, 'register_categories' ] );
 		add_action( 'wp_abilities_api_init', [ $this, 'register_abilities' ] );
-		// Minimum priority: runs before validation filters of other plugins, so their results are never
-		// replaced. The filter exists since WordPress 7.1.
+		// Minimum priority: this callback runs before those of other plugins, so it never replaces their
+		// results. The filter exists since WordPress 7.1.
 		add_filter( 'wp_ability_validate_input', [ $this, 'allow_missing_fields' ], PHP_INT_MIN, 3 );
 	}
 

@@ -1,6 +1,6 @@
 <?php
 /**
- * Follows which files of a bundle are applied.
+ * Finds out which files of a bundle are applied now.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,7 @@ use WPCodebox\DirectApply\DirectApply;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Reads the audit records of one bundle, oldest first, and knows the state after the last one. */
+/** Gets the audit records of one bundle, oldest first. Has the state and the applied files after the last record. */
 final class AppliedFiles {
 
 	/**
@@ -27,7 +27,7 @@ final class AppliedFiles {
 	private string $state = BundleHistory::OPEN;
 
 	/**
-	 * Follows one record.
+	 * Updates state and applied files by the next record.
 	 *
 	 * @param array<string, mixed> $record Audit record.
 	 * @return list<string> Paths that the operation wrote or restored.
@@ -58,7 +58,7 @@ final class AppliedFiles {
 	 * Returns the state; null when older records may say otherwise.
 	 *
 	 * @param int  $changed  Number of changed files of the bundle; 0 when it is unknown.
-	 * @param bool $complete Whether every record of the bundle was followed.
+	 * @param bool $complete Whether follow() got every record of the bundle.
 	 */
 	public function state( int $changed, bool $complete ): ?string {
 		if ( BundleHistory::DISCARDED !== $this->state && [] !== $this->files ) {
@@ -102,7 +102,7 @@ final class AppliedFiles {
 	}
 
 	/**
-	 * Follows an apply that failed: direct apply may have written files and taken them back.
+	 * Updates the state by a failed apply, in which direct apply may have written files and restored them.
 	 *
 	 * @param array<string, mixed> $result Apply result.
 	 * @return list<string>
@@ -115,8 +115,8 @@ final class AppliedFiles {
 	}
 
 	/**
-	 * Follows a decision. An approval has a record of its own for the apply, except when the plugin that took
-	 * the decision applied the change itself.
+	 * Updates state and applied files by a decision. An approval adds files only if the host plugin that handled
+	 * the decision applied the change itself; otherwise the apply has a record of its own.
 	 *
 	 * @param array<string, mixed> $record Audit record.
 	 * @param array<string, mixed> $result Result of the decision.

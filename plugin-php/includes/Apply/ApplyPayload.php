@@ -33,7 +33,7 @@ final class ApplyPayload {
 	 * @param BundleTrust     $trust     Signing keys that this site trusts.
 	 * @param AuditTrail      $audit     Audit log; supplies requester and approver.
 	 * @param Site            $site      Site the plugin runs on.
-	 * @param Settings        $settings  Settings; they may forbid to approve an own change.
+	 * @param Settings        $settings  Settings; they may forbid users to approve changes that they requested.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,

@@ -58,7 +58,7 @@ final class ApplyService {
 	public function preflight( array $input, Authority $authority ): array {
 		$payload = $this->payloads->build( $input, $authority );
 		$adapter = ApplyAdapters::next( $this->settings );
-		// Nothing takes effect by a commit on a branch.
+		// A commit on a branch changes no file of the running site, so no file needs a confirmation.
 		$confirm = GitBranch::ADAPTER === $adapter ? [] : $this->sensitive->among( $payload['changed_files'], $payload['targets'] );
 		return [
 			'success'         => true,

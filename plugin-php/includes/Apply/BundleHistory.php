@@ -135,11 +135,11 @@ final class BundleHistory {
 	}
 
 	/**
-	 * Returns the rows of a history, oldest first, and follows the applied files. A start is left out when its
-	 * end was recorded, which belongs to the last start before it, and so is an approval when the apply that it caused has a row.
+	 * Returns the rows of a history, oldest first, and passes each record to `$changes`. Leaves out a start whose end was
+	 * recorded (an end belongs to the last start before it), and an approval if the apply that it caused has a row.
 	 *
 	 * @param list<array<string, mixed>> $records Audit records of one run, oldest first.
-	 * @param AppliedFiles               $changes Follows what is applied.
+	 * @param AppliedFiles               $changes Finds out which files are applied.
 	 * @return list<array<string, mixed>>
 	 */
 	private static function rows( array $records, AppliedFiles $changes ): array {

@@ -143,8 +143,8 @@ final class ProviderRequests {
 		$values = [];
 		try {
 			/**
-			 * Carries out a provider request. The built-in adapter answers at priority 10 where the site has a
-			 * policy for it.
+			 * Carries out a provider request. The built-in adapter answers at priority 10 if the site has a
+			 * policy for the provider.
 			 *
 			 * @param array<string, mixed>|WP_Error|null $response Response of an earlier adapter: return it
 			 *   unchanged when it is not null.

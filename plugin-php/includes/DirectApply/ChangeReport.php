@@ -44,7 +44,7 @@ final class ChangeReport {
 	}
 
 	/**
-	 * Returns what failed.
+	 * Returns the pages that got worse, with their answers before and after the change, and the first fatal error.
 	 *
 	 * @param array<string, mixed> $result Result of the change.
 	 */

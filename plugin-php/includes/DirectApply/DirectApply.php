@@ -37,7 +37,7 @@ final class DirectApply {
 	 * @param Settings       $settings Settings that turn it on.
 	 * @param Site           $site     Site the plugin runs on.
 	 * @param SensitiveFiles $files    Files that need a second confirmation.
-	 * @param HealthCheck    $health   Describes how to see whether the site works.
+	 * @param HealthCheck    $health   Names the pages and logs that show whether the site works.
 	 * @param RecoveryLink   $recovery Mails a link that takes the change back.
 	 */
 	public function __construct(

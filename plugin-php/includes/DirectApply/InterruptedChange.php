@@ -31,7 +31,7 @@ final class InterruptedChange {
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * Writes the audit record of the end, unless the log already says it.
+	 * Writes the audit record of the end, unless the log already has it.
 	 *
 	 * @param array<string, string> $about Audit fields of the change: `event`, `artifact_id`, `run_id`, and for a roll
 	 *                                     back `change`.

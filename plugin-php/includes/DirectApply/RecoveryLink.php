@@ -104,7 +104,7 @@ final class RecoveryLink {
 	}
 
 	/**
-	 * Takes the change of a valid token back and ends the token. Runs without plugins and users.
+	 * Takes the change of a valid token back and invalidates the token. Runs without plugins and users.
 	 *
 	 * @param array{hash: string, site: string, change: string, bundle: array<string, string>, ends: int} $stored What `of()` returned.
 	 * @return array<string, mixed> Result of `Changes::rollBack()`.

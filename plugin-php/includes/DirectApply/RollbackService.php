@@ -34,7 +34,7 @@ final class RollbackService {
 	 * @param ExtensionGate   $gate      Check that the PHP extension is loaded and its version fits.
 	 * @param ArtifactService $artifacts Reader of the artifact bundles.
 	 * @param Site            $site      Site the plugin runs on.
-	 * @param HealthCheck     $health    Describes how to see whether the site works.
+	 * @param HealthCheck     $health    Names the pages and logs that show whether the site works.
 	 * @param AuditTrail      $audit     Audit log that records each roll back.
 	 */
 	public function __construct(
@@ -93,7 +93,7 @@ final class RollbackService {
 	}
 
 	/**
-	 * Returns a bundle. Of a discarded one the applied changes still have the ids.
+	 * Returns a bundle. If it was discarded, returns only its ids, which its applied changes still have.
 	 *
 	 * @param array<string, mixed>       $input   Ability input with `artifact_id`.
 	 * @param list<array<string, mixed>> $changes Applied changes of this site.
@@ -115,7 +115,7 @@ final class RollbackService {
 	}
 
 	/**
-	 * Returns the last change from a bundle that was not taken back completely.
+	 * Returns the newest applied change of a bundle. Skips changes that were taken back completely.
 	 *
 	 * @param array<string, mixed>       $artifact Bundle.
 	 * @param list<array<string, mixed>> $changes  Applied changes of this site, newest first.

@@ -111,7 +111,7 @@ final class RunningChange {
 		array_map( [ WP_Upgrader::class, 'release_lock' ], self::LOCKS );
 	}
 
-	/** Settles a change that was interrupted. Without a mark, which WordPress loads with its options, does nothing. */
+	/** Settles an interrupted change; does nothing without a mark. The mark is an autoloaded option, so reading it is cheap. */
 	public function settle(): void {
 		$mark = get_option( self::MARK );
 		if ( ! is_array( $mark ) || ! $this->recover() || time() <= (int) $mark['began'] + self::START ) {
@@ -120,7 +120,7 @@ final class RunningChange {
 		try {
 			( new InterruptedChange( $this->site ) )->record( $mark['about'], (int) $mark['began'] );
 		} catch ( Throwable $thrown ) {
-			// Logs it. The files are settled; a record that cannot be written must not keep the locks.
+			// Called only to write the server's log. The files are settled, so the locks are released without the record.
 			Failure::from( $thrown );
 		}
 		if ( true === $mark['locks'] ) {
@@ -140,7 +140,7 @@ final class RunningChange {
 			OpcodeCache::drop( $outcome['paths'] );
 			return ! $outcome['running'] && [] === $outcome['failed'];
 		} catch ( Throwable $thrown ) {
-			// Logs it.
+			// Called only to write the server's log.
 			Failure::from( $thrown );
 			return false;
 		}

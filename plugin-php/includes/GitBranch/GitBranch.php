@@ -20,8 +20,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Off until an administrator names a repository. A process of the runner makes the commit; PHP starts no
- * program. No file of the site changes and nothing is pushed. A plugin that answers the filter earlier applies
- * instead, and direct apply only without a repository.
+ * program. No file of the site changes and nothing is pushed. If another plugin answers the filter earlier, that
+ * plugin applies the change. Direct apply writes a change only if no repository is named.
  */
 final class GitBranch {
 
@@ -44,7 +44,7 @@ final class GitBranch {
 	/** Registers the adapter. */
 	public function register(): void {
 		add_filter( ApplyAdapters::HOOK, [ $this, 'answer' ], 10, 2 );
-		// Early, so that the code of the site can still forbid it.
+		// Priority 1, so that a later callback of the site's code can still forbid the change.
 		add_filter( 'file_mod_allowed', [ $this, 'allow' ], 1, 2 );
 	}
 

@@ -52,7 +52,7 @@ final class GuardedDirectories {
 	 * Checks whether a directory must not be mounted or written. It must not be, contain or lie in a directory of the system or
 	 * the runtime, and must not be or contain a directory of the site. Below a directory of the site it is allowed only in a
 	 * plugin, theme or mount root that itself lies inside this directory of the site. So a mount root that contains the site
-	 * does not open the site.
+	 * does not permit the site's own directories.
 	 *
 	 * @param string       $directory Canonical directory.
 	 * @param list<string> $code      Canonical directories of plugins and themes.

@@ -20,8 +20,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A run that continues a bundle contains its change, so the caller must be allowed to see that bundle: reviewers and
- * the operator see all bundles of the site, other users those of their own runs. A bundle of another user gives the
+ * A run that continues a bundle shows the bundle's change, so the caller must be allowed to see that bundle: reviewers
+ * and the operator see all bundles of the site, other users those of their own runs. A bundle of another user gives the
  * same error as one that does not exist. The runner checks everything else.
  */
 final class EarlierBundle {

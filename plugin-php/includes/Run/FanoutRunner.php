@@ -131,7 +131,10 @@ final class FanoutRunner {
 		}
 	}
 
-	/** Decides whether to retry on a full host: always while own runs are active, otherwise for a limited time. */
+	/**
+	 * Decides whether to try again after the host at its run limit refused a start: always while runs of this fan-out are
+	 * active, otherwise for a limited time.
+	 */
 	private function waits(): bool {
 		$now            = self::now();
 		$this->full     = [] === $this->alive ? $this->full ?? $now : null;

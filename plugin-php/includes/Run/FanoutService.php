@@ -60,7 +60,7 @@ final class FanoutService {
 		$this->gate->check();
 		try {
 			$plan = Fanout::read( $input, $this->most(), 'fanout-' . bin2hex( random_bytes( 8 ) ) );
-			// Limits the open batches and fan-outs of a user, as each occupies a PHP worker. Freed on return.
+			// Limits the open batches and fan-outs of a user, as each occupies a PHP worker. The slot is freed on return.
 			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );

@@ -187,8 +187,8 @@ final class RunRegistry {
 			return $reference;
 		}
 		if ( 1 !== preg_match( '/^run_[0-9a-f]{32}$/D', $reference ) ) {
-			// A prefix is searched among the caller's own runs only; searching all runs would reveal which
-			// others exist.
+			// A prefix is searched only among the caller's own runs: a search in all runs would reveal which
+			// runs of other users exist.
 			return $this->own_reference( $reference );
 		}
 		try {

@@ -163,9 +163,9 @@ final class Writing {
 	}
 
 	/**
-	 * Checks whether the temporary file has the requested mode, sets that mode if needed, or accepts another
-	 * mode if the existing file already has the requested one: a guest without namespaces cannot change modes,
-	 * and an existing file keeps its mode when it is overwritten in place.
+	 * Gives the temporary file the requested mode, if it has another one. A guest without namespaces cannot
+	 * change modes. Then the change can proceed only if the file that it overwrites in place already has the
+	 * requested mode, because that file keeps its mode.
 	 *
 	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      Change to carry
 	 *   out.

@@ -1,8 +1,8 @@
 //! The SMTP server that captures a guest's mail, and the captured messages.
 //!
 //! The same bytes give the same replies and the same messages, however they are split. Replies
-//! are lines of SMTP that repeat no bytes of the guest. Captured messages, and the subject and
-//! links that are displayed of them, stay within their limits.
+//! are lines of SMTP that repeat no bytes of the guest. Captured messages stay within their
+//! limits, and so do the displayed subject and links of each message.
 #![no_main]
 
 #[allow(dead_code)]

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 const MANIFEST: &str = "abilities/manifest.php";
 const DIGEST_KEY: &str = "'contract_digest'";
 const SUFFIX: &str = ".v1.schema.json";
-/// Objects of input schemas that may have unknown members, as endings of their position in the
-/// schema: data of the caller, or policies and network rules, whose unknown members the extension
-/// reports.
+/// Endings of the positions, in input schemas, at which an object may have unknown members. Such
+/// an object is data of the caller, or a policy or network rule, whose unknown members the
+/// extension reports.
 const FREE: &[&str] = &[
     "/apply_target",
     "/approver",

@@ -216,7 +216,7 @@ final class State {
 	}
 
 	/**
-	 * Returns a stored value; of a serialized list with secrets it returns the list without them.
+	 * Returns a stored value. A serialized list or object that contains secrets becomes JSON with the secrets masked.
 	 *
 	 * @param string $value Stored string.
 	 */

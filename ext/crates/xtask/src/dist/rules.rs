@@ -1,5 +1,5 @@
-//! Rules for a WordPress plugin that reviewers of the plugin directory accept: types and names
-//! of files, headers of the main file and of readme.txt, and forbidden code.
+//! Rules that a plugin must satisfy so that reviewers of the WordPress plugin directory accept
+//! it: types and names of files, headers of the main file and of readme.txt, and forbidden code.
 //!
 //! The rules follow the plugin directory's own checker as far as possible without WordPress,
 //! and are stricter: file types need an explicit entry, and warnings of that checker are

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_in_tests_comments_strings_and_other_crates_are_no_module_dependency() {
+    fn paths_in_tests_comments_strings_and_other_crates_are_not_module_dependencies() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;"),
             (
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn imported_module_is_a_dependency_only_on_the_paths_used_through_it() {
+    fn importing_a_module_adds_dependencies_only_on_files_whose_items_are_used_through_it() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;"),
             (

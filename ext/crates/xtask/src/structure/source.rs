@@ -54,8 +54,8 @@ pub(super) fn read(text: &str) -> Result<Source, proc_macro2::LexError> {
 }
 
 impl Source {
-    /// Reads the tokens between two braces. `of_module` is set for the braces of the module, but
-    /// not for those of an item in it, whose definitions are no names of the module.
+    /// Reads the tokens between two braces. `of_module` is true for the braces of the module. It
+    /// is false for those of an item in it: what the item defines is not a name of the module.
     fn block(&mut self, tokens: &[TokenTree], of_module: bool) {
         let mut rest = tokens;
         while let Some((token, after)) = rest.split_first() {
