@@ -1,6 +1,6 @@
 //! Reads the patch of a stored bundle for review. The functions accept a bundle that cannot be
-//! approved, but refuse one that fails verification. The hash of the returned bytes is the one in
-//! the verified manifest.
+//! approved, but refuse one that fails verification. The patch that they read has the hash that the
+//! verified manifest lists for it.
 
 use crate::guard::Failure;
 use crate::ini::Settings;

@@ -1,5 +1,5 @@
-//! Requests to a held sandbox (one that is kept open after its setup), started by any caller, over
-//! the control socket of its run.
+//! Requests to a held sandbox (one that is kept open after its setup) over the control socket of
+//! its run. It does not matter which caller started the sandbox.
 //!
 //! The runner first updates the records of dead runs and resolves the run reference. Then this
 //! process itself connects to the control socket, so that no part of a request appears in an

@@ -1,5 +1,5 @@
-//! Changes files of the site through a process of the runner, which continues when PHP ends; and reads
-//! the journal of these changes.
+//! Changes files of the site through a process of the runner, and reads the journal of these
+//! changes. That process continues when PHP ends.
 
 use crate::arguments;
 use crate::clock::now;

@@ -94,7 +94,7 @@ def test_run_whose_provider_stays_down_fails_and_keeps_its_changes(bench):
     run_with_lasting_fault(bench, {"fault": "status", "status": 500, "message": "down ${key}"})
 
 
-def test_provider_stream_cut_on_every_attempt_fails_the_run(bench):
+def test_run_fails_if_the_provider_stream_is_cut_at_every_attempt(bench):
     run_with_lasting_fault(bench, {"cut": 2, "text": "half an answ"}, ANTHROPIC)
 
 

@@ -264,7 +264,7 @@ def test_programs_configured_in_a_repository_are_not_run_by_a_commit(bench, chan
         for hook in HOOKS:
             shutil.copy(program, repository.inside(".git", directory, hook))
     write(repository.inside(".git", "info", "attributes"), "* filter=x diff=x merge=x text eol=crlf ident working-tree-encoding=UTF-16\n")
-    # A replacement object and a graft, with which git would show another base.
+    # A replacement object and a graft: if git used them, the commit would have another base.
     plain = {"PATH": "/usr/bin:/bin", "GIT_DIR": repository.inside(".git"), "GIT_CONFIG_COUNT": "0"}
     blob = subprocess.run(["git", "-c", "safe.directory=*", "hash-object", "-w", "--no-filters", "--stdin"], input=b"replaced\n", stdout=subprocess.PIPE, check=True,
                           env={**plain, "GIT_DIR": Repository(bench, "donor").inside(".git")}).stdout.decode().strip()

@@ -46,13 +46,13 @@ def test_mount_target_in_the_plugins_directory_is_also_the_agent_workspace(bench
     must(changed(answer) == ["/wordpress/wp-content/plugins/plugin/from-workspace.txt"], str(changed(answer)))
 
 
-def test_run_php_executes_code_in_wordpress(bench):
+def test_run_php_command_executes_code_in_wordpress(bench):
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
                        "--arg", "code=echo 'wp ' . get_bloginfo( 'version' ) . ' a=b';").expect(0)
     must("wp 7" in answer.stdout and "a=b" in answer.stdout, str(answer))
 
 
-def test_run_wp_cli_lists_the_mounted_plugin(bench):
+def test_wp_cli_command_lists_the_mounted_plugin(bench):
     answer = bench.run("--mount", f"{bench.source('sample')}:/wordpress/wp-content/plugins/sample", "--command",
                        "wordpress.wp-cli", "--arg", "command=plugin list --field=name").expect(0)
     must("sample" in json.dumps(answer.json["execution"]) or "plugin" in answer.stdout, str(answer))
@@ -435,7 +435,7 @@ def test_doctor_fails_for_a_missing_launcher(bench):
     must(answer.exit != 0 and answer.json["status"] == "error", str(answer))
 
 
-def test_verify_reads_state_directory_from_the_environment(bench):
+def test_verify_command_reads_the_state_directory_from_the_environment(bench):
     answer = bench.agent("echo x > x.txt").expect(0)
     verify = ["artifacts", "verify", "--bundle", answer.json["artifacts"]["directory"]]
     place = {"PATH": "/usr/bin:/bin", "WP_CODEBOX_STATE_DIR": bench.state}

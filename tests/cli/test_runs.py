@@ -160,7 +160,7 @@ def test_run_over_the_run_limit_is_refused_as_busy_until_another_run_ends(bench)
     must(two.look()["outcome"] == "failed", "the dead run")
 
 
-def test_runs_cancel_ends_a_detached_run(bench):
+def test_runs_cancel_command_ends_a_detached_run(bench):
     run = SupervisorClient(bench, SLOW.format(60), mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.close()
@@ -363,7 +363,7 @@ def test_event_pages_by_cursor_have_no_gap(bench):
     must(page["events"] == [] and page["cursor"] == cursor and not page["more"], json.dumps(page))
 
 
-def test_runs_events_follow_prints_pages_until_the_run_ends(bench):
+def test_runs_events_command_with_follow_prints_pages_until_the_run_ends(bench):
     run = SupervisorClient(bench, f"for i in 1 2 3; do echo line-$i; sleep 1; [ $i = 2 ] && {sleeper(67)}; done; true", mode="detached").spawn().accepted()
     words = ["runs", "events", run.run_id, "--follow", "--state", bench.state, "--site", bench.site, "--json"]
     following = bench.start(words)
@@ -379,7 +379,7 @@ def test_runs_events_follow_prints_pages_until_the_run_ends(bench):
     must("runtime.command.output" in text and "line-2" in text, text)
 
 
-def test_runs_list_filters_by_status_and_pages_and_runs_get_resolves_ids(bench):
+def test_runs_list_command_filters_by_status_and_pages_its_rows_and_runs_get_command_resolves_ids(bench):
     for _ in range(3):
         SupervisorClient(bench, "true").spawn().accepted().last()
     alive = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
@@ -410,7 +410,7 @@ def test_runs_list_filters_by_status_and_pages_and_runs_get_resolves_ids(bench):
     must(alive.last()["type"] == "result", "the end")
 
 
-def test_runs_list_by_another_user_is_refused(bench):
+def test_runs_list_command_called_by_another_user_is_refused(bench):
     if os.geteuid() != 0:
         skip_unless_root("another user")
     asked = subprocess.run([bench.environment["CODEBOX"], "runs", "list", "--state", bench.state, "--json"], user="nobody",

@@ -211,7 +211,7 @@ def test_curl_reaches_a_control_socket_below_a_long_path(bench):
         os.unlink(path)
 
 
-def test_runs_socket_prints_the_real_control_socket_path_unless_it_is_too_long(bench):
+def test_runs_socket_command_prints_the_real_control_socket_path_unless_it_is_too_long(bench):
     run, place = hold_sandbox(bench)
     path = bench.call("runs", "socket", run, *place).expect(0).stdout.strip()
     own = os.path.join(bench.state, "sites", bench.site, "runs", run, "control.sock")

@@ -439,7 +439,7 @@ ELSEWHERE = {
     # Extension and runner are from different builds, or the extension is missing.
     "wp_codebox_extension_missing": f"{CASES}/gate.php: without the extension abilities are registered and answer 503",
     "wp_codebox_extension_stale": "tests/parents/test_parents.py: test_missing_or_stale_extension_leaves_public_pages_unchanged",
-    # `wp-codebox` neither exports, imports nor replays bundles, and reviews none before it applies it.
+    # `wp-codebox` does not export, import or replay bundles, and it applies a bundle without a review decision.
     "wp_codebox_artifact_changed": f"{CASES}/applies.php: an apply with wrong files, id, manifest digest or target is refused and written to the audit log",
     "wp_codebox_artifact_too_large": f"{CASES}/transfers.php: transfer: an archive too large for an answer is refused, and can be exported to a file",
     "wp_codebox_artifact_import_source_missing": IMPORT,

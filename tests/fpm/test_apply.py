@@ -17,7 +17,7 @@ PLUGIN = "/wordpress/wp-content/plugins/sample/"
 OTHER = "sample_other.php"
 RECOVER = "/wp-content/plugins/wp-codebox/recover.php"
 
-#: Changes after which the site does not work any more: what sees it, and the PHP code that the agent appends.
+#: Changes after which the site does not work any more: the page that shows it, and the PHP code that the agent appends.
 BROKEN = {
     "fatal error on every page": ("front page", "no_such_function();"),
     "empty front page": ("front page", "add_action( 'template_redirect', static function () { ob_end_clean(); exit; } );"),
@@ -231,7 +231,7 @@ def test_apply_of_a_changed_htaccess_file_is_refused_without_confirm_sensitive(s
 def test_change_with_a_file_that_php_may_not_write_is_refused_as_a_whole_with_a_hint(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > inc/other.php")
-    # PHP owns one directory and not the other.
+    # PHP may write inc/other.php, because PHP's user owns inc. It may not write sample.php: root owns that directory.
     os.chown(path(site, ""), 0, 0)
     try:
         refused = apply(site, run, files).expect(507, "wp_codebox_apply_failed").json
@@ -311,7 +311,7 @@ def post(site, token):
         connection.close()
 
 
-def test_link_by_mail_takes_the_change_back_while_wordpress_fails_on_every_page(site, mails):
+def test_recovery_link_in_the_mail_takes_the_change_back_while_wordpress_fails_on_every_page(site, mails):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     apply(site, run, files).expect(200)
@@ -355,7 +355,7 @@ def test_recovery_link_in_the_mail_expires_after_an_hour(site, mails):
 
 @pytest.mark.parametrize("victim", ("process", "worker"))
 @pytest.mark.parametrize("operation", ("apply", "rollback"))
-def test_kill_during_a_change_leaves_the_old_or_the_new_files_and_a_later_request_settles(site, operation, victim):
+def test_kill_during_a_change_leaves_the_old_or_the_new_files_and_a_later_request_settles_the_change(site, operation, victim):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
     after = before.replace("helo", "hello")
@@ -474,7 +474,7 @@ def test_change_of_a_discarded_bundle_is_taken_back(site):
     must(audited(site, 2) == [("rollback", "started"), ("rollback", "success")], str(audited(site, 2)))
 
 
-def test_uninstalling_deletes_the_old_files_only_if_the_setting_says_so(site):
+def test_uninstalling_the_plugin_deletes_the_old_files_of_applied_changes_only_if_the_setting_says_so(site):
     journal = os.path.join(site.site_directory(), "applies", str(site.account.pw_uid), "done")
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     apply(site, run, files).expect(200)

@@ -67,7 +67,7 @@ def test_exec_timeout_ends_the_program_and_not_the_sandbox(bench):
     assert bench.exec(run, "--", "true").returncode == 0
 
 
-def test_exec_tty_forwards_input_size_and_signals(bench):
+def test_exec_with_tty_forwards_input_window_size_and_signals(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
     if pid == 0:
@@ -149,7 +149,7 @@ def on_a_terminal(argv):
     return shown.decode()
 
 
-def test_exec_tty_client_ended_by_sigterm_restores_terminal_settings(bench):
+def test_sigterm_to_an_exec_client_with_tty_restores_the_terminal_settings(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
     if pid == 0:

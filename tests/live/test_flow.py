@@ -287,7 +287,7 @@ def test_stdin_arrives_complete_with_and_without_flow_control_credit(bench):
         assert b"".join(printed(r) for r in replies if r["type"] == "output") == b"".join(words) and replies[-1]["code"] == 0
 
 
-def test_program_that_closes_its_stdin_stops_the_process_feeding_the_exec_client(bench):
+def test_process_that_feeds_an_exec_client_ends_when_the_guest_program_closes_its_stdin(bench):
     run = bench.sandbox()
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as producer:
         argv = bench.argv("exec", run, "--", "sh", "-c", f"exec <&-; {sleep(600)}")

@@ -45,7 +45,7 @@ def test_preview_serves_pages_and_assets_but_no_private_files_or_listings(bench)
     must(b"a.txt" not in listing.body, f"a directory was listed: {listing}")
 
 
-def test_preview_passes_absent_paths_that_look_like_hidden_files_to_wordpress(bench):
+def test_wordpress_answers_preview_requests_for_absent_paths_that_look_like_hidden_files(bench):
     """A WordPress slug may look like a hidden file. The proxy's own 404 is plain text, WordPress's is HTML."""
     port = shared(bench).port
     ours = lambda page: page.status == 404 and page.body == b"There is nothing here.\n"  # noqa: E731
@@ -139,7 +139,7 @@ def _login_name(bench):
     return "".join(e["data"].get("text", "") for e in answer.json["events"] if e["data"].get("stream") == "stdout").strip()
 
 
-def test_preview_refuses_foreign_hosts_upgrades_and_tunnels(bench):
+def test_preview_refuses_requests_with_a_foreign_host_protocol_upgrades_and_tunnels(bench):
     port = shared(bench).port
     must(check_security_headers(http_request(port, "/", host=f"rebound.example:{port}")).status == 421, "a name that was rebound")
     must(check_security_headers(http_request(port, "/", host=f"localhost:{port}")).status == 200, "the control")

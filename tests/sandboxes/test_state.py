@@ -365,7 +365,7 @@ def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
         longer.close()
 
 
-def test_concurrent_snapshot_removal_gc_and_destroy_damage_and_lose_no_other_snapshot(bench):
+def test_snapshot_removal_gc_and_destroy_at_the_same_time_keep_all_other_snapshots_intact(bench):
     remove_snapshots(bench)
     box, other = Sandbox(bench), Sandbox(bench)
     for one in (box, other):

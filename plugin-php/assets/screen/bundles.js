@@ -347,7 +347,8 @@
 
 	/**
 	 * Shows one bundle: its verification, changed files, checks and history, and the buttons to decide about it. After a
-	 * decision the page is read again, so that buttons and history follow it; the result above stays, with the focus.
+	 * decision the bundle is read again, so that buttons and history show its new state. The result of the decision
+	 * stays above and keeps the focus.
 	 */
 	async function one( context, reference ) {
 		const { signal } = context;

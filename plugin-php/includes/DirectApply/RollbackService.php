@@ -143,7 +143,7 @@ final class RollbackService {
 	 * Returns files relative to their mount.
 	 *
 	 * @param array<string, mixed> $artifact Bundle.
-	 * @param array<string, mixed> $change   Applied change of it.
+	 * @param array<string, mixed> $change   Applied change of the bundle.
 	 * @param list<string>         $files    Files as the caller named them.
 	 * @return list<string>
 	 * @throws Failure `wp_codebox_approved_files_invalid` for a file that the bundle does not change.

@@ -25,7 +25,7 @@ struct Module {
 #[derive(Clone, Copy)]
 enum Target {
     Module(usize),
-    /// An item (function, type, constant); the index is that of the file that defines it.
+    /// An item (function, type, constant), given as the index of the file that defines it.
     Item(usize),
 }
 
