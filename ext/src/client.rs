@@ -25,8 +25,8 @@ unsafe extern "C" {
     fn php_handle_aborted_connection();
 }
 
-/// Highest descriptor number searched: a worker accepts its connection before the script opens
-/// files.
+/// The connection is searched among the descriptors below this number: a worker accepts it before
+/// the script opens files.
 const HIGHEST: RawFd = 256;
 
 #[derive(Debug, Clone, Copy)]

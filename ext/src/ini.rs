@@ -134,8 +134,8 @@ pub(crate) struct Settings {
     /// Kernel uid of guests: `own` (a separate uid for each), `shared` (that of the owner of the
     /// state directory) or `auto` (own if possible).
     pub(crate) identity: String,
-    /// Range of uids and gids for guests, `FIRST:COUNT`. If empty: the range that the service which
-    /// starts the runner sets, otherwise the default range.
+    /// Range of uids and gids for guests, `FIRST:COUNT`. If empty, the runner uses the range in its
+    /// environment, which the service that started it may set, or else the default range.
     pub(crate) guest_ids: String,
     /// Host directories whose content abilities and admin screens may mount into a sandbox.
     pub(crate) mount_roots: Vec<String>,

@@ -114,7 +114,8 @@ pub(crate) fn ask(
     }
 }
 
-/// The rest of a program's standard input, which is sent in lines of the live protocol.
+/// The part of a program's standard input that the sandbox has not got yet. It is sent in lines of
+/// the live protocol.
 #[derive(Default)]
 struct Input<'a> {
     /// Line being sent.

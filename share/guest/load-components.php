@@ -40,7 +40,7 @@ function load_components( string $directory ): array {
 			continue;
 		}
 		$file = $directory . '/' . $row['slug'] . '/' . $row['entry'];
-		// When the guest's root is a host directory, a component is a symlink.
+		// If the guest's root is a host directory, a component is a symlink, and WordPress needs its real path.
 		wp_register_plugin_realpath( $file );
 		try {
 			load_component( $file );

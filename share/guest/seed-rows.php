@@ -12,12 +12,12 @@ namespace WPCodebox\Guest;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Import of the rows of one fixture.
+ * Creates the selected rows of one fixture.
  */
 final class Seed {
 
 	/**
-	 * Number of rows of one kind that a scope selects at most, when it states no limit.
+	 * Maximum number of rows of one kind that a scope without a limit selects.
 	 */
 	private const MOST = 100;
 

@@ -127,7 +127,8 @@ def test_overlapping_mount_targets_are_refused(bench):
 def test_malformed_mount_option_is_refused(bench):
     for text in ("", ":/workspace/a", "/tmp:workspace", "/tmp:/workspace/a:sideways"):
         bench.run("--mount", text, *PHP).expect(1, "wp_codebox_mount_invalid")
-    # Without a guest path the directory must be a project. /tmp never is: every user may create files there.
+    # Without a guest path the directory must be a project. /tmp does not count as one, because every user may
+    # create files there.
     bench.run("--mount", "/tmp", *PHP).expect(1, "wp_codebox_input_invalid")
 
 

@@ -108,7 +108,7 @@ def test_supervisor_has_its_own_session_and_process_group(bench):
     run.accepted().until("runtime.command.output", "ready")
     with open(f"/proc/{run.process.pid}/stat", encoding="utf-8") as file:
         fields = file.read().rsplit(")", 1)[1].split()
-    # A process group leader cannot call setsid(); started as leader, it keeps its own group.
+    # A supervisor that is started as a process group leader cannot call setsid(); it keeps its own group.
     must(int(fields[2]) == run.process.pid, f"group {fields[2]} of {run.process.pid}")
     must(run.last()["type"] == "result", "no result")
     run = SupervisorClient(bench, SLOW.format(1), mode="detached").spawn()

@@ -92,7 +92,7 @@ def snapshot_invalid(w):
 
 
 def audit_failed(w):
-    # A damaged snapshot can be removed. The record of the removal cannot be appended to a directory.
+    # Removes a damaged snapshot. The record of the removal cannot be written, because audit.jsonl is a directory.
     state, snapshot = w.state(), "snap_" + "0" * 32
     for name in (os.path.join("snapshots", snapshot), "audit.jsonl"):
         w.private(state, "sites", "cli", name)
@@ -436,7 +436,7 @@ ELSEWHERE = {
     "wp_codebox_agent_bundle_import_failed": "tests/components/test_bundle.py: test_failed_agent_bundle_import_fails_the_run",
     "wp_codebox_agent_bundle_importer_unavailable": "tests/components/test_bundle.py: test_run_with_an_agent_bundle_but_without_an_importer_is_refused",
     "wp_codebox_api_ability_not_supported": f"{CASES}/facade.php: an unknown ability name is refused with its error code",
-    # Extension and runner are from different builds, or the extension is missing.
+    # The extension is missing, or it and the plugin are from different builds.
     "wp_codebox_extension_missing": f"{CASES}/gate.php: without the extension abilities are registered and answer 503",
     "wp_codebox_extension_stale": "tests/parents/test_parents.py: test_missing_or_stale_extension_leaves_public_pages_unchanged",
     # `wp-codebox` does not export, import or replay bundles, and it applies a bundle without a review decision.

@@ -13,7 +13,7 @@ FAULT_STATUSES = {"exit": {200, 500}, "memory": {500}, "time": {500, 502}, "thro
 
 
 def run_failing_request(world, how, where, script=f"echo begun; {SLEEP}", port=None, **more):
-    """Starts a run through the route that fails with fault `how`; returns the response and the run id."""
+    """Calls the test route that starts a run and fails with the fault `how`. Returns the response and the run id."""
     note = world.path("tags", "run")
     if os.path.exists(note):
         os.remove(note)

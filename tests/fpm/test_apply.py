@@ -362,14 +362,14 @@ def test_kill_during_a_change_leaves_the_old_or_the_new_files_and_a_later_reques
     state = lambda: (read(site), os.path.exists(path(site, OTHER)))
     old, new = (before, False), (after, True)
     for number in range(KILLS):
-        # The locks of the previous, killed request are released a few seconds later.
+        # The previous request was killed; its locks are released a few seconds after that.
         if operation == "rollback" and state() == old:
             apply_when_free(site, run, files).expect(200)
         call = (lambda **more: apply(site, run, files, **more)) if operation == "apply" else (lambda **more: roll_back(site, run, **more))
         started = when_free(lambda: until_process(site, call, f"{operation}-{victim}-{number}"))
         if not isinstance(started, Response):
             thread, worker, answers = started
-            # Spread over the time of a change; every moment must be safe.
+            # The kills are spread over the duration of a change; a kill at any moment must be safe.
             time.sleep(0.8 * number / KILLS)
             for pid in changers(site) if victim == "process" else [worker]:
                 try:

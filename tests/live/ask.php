@@ -1,6 +1,6 @@
 <?php
 /**
- * Starts a held sandbox (kept open after its run), sends it requests like a PHP caller, and prints
+ * Starts a held sandbox (kept open after its setup), sends it requests like a PHP caller, and prints
  * the results as one JSON object. Arguments: site, directory of the mount.
  */
 

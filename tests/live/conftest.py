@@ -1,4 +1,4 @@
-"""Fixtures for held sandboxes, which stay open after their run."""
+"""Fixtures for held sandboxes, which stay open after their setup."""
 
 import pytest
 from held_sandbox import Bench

@@ -1,4 +1,4 @@
-"""A held sandbox (kept open after its run), used from PHP through the extension."""
+"""A held sandbox (kept open after its setup), used from PHP through the extension."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def test_php_extension_executes_programs_and_commands_in_a_held_sandbox(bench):
     call = [e["CODEBOX_PHP"], "-d", f"extension={e['CODEBOX_SO']}"]
     for name, value in settings.items():
         call += ["-d", f"wp_codebox.{name}={value}"]
-    # Other users may not be able to read the checkout.
+    # The script is copied, because the owner of the state directory may be unable to read the checkout.
     call += [shutil.copy(os.path.join(HERE, "ask.php"), bench.work), "php", source]
     if os.geteuid() == 0:
         shutil.chown(source, e["CODEBOX_OWNER"])

@@ -1,4 +1,4 @@
-"""Creates held sandboxes, which stay open after their run, and sends them requests."""
+"""Creates held sandboxes, which stay open after their setup, and sends them requests."""
 
 import json
 import os

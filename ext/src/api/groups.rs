@@ -254,8 +254,8 @@ fn session_of(input: &Map<String, Value>, new: &Text<'_>) -> Result<String, Fail
     Ok(rules::session_id(input, || Ok(new.to_owned()))?)
 }
 
-/// Returns the host directory of each mount target without symbolic links, because two workers may
-/// use different paths of one directory.
+/// Returns the host directory of each mount target with its symbolic links resolved, because two
+/// workers may use different paths of one directory.
 fn real_sources(sources: Map<String, Value>) -> Result<BTreeMap<String, String>, ErrorBody> {
     let rows = sources.into_iter().map(|(target, source)| {
         let Value::String(source) = source else {

@@ -196,7 +196,7 @@
 		);
 	}
 
-	/** Returns the sentence on what of the bundle is on the site. */
+	/** Returns a sentence that says how many files of the bundle are applied to the site. */
 	function present( bundle, entries ) {
 		if ( 0 === bundle.applied.size ) {
 			return 'rolled-back' === bundle.state

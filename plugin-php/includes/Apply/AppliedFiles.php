@@ -83,7 +83,7 @@ final class AppliedFiles {
 	}
 
 	/**
-	 * Adds files.
+	 * Adds applied files, each with the adapter that wrote it. An earlier entry of the same file is replaced.
 	 *
 	 * @param array<mixed>         $paths  Paths as in changed-files.
 	 * @param array<string, mixed> $record Audit record.

@@ -114,8 +114,8 @@ final class HiddenPaths {
 	}
 
 	/**
-	 * Returns directories and files of this host by placeholder. When two are equal, the first placeholder
-	 * wins.
+	 * Returns the directories and files of this host to hide; the key is the placeholder. If two paths are equal,
+	 * the first placeholder replaces them.
 	 *
 	 * @param Site $site Site the plugin runs on.
 	 * @return array<string, mixed>

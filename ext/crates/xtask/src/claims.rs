@@ -37,7 +37,8 @@ const CLAIMS: &str = "(tested)";
 /// Directories that are searched for tests.
 const PLACES: [&str; 2] = ["ext", "tests"];
 
-/// Returns one finding per missing page, claim without a test, and cited test that does not exist.
+/// Returns a finding for each missing page, for each claim without a test, and for each cited test
+/// that does not exist.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let (documents, mut findings) = documents(root)?;
     let known = names(root)?;
@@ -151,8 +152,9 @@ fn cited(item: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every name that a document may cite: functions of Rust, Python and shell, sentences of PHP and
-/// browser cases, titles of tests of the extension, and ids of the attack table.
+/// Returns every name that a document may cite: names of functions in Rust, Python and shell, names
+/// of PHP and browser cases, which are sentences, titles of tests of the extension, and ids of the
+/// attack table.
 fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
     let mut names = BTreeSet::new();
     for place in PLACES {

@@ -49,7 +49,7 @@ const FREE: &[&str] = &[
     // The rows of this list are separate tasks, which are validated one by one.
     "/tasks/items",
     "/workers/items",
-    // The extension validates this object.
+    // The extension validates these objects.
     "/network",
     "/policy",
     "/sandbox_tool_policy",

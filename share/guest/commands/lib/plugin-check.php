@@ -112,7 +112,7 @@ function plugin_check_owns( string $file ): bool {
 }
 
 /**
- * Reports whether runtime checks ran; Plugin Check skips them silently.
+ * Reports whether runtime checks ran, because Plugin Check does not say that it skipped them.
  *
  * @param string       $stdout  Output of Plugin Check.
  * @param string       $slug    Slug of the plugin.

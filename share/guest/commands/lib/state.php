@@ -114,7 +114,7 @@ final class State {
 		$total = 0;
 		foreach ( $wpdb->get_results( "SELECT option_name, LENGTH(option_value) AS bytes, SUBSTR(option_value, 1, 16385) AS option_value, autoload FROM $wpdb->options ORDER BY option_name LIMIT 20000", ARRAY_A ) as $row ) {
 			$name = (string) $row['option_name'];
-			// Transient data is skipped, unless it is requested by name.
+			// Transients, the cron schedule and recovery keys are skipped, unless they are requested by name.
 			if ( array() === $names ? 1 === preg_match( '/^_(?:site_)?transient_|^cron$|^recovery_keys$/', $name ) : ! self::matches( $name, $names ) ) {
 				continue;
 			}

@@ -15,8 +15,8 @@ const TABLE_BEGIN: &str =
     "<!-- Generated from abilities/definitions/ by `cargo xtask generate` -->";
 const TABLE_END: &str = "<!-- End of the generated table -->";
 
-/// Abilities, each with its method in `WP_Codebox_API`, where the method is not named after the
-/// ability; `WP_Codebox_API::OTHER_NAMES` maps the methods back to the abilities.
+/// Abilities whose method in `WP_Codebox_API` is not named after them, each with that method.
+/// `WP_Codebox_API::OTHER_NAMES` maps these methods back to the abilities.
 const OTHER_METHODS: &[(&str, &str)] = &[("apply-artifact-preflight", "preflight_apply_artifact")];
 
 /// Definition of one ability, as `definitions.php` prints it.

@@ -140,7 +140,7 @@ const FORBIDDEN: &[(&[&str], &str, &str)] = &[
         "scripts must not turn text into markup",
     ),
 ];
-/// Exceptions to [`FORBIDDEN`]: files that need a forbidden text for their purpose.
+/// Exceptions to [`FORBIDDEN`]: a file, and the forbidden text that it needs for its purpose.
 const EXCEPTED: &[(&str, &str)] = &[("includes/Connector/ProviderBridge.php", "wp_remote_")];
 /// WordPress functions that translate a text and take the text domain as last argument.
 const TRANSLATORS: &[&str] = &[
