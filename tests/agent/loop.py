@@ -53,7 +53,7 @@ class Loop(Bench):
 
     def arguments(self, steps, *more, api=OPENAI, key=None, model=MODEL, source=None, target="/workspace/plugin",
                   goal="Add a line to lib/a.txt.", base=None):
-        """Prepares a run whose model plays the steps. Returns its arguments, its environment, the session name and the key."""
+        """Prepares a run whose model plays the steps. Returns arguments, environment, session name and model key."""
         name = f"s{next(self.numbers)}"
         key = key or "sk-test-" + secrets.token_hex(16)
         script = steps if isinstance(steps, dict) else {"turns": steps}

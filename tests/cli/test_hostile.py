@@ -245,7 +245,7 @@ os.makedirs(".git/hooks"); open(".git/hooks/pre-commit", "w").write("#!/bin/sh\n
 
 
 def test_background_process_is_killed_before_changes_are_captured(bench):
-    # The agent leaves a background process in a session of its own, which keeps appending to a file and swapping a symlink.
+    # The agent leaves a process in a session of its own, which keeps appending to a file and swapping a symlink.
     source = bench.source()
     answer = hostile(bench, """
 writer = '''

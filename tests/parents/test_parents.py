@@ -100,7 +100,7 @@ def test_task_review_and_apply_succeed_on_debian_wordpress_with_sqlite(world):
 
 
 def test_each_blog_of_a_multisite_network_sees_only_its_own_bundles(world):
-    """A multisite network on MariaDB: each blog has its own runs, and uninstalling cleans both."""
+    """A multisite network with two blogs on MariaDB: each has its own runs, and uninstalling removes the data of both."""
     site = world.site("provisioned", "mariadb")
     (site.path / SAMPLE / "sample.php").write_text((site.path / SAMPLE / "sample.php").read_text().replace("hello", "helo"))
     site.wp("core", "multisite-convert", "--title=Network").expect()
