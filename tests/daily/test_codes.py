@@ -447,7 +447,7 @@ ELSEWHERE = {
     "wp_codebox_artifact_import_id_mismatch": IMPORT,
     "wp_codebox_artifact_import_digest_mismatch": IMPORT,
     "wp_codebox_artifact_import_conflict": f"{CASES}/transfers.php: transfer: reimport replaces a damaged bundle, and import does so only with the replace option",
-    "wp_codebox_artifact_import_copy_failed": "ext/crates/artifacts/tests/transfer.rs: import_into_a_removed_artifacts_directory_fails_as_copy_failed",
+    "wp_codebox_artifact_import_copy_failed": "ext/crates/artifacts/tests/transfer.rs: import_into_a_removed_artifacts_directory_fails_with_the_code_copy_failed",
     "wp_codebox_artifact_export_failed": "tests/phpt/23_transfer.phpt: Bundles can be exported and imported from every source, and hostile sources are refused",
     "wp_codebox_replay_unavailable": f"{CASES}/replays.php: replay: a run whose inputs are missing is refused with the names of the inputs",
     # Needs a hand-made bundle, whose digests are right and whose patch contradicts its list of files.

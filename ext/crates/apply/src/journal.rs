@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{Conflict, Dir, MountChanges, remove_tree_in};
 
-/// Directory of interrupted transactions.
+/// Directory of transactions that are running or were interrupted.
 const OPEN: &str = "open";
 /// Directory of finished applies.
 const DONE: &str = "done";
@@ -38,7 +38,7 @@ pub struct TargetChanges {
 
 /// A change to apply.
 pub struct ApplyRequest<'a> {
-    /// Id for the transaction, not used before.
+    /// Id of the new transaction; no earlier transaction may have it.
     pub id: ApplyId,
     /// Present time, in RFC 3339.
     pub now: String,
@@ -89,8 +89,8 @@ pub struct Journal {
     pub(crate) own: OwnedFd,
 }
 
-/// Lock with which one process reserves changes of a site; released when this value is dropped or
-/// the process ends.
+/// Lock on a site for a change with later checks, see [`Journal::claim`]. It is released when this
+/// value is dropped or the process ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Claim(#[allow(dead_code)] OwnedFd);
@@ -108,7 +108,8 @@ impl Journal {
         let applies = subdirectory(site.as_fd(), "applies").map_err(failed)?;
         let user = rustix::process::geteuid();
         if user.is_root() {
-            // The owner of the state directory must be able to make a journal beside root's.
+            // This directory has one journal per user. The owner of the state directory must be
+            // able to create one in it, even if root created the directory.
             let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
             fs::fchown(&applies, Some(uid), Some(gid)).map_err(failed)?;
         }
@@ -128,7 +129,7 @@ impl Journal {
     /// [`Self::undo`] neither need nor check it.
     ///
     /// # Errors
-    /// [`ApplyError::Busy`] if another process of this user has claimed the site.
+    /// [`ApplyError::Busy`] if this user has claimed the site already, in this or another process.
     pub fn claim(&self) -> Result<Claim, ApplyError> {
         // flock locks an open file description, so each claim needs a description of its own.
         let lock = open_dir(self.own.as_fd(), b".");

@@ -44,8 +44,8 @@ impl Metadata {
     }
 
     /// Returns the metadata for a new entry of `directory` with the permissions `mode`. If this
-    /// process is root, owner and group are those of the directory; otherwise they are those of
-    /// this process, but a set-group-id directory gives its own group.
+    /// process is root, owner and group are those of the directory. Otherwise they are those of
+    /// this process, except that the group is that of the directory if its set-group-id bit is set.
     pub(crate) fn inherited(directory: impl AsFd, mode: u32) -> Result<Self, Errno> {
         let stat = fs::fstat(directory)?;
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -59,8 +59,9 @@ impl Metadata {
         })
     }
 
-    /// Returns these metadata with execute permission for everyone who may read the file if `mode`
-    /// is executable, and for nobody otherwise.
+    /// Returns these metadata, unchanged if their mode agrees with `mode`. If only `mode` is
+    /// executable, everyone who may read the file gets execute permission. If `mode` is not
+    /// executable, nobody keeps it.
     pub(crate) fn with_mode(mut self, mode: FileMode) -> Self {
         if FileMode::from_raw(self.mode) != mode {
             self.mode = match mode {

@@ -24,7 +24,8 @@ pub(crate) fn open_file(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Er
     fs::openat2(root, path, flags, Mode::empty(), BENEATH)
 }
 
-/// Splits a path into its parent directory, `.` for none, and its last name.
+/// Splits a path into its parent directory and its last component. The parent of a path with one
+/// component is `.`.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|b| *b == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),

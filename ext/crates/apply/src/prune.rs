@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wp_codebox_artifacts::{Dir, remove_tree_in};
 
-/// Maximum depth to which the size of a change's journal directory is counted; it is less deep.
+/// Maximum depth to which the size of a change's journal directory is counted. A journal directory
+/// has fewer levels.
 const DEPTH: usize = 4;
 
 /// Which applied changes are kept: those that are within all three limits, counted from the newest.
@@ -40,7 +41,7 @@ impl Default for KeepRules {
 pub struct Expired {
     /// Id of the change.
     pub id: ApplyId,
-    /// Size of its old contents and its journal, in bytes.
+    /// Size of the change's journal, including the old contents of the changed files, in bytes.
     pub bytes: u64,
 }
 
@@ -72,8 +73,8 @@ impl Journal {
         Ok(expired)
     }
 
-    /// Returns the size of the old contents and the journal of an applied change, in bytes; 0 if no
-    /// apply has this id.
+    /// Returns the size of the journal of an applied change, including the old contents of the
+    /// changed files, in bytes; 0 if no apply has this id.
     #[must_use]
     pub fn bytes(&self, id: &ApplyId) -> u64 {
         size(self.done.as_fd(), id.as_str().as_bytes(), 0)

@@ -50,15 +50,16 @@ impl Journal {
         };
         let (_, record) = read(directory.as_fd(), id)?;
         let Some(record) = record else {
-            // Its process was killed before it wrote a document, or is just starting. Removing an
-            // empty directory is harmless in both cases: a starting transaction then fails before
-            // it changes anything.
+            // Either the process of the transaction was killed before it wrote a document, or it is
+            // just starting. Removing an empty directory is harmless in both cases: a starting
+            // transaction then fails before it changes anything.
             let removed = fs::unlinkat(&self.open, id.as_str(), fs::AtFlags::REMOVEDIR);
             return Ok(removed.is_ok().then(Vec::new));
         };
         let roots = match lock(&record) {
             Err(ApplyError::Busy { .. }) => return Ok(None),
-            // The target directory does not exist any more; its staged files were in it.
+            // The target directory does not exist any more, and neither do the files that the
+            // transaction staged in it.
             Err(ApplyError::Target {
                 source: Errno::NOENT,
                 ..

@@ -235,7 +235,7 @@ impl Transaction {
         }
     }
 
-    /// Removes everything that was staged, before any path was exchanged.
+    /// Removes everything that was staged. Only for a transaction that has exchanged no path yet.
     pub(crate) fn discard(&self) -> Result<(), ApplyError> {
         self.remove_staging()
     }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 const FILE: &str = "trial";
 const NEW: &str = ".trial.new";
-/// Maximum size of the file that is read, in bytes.
+/// Maximum size of the file `trial` in bytes; a larger file is refused.
 const LARGEST: u64 = 128;
 
 /// The trial of one change. It lasts until [`Trial::end`] or, if the process dies,

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use wp_codebox_artifacts::{Conflict, sha256};
 use wp_codebox_contracts::Sha256Hex;
 
-/// Maximum size in bytes of old contents that an undo reads from the journal.
+/// Maximum size in bytes of the old contents of one file; an undo refuses larger ones.
 const LARGEST: u64 = 1 << 30;
 
 impl Journal {
@@ -23,7 +23,7 @@ impl Journal {
     /// # Errors
     /// [`ApplyError::NotFound`] if the apply or one of `files` is unknown, [`ApplyError::Undone`]
     /// if all wanted files were undone before, and the errors of locks, journal and disk. A
-    /// conflict is no error: the report lists it.
+    /// conflict is not an error: the report lists it.
     pub fn undo(
         &self,
         applied: &ApplyId,

@@ -206,7 +206,7 @@ fn undo_keeps_a_file_edited_after_the_apply_and_restores_the_others() {
 }
 
 #[test]
-fn single_files_can_be_undone_and_unknown_ones_are_refused() {
+fn undo_of_one_file_leaves_the_other_applied_and_undo_of_an_unknown_file_is_refused() {
     let bench = Bench::new();
     let change = changes(vec![
         added("d/a.txt", file(b"a\n")),
@@ -385,7 +385,7 @@ fn second_claim_is_refused_until_the_first_is_dropped() {
 }
 
 #[test]
-fn change_whose_trial_was_interrupted_is_undone_and_one_whose_trial_ended_stays() {
+fn change_is_undone_if_its_trial_was_interrupted_and_stays_if_its_trial_ended() {
     let bench = Bench::new();
     bench.write("a.php", b"1\n");
     bench.write("b.php", b"1\n");
@@ -438,7 +438,8 @@ fn apply_that_fails_after_the_exchange_keeps_its_journal_and_is_finished_by_reco
     bench.write("a.php", b"1\n");
     let before = tree(&bench.target);
     let id = trees::id("apply");
-    // The staging directory cannot be renamed to this one, because it is not empty.
+    // Recovery cannot rename the staging directory to the name of this directory, because this
+    // directory is not empty.
     let obstacle = format!(".wp-codebox-{id}.old");
     bench.write(&format!("{obstacle}/x"), b"");
     let change = changes(vec![modified("a.php", file(b"1\n"), file(b"2\n"))]);

@@ -127,7 +127,8 @@ fn consistent(bench: &Bench, is_applied: bool, before: &Tree, kind: &str, call: 
     assert_eq!(tree(&bench.target), *before, "{kind} {call}");
 }
 
-/// Runs in the child: stops itself with SIGSTOP for the parent, then applies or undoes.
+/// Runs in the child process: stops this process with SIGSTOP, so that the parent can begin to
+/// count system calls, then applies or undoes.
 fn child(kind: &str, directory: &Path) {
     let bench = Bench::at(directory);
     let open = bench.journal().list().unwrap();

@@ -1,5 +1,5 @@
 //! Scans a directory as a run scans the source of a mount: `scan_tree DIRECTORY ROUNDS`.
-//! Prints the milliseconds of each scan on a line; `tests/bench/large` reads them.
+//! Prints one line per scan: its duration in milliseconds. `tests/bench/large` reads the lines.
 
 use std::error::Error;
 use std::os::fd::AsFd;

@@ -13,7 +13,8 @@ use wp_codebox_contracts::{
     ChangeKind, ChangedFile, ChangedFiles, EntryType, GuestPath, Sha256Hex,
 };
 
-/// Index, guest path and patch prefix of one mount; they give its files' names in a bundle.
+/// Index, guest path and patch prefix of one mount. The names of the mount's files in a bundle are
+/// derived from them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountNames {
     /// Position of the mount in the run's list of mounts, from 0.

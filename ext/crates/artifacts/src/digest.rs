@@ -85,8 +85,8 @@ pub fn content_digest(inputs: &[(&str, &[u8])]) -> ContentDigest {
 }
 
 /// Returns the digest over a manifest's list of files without their hashes. Another public
-/// implementation of the format identifies bundles by this digest. This crate only verifies it,
-/// because it identifies its own bundles by the content digest.
+/// implementation of the format derives bundle ids from this digest. This crate verifies such ids
+/// and signs the digest, but derives the ids of its own bundles from the content digest.
 pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     const KEPT: [&str; 6] = [
         "path",

@@ -10,8 +10,8 @@
 //! [`validate_episode_trace`] checks one.
 //!
 //! Invariants: every file of a bundle, mount or guest is opened with `openat2` relative to a
-//! directory descriptor and symbolic links in it are never followed. The crate uses neither network
-//! nor environment variables. Bundles that are written from equal inputs have equal bytes.
+//! directory descriptor, and symbolic links in its path are never followed. The crate uses neither
+//! network nor environment variables. Bundles that are written from equal inputs have equal bytes.
 #![forbid(unsafe_code)]
 
 mod attestation;

@@ -456,7 +456,7 @@ fn zip_refuses_names_that_windows_reads_as_paths_and_contents_above_the_limit() 
         let refused = made.run(&made.all()).unwrap().zip(&bundle, 1 << 21);
         assert!(matches!(refused, Err(DownloadError::Name { .. })), "{name}");
         let one = made.run(&made.request(&["a.php"])).unwrap();
-        // The archive itself is within the limit.
+        // The archive is smaller than this limit, but its uncompressed contents are larger.
         let limit = one.zip(&bundle, 1 << 21).unwrap().len() as u64 + 1;
         let refused = one.zip(&bundle, limit);
         assert!(matches!(refused, Err(DownloadError::TooLarge { .. })));

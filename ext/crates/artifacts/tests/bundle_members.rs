@@ -166,7 +166,7 @@ fn bundle_contains_every_required_member() {
 }
 
 #[test]
-fn review_flags_files_that_servers_or_wordpress_run_by_name() {
+fn review_flags_changed_files_whose_names_make_servers_or_wordpress_run_code() {
     let tree = |rows: &[(&[u8], Node)]| -> Tree {
         let rows = rows.iter();
         rows.map(|(path, node)| (path.to_vec(), node.clone()))
@@ -389,7 +389,7 @@ fn failed_runs_and_runs_without_changes_get_valid_bundles() {
 }
 
 #[test]
-fn bundle_lists_files_with_unusual_names_and_omitted_entries() {
+fn bundle_lists_omitted_entries_and_files_with_unusual_names() {
     let host = Host::new();
     let work = scratch();
     let mut after = Tree::new();
@@ -472,7 +472,7 @@ fn full_disk_leaves_no_partial_bundle() {
 }
 
 #[test]
-fn bundle_documents_read_by_php_contain_no_empty_json_objects() {
+fn bundle_documents_for_php_contain_no_empty_json_objects() {
     fn empties(value: &Value, at: String, found: &mut Vec<String>) {
         match value {
             Value::Object(members) => {

@@ -23,7 +23,7 @@ fn difference(
 }
 
 #[test]
-fn difference_of_random_trees_applied_as_layer_gives_result_tree() {
+fn difference_of_two_random_trees_applied_as_layer_over_the_first_gives_the_second() {
     let scratch = tempfile::tempdir().unwrap();
     let mut changed = 0;
     for number in 0..300_u64 {

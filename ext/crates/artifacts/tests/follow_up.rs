@@ -85,13 +85,14 @@ fn change_of_a_bundle_laid_over_the_source_gives_the_result_of_its_run() {
         assert_eq!(found.entries, earlier.entries, "case {number}");
         found.removed_directories =
             find_removed_directories(&found.entries, open(&source).as_fd()).unwrap();
-        // The capture also lists deleted directories that were empty before the run. The function
-        // does not, because each has an entry.
+        // The capture also lists deleted directories that were empty before the run.
+        // `find_removed_directories` does not, because `entries` lists these.
         let mut removed = earlier.removed_directories.clone();
         removed.retain(|path| !earlier.entries.iter().any(|entry| entry.path == *path));
         assert_eq!(found.removed_directories, removed, "case {number}");
 
-        // The layer below a second run's upper directory: their merge is the change of both.
+        // Merges the layer with the upper directory of a second run. The result contains the
+        // changes of both runs.
         let (layer, upper, merged) = (
             open(&work.path().join("layer")),
             work.path().join("upper-2"),
@@ -233,7 +234,8 @@ fn bundle_that_is_unsigned_foreign_tampered_or_not_approvable_is_refused() {
         };
         let (bundle, _) = host.write(7 + number as u64, &made);
         assert_eq!(code(&bundle), Some(blocked));
-        // A bundle without changes is refused too: a run blocked because of a secret drops them.
+        // Such a bundle is also refused if it has no changes: a run whose changes contain a secret
+        // gets a bundle without them.
         made.mounts = vec![mount(0, "p0", Some(MountChanges::default()))];
         let (bundle, _) = host.write(17 + number as u64, &made);
         assert_eq!(code(&bundle), Some(blocked));
@@ -312,7 +314,7 @@ fn bundle_of_a_follow_up_has_the_patch_since_the_earlier_bundle_and_verifies() {
         .collect();
     assert_eq!(rows, [("b.php", "modified"), ("c.php", "added")]);
 
-    // The patch fits the result of the first run and gives that of the second.
+    // The patch turns the result of the first run into the result of the second run.
     let work = scratch();
     write_tree(work.path(), &first);
     let patch = bundle.join(FollowUpRecord::PATCH_PATH);
@@ -326,7 +328,7 @@ fn bundle_of_a_follow_up_has_the_patch_since_the_earlier_bundle_and_verifies() {
 }
 
 #[test]
-fn secret_that_only_the_patch_since_the_earlier_bundle_contains_is_refused() {
+fn bundle_with_a_secret_only_in_its_patch_since_the_earlier_bundle_is_refused() {
     let before = tree(&[("a.php", "1\n")]);
     let first = tree(&[("a.php", "key = hunter2-hunter2\n")]);
     let (earlier, now) = (change(&before, &first), change(&before, &before));

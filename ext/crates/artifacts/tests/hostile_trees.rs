@@ -20,7 +20,7 @@ fn node(path: &std::path::Path, kind: FileType, device: u64) {
 }
 
 #[test]
-fn capture_omits_special_files_and_scan_and_copy_refuse_them_without_opening() {
+fn capture_omits_special_files_and_scan_and_copy_fail_on_them_without_opening_them() {
     let ground = Ground::new();
     let mut kinds = vec![("fifo", FileType::Fifo, 0), ("socket", FileType::Socket, 0)];
     if is_root() {
@@ -171,7 +171,7 @@ fn capture_and_removal_of_10000_levels_need_bounded_memory() {
 }
 
 #[test]
-fn capture_accepts_paths_of_4095_bytes_and_refuses_longer_ones() {
+fn capture_accepts_paths_of_4095_bytes_and_refuses_longer_paths() {
     let ground = Ground::new();
     // 15 · 256 + 255 = 4095: the longest path that a system call accepts.
     let name = [b'n'; 255];

@@ -129,7 +129,7 @@ fn members_with_long_names_are_exported_and_imported() {
 }
 
 #[test]
-fn second_import_of_a_bundle_changes_nothing_and_another_bundle_of_the_run_needs_replace() {
+fn second_import_of_a_bundle_changes_nothing_and_a_different_bundle_of_the_run_needs_replace() {
     let host = Host::new();
     let (bundle, _) = made(&host, 7);
     let target = Target::new();
@@ -346,7 +346,7 @@ fn refused_bundle_archives_leave_no_files() {
 }
 
 #[test]
-fn import_into_a_removed_artifacts_directory_fails_as_copy_failed() {
+fn import_into_a_removed_artifacts_directory_fails_with_the_code_copy_failed() {
     let bytes = archive(&made(&Host::new(), 1).0);
     let target = Target::new();
     fs::remove_dir(target.state.path().join("sites/site-1/artifacts")).unwrap();

@@ -162,7 +162,7 @@ impl Bench {
         journal.apply(request)
     }
 
-    /// Ends a trial as the process does that checked the site.
+    /// Ends a trial, as a process does after it checked the site.
     pub fn end_trial(&self, of: &ApplyId) {
         let journal = self.journal();
         let claim = journal.claim().unwrap();

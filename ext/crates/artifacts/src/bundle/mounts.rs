@@ -77,8 +77,8 @@ pub(super) fn change_set(inputs: &BundleInputs, redactor: &Redactor) -> ChangeSe
     set
 }
 
-/// Returns index, guest path and patch prefix of a mount, which give its files' names in the
-/// bundle.
+/// Returns index, guest path and patch prefix of a mount. The names of the mount's files in the
+/// bundle are derived from them.
 pub(super) fn mount_names(inputs: &BundleInputs, mount: &BundleMount) -> MountNames {
     let captured = inputs.mounts.iter().filter(|m| m.changes.is_some()).count();
     MountNames {

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_configuration_phar_mu_plugin_and_drop_in_paths_get_risk_flags() {
+    fn paths_of_server_configuration_phar_archives_mu_plugins_and_drop_ins_get_risk_flags() {
         let content = "/wordpress/wp-content";
         for (path, flags) in [
             ("/plugins/p/.htaccess", vec!["server-configuration"]),

@@ -187,8 +187,8 @@ mod tests {
             find("f", &with_key, &with_key.replace("\n12\n", "\ntwelve\n")),
             Some(("f".into(), 10))
         );
-        // Lines beyond the context of the hunks are not in the patch, so a secret there is no
-        // error.
+        // Lines beyond the context of the hunks are not in the patch, so a secret there is not
+        // reported.
         assert_eq!(
             find("f", &with_key, &with_key.replace("\n50\n", "\nfifty\n")),
             None

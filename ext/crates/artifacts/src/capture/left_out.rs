@@ -6,8 +6,8 @@ use super::link::check_link;
 use super::{OmitReason, Omitted};
 use crate::changed_files::document_name;
 
-/// Maximum number of paths hidden from a guest in one tree. The layer that hides them has one entry
-/// for each.
+/// Maximum number of paths hidden from a guest in one tree; more are an error. The layer that hides
+/// the paths has one entry for each.
 const HIDDEN: usize = 10_000;
 
 /// Entries of a scanned tree that the guest does not see or cannot follow.

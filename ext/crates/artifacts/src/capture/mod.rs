@@ -40,12 +40,12 @@ pub struct CaptureLimits {
     /// Maximum number of visited entries; a capture counts the entries of baseline and result
     /// together.
     pub entries: u64,
-    /// Maximum length of one path below the root in bytes; system calls take no longer path.
+    /// Maximum length of one path below the root in bytes; system calls refuse longer paths.
     pub path_bytes: usize,
     /// Maximum size of one file in bytes.
     pub file_bytes: u64,
-    /// Maximum number of bytes of all files read. A capture also counts the bytes of paths and
-    /// links.
+    /// Maximum total size of all files read, in bytes. A capture also counts the bytes of paths and
+    /// link targets.
     pub total_bytes: u64,
 }
 
@@ -74,8 +74,8 @@ impl Default for CaptureLimits {
     }
 }
 
-/// Names excluded from a walk at any depth. `.git` and every name that another operating system
-/// treats as `.git` are always excluded.
+/// Entries that a walk skips: by name at any depth, or by path. `.git` and every name that another
+/// operating system treats as `.git` are always excluded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExcludeRules {
     names: Vec<String>,
@@ -127,7 +127,8 @@ impl ExcludeRules {
 
 /// Returns whether git on any system treats a name as `.git`: on case-insensitive file systems,
 /// on NTFS (`git~1`, trailing dots and spaces, `:stream`) and on HFS+ (which ignores some code
-/// points). Git refuses a patch with such a name; a program that does not could write hooks there.
+/// points). Git refuses a patch with such a name; another program could apply the patch and thereby
+/// create git hooks.
 pub(crate) fn is_git_directory(name: &[u8]) -> bool {
     // Fast path, because every walk checks every name. The code points that HFS+ ignores are not
     // ASCII, so a name that starts with one has a first byte of 0x80 or more.

@@ -453,9 +453,9 @@ impl Scan<'_> {
         Ok(seen)
     }
 
-    /// Checks that this process may read a file. If the mode bits for the owner, or for others,
-    /// grant read access, the check passes without a system call. If an ACL or the mode bits of the
-    /// group then deny access nevertheless, the copy fails later.
+    /// Checks that this process may read a file. If the mode bits for the owner (if this user owns
+    /// the file) or for others grant read access, the check passes without a system call. If an ACL
+    /// or the mode bits of the group nevertheless deny access, the copy fails later.
     fn check_readable(&self, dir: &Dir, name: &[u8], stat: &Stat) -> Result<(), Errno> {
         let bit = if stat.st_uid == self.user {
             0o400
@@ -514,8 +514,8 @@ mod tests {
         scan_with(path, THREADS)
     }
 
-    /// Creates a tree of 60 directories with one directory of several tasks, so that more than
-    /// one thread scans.
+    /// Creates a tree of 60 directories, and one directory whose entries are scanned as several
+    /// tasks, so that more than one thread scans.
     fn large_tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for number in 0..60 {
@@ -582,7 +582,7 @@ mod tests {
             std::fs::set_permissions(path, PermissionsExt::from_mode(0o640)).unwrap();
             seen.push(scan(dir.path()).unwrap().fingerprint);
         }
-        // Equal names distributed differently over directories are a different tree.
+        // If two directories exchange their names, the tree is a different one.
         let (one, other) = (dir.path().join("d1"), dir.path().join("d2"));
         std::fs::rename(&one, dir.path().join("d")).unwrap();
         std::fs::rename(&other, &one).unwrap();

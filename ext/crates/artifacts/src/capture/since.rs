@@ -1,13 +1,13 @@
 //! Difference between two changes of the same files. Does no I/O.
 //!
-//! If only one of the changes lists a path, the other change left the path in the state that the
-//! first one records as the state before the run.
+//! If only one of the changes lists a path, the other left the path unchanged. The listed change
+//! records this unchanged state as the state before the run.
 
 use super::layer::has_below;
 use super::{Change, EntryChange, MountChanges, Node};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns what turns the result of the change `earlier` into the result of the change `now`.
+/// Returns the changes that turn the result of `earlier` into the result of `now`.
 #[must_use]
 pub fn changes_since(earlier: &MountChanges, now: &MountChanges) -> MountChanges {
     let (earlier, now) = (by_path(earlier), by_path(now));
@@ -41,8 +41,8 @@ pub fn changes_since(earlier: &MountChanges, now: &MountChanges) -> MountChanges
     }
 }
 
-/// Returns the paths of directories that were empty and have entries now. Only an empty directory
-/// is an entry of its own, so each is listed as deleted although it exists.
+/// Returns the paths of directories that were empty and have entries now. A change lists only empty
+/// directories as entries, so `entries` lists these directories as deleted although they exist.
 fn filled_directories(entries: &[EntryChange]) -> BTreeSet<Vec<u8>> {
     let alive: BTreeSet<&[u8]> = entries
         .iter()
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_since_an_earlier_change_turn_its_result_into_the_new_one() {
+    fn changes_since_an_earlier_change_turn_its_result_into_the_result_of_the_new_change() {
         use Change::{Added, Deleted};
         let earlier = changes(&[
             ("changed-again", modified("0", "1")),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_that_a_file_replaced_and_that_is_back_is_part_of_the_difference() {
+    fn difference_restores_a_directory_that_only_the_earlier_change_replaced_by_a_file() {
         use Change::{Added, Deleted};
         let replaced = changes(&[("d", Added(file("1"))), ("d/a", Deleted(file("0")))]);
         let back = changes(&[("d", Deleted(file("1"))), ("d/a", Added(file("0")))]);

@@ -328,7 +328,7 @@ impl From<Exceeded> for TreeError {
 }
 
 pub(super) fn unreadable(path: &[u8], source: Errno) -> TreeError {
-    // The tree itself has an empty path.
+    // The path of the tree's root is empty.
     let path = shown_name(if path.is_empty() { b"." } else { path });
     match source {
         Errno::XDEV => TreeError::MountPoint { path },
@@ -408,7 +408,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn tree_copy_with_links_as_they_are_copies_symlinks_that_leave_the_tree() {
+    fn copy_with_links_as_they_are_contains_symlinks_to_paths_outside_the_tree() {
         let (dir, to) = (tree(), tempfile::tempdir().unwrap());
         let report = copy_tree(
             Dir::open(dir.path()).unwrap().as_fd(),

@@ -70,7 +70,7 @@ pub(super) enum Merge {
     /// are deleted.
     Instead,
     /// The upper directory is a complete copy of the baseline's: entries missing in it were
-    /// deleted, and a character device 0:0 is no whiteout.
+    /// deleted, and a character device 0:0 is not a whiteout.
     Whole,
 }
 

@@ -19,7 +19,8 @@ pub const CUT: &str = "interrupted";
 #[serde(tag = "part", content = "value", rename_all = "camelCase")]
 #[allow(clippy::large_enum_variant)] // One value at a time exists, so its size does not matter.
 pub enum EpisodePart {
-    /// A runtime was created, or replaced the earlier one. A new trace starts here.
+    /// A runtime was created: the first one, or one that replaces the earlier runtime. A new trace
+    /// starts here.
     Reset {
         /// Time at which the new runtime was created, in RFC 3339.
         created_at: String,

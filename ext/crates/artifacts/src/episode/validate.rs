@@ -14,7 +14,7 @@ pub const MAX_TRACE_BYTES: u64 = MAX_DOCUMENT;
 /// Result of validating a trace, as callers receive it in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceValidation {
-    /// Whether the trace violates no rule.
+    /// True if the trace violates no rule.
     pub valid: bool,
     /// Schema id of valid traces, always `wp-codebox/runtime-episode-trace/v1`.
     pub schema: &'static str,

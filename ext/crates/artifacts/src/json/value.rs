@@ -103,8 +103,8 @@ pub enum Json {
 }
 
 impl Json {
-    /// Returns the value of an object's member; `None` if there is no such member or this is no
-    /// object.
+    /// Returns the value of an object's member; `None` if there is no such member or this value is
+    /// not an object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Json> {
         match self {

@@ -9,8 +9,8 @@ use super::parse::{Block, PatchError};
 /// Maximum size of a file that a block may produce, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Returns the contents that `block` gives to its file, which is empty for a deletion. `before` has
-/// the contents before the change, which are empty for an added file.
+/// Returns the contents of the block's file after the change; no bytes if the block deletes the
+/// file. `before` has the contents before the change; no bytes if the block adds the file.
 pub(crate) fn apply_block(
     patch: &[u8],
     block: &Block,

@@ -114,7 +114,7 @@ fn similar_contents(gone: &BTreeMap<&[u8], &[u8]>, made: &BTreeMap<&[u8], &[u8]>
         .collect()
 }
 
-/// Returns how often each line occurs.
+/// Returns each different line with the number of its occurrences.
 fn line_bytes(bytes: &[u8]) -> HashMap<&[u8], usize> {
     let mut counts = HashMap::new();
     for line in bytes.split_inclusive(|b| *b == b'\n') {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rename_detection_pairs_equal_files_before_similar_ones() {
+    fn rename_detection_pairs_equal_files_before_similar_files() {
         let entry = |path: &str, change| EntryChange {
             path: path.into(),
             change,

@@ -79,7 +79,8 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|b| *b == b'\n').collect()
 }
 
-/// Formats the position of a hunk, `start,count`. If `count` is 0, `start` is the line before.
+/// Formats the position of a hunk, `start,count`. If `count` is 0, `start` is the number of the
+/// line before the hunk.
 fn position(span: &std::ops::Range<usize>) -> String {
     let start = if span.is_empty() {
         span.start

@@ -152,8 +152,8 @@ fn replaces_link_above(path: &[u8], entry: &ChangedFile, changed: &[ChangedFile]
     })
 }
 
-/// Returns whether the change deletes an entry below this path, so that a directory existed
-/// there.
+/// Returns whether the change deletes an entry below the path of `entry`, which means that the path
+/// was a directory before the run.
 fn replaces_directory(entry: &ChangedFile, changed: &[ChangedFile]) -> bool {
     let start = [raw_relative(entry).as_slice(), b"/"].concat();
     changed.iter().any(|e| {

@@ -1,7 +1,7 @@
 //! The whole change of a bundle that this host made: contents of each file before and after it.
 //!
-//! Invariants: the bundle verifies, is signed with this host's key, and its review lets its change
-//! be approved. Every document that is read has the hash that the signed manifest states.
+//! Invariants: the bundle verifies, is signed with this host's key, and its review permits the
+//! approval of its change. Every document that is read has the hash in the signed manifest.
 
 use super::error::{Conflict, PreflightError};
 use super::{Preflight, PreflightRequest, accepted, base, check_approvable, member, reduced};
@@ -92,8 +92,8 @@ impl WholeBundle {
     }
 
     /// Returns the changes of each mount, keyed by its guest path. `targets` are the host
-    /// directories of the mounts; a file in them that differs from its state before the bundle's
-    /// run is a [`PreflightError::Conflict`], with all such files.
+    /// directories of the mounts. If files in them differ from their state before the bundle's run,
+    /// returns [`PreflightError::Conflict`], which lists them.
     pub fn changes(
         &self,
         targets: &BTreeMap<String, PathBuf>,
@@ -124,8 +124,8 @@ impl WholeBundle {
     }
 }
 
-/// Returns the files whose executable bit differs from the state before the run; their contents do
-/// not differ.
+/// Returns the files whose executable bit differs from the state before the run. Files with other
+/// contents were refused before.
 fn other_modes(files: &[ChangedFile], mount: usize, found: &MountChanges) -> Vec<Conflict> {
     let differs = |file: &&ChangedFile| {
         let path = raw_relative(file);

@@ -86,7 +86,7 @@ fn removal_deletes_links_special_files_and_odd_names_and_nothing_outside_the_tre
 }
 
 #[test]
-fn removal_of_a_symlink_keeps_its_target_and_a_name_that_is_a_path_is_refused() {
+fn removal_of_a_symlink_keeps_its_target_and_removal_by_name_refuses_a_path() {
     let place = Place::new();
     let link = place.dir.path().join("link");
     symlink("outside", &link).unwrap();

@@ -138,7 +138,8 @@ pub fn write_archive(
 }
 
 /// Returns the content of a file of the bundle if it has the hash in the verified manifest. The
-/// manifest's own hash is not that of its bytes, so it is not checked here; an import verifies it.
+/// hash in the manifest's own entry is not the hash of its bytes, so `manifest.json` is not
+/// compared here; an import verifies it.
 fn read(bundle: &Dir, member: &str, manifest: &Value) -> Result<Vec<u8>, ArchiveError> {
     let changed = || ArchiveError::Changed {
         member: member.to_owned(),

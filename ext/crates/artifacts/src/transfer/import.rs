@@ -38,7 +38,7 @@ pub struct ImportRules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImportStatus {
-    /// The bundle is new.
+    /// The bundle was added; no bundle of its run was stored before.
     Created,
     /// The bundle was stored already with the same manifest bytes.
     Existing,

@@ -9,8 +9,8 @@ use wp_codebox_contracts::ViolationCode;
 const METADATA: &str = "metadata.json";
 const REVIEW: &str = "files/review.json";
 
-/// Checks that the manifest lists every path in `artifacts` of `metadata.json`. A `metadata.json`
-/// that is missing or no JSON is not a violation.
+/// Checks that the manifest lists every path in `artifacts` of `metadata.json`. If `metadata.json`
+/// is missing or not JSON, this check reports nothing.
 pub(super) fn check_metadata(session: &mut Session<'_>) {
     let Some(document) = parsed(session, METADATA) else {
         return;
@@ -35,7 +35,7 @@ fn parsed(session: &mut Session<'_>, path: &str) -> Option<Json> {
 }
 
 /// Checks that the review states this bundle's content digest, patch and changed files, and refers
-/// only to listed files. A review that is missing or no JSON is not a violation.
+/// only to listed files. If the review is missing or not JSON, this check reports nothing.
 pub(super) fn check_review(session: &mut Session<'_>) {
     let Some(review) = parsed(session, REVIEW) else {
         return;

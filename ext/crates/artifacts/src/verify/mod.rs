@@ -45,7 +45,7 @@ pub struct Verification {
     /// Always `.`, because the verifier receives an open directory without a path. A caller that
     /// displays the result inserts the path.
     pub bundle_directory: String,
-    /// Whether the bundle violates no rule.
+    /// True if the bundle violates no rule.
     pub valid: bool,
     /// All rules that the bundle violates, with the file concerned.
     pub violations: Vec<Violation>,

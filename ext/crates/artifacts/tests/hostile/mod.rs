@@ -15,8 +15,8 @@ use wp_codebox_artifacts::*;
 
 pub const MARKER: &[u8] = b"content-from-outside";
 
-/// Lock of a step whose memory is measured: the measurement covers the whole process, so that no
-/// other test may run at the same time.
+/// Lock that is held while the memory use of a step is measured. The measurement covers the whole
+/// process, so no other test with this lock may run at the same time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub struct Ground {

@@ -14,7 +14,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{FileMode, Node};
 
-/// Files, links and *empty* directories by path. Paths of entries imply other directories.
+/// Files, links and *empty* directories by path. A directory with entries is not in the map; it
+/// follows from the paths of its entries.
 pub type Tree = BTreeMap<Vec<u8>, Node>;
 
 /// SplitMix64: a small, seedable generator with equal results on every platform.

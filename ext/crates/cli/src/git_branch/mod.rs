@@ -29,7 +29,8 @@ use tree::Tree;
 use wp_codebox_artifacts::{Dir, Preflight, PreflightRequest, TrustedKeys, preflight};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SiteCommit};
 
-/// Directory below that of the site for records of commits and for temporary files of one commit.
+/// Name of a directory inside the site's directory. It contains the records of commits and, while a
+/// commit is made, its temporary files.
 const PLACE: &str = "git-branch";
 
 /// Approved files to commit, and the directories of this site.

@@ -46,7 +46,7 @@ pub(super) struct Carried {
     pub started_at: String,
 }
 
-/// Output of those programs of clients that have no recorded end yet.
+/// Output of programs that clients started, kept until the journal has the end of the program.
 #[derive(Debug, Default)]
 struct Beside {
     open: BTreeMap<ExecutionId, RetainedOutput>,

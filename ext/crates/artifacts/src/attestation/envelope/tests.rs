@@ -231,7 +231,7 @@ fn malformed_or_forged_attestation_envelope_is_rejected() {
 }
 
 #[test]
-fn host_key_file_must_be_private_regular_and_32_bytes() {
+fn host_key_file_that_is_not_private_not_regular_or_not_32_bytes_long_is_refused() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let dir = tempfile::tempdir().unwrap();
     let state = Dir::open(dir.path()).unwrap();

@@ -84,7 +84,7 @@ fn brief(changes: &MountChanges) -> Vec<String> {
 }
 
 #[test]
-fn capture_reports_added_modified_and_deleted_files_and_no_unchanged_ones() {
+fn capture_reports_added_modified_and_deleted_files_but_no_unchanged_files() {
     let pair = Pair::new();
     fs::write(pair.lower("same"), "x").unwrap();
     fs::write(pair.lower("mod"), "x").unwrap();

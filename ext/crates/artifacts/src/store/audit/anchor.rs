@@ -222,7 +222,7 @@ impl Anchors {
     /// append found; `None` if there is none.
     pub(super) fn problem(&self, log: &Extent) -> Option<String> {
         let file = match &self.file {
-            // One record without an anchor file is no problem: the process may have died between
+            // One record without an anchor file is accepted: the process may have died between
             // writing the first record and its anchor.
             None => (log.total > 1).then(|| Mismatch::Missing.to_string()),
             Some(found) => self.judge(found.as_ref(), log, |anchor| {

@@ -1,4 +1,4 @@
-//! Computes the hash that links a record of the audit log to the one before.
+//! Computes the hash that links a record of the audit log to the record before it.
 
 use crate::digest::sha256;
 use crate::json::Json;

@@ -19,16 +19,16 @@ const SCANNED: u64 = 64 * 1024 * 1024;
 /// `artifact_id` is the id that the caller gave, which may be a run id.
 const NAMES: [&str; 2] = ["run_id", "artifact_id"];
 
-/// Operation by the event of each of its records. An operation can have two events, one for its start
-/// and one for its end.
+/// Maps the `event` of a record to the operation to which the record belongs. An operation can have
+/// two events, one for its start and one for its end.
 pub type AuditOperations = BTreeMap<String, String>;
 
 /// Records that a search selects.
 enum Selection<'a> {
-    /// Those that name one of the runs.
+    /// Records that name one of the runs.
     Runs(&'a BTreeSet<String>),
-    /// Those of the operations whose number is lower than this. A start is left out if the same run
-    /// has a later record of the operation that is not a start.
+    /// Records of the operations with a sequence number lower than the second value. The start of
+    /// an operation is left out if a later record is its end.
     Operations(&'a AuditOperations, u64),
 }
 
@@ -40,19 +40,19 @@ pub struct AuditExcerpt {
     pub entries: Vec<AuditEntry>,
     /// Whether the whole log was searched and `entries` has every selected record.
     pub complete: bool,
-    /// Time in RFC 3339 up to which records may be missing in `entries`: all later records are there.
-    /// A run that began later therefore has all its records.
+    /// Time in RFC 3339; `entries` has all selected records that are later, and may lack earlier
+    /// ones. So no record is missing for a run that began later. `None` if nothing was left out.
     pub since: Option<String>,
 }
 
 impl AuditLog {
-    /// Returns the newest `most` records that name one of `runs`, from the end of the log.
+    /// Returns the newest `most` records that name one of `runs`. Searches the end of the log.
     pub fn about(&self, runs: &BTreeSet<String>, most: usize) -> Result<AuditExcerpt, AuditError> {
         self.about_within(runs, most, SCANNED)
     }
 
-    /// Returns the newest `most` records of these operations, of those with a number lower than
-    /// `before`, from the end of the log.
+    /// Returns the newest `most` records of these operations that have a sequence number lower than
+    /// `before`. Searches the end of the log.
     pub fn of_operations(
         &self,
         operations: &AuditOperations,
@@ -62,8 +62,8 @@ impl AuditLog {
         self.search(Selection::Operations(operations, before), most, SCANNED)
     }
 
-    /// Returns the newest `most` records that name one of `runs`, from the last `scanned` bytes of
-    /// the log.
+    /// Returns the newest `most` records that name one of `runs`. Searches the last `scanned` bytes
+    /// of the log.
     pub(super) fn about_within(
         &self,
         runs: &BTreeSet<String>,
@@ -137,7 +137,7 @@ impl Excerpt<'_> {
             let time = record.as_ref().and_then(|r| r.get("timestamp"));
             self.since = time.and_then(Json::as_str).map(str::to_owned);
         }
-        // Most lines are about other things; they are not parsed.
+        // Most lines cannot be selected, which is found out without parsing them.
         let Ok(text) = std::str::from_utf8(line) else {
             return;
         };
@@ -157,7 +157,8 @@ impl Excerpt<'_> {
                     && operations.get(member(start, "event")) == Some(operation)
                     && run(start) == run(&entry)
             };
-            // A start whose process died stays: an end belongs to the last start before it.
+            // The end removes only the last start before it. An earlier start remains: its process
+            // died, so it has no end.
             if let Some(start) = self.entries.iter().rposition(same) {
                 self.entries.remove(start);
             }
@@ -183,8 +184,9 @@ impl Excerpt<'_> {
 }
 
 impl Selection<'_> {
-    /// Returns whether the line contains, at any level of the record, a member whose name and value
-    /// this selects. Run ids and events contain no character that JSON escapes.
+    /// Returns whether the line contains, at any level of the record, a member with a name and
+    /// value that this selection looks for. Run ids and events contain no character that JSON
+    /// escapes.
     fn is_possible(&self, line: &str) -> bool {
         let any = |name: &str, is_value: &dyn Fn(&str) -> bool| {
             let key = format!("\"{name}\":\"");

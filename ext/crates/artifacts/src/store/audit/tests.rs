@@ -135,7 +135,7 @@ fn audit_record_with_wrong_previous_hash_is_detected() {
 }
 
 #[test]
-fn append_to_the_audit_log_removes_an_unfinished_line_and_refuses_a_damaged_one() {
+fn append_to_the_audit_log_removes_an_unfinished_last_line_and_fails_on_a_damaged_last_line() {
     let log = Log::with(2);
     std::fs::write(log.path(), format!("{}{{\"half\":", log.text())).unwrap();
     assert_eq!(log.read(AuditWindow::Newest(9)).unwrap().broken_at, Some(3));
@@ -255,7 +255,7 @@ fn append_to_a_truncated_audit_log_does_not_hide_the_truncation() {
 }
 
 #[test]
-fn audit_records_that_replace_removed_ones_are_detected() {
+fn audit_records_that_replace_removed_records_are_detected() {
     let none = Map::new();
     let log = Log::with(2);
     let older = std::fs::read(log.anchor()).unwrap();
@@ -360,7 +360,7 @@ fn crash_between_writing_record_and_anchor_leaves_a_valid_audit_log() {
             1
         );
     }
-    // Two records without an anchor: the anchor from before both is restored.
+    // Two records that are newer than the anchor: the test restores the old anchor file.
     let log = Log::with(3);
     let old = std::fs::read(log.anchor()).unwrap();
     log.append(&json!({"n": 9}));
@@ -417,7 +417,7 @@ fn audit_search_that_omits_older_records_is_reported_as_incomplete() {
     let newest = log.log.about(&runs, 1).unwrap();
     assert_eq!((numbers(&newest), newest.complete), (vec![4], false));
     assert_eq!(newest.since.as_deref(), Some(TIME));
-    // A line without its end belongs to a writer that has not reported success.
+    // An unfinished last line is not a record: its writer has not reported success.
     std::fs::write(log.path(), log.text() + "{\"run_id\":\"run_a\"").unwrap();
     let whole = log.log.about(&runs, 9).unwrap();
     assert_eq!((numbers(&whole), whole.complete), (vec![1, 2, 3, 4], true));
@@ -450,7 +450,7 @@ fn operations_are_listed_newest_page_first_without_starts_that_ended() {
     end("undo", "run_a"); // 7
     assert_eq!(listed(u64::MAX, 9), (vec![3, 5, 7], true));
     assert_eq!(listed(u64::MAX, 1), (vec![7], false));
-    // The start on this page ended on a newer one.
+    // The start of the undo is left out here too, although its end is not on this page.
     assert_eq!(listed(7, 9), (vec![3, 5], true));
     assert_eq!(listed(5, 9), (vec![3], true));
 }
