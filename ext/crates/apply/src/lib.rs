@@ -14,7 +14,8 @@
 //!   reported as a conflict. An apply with a conflict is reversed as a whole; an undo skips the
 //!   path.
 //! - After a crash at any instruction, the next call of [`Journal::recover`] finishes the
-//!   transaction if all its files were staged, and otherwise removes what was staged.
+//!   transaction if all its files were staged, and otherwise removes what was staged. If the crash
+//!   interrupted a reversal, the call finishes the reversal.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -127,7 +127,8 @@ impl Ground<'_> {
     ) -> Result<Result<Vec<Planned>, &'static str>, ApplyError> {
         let seen = match self.see(path)? {
             Ok(seen) => seen,
-            // The path is new and lies below a link: the entry of the link plans its replacement.
+            // The path is new and lies below a link. If the same change replaces this link, the
+            // link has an entry of its own. Otherwise the execution of the step reports a conflict.
             Err(_) if before.is_none() => Seen::Absent,
             Err(reason) => return Ok(Err(reason)),
         };

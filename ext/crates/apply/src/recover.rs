@@ -16,9 +16,11 @@ use std::path::PathBuf;
 pub struct Recovered {
     /// Id of the transaction.
     pub id: ApplyId,
-    /// Host paths of its files and links, which are now in their old or new state.
+    /// Host paths of its files and links, which are now in their old or new state; empty after an
+    /// error.
     pub paths: Vec<PathBuf>,
-    /// Error that prevents the recovery; a later call tries again.
+    /// Error of the recovery. A later call tries again if the transaction is still in the journal.
+    /// After a conflict it is not, because it was reversed.
     pub error: Option<ApplyError>,
 }
 
@@ -41,8 +43,8 @@ impl Journal {
         Ok(all)
     }
 
-    /// Finishes or reverses one transaction. Returns its paths if a crash had interrupted it, `None`
-    /// if another process runs it or has finished it.
+    /// Finishes or reverses one transaction. Returns the host paths of its files if a crash had
+    /// interrupted it; `None` if another process runs it or has finished it.
     fn recover_one(&self, id: &ApplyId) -> Result<Option<Vec<PathBuf>>, ApplyError> {
         let directory = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
             Err(Errno::NOENT) => return Ok(None),

@@ -240,8 +240,9 @@ impl Transaction {
         self.remove_staging()
     }
 
-    /// Removes the staging directories. Each is renamed first: if the removal were interrupted,
-    /// recovery would take its missing files for steps that were not executed.
+    /// Removes the staging directories. Each directory is renamed before its files are removed.
+    /// Otherwise, if the removal were interrupted, recovery would draw wrong conclusions from the
+    /// missing files about which steps were executed.
     fn remove_staging(&self) -> Result<(), ApplyError> {
         let name = self.staging_name();
         let old = format!("{name}.old");

@@ -113,8 +113,8 @@ impl Journal {
         let clashed: BTreeSet<_> = late.iter().map(|c| c.path.clone()).collect();
         found.extend(late);
         let path = |index: &usize| before.steps.get(*index).map(|step| shown(&step.path));
-        // Directories are not recorded as undone: one can still contain files, and a later undo of
-        // these files removes the directory.
+        // Directories are not recorded as undone: a directory can still contain files, and a later
+        // undo of these files removes the directory.
         indexes.retain(|index| {
             let file = before.steps.get(*index).is_some_and(is_file);
             file && path(index).is_some_and(|path| !clashed.contains(&path))

@@ -336,7 +336,7 @@ fn full_disk_leaves_the_target_unchanged() {
 }
 
 #[test]
-fn changes_beyond_count_age_or_size_expire_and_a_removed_change_cannot_be_undone() {
+fn changes_beyond_the_limit_of_count_age_or_size_expire_and_a_removed_change_cannot_be_undone() {
     let bench = Bench::new();
     let mut ids = Vec::new();
     for number in 0..3 {

@@ -63,7 +63,7 @@ fn carried(changes: &MountChanges) -> Vec<(&[u8], Option<&Node>, Option<&Node>)>
 }
 
 #[test]
-fn change_of_a_bundle_laid_over_the_source_gives_the_result_of_its_run() {
+fn change_of_a_bundle_turns_the_source_into_the_result_of_the_run() {
     let mut files = 0;
     for number in 0..150_u64 {
         let random = &mut Random(number ^ 0xf0_110e);

@@ -169,7 +169,7 @@ fn run_until(until: Until, name: &str, root: &Path, round: impl FnMut() -> Seen)
 }
 
 #[test]
-fn control_reader_by_path_escapes_its_tree_while_entries_are_swapped_for_symlinks() {
+fn control_reader_that_opens_by_path_leaves_its_tree_while_entries_are_swapped_for_symlinks() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let root = ground.at("upper");

@@ -99,7 +99,7 @@ fn capture_counts_sparse_files_with_their_logical_size() {
     let lower = ground.open("lower");
     let scan = scan_tree(lower.as_fd(), &rules, &CaptureLimits::TREE).unwrap();
     assert_eq!((scan.entries, scan.bytes), (0, 0));
-    // Many sparse files, each below the file limit.
+    // Many sparse files, each within the limit for one file, exceed the limit for all together.
     fs::remove_file(ground.at("upper/sparse")).unwrap();
     for number in 0..100 {
         let file = fs::File::create(ground.at(&format!("upper/s{number}"))).unwrap();
@@ -160,7 +160,7 @@ fn capture_and_removal_of_10000_levels_need_bounded_memory() {
     );
     let error = bounded("10,000 levels copied", 2, 16, || ground.copy()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::MountTooLarge);
-    // A baseline of the same depth that the guest deleted.
+    // The guest deleted a directory of the baseline that is as deep.
     remove_tree(&ground.at("upper/d")).unwrap();
     node(&ground.at("upper/d"), FileType::CharacterDevice, 0);
     let error = bounded("10,000 levels deleted", 2, 16, || ground.capture()).unwrap_err();
@@ -296,7 +296,8 @@ fn git_apply_of_a_captured_patch_restores_unusual_file_names() {
         let below = [b"dir-", *name].concat();
         fs::create_dir(ground.at("upper").join(os(&below))).unwrap();
         fs::write(ground.at("upper").join(os(&below)).join(os(name)), "x").unwrap();
-        // The same names in the baseline, changed and deleted.
+        // The baseline has files with the same names after a prefix. The guest changed the files
+        // with `old-` and deleted those with `gone-`.
         for prefix in [&b"old-"[..], b"gone-"] {
             let old = [prefix, name].concat();
             fs::write(ground.at("lower").join(os(&old)), "before\n").unwrap();

@@ -99,7 +99,7 @@ fn bundles_are_listed_and_found_by_id_or_prefix() {
         assert!(found.bytes("files/patch.diff").is_some());
         assert!(found.document("nowhere").is_null());
     }
-    // Runs without changes have the same bundle id.
+    // All runs without changes have the same bundle id.
     let shared = rows[0].artifact_id.clone().unwrap();
     assert_eq!(Some(&shared), rows[1].artifact_id.as_ref());
     assert_eq!(site.code(&shared), ErrorCode::ArtifactAmbiguous);

@@ -41,7 +41,7 @@ fn canonical_json_matches_the_recorded_vectors() {
             assert_eq!(hash(&made), text(row, &["sha256"]));
         }
     }
-    // The other implementation prints `undefined` members and array holes in these forms, which are
+    // Another implementation prints `undefined` members and array holes in these forms, which are
     // not JSON, so the parser must refuse them.
     for quirk in at(&vectors, &["undefinedQuirk"]).as_array().unwrap() {
         assert!(Json::parse(quirk.as_str().unwrap().as_bytes()).is_err());

@@ -135,7 +135,7 @@ impl<'r> EpisodeBuilder<'r> {
     }
 
     /// Records an observation made outside a step. It is not part of the trace; the bundle stores
-    /// it with its other observations.
+    /// it together with the other observations of the run.
     pub fn observe(
         &mut self,
         mut seen: ObservationInput,

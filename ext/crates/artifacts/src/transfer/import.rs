@@ -29,8 +29,8 @@ pub struct ImportRules {
     pub expected_content_digest: Option<String>,
     /// What the import does if a different bundle of the same run is stored already.
     pub replace: Replace,
-    /// Keys by which a signature counts as trusted in the reported verification. An import adds no
-    /// keys.
+    /// Keys by which a signature counts as trusted in the reported verification. An import does not
+    /// make the bundle's key trusted.
     pub trusted: TrustedKeys,
 }
 

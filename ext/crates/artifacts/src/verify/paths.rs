@@ -37,8 +37,8 @@ pub(super) enum UrlFault {
     NotPublic,
 }
 
-/// Returns why a URL may not be shown to a reviewer, or `None` if it may be shown. Browsers'
-/// lenient forms of hosts, e.g. `http://127.1`, are recognised.
+/// Returns why a URL may not be shown to a reviewer, or `None` if it may be shown. A host is judged
+/// as browsers read it, also in unusual notations such as `http://127.1`.
 pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
     let Some((scheme, rest)) = scheme(url.trim()) else {
         return Some(UrlFault::Malformed);

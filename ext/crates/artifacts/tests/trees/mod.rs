@@ -311,7 +311,7 @@ fn super_path(random: &mut Random) -> Vec<u8> {
     path(random)
 }
 
-/// Removes directories that have entries, because in a [`Tree`] only empty ones are entries.
+/// Removes directories with entries from the map, because a [`Tree`] has only empty directories.
 pub fn normalised(mut tree: Tree) -> Tree {
     let parents: BTreeSet<Vec<u8>> = tree
         .keys()
@@ -406,7 +406,8 @@ pub fn read_tree(root: &Path) -> Tree {
 }
 
 /// Writes an upper directory that an overlay could have after its view changed from `before` to
-/// `after`. `random` chooses among the possible ones, e.g. opaque directories or single whiteouts.
+/// `after`. If there are several possible forms, e.g. an opaque directory or single whiteouts,
+/// `random` chooses one.
 pub fn write_upper(root: &Path, before: &Tree, after: &Tree, random: &mut Random) {
     fs::create_dir_all(root).unwrap();
     upper_directory(root, b"", before, after, random);

@@ -41,7 +41,8 @@ pub struct AuditExcerpt {
     /// Whether the whole log was searched and `entries` has every selected record.
     pub complete: bool,
     /// Time in RFC 3339; `entries` has all selected records that are later, and may lack earlier
-    /// ones. So no record is missing for a run that began later. `None` if nothing was left out.
+    /// ones. So no record is missing for a run that began later. `None` if nothing was left out, or
+    /// if the searched part of the log has no record with a time.
     pub since: Option<String>,
 }
 

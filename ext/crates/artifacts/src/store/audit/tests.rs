@@ -425,7 +425,7 @@ fn audit_search_that_omits_older_records_is_reported_as_incomplete() {
 }
 
 #[test]
-fn operations_are_listed_newest_page_first_without_starts_that_ended() {
+fn operations_are_listed_newest_page_first_and_without_the_starts_of_ended_operations() {
     let log = Log::with(1);
     let operations: AuditOperations = [("begun", "apply"), ("apply", "apply"), ("undo", "undo")]
         .map(|(event, operation)| (event.to_owned(), operation.to_owned()))
