@@ -160,7 +160,7 @@ fn discard_of_a_bundle_removes_nothing_outside_it() {
         ErrorCode::ArtifactOutsideRoot
     );
     site.store.discard(run_id(1).as_str()).unwrap();
-    // A link deep inside the bundle, and a directory without permissions.
+    // The bundle contains a link to a directory outside it and a directory without permissions.
     site.write(2, TIME, 2);
     let inside = site.path().join(run_id(2).as_str());
     symlink(outside.path(), inside.join("files/out")).unwrap();

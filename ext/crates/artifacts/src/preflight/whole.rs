@@ -45,7 +45,8 @@ pub fn whole_bundle(
     let manifest = accepted(&verified.verification, &request)?;
     let files = read_changed_files(member(&verified.documents, CONTENT_INPUTS[0])?)?.files;
     match check_approvable(&verified.documents) {
-        // There is nothing to approve in a run without changes, and its review states no code.
+        // The review of a run without changes forbids an approval and states no code, for which
+        // `check_approvable` returns this code. Such a bundle is accepted here.
         Err(PreflightError::NotApprovable {
             code: ErrorCode::ApprovedFilesInvalid,
             ..
