@@ -259,8 +259,8 @@ impl Session {
         Ok(())
     }
 
-    /// Closes the frame socket of an attached run, which cancels the run. Leaves a detached run and
-    /// its socket unchanged.
+    /// Closes the frame socket, which cancels the run. Does nothing if the run is detached and the
+    /// runner has accepted it.
     fn close_if_attached(&self) {
         match (self.mode.get(), self.phase.get()) {
             (RunMode::Detached, Phase::Accepted) => {}

@@ -417,7 +417,7 @@ def test_each_of_several_concurrent_commits_is_complete_or_refused(bench, change
     must(repository.git("fsck", "--strict") == "", "fsck")
 
 
-def test_kill_before_or_after_each_git_command_leaves_the_old_or_the_new_branch(bench, change):
+def test_process_killed_around_any_git_command_leaves_no_branch_or_the_complete_new_one(bench, change):
     if os.geteuid() != 0:
         skip_unless_root("a mount over git")
     place = os.path.join(bench.directory, "kills")

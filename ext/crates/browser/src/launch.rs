@@ -61,8 +61,8 @@ const SWITCHES: &[&str] = &[
     "--font-render-hinting=none",
     "--hide-scrollbars",
     "--lang=en-US",
-    // One process for all frames: cross-origin frames can be queried like any other, and a page
-    // cannot create processes by adding frames.
+    // All frames of a page share one process: cross-origin frames can be queried like any other, and
+    // a page cannot create processes by adding frames.
     "--disable-site-isolation-trials",
     "--renderer-process-limit=2",
     "--disable-features=NetworkTimeServiceQuerying,AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,InterestFeedContentSuggestions,IsolateOrigins,MediaRouter,OptimizationHints,PaintHolding,SpareRendererForSitePerProcess,Translate,site-per-process",

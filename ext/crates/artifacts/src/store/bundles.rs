@@ -46,7 +46,9 @@ pub enum StoreError {
         examples: String,
     },
     /// The name of a bundle refers to a link or to a directory of another file system.
-    #[error("the bundle {run_id} is not a directory inside the artifacts directory; remove it")]
+    #[error(
+        "the entry {run_id} of the artifacts directory is a link or is on another file system, so it is not used as a bundle; remove the link or unmount the directory"
+    )]
     Outside {
         /// Run id of the bundle, which is also its directory name.
         run_id: RunId,
