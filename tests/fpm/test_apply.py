@@ -442,6 +442,37 @@ def test_change_that_was_not_checked_is_taken_back_and_its_end_is_recorded(site,
         must(read(site) == before and bundle()["state"] == "rolled-back", json.dumps(bundle()["history"]))
 
 
+def test_request_that_is_slow_to_record_its_result_is_not_taken_for_a_dead_one(site, held_check):
+    held, go = held_check
+    hold, late, record = site.path("tags", "hold"), site.path("tags", "late"), site.path("tags", "record")
+    plugin = site.path("site", "wp-content", "mu-plugins", "late.php")
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    with open(plugin, "w", encoding="utf-8") as code:
+        code.write(f"<?php\nadd_filter( 'wp_codebox_apply_approved_artifact', static function ( $result ) {{ touch( '{late}' ); for ( $n = 0; $n < 6000 && ! is_file( '{record}' ); $n++ ) {{ clearstatcache(); usleep( 10000 ); }} return $result; }}, 99 );\n")
+    open(hold, "w", encoding="utf-8").close()
+    try:
+        began = time.monotonic()
+        thread, _, answers = until_process(site, lambda **more: apply(site, run, files, **more), "late")
+        poll_until(lambda: os.path.exists(held), seconds=30, what="the changed site is not checked")
+        # Longer than the time after which a dead request is settled.
+        poll_until(lambda: time.monotonic() > began + 7, seconds=30, what="time stands still")
+        open(go, "w", encoding="utf-8").close()
+        poll_until(lambda: os.path.exists(late) and not changers(site), seconds=30, what="the process did not end")
+        site.request("GET", "/", None).expect(200)
+        roll_back(site, run).expect(429, "wp_codebox_busy")
+        open(record, "w", encoding="utf-8").close()
+        thread.join()
+    finally:
+        for file in (plugin, hold, held, go, late, record):
+            if os.path.exists(file):
+                os.remove(file)
+    answers[0].expect(200)
+    history = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json["history"]
+    applies = [(row["status"], row["who"]["kind"]) for row in history if row["event"] == "apply"]
+    must(applies == [("success", "user")], json.dumps(history))
+    roll_back(site, run).expect(200)
+
+
 def test_result_that_a_killed_request_did_not_record_is_recorded_by_a_later_one(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")

@@ -28,8 +28,15 @@ final class DirectApply {
 	/** Name of this adapter in apply results. */
 	public const ADAPTER = 'codebox-direct';
 
-	/** Change that this request made last; null before the first. */
+	/** Change of this request whose result is not recorded yet; null without one. */
 	private ?RunningChange $running = null;
+
+	/**
+	 * Arguments for the mail about that change; null without an applied one.
+	 *
+	 * @var array{string, array<string, mixed>}|null
+	 */
+	private ?array $mail = null;
 
 	/**
 	 * Creates the adapter with its dependencies.
@@ -52,7 +59,7 @@ final class DirectApply {
 	public function register(): void {
 		add_filter( ApplyAdapters::HOOK, [ $this, 'answer' ], 10, 2 );
 		add_action( 'init', [ new RunningChange( $this->site ), 'settle' ] );
-		add_action( 'wp_codebox_apply_recorded', fn() => $this->running?->end() );
+		add_action( 'wp_codebox_apply_recorded', [ $this, 'end' ], 10, 0 );
 	}
 
 	/**
@@ -72,6 +79,16 @@ final class DirectApply {
 		}
 	}
 
+	/** Ends a change whose result the audit log has. The mail comes last, because sending it may take long. */
+	public function end(): void {
+		[ $running, $mail ]           = [ $this->running, $this->mail ];
+		[ $this->running, $this->mail ] = [ null, null ];
+		$running?->end();
+		if ( null !== $mail ) {
+			$this->recovery->send( ...$mail );
+		}
+	}
+
 	/**
 	 * Applies a change and describes it as `wp-codebox/apply-result/v1`.
 	 *
@@ -81,6 +98,7 @@ final class DirectApply {
 	 */
 	private function apply( array $payload ): array {
 		$this->files->assert_confirmed( $payload );
+		$this->mail    = null;
 		$this->running = new RunningChange( $this->site );
 		$result        = $this->running->during(
 			[
@@ -102,9 +120,7 @@ final class DirectApply {
 			)
 		);
 		$applied = 'applied' === $result['status'];
-		if ( $applied ) {
-			$this->recovery->send( $result['change'], $payload );
-		}
+		$this->mail = $applied ? [ $result['change'], $payload ] : null;
 		return [
 			'schema'          => 'wp-codebox/apply-result/v1',
 			'adapter'         => self::ADAPTER,

@@ -34,8 +34,14 @@ final class RunningChange {
 	/** Time in seconds after which WordPress ignores the locks. */
 	private const LONGEST = 900;
 
-	/** Time in seconds within which a change starts its process. */
-	private const START = 5;
+	/** Option with the time since which no process works on a marked change, and the id of its mark. */
+	private const IDLE = 'wp_codebox_idle_change';
+
+	/**
+	 * Time in seconds within which a living request starts its process, and records the result after the process
+	 * has ended.
+	 */
+	private const GRACE = 5;
 
 	/**
 	 * Mark of the change that this request made and has not recorded yet; null without one.
@@ -73,6 +79,7 @@ final class RunningChange {
 			$held[] = $lock;
 		}
 		$this->mark = [
+			'id'    => wp_generate_uuid4(),
 			'began' => time(),
 			'about' => $about,
 			'locks' => true,
@@ -93,6 +100,7 @@ final class RunningChange {
 	public function end(): void {
 		if ( null !== $this->mark ) {
 			delete_option( self::MARK );
+			delete_option( self::IDLE );
 			$this->release();
 		}
 	}
@@ -114,7 +122,7 @@ final class RunningChange {
 	/** Settles an interrupted change; does nothing without a mark. The mark is an autoloaded option, so reading it is cheap. */
 	public function settle(): void {
 		$mark = get_option( self::MARK );
-		if ( ! is_array( $mark ) || ! $this->recover() || time() <= (int) $mark['began'] + self::START ) {
+		if ( ! is_array( $mark ) || ! $this->is_abandoned( $mark ) ) {
 			return;
 		}
 		try {
@@ -128,6 +136,29 @@ final class RunningChange {
 			array_map( [ WP_Upgrader::class, 'release_lock' ], self::LOCKS );
 		}
 		delete_option( self::MARK );
+		delete_option( self::IDLE );
+	}
+
+	/**
+	 * Settles the files and checks whether the request that made the change is gone: no process has worked on it for
+	 * a while, and the mark still exists. The time counts from the first request that sees no process.
+	 *
+	 * @param array<string, mixed> $mark Mark of the change.
+	 */
+	private function is_abandoned( array $mark ): bool {
+		if ( ! $this->recover() ) {
+			delete_option( self::IDLE );
+			return false;
+		}
+		$idle = get_option( self::IDLE );
+		if ( ! is_array( $idle ) || $idle['id'] !== $mark['id'] ) {
+			$idle = [
+				'id'    => $mark['id'],
+				'since' => time(),
+			];
+			update_option( self::IDLE, $idle, false );
+		}
+		return time() > (int) $idle['since'] + self::GRACE;
 	}
 
 	/**

@@ -61,7 +61,7 @@ impl Metadata {
 
     /// Returns these metadata, unchanged if their mode agrees with `mode`. If only `mode` is
     /// executable, everyone who may read the file gets execute permission. If `mode` is not
-    /// executable, nobody keeps it.
+    /// executable, all execute permissions are removed.
     pub(crate) fn with_mode(mut self, mode: FileMode) -> Self {
         if FileMode::from_raw(self.mode) != mode {
             self.mode = match mode {

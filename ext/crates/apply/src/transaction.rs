@@ -168,7 +168,8 @@ impl Transaction {
     /// Executes all steps that are not done yet, also those of an interrupted transaction. Returns
     /// the conflicts of an undo; a conflict of an apply is an error.
     pub(crate) fn execute(self) -> Result<Vec<Conflict>, ApplyError> {
-        let Some(places) = self.places()? else {
+        // An interrupted transaction may have exchanged paths before.
+        let Some(places) = self.places().map_err(ApplyError::after_exchange)? else {
             self.remove_staging().map_err(ApplyError::after_exchange)?;
             return Ok(Vec::new());
         };

@@ -448,6 +448,14 @@ fn apply_that_fails_after_the_exchange_keeps_its_journal_and_is_finished_by_reco
         other => panic!("{other:?}"),
     }
     assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"2\n");
+    // Nor does a recovery that fails remove the journal.
+    let staging = bench.path(&format!(".wp-codebox-{id}"));
+    fs::rename(&staging, bench.path("aside")).unwrap();
+    fs::write(&staging, b"no directory").unwrap();
+    let recovered = bench.journal().recover().unwrap();
+    assert!(recovered[0].error.is_some(), "{recovered:?}");
+    fs::remove_file(&staging).unwrap();
+    fs::rename(bench.path("aside"), &staging).unwrap();
     fs::remove_dir_all(bench.path(&obstacle)).unwrap();
     let recovered = bench.journal().recover().unwrap();
     assert_eq!(recovered.len(), 1);

@@ -81,7 +81,9 @@ pub(super) enum GitBranchError {
         why: String,
     },
     /// A file in the state directory cannot be read or written.
-    #[error("the work directory of the commit cannot be used: {source}")]
+    #[error(
+        "a temporary file of the commit, in the state directory, cannot be read or written: {source}; check permissions and free space there"
+    )]
     Work {
         /// I/O error of the failed call.
         #[from]

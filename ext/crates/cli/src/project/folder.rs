@@ -114,7 +114,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn fifo_device_directory_and_link_out_of_the_directory_are_not_read() {
+    fn only_regular_files_inside_the_folder_are_read() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("project");
         fs::create_dir_all(root.join("directory")).unwrap();

@@ -308,7 +308,7 @@ pub struct PreviewRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// If present, the sandbox creates a login link: the first visitor who opens it is logged in.
-    /// An earlier login link that nobody has opened becomes invalid.
+    /// An earlier login link becomes invalid if it was not opened yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<PreviewLogin>,
 }

@@ -98,9 +98,10 @@ fn landlock_denies() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Counts all mounts and the writable ones. A writable mount must be planned or have a file system
-/// of the guest's own (tmpfs, overlay, proc). A mount with any other file system type is a bind
-/// mount of the host; only devices and the directories in `bound` may be mounted that way.
+/// Counts all mounts and the writable ones. A mount whose file system is not one of the guest's own
+/// (tmpfs, overlay, proc) is a bind mount of the host. It must be a planned writable mount, a device,
+/// or in a directory of `bound`; and if it is writable, it must be a planned writable mount. The root
+/// is never writable.
 fn mounts(plan: &LaunchPlan, bound: &[String]) -> Result<(usize, usize), Failure> {
     let planned: BTreeSet<&str> = plan
         .mounts

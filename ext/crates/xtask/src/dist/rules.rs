@@ -346,7 +346,8 @@ fn headers(main: &str, readme: &str) -> Vec<String> {
     findings
 }
 
-/// Returns whether the WordPress plugin directory reserves names with this prefix.
+/// Returns whether the name begins with `wp` in any case. The WordPress plugin directory reserves such
+/// names.
 fn reserved(name: &str) -> bool {
     name.to_lowercase().starts_with("wp")
 }
