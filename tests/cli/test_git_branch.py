@@ -406,6 +406,17 @@ def test_commit_is_refused_if_the_bundle_was_modified_a_digest_differs_or_an_app
     change.refused("wp_codebox_artifact_verification_failed", repository.path, ["link"])
 
 
+def test_apply_is_refused_if_the_digest_of_the_approved_patch_differs(bench, change):
+    directory = bench.source("apply-target")
+    request = change.request("unused", ["run.sh"])
+    action = {"type": "apply", "targets": {TARGET: directory}, **{key: request[key] for key in ("reference", "approved_files", "manifest_sha256", "patch_sha256")}}
+    refused = change.finish(change.start({**action, "patch_sha256": "0" * 64}))
+    must(refused["type"] == "error" and refused["error"]["code"] == "wp_codebox_artifact_changed", json.dumps(refused))
+    must(not os.path.exists(os.path.join(directory, "run.sh")), "the file was written")
+    applied = change.finish(change.start(action))
+    must(applied["type"] == "result" and applied["result"]["status"] == "applied", json.dumps(applied))
+
+
 def test_each_of_several_concurrent_commits_is_complete_or_refused(bench, change):
     repository = Repository(bench, "race")
     started = [change.start(change.request(repository.path, [name])) for name in ("run.sh", "link", "lib/a.txt")]
