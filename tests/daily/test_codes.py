@@ -370,7 +370,7 @@ FAILED = {
     "wp_codebox_baseline_changed": Case("files of the mounted directory changed", "run again", baseline_changed),
     "wp_codebox_base_changed": Case("lib/a.txt", "start a new run from the current files", base_changed),
     "wp_codebox_artifact_ambiguous": Case('"artifact-bundle-"', "give the whole run id of one", artifact_ambiguous),
-    "wp_codebox_artifact_outside_root": Case("the bundle run_", "remove it", artifact_outside_root),
+    "wp_codebox_artifact_outside_root": Case("the entry run_", "remove it", artifact_outside_root),
     "wp_codebox_artifact_verification_failed": Case("files/patch.diff", "discard it or run the task again", artifact_verification_failed),
     "wp_codebox_artifact_untrusted": Case("not signed by this host", "run the task on this host", artifact_untrusted),
     "wp_codebox_approved_files_missing": Case(

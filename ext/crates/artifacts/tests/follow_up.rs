@@ -145,6 +145,8 @@ fn source_that_differs_from_the_state_before_the_bundle_is_a_conflict_that_names
         let source = scratch();
         write_tree(source.path(), &before);
         edit(source.path());
+        let unnamed = whole(&host, &bundle).unwrap().changes(&BTreeMap::new());
+        assert_eq!(unnamed.unwrap_err().code(), ErrorCode::ApplyTargetMismatch);
         match whole(&host, &bundle).unwrap().changes(&at(source.path())) {
             Ok(_) => Vec::new(),
             Err(PreflightError::Conflict { conflicts, .. }) => conflicts
