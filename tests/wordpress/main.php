@@ -31,6 +31,15 @@ $cases   = [
 	'network-native' => [ 'connector-http', 'trusted-callers', 'network', 'direct-apply' ],
 	'native'  => [ 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'links', 'applies', 'histories', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'follow-ups', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only', 'direct-apply', 'git-branch' ],
 ];
+if ( 'bare' === $phase ) {
+	$harness->test(
+		'every file of cases/ belongs to a phase',
+		static function () use ( $harness, $cases ): void {
+			$files = array_map( static fn( string $file ): string => basename( $file, '.php' ), (array) glob( __DIR__ . '/cases/*.php' ) );
+			$harness->same( [], array_values( array_diff( $files, ...array_values( $cases ) ) ) );
+		}
+	);
+}
 foreach ( $cases[ $phase ] as $number => $case ) {
 	if ( $number % $slices !== $slice - 1 ) {
 		continue;
