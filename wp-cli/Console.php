@@ -20,7 +20,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class Console {
 
-	// Same characters as HIDDEN in the runner's output.rs, as a PCRE class; a test compares them.
+	// Same characters as HIDDEN in the crate contracts (terminal_text.rs), as a PCRE class; a test compares them.
 	private const HIDDEN = '/[\x00-\x08\x0B-\x1F\x7F-\x{9F}\x{AD}\x{34F}\x{61C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{200B}-\x{200F}'
 		. '\x{2028}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}\x{FFF0}-\x{FFFB}\x{1BCA0}-\x{1BCA3}\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]/u';
 

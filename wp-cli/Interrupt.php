@@ -1,6 +1,6 @@
 <?php
 /**
- * Reacts to Ctrl-C: SIGINT, and SIGTERM.
+ * Reacts to SIGINT (Ctrl-C) and SIGTERM.
  *
  * @package WPCodebox
  */

@@ -7,8 +7,8 @@ use std::io::Read;
 use std::path::Path;
 use wp_codebox_policy::{MAX_PRESETS, PRESET_BYTES, check_preset_name, parse_preset};
 
-/// Returns every readable preset by name. A broken preset is left out; the runner reports its error
-/// when a run requests it.
+/// Returns every readable preset, sorted by name. A broken preset is left out; the runner reports
+/// its error when a run requests it.
 pub(crate) fn list(settings: &Settings) -> Vec<Value> {
     let directory = Path::new(&settings.share_dir).join("agents");
     let mut rows: Vec<(String, Value)> = std::fs::read_dir(&directory)

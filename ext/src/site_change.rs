@@ -140,7 +140,8 @@ pub(crate) fn forget(settings: &Settings, site: &SiteId) -> Result<i64, Failure>
 }
 
 /// Finishes or reverses the interrupted changes of this user, and undoes a change after which the
-/// site was not checked. Does nothing while another process changes the site, which `running` says.
+/// site was not checked. Does nothing while another process changes the site; `running` in the
+/// result is then true.
 /// Returns the ids of the finished or reversed changes, reports of the undone change, the errors,
 /// and the host paths of the files of all these changes.
 pub(crate) fn recover(settings: &Settings, site: &SiteId) -> Result<Value, Failure> {

@@ -1,8 +1,8 @@
 //! The state directory and this process's access to it.
 //!
-//! Only one user, the owner, writes below the state directory. Root acting for a site switches to
-//! the owner's filesystem uid and gid during a write; otherwise the owner could not modify what
-//! root created.
+//! Only one user, the owner, writes below the state directory. A process of root switches to the
+//! owner's filesystem uid and gid during a write; otherwise the owner could not modify what root
+//! created.
 
 use crate::guard::Failure;
 use crate::ini::Settings;

@@ -246,7 +246,7 @@ final class Settings {
 	}
 
 	/**
-	 * Returns the operator's own pages that show whether the site works.
+	 * Returns the further pages, chosen by the administrator, that show whether the site works after a change.
 	 *
 	 * @return list<string> Absolute URLs.
 	 */

@@ -96,7 +96,7 @@ final class ApplyFields {
 		$this->flag( Settings::FORGET_CHANGES, (bool) get_site_option( Settings::FORGET_CHANGES, false ), __( 'Also delete the old files of applied changes when Codebox is uninstalled. They can then no longer be taken back.', 'codebox' ) );
 	}
 
-	/** Prints the field of the operator's own pages. */
+	/** Prints the field for further pages, chosen by the administrator, that must work after a change. */
 	public function health_urls(): void {
 		printf(
 			'<textarea id="%1$s" name="%1$s" rows="3" class="large-text code" spellcheck="false" aria-describedby="%1$s-about">%2$s</textarea><p class="description" id="%1$s-about">%3$s</p>',

@@ -13,7 +13,7 @@ use WPCodebox\DirectApply\DirectApply;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Gets the audit records of one bundle, oldest first. Has the state and the applied files after the last record. */
+/** Receives the audit records of one bundle, oldest first. Holds its state and its applied files after the last record. */
 final class AppliedFiles {
 
 	/**

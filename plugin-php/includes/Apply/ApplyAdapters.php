@@ -23,10 +23,10 @@ final class ApplyAdapters {
 	public const HOOK = 'wp_codebox_apply_approved_artifact';
 
 	/**
-	 * Returns the adapter that would apply a change: the name of one of this plugin, `plugin` for one of another plugin,
-	 * `none` when there is none.
+	 * Returns which adapter would apply a change: its name if it belongs to this plugin, `plugin` if it belongs to
+	 * another plugin, `none` when there is no adapter.
 	 *
-	 * @param Settings $settings Settings that turn the own adapters on.
+	 * @param Settings $settings Settings that turn this plugin's adapters on.
 	 */
 	public static function next( Settings $settings ): string {
 		global $wp_filter;

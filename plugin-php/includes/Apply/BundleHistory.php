@@ -16,8 +16,9 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * The audit log is the only source: nothing about the state of a bundle is stored elsewhere. The extension
- * searches the last 64 MiB of the log and does not verify its hash chain here. Where records may be older than
- * that, `history_complete` is false, and a bundle without a newer record has no state.
+ * searches the last 64 MiB of the log and does not verify its hash chain here. If a bundle may have
+ * records before that part, its `history_complete` is false; then it has no state unless a record in that part
+ * determines the state.
  */
 final class BundleHistory {
 

@@ -32,7 +32,7 @@ final class DirectApply {
 	private ?RunningChange $running = null;
 
 	/**
-	 * Arguments for the mail about that change; null without an applied one.
+	 * Arguments for the mail about that change; null if no change was applied.
 	 *
 	 * @var array{string, array<string, mixed>}|null
 	 */

@@ -26,7 +26,7 @@ final class HealthCheck {
 	/**
 	 * Creates the object with its dependencies.
 	 *
-	 * @param Settings $settings Settings with the operator's own pages.
+	 * @param Settings $settings Settings with the further pages that the administrator chose.
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 

@@ -31,8 +31,9 @@ final class OpcodeCache {
 	}
 
 	/**
-	 * Returns the time in milliseconds until the PHP that serves the site notices changed files by itself. A
-	 * command line cannot reach that PHP's cache.
+	 * Returns how many milliseconds to wait until the PHP that serves the site uses changed files. 0 in a web request,
+	 * which drops the files from the cache of that PHP itself. A command line cannot reach that cache, so it waits
+	 * until PHP notices the changed files by itself.
 	 */
 	public static function settle_ms(): int {
 		return 'cli' === PHP_SAPI ? ( self::REVALIDATE * 1000 ) + 500 : 0;

@@ -41,8 +41,8 @@ final class RecoveryLink {
 	) {}
 
 	/**
-	 * Mails a link for an applied change to the approver, or to the address of the site without a user. A mail
-	 * that cannot be sent does not change the result of the apply.
+	 * Mails a link for an applied change to the current user, who approved it. Without a user, the mail goes to the
+	 * address of the site. A mail that cannot be sent does not change the result of the apply.
 	 *
 	 * @param string               $change  Id of the change.
 	 * @param array<string, mixed> $payload Applied change: `run_id`, `artifact_id`, `approved_files`.

@@ -25,7 +25,7 @@ final class SensitiveFiles {
 	private const CONFIGURATION = [ '.htaccess', '.htpasswd', '.user.ini', 'php.ini', 'web.config' ];
 
 	/**
-	 * Fails when the change has such files and the approver did not confirm them.
+	 * Fails when the change contains sensitive files and the approver did not confirm them.
 	 *
 	 * @param array<string, mixed> $payload Approved change.
 	 * @throws Failure `wp_codebox_apply_confirmation_missing`.
@@ -43,7 +43,7 @@ final class SensitiveFiles {
 	}
 
 	/**
-	 * Returns the paths of such files among changed ones.
+	 * Returns the paths of those changed files that are sensitive.
 	 *
 	 * @param array<mixed>          $changed Entries of changed-files.
 	 * @param array<string, string> $targets Host directory by mount target.
@@ -61,7 +61,7 @@ final class SensitiveFiles {
 	}
 
 	/**
-	 * Checks one file.
+	 * Checks whether a file is sensitive.
 	 *
 	 * @param string $host Host path.
 	 */

@@ -162,7 +162,8 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Returns the row that mounts the plugin or theme which is or contains a directory; null when there is none.
+	 * Returns the row that mounts the plugin or theme whose directory is the given directory or contains it; null when
+	 * there is none.
 	 *
 	 * @param string $directory Path of a directory.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}|null

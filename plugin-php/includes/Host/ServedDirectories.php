@@ -19,7 +19,7 @@ defined( 'ABSPATH' ) || exit;
 final class ServedDirectories {
 
 	/**
-	 * Returns the served directory that is or contains a directory; null when none does.
+	 * Returns the served directory that is the given directory or contains it; null when there is none.
 	 *
 	 * @param string $directory Path of a directory.
 	 */

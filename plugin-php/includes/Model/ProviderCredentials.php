@@ -56,8 +56,8 @@ final class ProviderCredentials {
 		foreach ( $requirements['requirements'] as $requirement ) {
 			[ $found, $denied ] = $this->keys->find( $provider, $requirement['name'], $input, $inherited, $brought );
 			if ( CredentialStatus::Available === $found->status ) {
-				// The first secret found is the provider's API key. Of the other requirements it is only checked
-				// that they have a value.
+				// The first secret that is found is the provider's API key. For the other requirements the loop only
+				// checks that a value exists.
 				$credential ??= $found;
 				$status       = $found->status;
 			} elseif ( $requirement['required'] || CredentialStatus::Denied === $found->status ) {

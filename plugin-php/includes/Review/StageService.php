@@ -86,7 +86,8 @@ final class StageService {
 	}
 
 	/**
-	 * Returns the owner of the pending action. A user may stage only for itself.
+	 * Returns the id of the user who owns the pending action. While a user is logged in, only the operator may name
+	 * another user.
 	 *
 	 * @param array<string, mixed> $input     Input of the staging.
 	 * @param Authority            $authority User or operator the call runs as.

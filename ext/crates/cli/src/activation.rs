@@ -53,7 +53,8 @@ pub(crate) struct LatestActivation {
 }
 
 impl LatestActivation {
-    /// Takes the command line or the output from an event of the run.
+    /// Updates the command line or the output from an event of the run. A command that is not an
+    /// activation clears both; events of other types change nothing.
     pub(crate) fn see(&mut self, event: &LifecycleEvent) {
         match event.kind {
             EventType::CommandStarted => {
@@ -192,9 +193,10 @@ mod tests {
                 "--no-activate starts the sandbox without the activation"
             ]
         );
-        // An error after a command that is no activation, and one with another code, are unchanged.
+        // An error after a command that is not an activation stays unchanged.
         latest.see(&started(COMMAND, "command=option get home"));
         assert_eq!(latest.explain(failed).hints.len(), 0);
+        // An error with another code than `RunFailed` stays unchanged.
         latest.see(&started(COMMAND, "command=theme activate sky"));
         let other = ErrorBody::new(ErrorCode::Busy, "x");
         assert_eq!(latest.explain(other).message, "x");

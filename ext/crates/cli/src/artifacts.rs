@@ -125,8 +125,8 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         .collect();
     let (bundle, path) = open(&args.of.bundle)?;
     let options = options(output, args.of.state.as_deref())?;
-    // Without a key no signature can count as trusted, so only an invalid signature stops the
-    // preflight. An apply on this host fails anyway.
+    // Without a key no signature can count as trusted, so only an invalid signature stops this
+    // preflight. An apply on this host would fail, because it needs the key.
     let signatures = if options.trusted.host.is_some() {
         SignatureRule::Trusted
     } else {

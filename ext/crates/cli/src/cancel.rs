@@ -11,11 +11,11 @@ use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 /// connected earlier and send nothing.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit of one attempt: longer than the time after which the supervisor drops a silent
-/// client, because one may be served before this one.
+/// client. The supervisor may have to drop one such client before it serves this process.
 const ATTEMPT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Cancels a run that has not ended. Cancelling again has no effect.
+/// Cancels a run. Has no effect if the run has ended or was cancelled before.
 pub(crate) fn cancel(
     state: &StateDir,
     run: &FoundRun,

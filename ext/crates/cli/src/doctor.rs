@@ -124,7 +124,8 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
             }
         }
     };
-    // Cgroup and identity are created with the same permissions as those of a run.
+    // Create cgroup and identity before `become_owner`, because a run also creates them with the
+    // privileges with which it was started.
     let group = match new_run_id() {
         Ok(id) => group::make(&state, settings.cgroup.as_deref(), &id, &SELF_TEST_LIMITS),
         Err(error) => {
@@ -170,7 +171,8 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         state_dir: state.path(),
     });
     checks.extend(isolation::checks(&test));
-    // The kernel's per-user limits are shared only if the guest has the kernel uid of this user.
+    // The guest uses up the kernel's per-user limits of this user only if it has this user's
+    // kernel uid.
     if identity.spawner().is_none() {
         checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
     }

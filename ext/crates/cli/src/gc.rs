@@ -74,7 +74,8 @@ fn changes(
         return Ok(());
     }
     let journal = Journal::open(&directory).map_err(|e| e.body())?;
-    // Another process changes the site and may need an applied change for its undo.
+    // Remove nothing while another process changes the site: it may need an applied change for its
+    // undo.
     let Ok(_claim) = journal.claim() else {
         return Ok(());
     };

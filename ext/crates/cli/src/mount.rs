@@ -86,7 +86,7 @@ pub(crate) fn activations(mounts: &[Mounted]) -> Vec<CommandCall> {
 }
 
 /// Replaces `auto` in the checks by the checks that the mounted projects' files suggest, and prints
-/// these.
+/// the suggested checks.
 pub(crate) fn checks(output: Output, given: &[String], mounts: &[Mounted]) -> Vec<String> {
     let mut checks = Vec::new();
     for check in given {
@@ -128,8 +128,8 @@ pub(crate) fn mount(given: &str, git: GitMode) -> Result<Mounted, ErrorBody> {
     let (host, target) = match rest.rfind(":/") {
         Some(at) if rest[at + 1..].contains(':') => return Err(invalid()),
         Some(at) => (&rest[..at], Some(&rest[at + 1..])),
-        // No such directory: the text after the colon is probably a guest path without its slash,
-        // or a wrong mode.
+        // The whole text is not an existing path, so the text after the colon is probably a guest
+        // path without its slash, or a wrong mode.
         None if rest.contains(':') && !Path::new(rest).exists() => return Err(invalid()),
         None => (rest, None),
     };

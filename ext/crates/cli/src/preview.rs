@@ -91,8 +91,8 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
         },
     };
     match held {
-        // Another flag already holds the sandbox and sets the hold time, so only the preview ends
-        // after the preview time.
+        // Another flag already holds the sandbox and sets its hold time. So the preview time ends
+        // the preview, but not the hold.
         Some(hold) => {
             let preview = PreviewRequest {
                 ttl_ms: Some(ttl_ms),

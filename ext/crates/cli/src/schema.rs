@@ -11,7 +11,7 @@ use wp_codebox_policy::{TOOLS, builtin_tool};
 /// Texts of the files in `abilities/schemas/`, sorted by file name.
 const EMBEDDED: &[&str] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
 
-/// Schema that `wp-codebox schema recipe` prints: its short name would be `workspace-recipe`.
+/// Schema that `wp-codebox schema recipe` prints. Its regular short name is `workspace-recipe`.
 const RECIPE: &str = "wp-codebox/workspace-recipe/v1";
 
 /// A schema that this command can print.

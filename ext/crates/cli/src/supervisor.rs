@@ -149,7 +149,7 @@ pub(crate) enum Followed<T> {
 }
 
 /// Reads the frames of a run to the last one, or until `seen` breaks with a value. Rejects calls of
-/// tools that a parent site would have to run: here is none.
+/// tools that run on the parent site, because this program has no parent site.
 pub(super) fn follow<T>(
     client: &RunClient,
     request: &RunRequest,

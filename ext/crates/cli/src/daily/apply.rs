@@ -133,8 +133,8 @@ fn applied_before(
     }
 }
 
-/// Returns the paths of the files that `--file` names, as the bundle spells them; all changed
-/// files without `--file`.
+/// Returns the paths of the files that `--file` names, as the bundle spells them. Without `--file`,
+/// returns the paths of all changed files.
 fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, ErrorBody> {
     if files.is_empty() {
         return Ok(changed.iter().map(|file| file.path.clone()).collect());
@@ -161,8 +161,9 @@ fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, Erro
     Ok(paths)
 }
 
-/// Returns the host directory for each changed mount: the one that `--to` names, or the one that
-/// the run mounted. The latter must contain the current directory or lie below it.
+/// Returns the directories to change, by guest path of their mount: with `--to` the given directory
+/// for the only changed mount, else all directories that the run mounted. At least one of the
+/// mounted directories must contain the project of the current directory or lie below it.
 fn targets(
     changed: &[ChangedFile],
     directories: BTreeMap<String, PathBuf>,
@@ -183,7 +184,7 @@ fn targets(
             .map(|mount| (mount, to.to_owned()))
             .collect());
     }
-    // Only change mounts that contain the current directory or lie below it: the user must not
+    // Fail if no mounted directory contains this project or lies below it: the user must not
     // change another project by accident.
     let here = directory()?;
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());

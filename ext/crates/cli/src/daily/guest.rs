@@ -156,8 +156,8 @@ impl Sandbox {
     }
 
     /// Runs a program in the sandbox, connected to the standard streams of this process, and
-    /// returns its exit status. `seen` receives what the program prints; it is not called if this
-    /// command answers in JSON, as `output` says.
+    /// returns its exit status. `seen` receives what the program prints; it is not called if
+    /// `output` is set to JSON.
     pub(super) fn run(
         &self,
         output: &Output,

@@ -110,8 +110,8 @@ fn changed_files(record: &RunRecord) -> bool {
     changes.is_some_and(|changes| changes.total() > 0)
 }
 
-/// Returns the real path of the project that contains the current directory; without a project,
-/// that of the current directory.
+/// Returns the real path of the project that contains the current directory. Without a project,
+/// returns the real path of the current directory itself.
 pub(super) fn directory() -> Result<PathBuf, ErrorBody> {
     match project::here() {
         Ok(project) => Ok(project.root),

@@ -7,8 +7,9 @@ const TEST_SUITE: [&str; 3] = [
     "wordpress-develop/tests/phpunit",
 ];
 
-/// Returns what the user can do about what is missing: `composer install` before all others;
-/// `None` if the output names nothing known.
+/// Returns advice about a missing file or package that the output reports. If several are missing,
+/// the advice is about `vendor/autoload.php` first, then about the WordPress test suite, then about
+/// a coding standard. Returns `None` if the output reports none of these as missing.
 pub(super) fn hint(printed: &str) -> Option<&'static str> {
     let missing = |text: &str| {
         let mut lines = printed.lines();
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_of_the_project_itself_has_no_hint() {
+    fn output_that_reports_no_known_file_or_package_as_missing_has_no_hint() {
         for printed in [
             "",
             "FAILURES!\nTests: 3, Assertions: 4, Failures: 1.",

@@ -1,5 +1,5 @@
-//! Converts the results of the self-test to checks: one for the host, one row for each kind of
-//! isolation (axis), and one for each problem, with its fix.
+//! Converts the results of the self-test to checks: four for the host (kernel, Landlock, control
+//! groups, sandbox), one for each cause of a problem, and one for each kind of isolation (axis).
 //!
 //! Pure functions.
 

@@ -1,5 +1,5 @@
-//! Raw mode of this command's terminal while a program of the sandbox uses it; restored when this
-//! process ends, except by SIGKILL.
+//! Puts this command's terminal into raw mode while a program of the sandbox uses it. The previous
+//! mode is restored when this process ends, unless SIGKILL ends it.
 
 use super::input::Input;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
@@ -46,7 +46,8 @@ impl Drop for RawMode {
     }
 }
 
-/// Returns the size of the first standard stream that is a terminal.
+/// Returns the size of the terminal on standard output, else on standard input, else on standard
+/// error; `None` if none of them is a terminal.
 pub(super) fn size_of_terminal() -> Option<TerminalSize> {
     let size = tcgetwinsize(std::io::stdout())
         .or_else(|_| tcgetwinsize(std::io::stdin()))

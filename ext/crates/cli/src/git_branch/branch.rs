@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use wp_codebox_contracts::SiteCommit;
 
-/// The branch in its state at the begin of this call.
+/// The branch that gets the commit, in its state before this commit.
 pub(super) struct Branch<'a> {
     repository: &'a Repository,
     request: &'a SiteCommit,

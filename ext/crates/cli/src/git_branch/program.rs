@@ -2,10 +2,10 @@
 //! can start another program.
 //!
 //! Invariants: git never uses the configuration, hooks, attributes, replacements, grafts or
-//! alternates of the repository. `GIT_DIR` is a private directory with a configuration that this
-//! module writes and links to the repository's `refs` and `packed-refs`; `GIT_OBJECT_DIRECTORY` is
-//! the repository's object directory. The environment is cleared. Every command has a time limit,
-//! because git would wait forever for a FIFO in the repository.
+//! alternates of the repository. `GIT_DIR` is a private directory. It contains a configuration that
+//! this module writes, and symbolic links to the repository's `refs` and `packed-refs`.
+//! `GIT_OBJECT_DIRECTORY` is the repository's object directory. The environment is cleared. Every
+//! command has a time limit, because git would wait forever for a FIFO in the repository.
 
 use super::error::GitBranchError;
 use super::repository::Repository;
@@ -27,8 +27,8 @@ const SECONDS: i64 = 120;
 const LARGEST: u64 = 512 * 1024 * 1024;
 /// Maximum length of a message of git in an error, in characters.
 const MESSAGE: usize = 300;
-/// Options of every command that switch off programs, signatures and remotes. They are a second
-/// protection: the private configuration enables none of these.
+/// Options that every git command gets. They switch off programs, signatures and remotes. They are
+/// a second protection: the private configuration enables none of these.
 const OPTIONS: [&str; 10] = [
     "-c",
     "core.hooksPath=/dev/null",
@@ -132,7 +132,8 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Runs a git command and returns how it ended; here an exit status other than 0 is no error.
+    /// Runs a git command and returns how it ended. An exit status other than 0 is not an error
+    /// here, in contrast to [`Self::run`].
     pub(super) fn end(
         &self,
         arguments: &[&OsStr],

@@ -24,7 +24,8 @@ use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
 const TICK: Duration = Duration::from_millis(100);
 /// Retry interval while the host has reached its maximum number of runs.
 const RETRY: Duration = Duration::from_millis(500);
-/// Time limit for retries while the group has no running run, whose end would make room.
+/// Time limit for retries while no run of the group is running. While one runs, retries have no
+/// limit, because its end makes room.
 const RETRY_LIMIT: Duration = Duration::from_secs(120);
 
 /// Output, arguments and settings of this command, which all runs of the group share.

@@ -1,8 +1,8 @@
 //! Proposes checks from the test and lint configuration in a project's files.
 //!
 //! A check is proposed only if its program exists in the guest, which sees the mount and the host's
-//! `/usr`. No tool is proposed twice. Command lines come from files of the project, which need not
-//! be trusted: a check runs in a guest and without a shell.
+//! `/usr`. No tool is proposed twice. Command lines come from files of the project, which may be
+//! malicious. So a check runs only in a guest, and without a shell.
 
 use super::composer::Package;
 use super::composer_script::{Command, command, tool};
@@ -54,8 +54,8 @@ const PHPCS: Tool = Tool {
 const PHPSTAN: Tool = Tool {
     configuration: &["phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon"],
     programs: &["phpstan"],
-    // No host program: it would not find the extensions in the project's `vendor`, which
-    // configurations name.
+    // No host program: it would not find the PHPStan extensions that a configuration names, because
+    // they are in the project's `vendor`.
     host_program: None,
     arguments: " analyse",
 };

@@ -9,9 +9,9 @@ use wp_codebox_contracts::terminal_text::is_hidden;
 
 const STYLE: &str = "style.css";
 
-/// Drop-ins: files that WordPress loads from the content directory only. Plugins contain some, with
-/// a plugin header, to be copied there, so they do not count as main files. Exception: the file
-/// that is named like the plugin's directory.
+/// File names of drop-ins, which WordPress loads only from the content directory. Some plugins
+/// contain a drop-in with a plugin header, to be copied to that directory. So a file with one of
+/// these names counts as the main file of a plugin only if it is named like the plugin's directory.
 const DROP_INS: &[&str] = &[
     "advanced-cache.php",
     "db-error.php",
@@ -40,8 +40,8 @@ pub(super) enum Code {
 
 /// Returns the plugin or theme in a directory; `None` if it has no header or cannot be read.
 pub(super) fn identify(level: &Level) -> Result<Option<Code>, ProjectError> {
-    // A directory that cannot be read could not be mounted either, so it is no project. Only
-    // directories above the start can be unreadable here.
+    // A directory that cannot be read could not be mounted either, so it is not a project. Only
+    // directories above the start of the search can be unreadable here.
     let Ok(folder) = Folder::open(&level.real) else {
         return Ok(None);
     };

@@ -41,7 +41,8 @@ impl Package {
         self.text("type")
     }
 
-    /// Returns the command line of a script; `None` if the script has several.
+    /// Returns the command line of a script; `None` if there is no such script, or if it does not
+    /// have exactly one command line.
     pub(super) fn script(&self, name: &str) -> Option<&str> {
         match self.members.get("scripts")?.get(name)? {
             Value::String(line) => Some(line),

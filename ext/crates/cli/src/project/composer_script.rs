@@ -10,7 +10,7 @@ const BIN: &str = "vendor/bin";
 /// Maximum length of a script in bytes.
 const MAX_BYTES: usize = 1000;
 /// Characters that a shell interprets. A script that contains one, even quoted, is not converted:
-/// checks run without a shell, so it could have a different effect.
+/// checks run without a shell, so the character could have a different effect.
 const SHELL: &[char] = &[
     '&', '|', ';', '$', '`', '<', '>', '(', ')', '{', '}', '[', ']', '*', '?', '~', '#', '!', '\\',
 ];

@@ -57,8 +57,8 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// Returns true for a plugin, theme or Composer package. Only these are mounted although the
-    /// user did not name a directory.
+    /// Returns true for a plugin, theme or Composer package. A command that also works without a
+    /// mount mounts only these if the user gives no `--mount`.
     pub(crate) const fn is_recognised(&self) -> bool {
         !matches!(self.kind, Kind::Directory { .. })
     }

@@ -41,7 +41,7 @@ pub(super) struct Place {
     pub above: Vec<Level>,
 }
 
-/// Directories that are never a project, at which a search ends.
+/// Decides at which directories a search ends. These are never a project.
 #[derive(Debug)]
 pub(super) struct Bounds {
     /// Real path of the user's home directory.
@@ -138,7 +138,7 @@ fn working_directory(variable: Option<OsString>, real: PathBuf) -> PathBuf {
         .unwrap_or(real)
 }
 
-/// Returns the path of a readable directory without symbolic links.
+/// Returns the real path of a directory. Fails if the directory cannot be read.
 fn real(given: &Path) -> Result<PathBuf, ProjectError> {
     let real = given.canonicalize().map_err(|e| failed(given, e))?;
     Folder::open(&real).map_err(|errno| match errno {

@@ -58,7 +58,8 @@ impl Sources for Host {
         if path.is_empty() || path.contains('\0') {
             return PathKind::Missing;
         }
-        // The target can change after this validation, so the run checks the opened files again.
+        // Another file can appear at this path after the validation, so the run checks the files
+        // again when it opens them.
         let Ok(canonical) = self.resolve(path).canonicalize() else {
             return if self.resolve(path).is_symlink() {
                 PathKind::Other

@@ -38,8 +38,8 @@ pub(crate) fn build(
     asked: &Asked,
 ) -> Result<RunRequest, ErrorBody> {
     let mut lowered = lowered;
-    // Resolving also keeps the only source that is not from the recipe, `/dev/null`: it is
-    // absolute.
+    // One source, `/dev/null`, does not come from the recipe. Resolving does not change it, because
+    // it is absolute.
     for mount in &mut lowered.mounts {
         mount.source = text(&host.resolve(&mount.source))?;
     }

@@ -42,7 +42,7 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
         after = page.cursor;
         match write_page(output, args, &page) {
             Ok(()) => {}
-            // The reader has closed the pipe and wants no more events, which is no error.
+            // The reader has closed the pipe and wants no more events. This is not an error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(ExitCode::SUCCESS);
             }

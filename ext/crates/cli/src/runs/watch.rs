@@ -118,7 +118,8 @@ fn notices(directory: &Path) -> Result<OwnedFd, Errno> {
     Ok(changes)
 }
 
-/// Events that end a sleep before its time limit.
+/// What ends a sleep before its time limit: a change of the directory or a signal (`Both`), or only
+/// a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attention {
     Both,

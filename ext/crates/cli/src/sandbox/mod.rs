@@ -183,8 +183,8 @@ pub(crate) fn end(
     let close = LiveRequest::Close {
         reason: reason.to_owned(),
     };
-    // Ask the sandbox to close. If it does not answer or is not ready yet, it would not handle the
-    // request in time, so cancel its run, which saves its changes, too.
+    // Ask the sandbox to close, unless it is not ready yet. If it was not asked or did not answer,
+    // cancel its run; a cancelled run also saves its changes.
     let heard = shown::is_held(run)
         && !shown::is_being_made(run)
         && live::ask(run, actor, close, ReplyTimeout::AtMost(END_TIMEOUT)).is_ok();
@@ -208,8 +208,8 @@ pub(crate) fn end(
 }
 
 fn recreate(args: &OneArgs, output: Output) -> Result<Value, ErrorBody> {
-    // Spawn the supervisor before `open` gives up root: it needs root to open all source
-    // directories.
+    // Spawn the supervisor before `open` gives up root: the supervisor needs root to open all
+    // source directories.
     let supervisor = Spawned::new(RunMode::Detached)?;
     let (state, site) = open(&args.place)?;
     let run = found(&state, &site, &args.sandbox)?;

@@ -11,9 +11,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// User that owns the state directory of the host.
 const USER: &str = "wp-codebox";
 
-/// Creates the default state directory if it is missing: for root with a system user as its owner,
-/// for other users including missing parent directories. A directory that the user named is not
-/// created.
+/// Creates the default state directory if it is missing. Root gives it to a system user. Any other
+/// user creates it for himself, and its missing parent directories, too. A directory that the user
+/// named is not created.
 ///
 /// # Errors
 /// `wp_codebox_state_dir_invalid` if the directory cannot be created.

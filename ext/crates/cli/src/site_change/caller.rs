@@ -13,7 +13,8 @@ use wp_codebox_contracts::{
 const SOCKET: i32 = 3;
 /// Maximum length of the line with which the caller answers, in bytes.
 const LINE: u64 = 64;
-/// Maximum time to wait for the caller, which drops some files from its opcode cache.
+/// Time limit of one read from the caller or write to it. The caller answers after it has dropped
+/// the written files from its opcode cache.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether the caller answered after files were written.

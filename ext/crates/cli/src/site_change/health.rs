@@ -15,7 +15,8 @@ const MOST: u64 = 4 * 1024 * 1024;
 const ERRORS: usize = 20;
 /// Maximum length of a fatal error in a report, in characters.
 const LENGTH: usize = 500;
-/// Time to wait until PHP notices changed files if the caller, which knows that time, is gone.
+/// Minimum time to wait until PHP notices changed files, if the caller did not report that it
+/// dropped them from its opcode cache.
 const SETTLE: Duration = Duration::from_millis(2_500);
 /// Maximum time to wait until PHP notices changed files.
 const LONGEST: Duration = Duration::from_secs(60);

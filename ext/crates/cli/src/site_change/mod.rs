@@ -44,8 +44,8 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Forgets old changes, so that their number stays bounded without `gc`, which removes those that
-/// cannot be removed now.
+/// Removes old changes from the journal, so that their number stays bounded even if `gc` never
+/// runs. Ignores errors: the next change or `gc` tries again.
 fn forget_old(journal: &Journal) {
     for expired in journal.expired(&KeepRules::default()).unwrap_or_default() {
         let _ = journal.remove(&expired.id);
@@ -132,7 +132,8 @@ impl Place {
         let change = match applying::apply(&self.journal, approved, &self.php) {
             Ok(change) => change,
             Err(error) => {
-                // The next change or settlement finds that the change was not applied.
+                // Ignore an error here: then the trial stays open, and the next change or
+                // settlement finds that nothing was applied.
                 let _ = end_trial();
                 return Err(error);
             }

@@ -54,8 +54,8 @@ impl Seen {
         }
     }
 
-    /// Returns whether this is the answer of a site that fails, after a change, where it gave the
-    /// answer `before`.
+    /// Returns whether a page worked with its answer `before` a change and fails with this answer
+    /// after the change.
     pub(super) fn is_worse_than(&self, before: &Self) -> bool {
         let Self::Answer {
             status: old_status,
@@ -162,7 +162,7 @@ mod tests {
     use std::io::{ErrorKind, Read, Write};
     use std::net::TcpListener;
 
-    /// Answers every request of a new server with a redirect; returns its URL.
+    /// Starts a server that answers every request with a redirect. Returns the URL of the server.
     fn redirecting(target: impl Fn(&str) -> String + Send + 'static) -> String {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", server.local_addr().unwrap());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn redirect_to_another_host_is_not_followed_and_one_within_the_host_is_until_it_loops() {
+    fn redirect_is_followed_only_to_the_same_host_and_a_redirect_loop_is_no_answer() {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         other.set_nonblocking(true).unwrap();
         let elsewhere = format!("http://{}/", other.local_addr().unwrap());

@@ -145,7 +145,7 @@ impl Fetcher {
             Transport::Tls => builder
                 .tls_backend_preconfigured(client_tls(&Trust::System)?)
                 .https_only(true),
-            // No proxy: for it, a loopback address would be its own machine.
+            // No proxy: a proxy would take a loopback address for its own machine.
             Transport::Loopback => builder.tls_backend_preconfigured(no_tls()?).no_proxy(),
         };
         Ok(Self {

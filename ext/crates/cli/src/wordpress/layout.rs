@@ -32,7 +32,8 @@ pub(super) const REQUIRED: [&str; 4] = [
 /// Selection of the files that are copied or unpacked from a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
-    /// All files: published checksums list exactly the files that the core has.
+    /// All files, for a release: its files are compared with the published checksums afterwards,
+    /// and an additional file is an error.
     All,
     /// Only files that belong to core or to a default theme.
     Core,

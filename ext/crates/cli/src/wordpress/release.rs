@@ -47,7 +47,8 @@ pub(super) const PACKAGE: Package = Package {
 /// MD5 of each file of a release by its path.
 pub(super) type Checksums = BTreeMap<String, [u8; 16]>;
 
-// Without `deny_unknown_fields`: wordpress.org adds members to these two answers at any time.
+// The structs for answers have no `deny_unknown_fields`, because wordpress.org can add members to
+// its answers at any time.
 
 #[derive(Deserialize)]
 struct Offers {

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn name_of_a_file_that_occurs_twice_or_is_also_a_directory_is_refused() {
+    fn file_at_the_path_of_a_file_or_directory_or_below_a_file_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let mut tree = tree(temp.path());
         add(&mut tree, "a", b"1").unwrap();

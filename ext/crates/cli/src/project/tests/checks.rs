@@ -28,7 +28,7 @@ const BIN: &[&str] = &[
 ];
 
 #[test]
-fn configuration_files_propose_the_programs_of_the_project() {
+fn configuration_file_of_a_tool_proposes_the_tools_program_in_vendor_bin() {
     for (file, expected) in [
         ("phpunit.xml", "vendor/bin/phpunit"),
         ("phpunit.xml.dist", "vendor/bin/phpunit"),

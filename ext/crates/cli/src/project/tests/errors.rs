@@ -68,7 +68,7 @@ fn unreadable_start_directory_is_refused_and_an_unreadable_directory_above_is_sk
     };
     mode("code/hello/inc/secret", 0o000);
     mode("code/hello/inc", 0o311);
-    // Only for other users: root may read the directories in any case.
+    // Check this only if the process is not root: root can read the directories in any case.
     if !geteuid().is_root() {
         for path in ["code/hello/inc", "code/hello/inc/secret"] {
             let body = tree.around(path).unwrap_err().body();

@@ -108,7 +108,7 @@ fn editor_plugin_is_found_from_its_packages_and_each_of_its_test_plugins_is_a_pr
 }
 
 #[test]
-fn plugin_pack_is_the_plugin_whose_file_is_named_like_the_directory_or_has_a_version() {
+fn main_file_of_a_plugin_pack_is_named_like_the_directory_or_has_a_version() {
     let main = plugin("Pack", "pack");
     let tree = Tree::new(&[
         ("projects/plugins/pack/pack.php", &main),

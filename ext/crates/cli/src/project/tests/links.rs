@@ -80,7 +80,7 @@ fn symlinked_plugins_directory_is_no_project_by_link_path_or_target_path() {
 }
 
 #[test]
-fn header_and_program_links_out_of_the_project_are_not_followed() {
+fn plugin_file_that_is_a_link_out_of_the_project_is_not_read() {
     let tree = Tree::new(&[("secret.php", PLUGIN), ("code/hello/real/main.php", PLUGIN)]);
     symlink(tree.at("secret.php"), tree.at("code/hello/hello.php")).unwrap();
     assert_eq!(tree.place("code/hello"), "code/hello -> /workspace/hello");

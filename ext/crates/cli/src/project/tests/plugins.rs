@@ -39,7 +39,7 @@ fn plugin_is_found_from_every_directory_of_it() {
 }
 
 #[test]
-fn only_php_files_directly_in_the_directory_with_a_header_in_eight_kib_make_a_plugin() {
+fn plugin_header_counts_only_in_the_first_eight_kib_of_a_php_file_directly_in_the_directory() {
     let late = |bytes: usize| format!("<?php\n{}\n// Plugin Name: Late\n", "/".repeat(bytes));
     for (file, content, is_plugin) in [
         ("main.php", PLUGIN, true),
@@ -153,7 +153,7 @@ fn two_plugins_in_one_directory_are_named_in_the_error() {
 }
 
 #[test]
-fn directory_names_that_are_no_slug_or_generic_are_replaced_and_the_reason_is_told() {
+fn directory_names_that_are_generic_or_invalid_slugs_are_replaced_and_the_reason_is_stated() {
     let domain = "<?php\n/*\nPlugin Name: Hello\nText Domain: hello\n*/\n";
     for (directory, header, target, reason) in [
         ("my-plugin-main", domain, "my-plugin-main", None),

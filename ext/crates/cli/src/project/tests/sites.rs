@@ -62,7 +62,7 @@ fn only_a_complete_core_that_surrounds_the_project_is_its_site() {
 }
 
 #[test]
-fn whole_site_or_part_of_it_is_refused_with_its_plugins_and_themes() {
+fn error_for_a_whole_site_or_a_part_of_it_lists_the_plugins_and_themes() {
     let standard = &[
         ("site/wp-config.php", ""),
         ("site/wp-content/plugins/hello.php", PLUGIN),
@@ -204,7 +204,7 @@ fn directory_in_the_core_is_refused() {
 }
 
 #[test]
-fn package_that_contains_a_wordpress_without_configuration_is_a_project_and_no_site() {
+fn package_that_contains_a_wordpress_without_configuration_is_a_project_and_not_a_site() {
     let files = [("lib/composer.json", r#"{"name": "acme/lib"}"#)];
     let tree = tree_with_cores(&["lib/wordpress"], &files);
     assert_eq!(tree.place("lib"), "lib -> /workspace/lib");

@@ -54,7 +54,7 @@ fn stylesheet_without_a_theme_name_makes_no_theme() {
 }
 
 #[test]
-fn directory_with_a_plugin_and_a_theme_header_is_refused_with_both_files() {
+fn error_for_a_directory_with_a_plugin_and_a_theme_header_names_both_files() {
     let tree = Tree::new(&[
         ("code/both/main.php", PLUGIN),
         ("code/both/style.css", THEME),

@@ -213,7 +213,7 @@ fn list_of_entries_that_is_too_long_is_not_read_to_its_end() {
 }
 
 #[test]
-fn zip_without_a_required_core_file_is_refused_and_the_file_named() {
+fn zip_without_a_required_core_file_is_refused_and_the_error_names_the_file() {
     for missing in [
         "wp-load.php",
         "wp-settings.php",

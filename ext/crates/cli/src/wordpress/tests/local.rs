@@ -230,7 +230,7 @@ fn installed_version_is_not_replaced_and_a_note_says_so() {
 }
 
 #[test]
-fn directory_without_wordpress_is_refused_and_the_missing_file_named() {
+fn directory_without_wordpress_is_refused_and_the_error_names_a_missing_file() {
     let bench = Bench::new();
     fs::create_dir(bench.path("empty")).unwrap();
     let result = bench.install_directory("empty");

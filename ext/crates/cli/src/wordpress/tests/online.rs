@@ -340,7 +340,8 @@ fn npm_package_replaces_latest_only_if_wordpress_org_cannot_be_reached() {
         .unwrap();
     assert_eq!(core.version, PACKAGE.wordpress);
     server.requests();
-    // The package is no replacement for a named version, nor if the server answers with an error.
+    // The package does not replace a version that the user named. It does not replace the latest
+    // version either if the server answers with an error.
     let bench = bench_with_package(&archive);
     let result = bench.install(&version("6.9"), origins(&closed, &closed));
     let error = bench.refused(result, ErrorCode::WordpressUnavailable);
