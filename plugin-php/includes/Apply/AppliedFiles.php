@@ -13,7 +13,7 @@ use WPCodebox\DirectApply\DirectApply;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Receives the audit records of one bundle, oldest first. Holds its state and its applied files after the last record. */
+/** Receives the audit records of one bundle, oldest first. Holds state and applied files after the last record. */
 final class AppliedFiles {
 
 	/**

@@ -12,7 +12,8 @@ const LINE: &str = "command=";
 /// Maximum number of characters of WP-CLI's output that an error contains.
 const MAX_OUTPUT: usize = 4000;
 
-/// Unmet requirements: a part of the message that WordPress prints, and the hint for the user.
+/// Each kind of unmet requirement: a part of the message that WordPress prints for it, and the hint
+/// for the user.
 const REQUIREMENTS: &[(&str, &str)] = &[
     (
         "parent theme is missing",
@@ -74,8 +75,8 @@ impl LatestActivation {
         &self.printed
     }
 
-    /// Adds command line, output and hints to the error of a run whose commands are all
-    /// activations.
+    /// Adds command line, output and hints of the last activation to the error of a run. Call this
+    /// only for a run that has no commands except activations.
     pub(crate) fn explain(&self, error: ErrorBody) -> ErrorBody {
         if error.code != ErrorCode::RunFailed || self.line.is_empty() {
             return error;
@@ -86,8 +87,8 @@ impl LatestActivation {
 }
 
 /// Adds command line and hints to the error of a run if an activation by this program caused it.
-/// `own` are the arguments of the command that the user named: an activation that the user named is
-/// not explained.
+/// `own` contains the arguments of the user's own command: if that command is the failed
+/// activation, the error stays unchanged.
 pub(crate) fn explain(result: &mut RunResult, own: &[String]) {
     if result.error.as_ref().map(|error| error.code) != Some(ErrorCode::RunFailed) {
         return;
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn activation_error_names_the_wp_cli_command_the_missing_file_and_no_activate() {
+    fn activation_error_names_the_wp_cli_command_the_missing_file_and_the_no_activate_option() {
         let mut latest = LatestActivation::default();
         latest.see(&started(COMMAND, "command=plugin activate hello/hello.php"));
         latest.see(&event(EventType::CommandOutput, &json!({"text": FATAL})));

@@ -22,7 +22,7 @@ pub(crate) struct Approved<'a> {
     pub run_id: Option<RunId>,
     /// Approved files, their target directories, and the required id and signature of the bundle.
     pub request: PreflightRequest,
-    /// SHA-256 that the approved part of the patch must have.
+    /// SHA-256 that the approved part of the patch must have; `None` accepts any.
     pub patch_sha256: Option<Sha256Hex>,
 }
 

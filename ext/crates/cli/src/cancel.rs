@@ -47,7 +47,7 @@ pub(crate) fn cancel(
             Ok(answer) if answer.run_id == run.run_id => {
                 return answered(CancelEffect::Requested, now()?);
             }
-            // The supervisor does not listen yet, or is exiting.
+            // Try again until the deadline: the supervisor may not listen yet, or may be exiting.
             Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
             Ok(_) => return Err(silent(run, "the reply came from another run's supervisor")),
             Err(error) => return Err(silent(run, &error.to_string())),

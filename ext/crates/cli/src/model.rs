@@ -156,8 +156,8 @@ pub(super) fn read(
         }
         Worker::Guest(flag) => {
             refuse_loop_fields(task, host, flag)?;
-            // Not for `--agent`: an agent preset adds its network rules itself, or reports which
-            // ones an explicit policy lacks.
+            // Do not check this for `--agent`: an agent preset adds its network rules itself, or
+            // reports which ones an explicit policy lacks.
             if flag != PRESET_FLAG && !guest_may_ask(task, network) {
                 return Err(input(format!(
                     "{flag} runs in the guest, which cannot reach the model: add --network-preset model, or remove {flag} to use the built-in agent"

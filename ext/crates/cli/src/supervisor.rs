@@ -62,8 +62,9 @@ pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), Erro
     .begin(request)
 }
 
-/// A supervisor that waits for its request. It has the permissions that this process had when it
-/// started the supervisor; it exits if it gets no request.
+/// A supervisor that was started and waits for its request. The supervisor keeps the permissions
+/// that this process had when it started the supervisor, even if this process gives up root later.
+/// If this process sends no request, the supervisor exits.
 #[derive(Debug)]
 pub(super) struct Spawned {
     stream: UnixStream,

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
 use wp_codebox_runtime::RecordedWork;
 
-/// Runs again from the earlier change, with the agent, checks and mounts of the earlier run.
+/// Starts a run that continues the change of an earlier run. Agent, checks and mounts are those of
+/// the earlier run unless the arguments name others.
 pub(crate) fn again(output: &Output, mut args: AgainArgs) -> ExitCode {
     match complete(&mut args) {
         Ok(()) => run::run(output, args.run),

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use wp_codebox_artifacts::{StoredBundle, VerifyOptions, read_changed_files, verify_bundle};
 use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, ErrorCode, schema_id};
 
-/// Prints the patch, one line per file, or both as JSON.
+/// Prints the patch; with `--stat` one line per changed file instead; with `--json` a document that
+/// contains both.
 pub(crate) fn diff(output: &Output, args: &DiffArgs) -> ExitCode {
     match show(*output, args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_extensions_are_accepted_and_unknown_ones_or_newer_formats_refused() {
+    fn repository_with_an_unknown_extension_or_a_newer_format_version_is_refused() {
         let read = |rows: &[&str]| format(rows.join("\0").as_bytes());
         let plain = read(&[
             "core.repositoryformatversion\n0",

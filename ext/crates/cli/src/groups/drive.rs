@@ -49,7 +49,8 @@ pub(super) trait Group {
     fn size(&self) -> usize;
     /// Name of a task in human-readable messages.
     fn name(&self, at: usize) -> String;
-    /// Members of a task's row that precede those of its result, such as its index or id.
+    /// Members at the start of a task's row, such as its index or id. The members of the task's
+    /// result follow them.
     fn head(&self, at: usize) -> Map<String, Value>;
     /// Input of a task, with the members that all tasks of the group share.
     fn input(&self, at: usize) -> Result<Map<String, Value>, ErrorBody>;

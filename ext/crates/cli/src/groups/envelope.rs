@@ -191,8 +191,8 @@ fn run(result: &RunResult) -> Value {
     run
 }
 
-/// Replaces `.`, which stands for the bundle's directory inside the bundle, by its path on the
-/// host.
+/// Replaces the path `.` by the host path of the bundle's directory. Documents inside the bundle
+/// refer to that directory as `.`.
 fn located(mut document: Value, directory: Option<&str>) -> Value {
     if let Some(directory) = directory {
         for pointer in ["/provenance/artifactDirectory", "/artifacts/directory"] {

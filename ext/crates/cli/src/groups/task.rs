@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicting_or_unknown_task_fields_are_rejected_and_named() {
+    fn error_for_conflicting_or_unknown_task_fields_names_the_field() {
         for (fields, name) in [
             (json!({"agent": "a", "agent_command": "b"}), "agent"),
             (json!({"model": "m"}), "base_url"),

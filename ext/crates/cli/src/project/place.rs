@@ -87,8 +87,8 @@ impl Place {
             let directory = real;
             return Err(ProjectError::NotAProject { directory, what });
         }
-        // After a symbolic link `..` leads to the parent of the link's target, so the segments of
-        // such a path are not the names of the directories above.
+        // `..` after a symbolic link leads to the parent of the link's target. So the segments of a
+        // path with `..` may not be the names of the directories above.
         let plain = !given.components().any(|part| part == Component::ParentDir);
         let reached: Vec<(PathBuf, &Path)> = given
             .ancestors()

@@ -19,10 +19,10 @@ use wp_codebox_supervisor::{MAIL_LIST, mail_path};
 
 /// Time limit for a sandbox's reply with its mails; a busy sandbox first finishes its command.
 const REPLY_LIMIT: Duration = Duration::from_secs(60);
-/// Length of a time in the list of mails: date, hour and minute, in characters.
+/// Number of characters of a time in the list of mails: date, hour and minute.
 const TIME: usize = 16;
 
-/// The mails of a run, and the content of that mail whose number the user gave.
+/// The mails of a run and, if the user gave the number of a mail, the content of this mail.
 struct Seen {
     /// Totals of the mails, and their rows `wp-codebox/mail-message/v1` in the member `mails`.
     list: Value,

@@ -12,7 +12,7 @@ use wp_codebox_runtime::FoundRun;
 /// Minimum number of characters of a run id in a table on a terminal. The table shows more if the
 /// listed runs have the same first characters; every command accepts a unique prefix.
 const ID: usize = 12;
-/// Length of a time in a table of runs: date, hour and minute, in characters.
+/// Number of characters of a time in a table of runs: date, hour and minute.
 const TIME: usize = 16;
 
 /// Maximum width of an event's data that are shown as JSON, in terminal columns.

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn site_is_worse_only_if_an_answer_that_worked_before_fails_now() {
+    fn page_is_worse_only_if_it_worked_before_the_change_and_fails_after_it() {
         let text = |status| Seen::Answer {
             status,
             body: Body::Text,

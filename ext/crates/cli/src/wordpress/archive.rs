@@ -27,7 +27,8 @@ fn damaged(reason: impl ToString) -> UnpackError {
     }
 }
 
-/// Reader of a file that fails when the shared number of bytes `left` is used up.
+/// Reader of a file with a limit. `left` is the number of bytes that may still be read; [`open`]
+/// shares it and lifts the limit after the list of entries was read.
 struct Metered {
     file: File,
     left: Rc<Cell<u64>>,
