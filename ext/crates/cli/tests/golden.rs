@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// Commands for internal use, which no help text lists.
-const HIDDEN: [&str; 3] = ["spawn", "keep-cgroups", "supervise"];
+const HIDDEN: [&str; 4] = ["spawn", "keep-cgroups", "supervise", "change-site"];
 
 /// Commands that accept an unknown option, because they pass it to a program in a sandbox.
 const PASS_ON: [&str; 2] = ["wp", "php"];

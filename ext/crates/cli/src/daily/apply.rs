@@ -79,7 +79,7 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
             .hint("name an earlier run: wp-codebox log lists the runs of this directory"));
     }
     let approved = chosen(&changed, &args.files)?;
-    let targets = targets(&changed, directories, args.to.as_deref())?;
+    let targets = targets(&changed, &approved, directories, args.to.as_deref())?;
     let known = |error| applied_before(error, &journal, &run, &targets);
     let change = applying::apply(
         &journal,
@@ -162,20 +162,22 @@ fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, Erro
 }
 
 /// Returns the directories to change, by guest path of their mount: with `--to` the given directory
-/// for the only changed mount, else all directories that the run mounted. At least one of the
-/// mounted directories must contain the project of the current directory or lie below it.
+/// for the only mount with approved files, else all directories that the run mounted. At least one
+/// of the mounted directories must contain the project of the current directory or lie below it.
 fn targets(
     changed: &[ChangedFile],
+    approved: &[String],
     directories: BTreeMap<String, PathBuf>,
     to: Option<&Path>,
 ) -> Result<BTreeMap<String, PathBuf>, ErrorBody> {
     let mounts: std::collections::BTreeSet<String> = changed
         .iter()
+        .filter(|file| approved.contains(&file.path))
         .map(|file| file.mount_target.to_string())
         .collect();
     if let Some(to) = to {
         if mounts.len() > 1 {
-            let message = "--to names one directory, but the run changed several mounts";
+            let message = "--to names one directory, but the files to apply are in several mounts";
             return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
                 .hint("choose the files of one mount with --file"));
         }
@@ -302,5 +304,40 @@ fn last_here(all: &[AppliedChange]) -> Result<&AppliedChange, ErrorBody> {
             "no change was applied to this directory",
         )
         .hint("wp-codebox apply applies the change of the last run")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{chosen, targets};
+    use serde_json::json;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use wp_codebox_contracts::{ChangedFile, ErrorCode};
+
+    fn changed(mount: &str) -> ChangedFile {
+        serde_json::from_value(json!({
+            "path": format!("{mount}/main.php"),
+            "relativePath": "main.php",
+            "status": "deleted",
+            "type": "file",
+            "mountIndex": 0,
+            "mountTarget": mount,
+            "patchName": "main.php",
+            "patchPath": "files/diffs/mount-0.patch",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn to_needs_approved_files_of_one_mount_even_if_the_run_changed_two() {
+        let files = [changed("/workspace/a"), changed("/workspace/b")];
+        let to = |names: &[String]| {
+            let approved = chosen(&files, names).unwrap();
+            targets(&files, &approved, BTreeMap::new(), Some(Path::new("/x")))
+        };
+        assert_eq!(to(&[]).unwrap_err().code, ErrorCode::InputInvalid);
+        let one = to(&["/workspace/b/main.php".to_owned()]).unwrap();
+        assert_eq!(one.into_keys().collect::<Vec<_>>(), ["/workspace/b"]);
     }
 }
