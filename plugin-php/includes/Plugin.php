@@ -19,6 +19,7 @@ use WPCodebox\Admin\PersonalData;
 use WPCodebox\Admin\SettingsForm;
 use WPCodebox\Admin\SettingsPage;
 use WPCodebox\Admin\SiteHealth;
+use WPCodebox\Api\RuntimeFacts;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\SettingChecks;
 use WPCodebox\Host\SettingRules;
@@ -36,6 +37,8 @@ final class Plugin {
 	private static Registrar $registrar;
 	/** JSON schemas of the running plugin, for the static methods of WP_Codebox_API. */
 	private static SchemaStore $schemas;
+	/** Facts about this installation, for the static methods of WP_Codebox_API. */
+	private static RuntimeFacts $facts;
 
 	/**
 	 * Creates the plugin with its dependencies.
@@ -59,6 +62,7 @@ final class Plugin {
 
 		self::$schemas   = $schemas;
 		self::$registrar = $registrar;
+		self::$facts     = new RuntimeFacts( $registrar, $schemas, $gate, $manifest['contract_digest'] );
 
 		Sentence::register();
 		$site         = new Site( new InstalledCode() );
@@ -92,6 +96,11 @@ final class Plugin {
 	/** Returns the ability registrar of the running plugin. */
 	public static function registrar(): Registrar {
 		return self::$registrar;
+	}
+
+	/** Returns facts about this installation. */
+	public static function facts(): RuntimeFacts {
+		return self::$facts;
 	}
 
 	/** Returns the schemas of the running plugin. */

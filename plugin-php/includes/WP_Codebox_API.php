@@ -29,26 +29,44 @@ defined( 'ABSPATH' ) || exit;
  * - A failure is returned as a `WP_Error` whose data has `status`; no method throws.
  * - Core's hooks around abilities (`wp_before_execute_ability` and the like) do not run.
  *
- * A method name is the ability name with underscores: `get_run()` is `wp-codebox/get-run`. The only exception
- * is `preflight_apply_artifact()` for `wp-codebox/apply-artifact-preflight`. The facade also works where
- * WordPress has no Abilities API.
+ * Each ability has a method of its name with underscores: `get_run()` is `wp-codebox/get-run`. Some abilities
+ * have more methods: `OTHER_NAMES` lists them. A method whose ability this version does not have returns
+ * `wp_codebox_api_ability_not_supported`, or `wp_codebox_browser_sessions_unavailable` when the ability belongs
+ * to WordPress sites that run in the visitor's browser. The facade also works where WordPress has no
+ * Abilities API.
  */
 final class WP_Codebox_API {
-
-	/** Ability by method, for methods whose name differs from the ability's. */
-	private const OTHER_NAMES = [ 'preflight_apply_artifact' => 'wp-codebox/apply-artifact-preflight' ];
 
 	/** The class has only static methods. */
 	private function __construct() {}
 
-	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability.
+	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability, and those of ext/crates/xtask/src/abilities/methods.rs.
+
+	/** Ability by method, for methods whose name differs from the ability's. */
+	private const OTHER_NAMES = [
+		'browser_contained_site_status'  => 'wp-codebox/get-browser-contained-site-status',
+		'capture_runner_workspace'       => 'wp-codebox/runner-workspace-capture',
+		'create_browser_session'         => 'wp-codebox/create-browser-playground-session',
+		'get_browser_session_status'     => 'wp-codebox/get-browser-contained-site-status',
+		'import_artifact'                => 'wp-codebox/import-artifact-bundle',
+		'normalize_artifact_bundle'      => 'wp-codebox/normalize-browser-artifact-bundle',
+		'open_browser_session'           => 'wp-codebox/open-browser-contained-site',
+		'open_or_create_browser_session' => 'wp-codebox/open-or-create-browser-contained-site',
+		'persist_artifact'               => 'wp-codebox/persist-browser-artifact',
+		'preflight_apply_artifact'       => 'wp-codebox/apply-artifact-preflight',
+		'preflight_artifact_apply'       => 'wp-codebox/apply-artifact-preflight',
+		'prepare_runner_workspace'       => 'wp-codebox/runner-workspace-prepare',
+		'publish_runner_workspace'       => 'wp-codebox/runner-workspace-publish',
+		'reimport_artifact'              => 'wp-codebox/reimport-artifact-bundle',
+		'run_runner_workspace_command'   => 'wp-codebox/runner-workspace-command',
+	];
 
 	/**
 	 * Passes the approved files of a verified bundle to the plugin of this site that applies changes.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function apply_approved_artifact( array $input = [] ): array|WP_Error {
+	public static function apply_approved_artifact( array $input ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/apply-approved-artifact', $input );
 	}
 
@@ -57,8 +75,17 @@ final class WP_Codebox_API {
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function preflight_apply_artifact( array $input = [] ): array|WP_Error {
+	public static function apply_artifact_preflight( array $input = [] ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/apply-artifact-preflight', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/apply-browser-contained-site-plan.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function apply_browser_contained_site_plan( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/apply-browser-contained-site-plan', $input );
 	}
 
 	/**
@@ -71,12 +98,129 @@ final class WP_Codebox_API {
 	}
 
 	/**
+	 * Answers an error, because no ability is named wp-codebox/get-browser-contained-site-status.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_contained_site_status( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/get-browser-contained-site-status', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-apply.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_contained_site_sync_apply( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/browser-contained-site-sync-apply', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-apply-plan-generate.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_contained_site_sync_apply_plan_generate( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/browser-contained-site-sync-apply-plan-generate', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-apply-plan-validate.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_contained_site_sync_apply_plan_validate( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/browser-contained-site-sync-apply-plan-validate', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-delegation.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_contained_site_sync_delegation( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/browser-contained-site-sync-delegation', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-export.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_contained_site_sync_export( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/browser-contained-site-sync-export', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-manifest.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_contained_site_sync_manifest( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/browser-contained-site-sync-manifest', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-source-connect.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_contained_site_sync_source_connect( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/browser-contained-site-sync-source-connect', $input );
+	}
+
+	/**
 	 * Requests cancellation of a run; the changes made so far are stored as a bundle.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function cancel_run( array $input = [] ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/cancel-run', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/runner-workspace-capture.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
+	 */
+	public static function capture_runner_workspace( array $input ): array {
+		return self::as_array( self::execute_ability( 'wp-codebox/runner-workspace-capture', $input ) );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/create-browser-contained-site-session.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function create_browser_contained_site_session( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/create-browser-contained-site-session', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/create-browser-materializer-contract.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function create_browser_materializer_contract( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/create-browser-materializer-contract', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/create-browser-playground-session.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function create_browser_session( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/create-browser-playground-session', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/create-browser-task-contract.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function create_browser_task_contract( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/create-browser-task-contract', $input );
 	}
 
 	/**
@@ -116,6 +260,24 @@ final class WP_Codebox_API {
 	}
 
 	/**
+	 * Answers an error, because no ability is named wp-codebox/export-browser-contained-site.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function export_browser_contained_site( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/export-browser-contained-site', $input );
+	}
+
+	/**
+	 * Reads one bundle: changed files, review summary and check results.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function get_artifact( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/get-artifact', $input );
+	}
+
+	/**
 	 * Shows the patch of each changed file of a bundle that verifies.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
@@ -125,12 +287,12 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads one bundle: changed files, review summary and check results.
+	 * Answers an error, because no ability is named wp-codebox/get-browser-contained-site-status.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function get_artifact( array $input = [] ): array|WP_Error {
-		return self::execute_ability( 'wp-codebox/get-artifact', $input );
+	public static function get_browser_session_status( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/get-browser-contained-site-status', $input );
 	}
 
 	/**
@@ -147,6 +309,15 @@ final class WP_Codebox_API {
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
+	public static function import_artifact( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/import-artifact-bundle', $input );
+	}
+
+	/**
+	 * Imports a bundle from the host or from an archive after verifying it. Only its signature decides whether it is trusted.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
 	public static function import_artifact_bundle( array $input = [] ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/import-artifact-bundle', $input );
 	}
@@ -156,7 +327,7 @@ final class WP_Codebox_API {
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function inspect_artifact( array $input = [] ): array|WP_Error {
+	public static function inspect_artifact( array $input ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/inspect-artifact', $input );
 	}
 
@@ -206,6 +377,114 @@ final class WP_Codebox_API {
 	}
 
 	/**
+	 * Answers an error, because no ability is named wp-codebox/normalize-browser-artifact-bundle.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function normalize_artifact_bundle( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/normalize-browser-artifact-bundle', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/open-browser-contained-site.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function open_browser_session( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/open-browser-contained-site', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/open-or-create-browser-contained-site.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function open_or_create_browser_contained_site( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/open-or-create-browser-contained-site', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/open-or-create-browser-contained-site.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function open_or_create_browser_session( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/open-or-create-browser-contained-site', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/persist-browser-artifact.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function persist_artifact( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/persist-browser-artifact', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/plan-browser-contained-site-apply.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function plan_browser_contained_site_apply( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/plan-browser-contained-site-apply', $input );
+	}
+
+	/**
+	 * Shows what applying selected files of a bundle would change, and fails where the apply would fail. Writes nothing.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function preflight_apply_artifact( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/apply-artifact-preflight', $input );
+	}
+
+	/**
+	 * Shows what applying selected files of a bundle would change, and fails where the apply would fail. Writes nothing.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function preflight_artifact_apply( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/apply-artifact-preflight', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/runner-workspace-prepare.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
+	 */
+	public static function prepare_runner_workspace( array $input ): array {
+		return self::as_array( self::execute_ability( 'wp-codebox/runner-workspace-prepare', $input ) );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/preview-reuse-decision.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function preview_reuse_decision( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/preview-reuse-decision', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/runner-workspace-publish.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
+	 */
+	public static function publish_runner_workspace( array $input ): array {
+		return self::as_array( self::execute_ability( 'wp-codebox/runner-workspace-publish', $input ) );
+	}
+
+	/**
+	 * Imports a known bundle again and replaces a damaged copy.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function reimport_artifact( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/reimport-artifact-bundle', $input );
+	}
+
+	/**
 	 * Imports a known bundle again and replaces a damaged copy.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
@@ -221,6 +500,24 @@ final class WP_Codebox_API {
 	 */
 	public static function replay_artifact( array $input = [] ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/replay-artifact', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/request-host-delegation.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function request_host_delegation( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/request-host-delegation', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/resolve-runtime-requirements.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
+	 */
+	public static function resolve_runtime_requirements( array $input ): array {
+		return self::as_array( self::execute_ability( 'wp-codebox/resolve-runtime-requirements', $input ) );
 	}
 
 	/**
@@ -242,11 +539,20 @@ final class WP_Codebox_API {
 	}
 
 	/**
+	 * Runs a coding agent against a plugin or theme in a disposable sandbox and returns a bundle with the change, or after 20 seconds a handle of the run, which continues. The site is not changed.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function run_agent_task( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/run-agent-task', $input );
+	}
+
+	/**
 	 * Runs tasks one after the other, each in its own disposable sandbox, and waits until the last one ends. An invalid or failing task becomes a failed row; the other tasks still run.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function run_agent_task_batch( array $input = [] ): array|WP_Error {
+	public static function run_agent_task_batch( array $input ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/run-agent-task-batch', $input );
 	}
 
@@ -255,17 +561,62 @@ final class WP_Codebox_API {
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function run_agent_task_fanout( array $input = [] ): array|WP_Error {
+	public static function run_agent_task_fanout( array $input ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/run-agent-task-fanout', $input );
 	}
 
 	/**
-	 * Runs a coding agent against a plugin or theme in a disposable sandbox and returns a bundle with the change, or after 20 seconds a handle of the run, which continues. The site is not changed.
+	 * Answers an error, because no ability is named wp-codebox/run-fuzz-suite.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function run_agent_task( array $input = [] ): array|WP_Error {
-		return self::execute_ability( 'wp-codebox/run-agent-task', $input );
+	public static function run_fuzz_suite( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/run-fuzz-suite', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/runner-workspace-command.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
+	 */
+	public static function run_runner_workspace_command( array $input ): array {
+		return self::as_array( self::execute_ability( 'wp-codebox/runner-workspace-command', $input ) );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/run-runtime-package.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function run_runtime_package( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/run-runtime-package', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/run-runtime-task.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function run_runtime_task( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/run-runtime-task', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/run-wordpress-workload.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function run_wordpress_workload( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/run-wordpress-workload', $input );
+	}
+
+	/**
+	 * Answers an error, because no ability is named wp-codebox/snapshot-browser-contained-site.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function snapshot_browser_contained_site( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/snapshot-browser-contained-site', $input );
 	}
 
 	/**
@@ -273,7 +624,7 @@ final class WP_Codebox_API {
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function stage_artifact_apply( array $input = [] ): array|WP_Error {
+	public static function stage_artifact_apply( array $input ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/stage-artifact-apply', $input );
 	}
 
@@ -282,13 +633,52 @@ final class WP_Codebox_API {
 	/**
 	 * Runs any ability of this plugin.
 	 *
-	 * @param string               $name  Ability name with or without the leading `wp-codebox/`.
-	 * @param array<string, mixed> $input Ability input.
+	 * @param string               $ability_name Ability name with or without the leading `wp-codebox/`.
+	 * @param array<string, mixed> $input        Ability input.
 	 * @return array<string, mixed>|WP_Error `wp_codebox_api_ability_not_supported` when no ability has this
 	 *   name.
 	 */
-	public static function execute_ability( string $name, array $input = [] ): array|WP_Error {
-		return Plugin::registrar()->run_trusted( str_contains( $name, '/' ) ? $name : 'wp-codebox/' . $name, $input );
+	public static function execute_ability( string $ability_name, array $input = [] ): array|WP_Error {
+		return Plugin::registrar()->run_trusted( str_contains( $ability_name, '/' ) ? $ability_name : 'wp-codebox/' . $ability_name, $input );
+	}
+
+	/**
+	 * Describes this installation: versions, whether a sandbox can start, capabilities, abilities and schemas.
+	 *
+	 * @param array<string, mixed> $input Ignored.
+	 * @return array<string, mixed> `wp-codebox/runtime-descriptor/v1`.
+	 */
+	public static function runtime_descriptor( array $input = [] ): array {
+		return Plugin::facts()->descriptor();
+	}
+
+	/**
+	 * Lists what this plugin promises to callers: abilities with their schemas, methods of this class, and the
+	 * digest over all schemas.
+	 *
+	 * @return array<string, mixed> `wp-codebox/runtime-contract-manifest/v1`.
+	 */
+	public static function runtime_contract_manifest(): array {
+		return Plugin::facts()->manifest();
+	}
+
+	/**
+	 * Returns the values that documents of the contract share: status words, error codes and digest rules.
+	 *
+	 * @return array<string, mixed>
+	 */
+	public static function public_contract_primitives(): array {
+		return Plugin::facts()->primitives();
+	}
+
+	/**
+	 * Describes what this installation offers to fuzz suites.
+	 *
+	 * @param array<string, mixed> $input Ignored.
+	 * @return array<string, mixed> `wp-codebox/wordpress-fuzz-runtime-contract/v1`.
+	 */
+	public static function wordpress_fuzz_runtime_contract( array $input = [] ): array {
+		return Plugin::facts()->fuzz_contract();
 	}
 
 	/**
@@ -318,5 +708,32 @@ final class WP_Codebox_API {
 	 */
 	public static function ability( string $method ): string {
 		return self::OTHER_NAMES[ $method ] ?? 'wp-codebox/' . str_replace( '_', '-', $method );
+	}
+
+	/**
+	 * Returns the answer of an ability as an array, for methods that never return a `WP_Error`.
+	 *
+	 * @param array<string, mixed>|WP_Error $answer Answer of the ability.
+	 * @return array<string, mixed>
+	 */
+	private static function as_array( array|WP_Error $answer ): array {
+		if ( ! is_wp_error( $answer ) ) {
+			return $answer;
+		}
+		$status = (int) ( ( (array) $answer->get_error_data() )['status'] ?? 500 );
+		return [
+			'success'      => false,
+			'status'       => in_array( $status, [ 404, 501, 503 ], true ) ? 'unavailable' : 'failed',
+			'failure_type' => match ( $status ) {
+				400           => 'invalid_request',
+				404, 501, 503 => 'backend_unavailable',
+				default       => 'backend_error',
+			},
+			'error'        => [
+				'code'    => (string) $answer->get_error_code(),
+				'message' => $answer->get_error_message(),
+				'data'    => (array) $answer->get_error_data(),
+			],
+		];
 	}
 }

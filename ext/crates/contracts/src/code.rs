@@ -170,6 +170,9 @@ codes! {
     BrowserUnavailable = "wp_codebox_browser_unavailable", Unavailable, 503, 125;
     /// No ability has this name.
     ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
+    /// The ability belongs to WordPress sites that run in the visitor's browser; this version has
+    /// no such sessions.
+    BrowserSessionsUnavailable = "wp_codebox_browser_sessions_unavailable", Unavailable, 501, 1;
     /// The caller has no permission for this call.
     Forbidden = "wp_codebox_forbidden", Denied, 403, 126;
     /// A limit is reached, e.g. of concurrent runs or waiting requests, or a kernel resource is

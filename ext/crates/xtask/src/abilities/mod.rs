@@ -1,23 +1,22 @@
 //! Generates documents from the definitions of abilities in `abilities/definitions/`: the methods
 //! of the PHP class `WP_Codebox_API` and the table in `docs/abilities.md`.
 
+mod methods;
+
 use crate::findings::TaskError;
 use crate::generated::{Generated, with_block};
 use crate::{commands, php, tree};
+use methods::{Answer, Input, METHODS, Method};
 use serde::Deserialize;
 use std::path::Path;
 
 const FACADE: &str = "plugin-php/includes/WP_Codebox_API.php";
-const FACADE_BEGIN: &str = "	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability.";
+const FACADE_BEGIN: &str = "	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability, and those of ext/crates/xtask/src/abilities/methods.rs.";
 const FACADE_END: &str = "	// End of the generated methods.";
 const TABLE: &str = "docs/abilities.md";
 const TABLE_BEGIN: &str =
     "<!-- Generated from abilities/definitions/ by `cargo xtask generate` -->";
 const TABLE_END: &str = "<!-- End of the generated table -->";
-
-/// Abilities whose method in `WP_Codebox_API` is not named after them, each with that method.
-/// `WP_Codebox_API::OTHER_NAMES` maps these methods back to the abilities.
-const OTHER_METHODS: &[(&str, &str)] = &[("apply-artifact-preflight", "preflight_apply_artifact")];
 
 /// Definition of one ability, as `definitions.php` prints it.
 #[derive(Deserialize)]
@@ -30,22 +29,20 @@ struct Definition {
     allowed: Vec<String>,
 }
 
-impl Definition {
-    fn method(&self) -> String {
-        OTHER_METHODS
-            .iter()
-            .find(|(name, _)| *name == self.name)
-            .map_or_else(
-                || self.name.replace('-', "_"),
-                |(_, method)| (*method).to_owned(),
-            )
-    }
+/// A method of `WP_Codebox_API` with the sentence that describes it.
+struct FacadeMethod {
+    name: String,
+    ability: String,
+    input: Input,
+    answer: Answer,
+    description: String,
 }
 
 /// Returns the PHP class and the page with the table, both with current text.
 pub fn documents(root: &Path) -> Result<[Generated; 2], TaskError> {
     let definitions = definitions(root)?;
-    let facade: String = definitions.iter().map(method).collect();
+    let methods = facade_methods(&definitions, METHODS);
+    let facade: String = other_names(&methods) + &methods.iter().map(method).collect::<String>();
     let table: String = definitions.iter().map(row).collect();
     let head = "| ability | what it does | input | answer | allowed to |\n|---|---|---|---|---|\n";
     Ok([
@@ -96,21 +93,94 @@ fn definitions(root: &Path) -> Result<Vec<Definition>, TaskError> {
     })
 }
 
-fn method(definition: &Definition) -> String {
+/// Returns all methods, sorted by name: one named after each ability, and those of the table.
+fn facade_methods(definitions: &[Definition], table: &[Method]) -> Vec<FacadeMethod> {
+    let own = definitions.iter().map(|definition| FacadeMethod {
+        name: definition.name.replace('-', "_"),
+        ability: definition.name.clone(),
+        input: Input::Optional,
+        answer: Answer::ResultOrError,
+        description: definition.description.clone(),
+    });
+    let listed = table.iter().map(|row| FacadeMethod {
+        name: row.name.to_owned(),
+        ability: row.ability.to_owned(),
+        input: row.input,
+        answer: row.answer,
+        description: definitions
+            .iter()
+            .find(|definition| definition.name == row.ability)
+            .map_or_else(
+                || {
+                    format!(
+                        "Answers an error, because no ability is named wp-codebox/{}.",
+                        row.ability
+                    )
+                },
+                |definition| definition.description.clone(),
+            ),
+    });
+    let mut methods: Vec<FacadeMethod> = own
+        .filter(|method| !table.iter().any(|row| row.name == method.name))
+        .chain(listed)
+        .collect();
+    methods.sort_by(|a, b| a.name.cmp(&b.name));
+    methods
+}
+
+/// Returns the constant that maps methods to abilities where the names differ.
+fn other_names(methods: &[FacadeMethod]) -> String {
+    let others: Vec<&FacadeMethod> = methods
+        .iter()
+        .filter(|method| method.name != method.ability.replace('-', "_"))
+        .collect();
+    let width = others.iter().map(|method| method.name.len()).max();
+    let rows: String = others
+        .iter()
+        .map(|method| {
+            let name = format!("'{}'", method.name);
+            let width = width.unwrap_or_default() + 2;
+            format!("\t\t{name:width$} => 'wp-codebox/{}',\n", method.ability)
+        })
+        .collect();
+    format!(
+        "
+	/** Ability by method, for methods whose name differs from the ability's. */
+	private const OTHER_NAMES = [
+{rows}	];
+"
+    )
+}
+
+fn method(method: &FacadeMethod) -> String {
+    let input = match method.input {
+        Input::Optional => "array $input = []",
+        Input::Required => "array $input",
+    };
+    let call = format!(
+        "self::execute_ability( 'wp-codebox/{}', $input )",
+        method.ability
+    );
+    let (documented, returned, call) = match method.answer {
+        Answer::ResultOrError => ("array<string, mixed>|WP_Error", "array|WP_Error", call),
+        Answer::Result => (
+            "array<string, mixed> On failure `success` is false and `error` has code and message.",
+            "array",
+            format!("self::as_array( {call} )"),
+        ),
+    };
     format!(
         "
 	/**
 	 * {}
 	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
+	 * @return {documented}
 	 */
-	public static function {}( array $input = [] ): array|WP_Error {{
-		return self::execute_ability( 'wp-codebox/{}', $input );
+	public static function {}( {input} ): {returned} {{
+		return {call};
 	}}
 ",
-        definition.description,
-        definition.method(),
-        definition.name
+        method.description, method.name,
     )
 }
 
@@ -131,7 +201,7 @@ fn row(definition: &Definition) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Definition, method, row};
+    use super::{Answer, Definition, Input, Method, facade_methods, method, other_names, row};
 
     fn definition(name: &str) -> Definition {
         Definition {
@@ -143,20 +213,80 @@ mod tests {
         }
     }
 
+    fn facade(definitions: &[Definition], table: &[Method]) -> String {
+        facade_methods(definitions, table)
+            .iter()
+            .map(method)
+            .collect()
+    }
+
+    const fn listed(name: &'static str, input: Input, answer: Answer) -> Method {
+        Method {
+            name,
+            ability: "get-run",
+            input,
+            answer,
+        }
+    }
+
     #[test]
-    fn facade_method_is_named_after_its_ability_or_the_listed_alias() {
-        let usual = method(&definition("get-run"));
-        assert!(usual.contains("function get_run("), "{usual}");
-        assert!(usual.contains("'wp-codebox/get-run'"), "{usual}");
-        let other = method(&definition("apply-artifact-preflight"));
+    fn facade_method_is_named_after_its_ability() {
+        let text = facade(&[definition("get-run")], &[]);
         assert!(
-            other.contains("function preflight_apply_artifact("),
-            "{other}"
+            text.contains("function get_run( array $input = [] ): array|WP_Error {"),
+            "{text}"
         );
         assert!(
-            other.contains("'wp-codebox/apply-artifact-preflight'"),
-            "{other}"
+            text.contains("return self::execute_ability( 'wp-codebox/get-run', $input );"),
+            "{text}"
         );
+        assert!(text.contains("Shows one run."), "{text}");
+    }
+
+    #[test]
+    fn table_row_changes_the_signature_of_the_method_with_its_name() {
+        let row = listed("get_run", Input::Required, Answer::ResultOrError);
+        let text = facade(&[definition("get-run")], &[row]);
+        assert!(
+            text.contains("function get_run( array $input ): array|WP_Error {"),
+            "{text}"
+        );
+        assert_eq!(text.matches("function ").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn table_row_with_another_name_adds_a_method_and_a_constant_row() {
+        let row = listed("read_run", Input::Required, Answer::Result);
+        let methods = facade_methods(&[definition("get-run")], &[row]);
+        let text: String = methods.iter().map(method).collect();
+        assert!(text.contains("function get_run( "), "{text}");
+        assert!(
+            text.contains("function read_run( array $input ): array {"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "self::as_array( self::execute_ability( 'wp-codebox/get-run', $input ) )"
+            ),
+            "{text}"
+        );
+        let names = other_names(&methods);
+        assert!(
+            names.contains("\t\t'read_run' => 'wp-codebox/get-run',\n"),
+            "{names}"
+        );
+        assert!(!names.contains("get_run'"), "{names}");
+    }
+
+    #[test]
+    fn table_row_without_a_definition_gets_a_method_that_answers_an_error() {
+        let row = listed("read_run", Input::Required, Answer::ResultOrError);
+        let text = facade(&[], &[row]);
+        assert!(
+            text.contains("no ability is named wp-codebox/get-run"),
+            "{text}"
+        );
+        assert!(text.contains("function read_run( "), "{text}");
     }
 
     #[test]
