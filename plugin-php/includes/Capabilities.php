@@ -95,6 +95,6 @@ final class Capabilities {
 		 * @param int    $user_id    User to check, usually the current user.
 		 */
 		$filtered = apply_filters( 'wp_codebox_can_run_agent_task', $allowed, $capability, $user_id );
-		return $allowed && true === $filtered;
+		return PermissionFilter::narrowed( 'wp_codebox_can_run_agent_task', $allowed, $filtered );
 	}
 }

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox;
 
+use WPCodebox\Connector\GrantFilter;
 use WPCodebox\Connector\Scope;
 
 defined( 'ABSPATH' ) || exit;
@@ -157,36 +158,28 @@ final class Settings {
 		 * @param list<string> $keys Key ids from the option `wp_codebox_trusted_keys`.
 		 */
 		$filtered = apply_filters( 'wp_codebox_trusted_keys', $stored );
-		return is_array( $filtered ) ? array_values( array_intersect( $stored, array_filter( $filtered, 'is_string' ) ) ) : [];
+		$filtered = is_array( $filtered ) ? array_filter( $filtered, 'is_string' ) : [];
+		if ( [] !== array_diff( $filtered, $stored ) ) {
+			PermissionFilter::widened( 'wp_codebox_trusted_keys' );
+		}
+		return array_values( array_intersect( $stored, $filtered ) );
 	}
 
 	/**
 	 * Returns the scopes (rights for browser sandboxes) that are granted to application passwords.
 	 *
+	 * @param mixed $authorization Field `authorization` of the input, as the caller claims it.
+	 * @param mixed $input         Ability input.
 	 * @return array<string, list<string>> Scopes by id of the application password.
 	 */
-	public function trusted_callers(): array {
+	public function trusted_callers( mixed $authorization = [], mixed $input = [] ): array {
 		$stored = [];
 		foreach ( $this->map( self::TRUSTED_CALLERS ) as $uuid => $scopes ) {
 			if ( is_string( $uuid ) && is_array( $scopes ) ) {
 				$stored[ $uuid ] = array_values( array_intersect( Scope::names(), array_filter( $scopes, 'is_string' ) ) );
 			}
 		}
-		/**
-		 * Filters the application passwords that are trusted with scopes of browser sandboxes. The filter can
-		 * only restrict: scopes that the settings do not grant stay refused.
-		 *
-		 * @param array<string, list<string>> $callers Scopes by id of the application password, from the
-		 *   option `wp_codebox_trusted_callers`.
-		 */
-		$filtered = apply_filters( 'wp_codebox_trusted_browser_session_callers', $stored );
-		$granted  = [];
-		foreach ( is_array( $filtered ) ? array_intersect_key( $stored, $filtered ) : [] as $uuid => $scopes ) {
-			$left = is_array( $filtered[ $uuid ] ) ? array_filter( $filtered[ $uuid ], 'is_string' ) : [];
-
-			$granted[ $uuid ] = array_values( array_intersect( $scopes, $left ) );
-		}
-		return array_filter( $granted );
+		return GrantFilter::left( $stored, $authorization, $input );
 	}
 
 	/**

@@ -129,7 +129,7 @@ final class Registrar {
 			return $this->capabilities->allows( ...(array) $definition['capability'] );
 		}
 		$claimed = is_array( $input ) ? $input['authorization'] ?? null : null;
-		return ( $this->services )()->callers->decide( Scope::from( $definition['scope'] ), $claimed )->authorized;
+		return ( $this->services )()->callers->decide( Scope::from( $definition['scope'] ), $claimed, $input )->authorized;
 	}
 
 	/**

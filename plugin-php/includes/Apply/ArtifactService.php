@@ -62,7 +62,7 @@ final class ArtifactService {
 	 */
 	public function list( array $input ): array {
 		$this->gate->check();
-		$rows     = Artifacts::list( $this->root->partition() );
+		$rows     = Artifacts::list( $this->root->partition( $input ) );
 		$per_page = (int) ( $input['per_page'] ?? self::PER_PAGE );
 		$page     = (int) ( $input['page'] ?? 1 );
 		return [
@@ -139,7 +139,7 @@ final class ArtifactService {
 	 */
 	public function diff( array $input ): string {
 		$this->gate->check();
-		return Artifacts::diff( $this->root->partition(), $this->reference( $input ), array_values( (array) ( $input['files'] ?? [] ) ) );
+		return Artifacts::diff( $this->root->partition( $input ), $this->reference( $input ), array_values( (array) ( $input['files'] ?? [] ) ) );
 	}
 
 	/**
@@ -218,7 +218,7 @@ final class ArtifactService {
 	 */
 	public function artifact( array $input ): array {
 		$this->gate->check();
-		$artifact = Artifacts::get( $this->root->partition(), $this->reference( $input ) );
+		$artifact = Artifacts::get( $this->root->partition( $input ), $this->reference( $input ) );
 		return self::present( $artifact );
 	}
 

@@ -57,7 +57,7 @@ final class ConnectorRequests {
 	public function request( array $input ): array {
 		$this->gate->check();
 		$asked     = $this->asked( $input );
-		$decision  = $this->callers->admitted( Scope::RequestConnector, $input['authorization'] ?? null )->to_array();
+		$decision  = $this->callers->admitted( Scope::RequestConnector, $input['authorization'] ?? null, $input )->to_array();
 		$connector = null;
 		try {
 			$connector = $this->source->resolve( $asked['connector'], $asked + [ 'scope' => Scope::RequestConnector->value ], $input );

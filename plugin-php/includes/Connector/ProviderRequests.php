@@ -56,7 +56,7 @@ final class ProviderRequests {
 	public function execute( array $input ): array {
 		$this->gate->check();
 		$asked    = $this->asked( $input );
-		$decision = $this->callers->admitted( Scope::RequestConnector, $input['authorization'] ?? null );
+		$decision = $this->callers->admitted( Scope::RequestConnector, $input['authorization'] ?? null, $input );
 		$request  = (array) Redaction::clean( Redaction::plain( (object) ( $input['request'] ?? [] ), ErrorCode::BrowserProviderRequestRequired, __( 'The request', 'codebox' ), self::MOST_BYTES ) );
 		$record   = $asked + [ 'authorization' => $decision->to_array() ];
 		try {

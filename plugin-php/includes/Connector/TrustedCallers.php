@@ -38,8 +38,9 @@ final class TrustedCallers {
 	 *
 	 * @param Scope $scope   Requested scope.
 	 * @param mixed $claimed Field `authorization` of the input.
+	 * @param mixed $input   Ability input.
 	 */
-	public function decide( Scope $scope, mixed $claimed = null ): Authorization {
+	public function decide( Scope $scope, mixed $claimed = null, mixed $input = [] ): Authorization {
 		$user = get_current_user_id();
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped by Capabilities.
 		if ( current_user_can( Capabilities::RUN ) ) {
@@ -49,7 +50,7 @@ final class TrustedCallers {
 			return new Authorization( $scope, $allowed, 'user:' . $user, 'capability', $allowed ? 'capability-held' : 'capability-narrowed', $claimed );
 		}
 		$uuid   = $this->authenticated( $user );
-		$reason = null === $uuid ? 'missing-authorization' : $this->reason( $user, $uuid, $scope );
+		$reason = null === $uuid ? 'missing-authorization' : $this->reason( $user, $uuid, $scope, $claimed, $input );
 		return new Authorization( $scope, 'trusted-caller-grant' === $reason, $uuid ?? ( 0 === $user ? '' : 'user:' . $user ), 'trusted-orchestrator', $reason, $claimed );
 	}
 
@@ -59,9 +60,10 @@ final class TrustedCallers {
 	 *
 	 * @param Scope $scope   Scope of the operation.
 	 * @param mixed $claimed Field `authorization` of the input.
+	 * @param mixed $input   Ability input.
 	 */
-	public function admitted( Scope $scope, mixed $claimed = null ): Authorization {
-		$decision = $this->decide( $scope, $claimed );
+	public function admitted( Scope $scope, mixed $claimed = null, mixed $input = [] ): Authorization {
+		$decision = $this->decide( $scope, $claimed, $input );
 		return $decision->authorized ? $decision : new Authorization( $scope, true, $decision->caller, 'site-code', 'called-by-site-code', $claimed );
 	}
 
@@ -82,12 +84,14 @@ final class TrustedCallers {
 	/**
 	 * Returns `trusted-caller-grant` when the application password has the scope, else the reason for the refusal.
 	 *
-	 * @param int    $user  Id of the current user.
-	 * @param string $uuid  Id of the application password.
-	 * @param Scope  $scope Requested scope.
+	 * @param int    $user    Id of the current user.
+	 * @param string $uuid    Id of the application password.
+	 * @param Scope  $scope   Requested scope.
+	 * @param mixed  $claimed Field `authorization` of the input.
+	 * @param mixed  $input   Ability input.
 	 */
-	private function reason( int $user, string $uuid, Scope $scope ): string {
-		$granted = $this->settings->trusted_callers()[ $uuid ] ?? null;
+	private function reason( int $user, string $uuid, Scope $scope, mixed $claimed, mixed $input ): string {
+		$granted = $this->settings->trusted_callers( $claimed, $input )[ $uuid ] ?? null;
 		if ( null === $granted || null === WP_Application_Passwords::get_user_application_password( $user, $uuid ) || ! is_user_member_of_blog( $user ) ) {
 			return 'caller-not-trusted';
 		}

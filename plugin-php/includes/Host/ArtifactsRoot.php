@@ -32,9 +32,10 @@ final class ArtifactsRoot {
 	/**
 	 * Returns the name `<site>` of the partition whose bundles are read.
 	 *
+	 * @param array<string, mixed> $input Ability input.
 	 * @throws Failure `wp_codebox_artifact_outside_root` when a plugin names an invalid directory.
 	 */
-	public function partition(): string {
+	public function partition( array $input = [] ): string {
 		if ( ! has_filter( 'wp_codebox_artifacts_root' ) ) {
 			return $this->site->id();
 		}
@@ -46,8 +47,9 @@ final class ArtifactsRoot {
 		 *
 		 * @param string $root `<state directory>/sites/<site>/artifacts`; any other value must have the same
 		 *   form.
+		 * @param array<string, mixed> $input Ability input.
 		 */
-		$root = apply_filters( 'wp_codebox_artifacts_root', $own );
+		$root = apply_filters( 'wp_codebox_artifacts_root', $own, $input );
 		$root = is_string( $root ) ? untrailingslashit( $root ) : '';
 		if ( str_starts_with( $root, $sites ) && 1 === preg_match( '#^([A-Za-z0-9_-]{1,64})/artifacts$#D', substr( $root, strlen( $sites ) ), $found ) ) {
 			return $found[1];

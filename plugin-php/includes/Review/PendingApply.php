@@ -16,6 +16,7 @@ use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\PermissionFilter;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -109,7 +110,7 @@ final class PendingApply {
 		 * @param int   $user_id  User id; 0 when no user is logged in.
 		 */
 		$filtered = apply_filters( 'wp_codebox_can_resolve_pending_apply_artifact', $allowed, $payload, $decision, $user );
-		return $allowed && true === $filtered;
+		return PermissionFilter::narrowed( 'wp_codebox_can_resolve_pending_apply_artifact', $allowed, $filtered );
 	}
 
 	/**

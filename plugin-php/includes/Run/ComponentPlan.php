@@ -92,7 +92,7 @@ final class ComponentPlan {
 	private function of_site( array $mounts, Authority $authority ): array {
 		$targets    = array_map( static fn( array $mount ): string => rtrim( (string) ( $mount['target'] ?? '' ), '/' ), $mounts );
 		$components = [];
-		foreach ( $this->settings->component_contracts() as $contract ) {
+		foreach ( [ ...$this->defaults(), ...$this->settings->component_contracts() ] as $contract ) {
 			$row   = $this->component( $contract, $authority );
 			$place = ( 'plugin' === $row['load_as'] ? InstalledCode::PLUGIN_TARGET : self::MU_TARGET ) . $row['slug'];
 			// The task's own copy has precedence, because it is the code under change.
@@ -101,6 +101,22 @@ final class ComponentPlan {
 			}
 		}
 		return $components;
+	}
+
+	/**
+	 * Returns contracts for the plugins that every sandbox of this site loads by their slugs.
+	 *
+	 * @return list<array{slug: string}>
+	 */
+	private function defaults(): array {
+		/**
+		 * Filters the slugs of installed plugins that every sandbox loads as must-use plugins. A component
+		 * contract with the same slug replaces the plugin.
+		 *
+		 * @param list<string> $slugs Empty: the built-in agent runs outside the sandbox and needs no plugin.
+		 */
+		$slugs = apply_filters( 'wp_codebox_agent_runtime_default_components', [] );
+		return array_map( static fn( string $slug ): array => [ 'slug' => $slug ], array_values( array_filter( is_array( $slugs ) ? $slugs : [], 'is_string' ) ) );
 	}
 
 	/**

@@ -33,7 +33,7 @@ final class SecretChoice {
 	 * @throws Failure `wp_codebox_secret_invalid` for a name without a supplied value.
 	 */
 	public function resolve( array $input, Authority $authority = Authority::User, #[\SensitiveParameter] array $lent = [] ): array {
-		$names = array_values( array_unique( array_map( 'strval', (array) ( $input['secret_env'] ?? [] ) ) ) );
+		$names = $this->names( $input );
 		$names = array_values( array_diff( $names, array_column( $lent, 'env' ) ) );
 		if ( [] === $names ) {
 			return $lent;
@@ -74,5 +74,26 @@ final class SecretChoice {
 			];
 		}
 		return $secrets;
+	}
+
+	/**
+	 * Returns the names of the secrets that a task gets: its own, else those of the site.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return list<string>
+	 */
+	private function names( array $input ): array {
+		$names = (array) ( $input['secret_env'] ?? [] );
+		if ( [] === $names && empty( $input['inherit']['connectors'] ) ) {
+			/**
+			 * Filters the names of the secrets of a task that names none and inherits no connector. The values
+			 * come from the filter `wp_codebox_secret_values`.
+			 *
+			 * @param list<string> $names Empty.
+			 */
+			$default = apply_filters( 'wp_codebox_default_secret_env', [] );
+			$names   = array_filter( is_array( $default ) ? $default : [], 'is_string' );
+		}
+		return array_values( array_unique( array_map( 'strval', $names ) ) );
 	}
 }

@@ -46,6 +46,17 @@ final class ToolChoice {
 			$allowed = $this->names( $bridge['allowed_tools'] ?? null ) ?? $allowed;
 		}
 		$policy = is_array( $policy ) ? $policy : $this->derived( $allowed, $input );
+		if ( null === $policy && has_filter( 'wp_codebox_resolved_sandbox_tool_policy' ) ) {
+			/**
+			 * Supplies the tool policy of a task when neither the task nor another filter gives one. Without
+			 * it, the runner derives the policy from the names of the allowed tools.
+			 *
+			 * @param array<string, mixed> $policy Empty.
+			 * @param array<string, mixed> $input  Task input.
+			 */
+			$given  = apply_filters( 'wp_codebox_resolved_sandbox_tool_policy', [], $input );
+			$policy = is_array( $given ) && [] !== $given ? $given : null;
+		}
 		/**
 		 * Filters the tools of a task as the final step before it starts.
 		 *
