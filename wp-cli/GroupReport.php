@@ -82,7 +82,8 @@ final class GroupReport {
 		} elseif ( in_array( $format, [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
 			$this->console->document( $answer, $format );
 		} else {
-			$this->table->print( 'ids' === $format ? array_filter( $answer['runs'], static fn( array $row ): bool => isset( $row['run_id'] ) ) : $answer['runs'], [ $name, 'status', 'outcome', 'run_id', 'summary' ], 'run_id', $flags );
+			$rows = array_map( static fn( array $row ): array => isset( $row['run']['outcome'] ) ? array_merge( $row, [ 'outcome' => $row['run']['outcome'] ] ) : $row, $answer['runs'] );
+			$this->table->print( 'ids' === $format ? array_filter( $rows, static fn( array $row ): bool => isset( $row['run_id'] ) ) : $rows, [ $name, 'status', 'outcome', 'run_id', 'summary' ], 'run_id', $flags );
 		}
 		foreach ( $answer['aggregate']['conflicts'] ?? [] as $conflict ) {
 			$this->console->say( sprintf( '%s: %s%s', 'error' === $conflict['severity'] ? 'Conflict' : 'Note', $conflict['message'], isset( $conflict['path'] ) ? ' ' . Console::name( $conflict['path'] ) : '' ) );

@@ -30,7 +30,7 @@ final class RunReport {
 	 */
 	public static function text( array $run ): string {
 		$lines = array_merge(
-			[ self::row( 'Outcome', sprintf( '%s. %s', $run['outcome'], $run['summary'] ?? '' ) ) ],
+			[ self::row( 'Outcome', sprintf( '%s. %s', $run['run']['outcome'], $run['summary'] ?? '' ) ) ],
 			self::error( $run ),
 			[ self::row( 'Isolation', self::isolation( $run ) ) ],
 			self::files( $run ),

@@ -1,7 +1,7 @@
 //! Parameter and return types of the PHP methods. They declare the PHP type in the signature; the
 //! method itself validates the content and reports error codes.
 
-use crate::convert::{ConvertError, from_zval, to_zval};
+use crate::convert::{ConvertError, from_own_zval, from_zval, to_zval};
 use crate::guard::Failure;
 use ext_php_rs::convert::{FromZval, IntoZval, StubLiteral};
 use ext_php_rs::error::Result as ZendResult;
@@ -73,6 +73,19 @@ impl<'a> Array<'a> {
             Value::Object(map) => Ok(map),
             Value::Array(list) if list.is_empty() => Ok(Map::new()),
             _ => Err(ConvertError::NotAnObject {
+                at: name.to_owned(),
+            }),
+        }
+    }
+
+    /// Like [`Array::object`], for a value that this extension returned to PHP before.
+    pub(crate) fn own_object(&self, name: &str) -> Result<Map<String, Value>, ConvertError> {
+        let value = self.zval.map(|zval| from_own_zval(zval, name)).transpose()?;
+        match value {
+            Some(Value::Object(map)) => Ok(map),
+            None => Ok(Map::new()),
+            Some(Value::Array(list)) if list.is_empty() => Ok(Map::new()),
+            Some(_) => Err(ConvertError::NotAnObject {
                 at: name.to_owned(),
             }),
         }

@@ -12,6 +12,11 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// Maximum nesting depth of one PHP argument. The JSON parser of the runner allows 128 levels,
 /// including those of the message around a request.
 pub(crate) const MAX_DEPTH: usize = 64;
+/// Maximum nesting depth of a value that this extension returned to PHP: that of the JSON parser,
+/// and the document around it.
+const MAX_OWN_DEPTH: usize = 136;
+/// How many times more values and text such a value may have than an argument.
+const OWN_FACTOR: usize = 64;
 /// Maximum number of values in one PHP argument, nested ones included.
 pub(crate) const MAX_VALUES: usize = 500_000;
 /// Maximum number of bytes of all strings in one PHP argument together.
@@ -34,8 +39,8 @@ pub(crate) enum ConvertError {
     #[error("{at} must be null, a bool, a number, a string or an array")]
     Kind { at: String },
     /// The nesting is too deep, or the value contains itself.
-    #[error("{at} is nested deeper than {MAX_DEPTH} levels, or contains itself; flatten it")]
-    TooDeep { at: String },
+    #[error("{at} is nested deeper than {depth} levels, or contains itself; flatten it")]
+    TooDeep { at: String, depth: usize },
     /// There are too many values.
     #[error("{at} contains more than {MAX_VALUES} values; pass fewer")]
     TooMany { at: String },
@@ -77,6 +82,7 @@ enum Step {
 struct Reader<'a> {
     name: &'a str,
     path: Vec<Step>,
+    depth: usize,
     values: usize,
     bytes: usize,
 }
@@ -134,8 +140,11 @@ impl Reader<'_> {
     }
 
     fn array(&mut self, table: &ZendHashTable) -> Result<Value, ConvertError> {
-        if self.path.len() >= MAX_DEPTH {
-            return Err(ConvertError::TooDeep { at: self.root() });
+        if self.path.len() >= self.depth {
+            return Err(ConvertError::TooDeep {
+                at: self.root(),
+                depth: self.depth,
+            });
         }
         if is_list(table) {
             let mut list = Vec::with_capacity(table.len().min(self.values));
@@ -188,8 +197,22 @@ pub(crate) fn from_zval(zval: &Zval, name: &str) -> Result<Value, ConvertError> 
     Reader {
         name,
         path: Vec::new(),
+        depth: MAX_DEPTH,
         values: MAX_VALUES,
         bytes: MAX_TEXT_BYTES,
+    }
+    .value(zval)
+}
+
+/// Converts a value that this extension returned to PHP before, such as the result of a run. Its
+/// limits are far above those of an argument that a user wrote.
+pub(crate) fn from_own_zval(zval: &Zval, name: &str) -> Result<Value, ConvertError> {
+    Reader {
+        name,
+        path: Vec::new(),
+        depth: MAX_OWN_DEPTH,
+        values: OWN_FACTOR * MAX_VALUES,
+        bytes: OWN_FACTOR * MAX_TEXT_BYTES,
     }
     .value(zval)
 }

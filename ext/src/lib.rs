@@ -60,6 +60,7 @@ mod module {
             .class::<api::Redactor>()
             .class::<api::Run>()
             .class::<api::Runs>()
+            .class::<api::AgentTask>()
             .class::<api::Sandbox>()
             .class::<api::Batch>()
             .class::<api::Fanout>()

@@ -467,6 +467,42 @@ final class Run
 }
 
 /**
+ * The documents about an ended agent task. The command line builds the same documents. The methods
+ * start no process and read no file.
+ */
+final class AgentTask
+{
+    private function __construct() {}
+
+    /**
+     * Builds the document about a task whose run has ended: `wp-codebox/agent-task-run/v1`, with
+     * `agent_task_run_result`, `headless_agent_task_result`, `artifact_result` and `outputs`.
+     *
+     * @param array<string, mixed> $input     Input of the task; its `sandbox_session_id`,
+     *                                        `session_id` and `orchestrator` are returned.
+     * @param array<string, mixed> $task      The task as the agent read it,
+     *                                        `wp-codebox/task-input/v1`.
+     * @param array<string, mixed> $result    Result of `Run::wait()`, or `result` of `Runs::get()`.
+     * @param array<string, mixed> $model     `provider`, `model` and `credential` of the run's
+     *                                        model, without secret values; `[]` without a model.
+     * @param string               $wordpress WordPress version of the guest.
+     * @throws InvalidInputException `wp_codebox_input_invalid` for a result without `outcome` or
+     *                               `run_id`.
+     * @return array<string, mixed>
+     */
+    public static function answer(array $input, array $task, array $result, array $model, string $wordpress): array {}
+
+    /**
+     * Returns the row of a task in a batch or fan-out, without the members that `Batch::settle()`
+     * and `Fanout::settle()` return.
+     *
+     * @param array<string, mixed> $document Result of `answer()`.
+     * @return array<string, mixed>
+     */
+    public static function row(array $document): array {}
+}
+
+/**
  * Runs of a site, including those of other callers. A reference is a run id or its unique prefix.
  *
  * Each call first updates the records of dead runs. The calling code must authorise the user.
@@ -687,7 +723,7 @@ final class Batch
 
     /**
      * Records the end of a task. `$end` gives the status of its result row: `status`, otherwise
-     * `outcome`, otherwise `error`. Returns further members of the row: `index`, `task` (its goal), `success`, `status`.
+     * `run.outcome`, otherwise `error`. Returns further members of the row: `index`, `task` (its goal), `success`, `status`.
      *
      * @param array<string, mixed> $end
      * @return array<string, mixed>
@@ -786,7 +822,7 @@ final class Fanout
 
     /**
      * Records the end of a worker. `$end` has these members of its result row: `status` (derived
-     * from `outcome` or `error` if absent), `outcome`, `summary`, `error`, `run_id`, `artifact_id`, `artifacts`,
+     * from `run.outcome` or `error` if absent), `run`, `summary`, `error`, `run_id`, `artifact_id`, `artifacts`,
      * `dependencies`. Returns further members of the row: `worker_id`, `index`, `goal`,
      * `required`, `depends_on`, `success`, `status`, `artifacts` with its namespace.
      *

@@ -38,7 +38,7 @@ def test_agent_sandbox_run_command_prints_the_agent_task_document(bench):
             "context": {"why": "a test"}}
     answer = call(bench, "agent-sandbox-run", task, "--result-file", result, "--artifacts", os.path.join(bench.directory, "out"))
     doc = answer.expect(0).json
-    must(doc["schema"] == "wp-codebox/agent-task-run/v1" and doc["success"] and doc["outcome"] == "succeeded", str(answer))
+    must(doc["schema"] == "wp-codebox/agent-task-run/v1" and doc["success"] and doc["run"]["outcome"] == "succeeded", str(answer))
     must(doc["session"]["id"] == "mine" and doc["session"]["orchestrator"] == {"id": "o-1"} and doc["task_input"]["context"] == {"why": "a test"},
          json.dumps(doc["session"]))
     must([f["path"] for f in doc["changed_files"]] == ["/workspace/plugin/a.txt"] and doc["checks"][0]["status"] == "passed", str(answer))
@@ -81,7 +81,7 @@ def test_batch_result_has_one_row_per_task_in_task_order(bench):
     must([doc[n] for n in ("total", "completed", "failed", "skipped", "cancelled", "timed_out")] == [4, 2, 2, 0, 0, 0], str(answer))
     rows = doc["runs"]
     must([row["index"] for row in rows] == [0, 1, 2, 3] and [row["task"] for row in rows] == doc["tasks"] == ["First", "Second", "", "Fourth"], str(answer))
-    must([row.get("outcome") for row in rows] == ["succeeded", "failed", None, "no_op"], str(answer))
+    must([row.get("run", {}).get("outcome") for row in rows] == ["succeeded", "failed", None, "no_op"], str(answer))
     must(rows[2]["error"]["code"] == "wp_codebox_task_missing" and rows[0]["session"]["id"] == "job-1:0", str(answer))
     must(doc["execution"] == "bounded-concurrent-isolated-sandboxes", doc["execution"])
     # With stop_on_failure the tasks run in sequence and stop at the first failure.

@@ -42,7 +42,7 @@ $huge = $read( [ $worker( 'a', [ 'timeout_seconds' => PHP_INT_MAX ] ) ] )->task(
 echo get_debug_type( $huge['limits']['wall_clock_ms'] ), "\n";
 echo json_encode( [ $plan->ready( [] ), $plan->ready( [ 'a' ] ), $plan->blocked() ] ), "\n";
 $file = static fn( string $target, string $name ): array => [ 'path' => "$target/$name", 'relativePath' => $name, 'status' => 'added', 'type' => 'file', 'mountIndex' => 0, 'patchName' => 'x', 'patchPath' => 'x', 'mountTarget' => $target ];
-$end  = static fn( string $id ): array => [ 'outcome' => 'succeeded', 'run_id' => "run_$id", 'artifact_id' => "i-$id", 'artifacts' => [ 'path' => "/b/$id" ] ];
+$end  = static fn( string $id ): array => [ 'run' => [ 'outcome' => 'succeeded' ], 'run_id' => "run_$id", 'artifact_id' => "i-$id", 'artifacts' => [ 'path' => "/b/$id" ] ];
 $plan->changed( 'a', [ '/workspace/x' => '/tmp' ], [ $file( '/workspace/x', 'one' ), $file( '/workspace/x', 'same' ) ] );
 $plan->changed( 'b', [ '/workspace/y' => '/usr/../tmp' ], [ $file( '/workspace/y', 'two' ) ] );
 $plan->changed( 'b', [ '/workspace/y' => '/usr/../tmp' ], [ $file( '/workspace/y', 'same' ) ] );

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, session_id};
 use wp_codebox_policy as rules;
 
 /// The PHP class for a batch: tasks that do not depend on each other.
@@ -251,7 +251,7 @@ impl State {
 /// Returns the session id of the input, or `new` if the input has none.
 fn session_of(input: &Map<String, Value>, new: &Text<'_>) -> Result<String, Failure> {
     let new = new.utf8("session")?;
-    Ok(rules::session_id(input, || Ok(new.to_owned()))?)
+    Ok(session_id(input, || Ok(new.to_owned()))?)
 }
 
 /// Returns the host directory of each mount target with its symbolic links resolved, because two

@@ -1,6 +1,7 @@
 //! The PHP classes, one module each. A method converts its arguments, calls another module or
 //! crate, which makes all decisions, and converts the result.
 
+mod agent_task;
 mod artifacts;
 mod changes;
 mod extension;
@@ -12,6 +13,7 @@ mod run;
 mod runs;
 mod sandbox;
 
+pub(crate) use agent_task::AgentTask;
 pub(crate) use artifacts::Artifacts;
 pub(crate) use changes::Changes;
 pub(crate) use extension::Extension;

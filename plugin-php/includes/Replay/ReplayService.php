@@ -81,7 +81,7 @@ final class ReplayService {
 				}
 				if ( empty( $run['artifact_id'] ) ) {
 					/* translators: %s: how the run ended. */
-					throw ReplayPlan::unavailable( [ Sentence::of( __( 'a bundle of the repetition, which ended: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['outcome'] ) ) ] );
+					throw ReplayPlan::unavailable( [ Sentence::of( __( 'a bundle of the repetition, which ended: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['run']['outcome'] ) ) ] );
 				}
 				$run_id = (string) $run['run']['run_id'];
 			} else {

@@ -36,7 +36,7 @@ final class BatchService {
 	private const MAX_WAIT_S = 120;
 
 	/** Fields of a result row from which the extension derives the row's status. */
-	private const END = [ 'status', 'outcome', 'error' ];
+	private const END = [ 'status', 'run', 'error' ];
 
 	/**
 	 * Creates the service with its dependencies.
@@ -116,7 +116,7 @@ final class BatchService {
 			}
 			$hooks->started( $name, $run );
 			$envelope = $this->runs->envelope( $input, (array) $this->runs->wait( $run, $note, $input, $hooks->listener( $name ) ), $note );
-			return [ 'task_input' => $envelope['task_input'] ] + GroupRow::ended( $envelope );
+			return GroupRow::ended( $envelope );
 		} catch ( Failure | Exception $failure ) {
 			return ( null === $run ? [] : [ 'run_id' => $run->id() ] ) + GroupRow::failed( Failure::from( $failure ) );
 		} finally {

@@ -31,7 +31,7 @@ final class FanoutRunner {
 	private const FILES = 1000;
 
 	/** Fields of a result row from which the extension derives the row's status and the combined result. */
-	private const END = [ 'status', 'outcome', 'summary', 'error', 'run_id', 'artifact_id', 'artifacts', 'dependencies' ];
+	private const END = [ 'status', 'run', 'summary', 'error', 'run_id', 'artifact_id', 'artifacts', 'dependencies' ];
 
 	/**
 	 * When the host is at its run limit: interval between attempts to start a worker, and longest wait while no run of this

@@ -11,6 +11,7 @@ namespace WPCodebox\Run;
 
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Native\AgentTask;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -19,8 +20,6 @@ defined( 'ABSPATH' ) || exit;
  */
 final class GroupRow {
 
-	private const KEPT = [ 'outcome', 'summary', 'session', 'changed_files', 'approvable', 'completion_outcome', 'agent_result', 'evidence_refs', 'cost', 'run', 'error' ];
-
 	/**
 	 * Builds the result row of a run that ended with an outcome.
 	 *
@@ -28,15 +27,7 @@ final class GroupRow {
 	 * @return array<string, mixed>
 	 */
 	public static function ended( array $envelope ): array {
-		$row = [
-			'exit_code' => (int) $envelope['exit_code'],
-			'run_id'    => (string) $envelope['run']['run_id'],
-		] + array_intersect_key( $envelope, array_flip( self::KEPT ) );
-		if ( ! empty( $envelope['artifact_id'] ) ) {
-			$row['artifact_id'] = (string) $envelope['artifact_id'];
-			$row['artifacts']   = [ 'path' => (string) $envelope['artifacts'] ];
-		}
-		return $row;
+		return AgentTask::row( $envelope );
 	}
 
 	/**

@@ -80,7 +80,7 @@ return static function ( Harness $t ): void {
 			] as [ $expected, $outcome, $command ] ) {
 				[ $code, $out, $err ] = $t->wp( array_merge( $command, [ '--format=json' ] ) );
 				$run                  = json_decode( $out, true );
-				$t->same( [ $expected, $expected, $outcome ], [ $code, $run['exit_code'] ?? null, $run['outcome'] ?? null ], $err );
+				$t->same( [ $expected, $expected, $outcome ], [ $code, $run['exit_code'] ?? null, $run['run']['outcome'] ?? null ], $err );
 			}
 		}
 	);

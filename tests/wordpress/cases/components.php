@@ -208,7 +208,7 @@ return static function ( Harness $t ): void {
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Note it', '--plugin=sample', '--component=' . $root . '/worker', '--runtime-task={"ability":"worker/note","input":{"text":"from the guest"}}', '--check=grep -q guest note.txt', '--format=json' ] );
 			$t->same( 0, $code, $err );
 			$run = json_decode( $out, true );
-			$t->same( [ 'succeeded', [ '/wordpress/wp-content/plugins/sample/note.txt' ] ], [ $run['outcome'], array_column( $run['changed_files'], 'path' ) ] );
+			$t->same( [ 'succeeded', [ '/wordpress/wp-content/plugins/sample/note.txt' ] ], [ $run['run']['outcome'], array_column( $run['changed_files'], 'path' ) ] );
 			$t->contains( '"noted":14', (string) wp_json_encode( $run['transcript'] ?? json_decode( (string) file_get_contents( $run['artifacts'] . '/files/transcript.json' ), true ) ) );
 			$t->true( ! is_file( WP_PLUGIN_DIR . '/sample/note.txt' ), 'the site changed' );
 		}

@@ -73,7 +73,7 @@ return static function ( Harness $t ): void {
 			$end = $ended( $handle['run_id'] );
 			$fits( $end, 'run' );
 			$fits( $end['result'], 'agent-task-run' );
-			$t->same( [ 'ended', 'succeeded', true, 'succeeded', 0, 2 ], [ $end['run']['status'], $end['run']['outcome'], $end['result']['success'], $end['result']['outcome'], $end['result']['exit_code'], count( $end['result']['changed_files'] ) ] );
+			$t->same( [ 'ended', 'succeeded', true, 'succeeded', 0, 2 ], [ $end['run']['status'], $end['run']['outcome'], $end['result']['success'], $end['result']['run']['outcome'], $end['result']['exit_code'], count( $end['result']['changed_files'] ) ] );
 			$t->same( [ 'Make the check pass', 'wp-codebox/task-input/v1', $handle['run_id'] ], [ $end['result']['task'], $end['result']['task_input']['schema'], $end['result']['session']['id'] ] );
 			$t->true( ! str_contains( (string) json_encode( $end ), $orchestrator['id'] ) && ! str_contains( (string) json_encode( $end ), 'job-9' ), 'an id of the caller was stored' );
 			$t->true( is_dir( $end['result']['artifacts'] ), 'there is no bundle' );
@@ -94,10 +94,10 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'wp-codebox/run-handle/v1', true ], [ $handle['schema'], $handle['success'] ] );
 			$t->wake( $token );
 			$end = $ended( $handle['run_id'] );
-			$t->same( [ 'detached', 'succeeded', 1 ], [ $end['run']['mode'], $end['result']['outcome'], $audit( 'run-detached', $handle['run_id'] ) ] );
+			$t->same( [ 'detached', 'succeeded', 1 ], [ $end['run']['mode'], $end['result']['run']['outcome'], $audit( 'run-detached', $handle['run_id'] ) ] );
 			foreach ( [ PHP_INT_MAX, -1, 'soon', null ] as $wait ) {
 				$run = $t->ok( $t->ability( 'run-agent-task', $task( 'nothing' ) ) );
-				$t->same( [ 'wp-codebox/agent-task-run/v1', 'no_op', 0 ], [ $run['schema'], $run['outcome'] ?? '', $audit( 'run-detached', $run['run']['run_id'] ?? 'none' ) ] );
+				$t->same( [ 'wp-codebox/agent-task-run/v1', 'no_op', 0 ], [ $run['schema'], $run['run']['outcome'] ?? '', $audit( 'run-detached', $run['run']['run_id'] ?? 'none' ) ] );
 			}
 			remove_filter( 'wp_codebox_wait_timeout_ms', $set );
 		}
@@ -240,7 +240,7 @@ return static function ( Harness $t ): void {
 			[ $status, $list ] = $call( 'GET', 'list-runs', [ 'page' => '1', 'per_page' => '1', 'status' => 'ended' ] );
 			$t->same( [ 200, [ $id ] ], [ $status, array_column( $list['runs'], 'run_id' ) ] );
 			[ $status, $run ] = $call( 'GET', 'get-run', [ 'run_id' => $id ] );
-			$t->same( [ 200, 'succeeded' ], [ $status, $run['result']['outcome'] ?? json_encode( $run ) ] );
+			$t->same( [ 200, 'succeeded' ], [ $status, $run['result']['run']['outcome'] ?? json_encode( $run ) ] );
 			$again = json_decode( (string) wp_json_encode( $run ), false );
 			$t->true( is_object( $again->run->provenance ) && is_object( $again->result->session ), 'an object was encoded as a list' );
 			$t->same( [ 200, 'already_ended' ], [ ( $answer = $call( 'POST', 'cancel-run', [ 'run_id' => $id ] ) )[0], $answer[1]['answer'] ] );

@@ -34,12 +34,12 @@ return static function ( Harness $t ): void {
 					}
 					// A prefix would tell which bundles of other users exist.
 					$t->error( 'wp_codebox_artifact_not_found', 404, $run( [ 'artifact_id' => substr( $own['run']['run_id'], 0, 20 ) ] ) );
-					$t->same( 'succeeded', $t->ok( $run( [ 'run_id' => $own['run']['run_id'] ] ) )['outcome'], 'positive control' );
+					$t->same( 'succeeded', $t->ok( $run( [ 'run_id' => $own['run']['run_id'] ] ) )['run']['outcome'], 'positive control' );
 					return $own;
 				}
 			);
 			$t->as( 'administrator' );
-			$t->same( 'succeeded', $t->ok( $run( [ 'artifact_id' => substr( $own['run']['run_id'], 0, 20 ) ] ) )['outcome'] );
+			$t->same( 'succeeded', $t->ok( $run( [ 'artifact_id' => substr( $own['run']['run_id'], 0, 20 ) ] ) )['run']['outcome'] );
 		}
 	);
 	$t->test(
@@ -50,7 +50,7 @@ return static function ( Harness $t ): void {
 			$t->same( 'ability_invalid_input', $run( $of + [ 'site' => 'other' ] )->get_error_code() );
 			$t->same( 'ability_invalid_input', $run( $of + [ 'comments' => [ [ 'path' => 'sample.php' ] ] ] )->get_error_code() );
 			$t->same( 'ability_invalid_input', $run( $of + [ 'comments' => array_fill( 0, 101, [ 'body' => 'x' ] ) ] )->get_error_code() );
-			$t->same( 'succeeded', $t->ok( $run( $of + [ 'comments' => array_fill( 0, 100, [ 'body' => 'x' ] ) ] ) )['outcome'], 'positive control' );
+			$t->same( 'succeeded', $t->ok( $run( $of + [ 'comments' => array_fill( 0, 100, [ 'body' => 'x' ] ) ] ) )['run']['outcome'], 'positive control' );
 		}
 	);
 	if ( 'native' !== $t->phase ) {
@@ -82,7 +82,7 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_base_changed', 409, $refused );
 			$t->same( [ $base . 'sample.php' ], $refused->get_error_data()['files'] );
 			$t->made( 'nothing' );
-			$t->same( 'succeeded', $t->ok( $run( [ 'run_id' => $made['run']['run_id'] ] ) )['outcome'], 'positive control' );
+			$t->same( 'succeeded', $t->ok( $run( [ 'run_id' => $made['run']['run_id'] ] ) )['run']['outcome'], 'positive control' );
 		}
 	);
 };

@@ -50,13 +50,13 @@ return static function ( Harness $t ): void {
 			$t->same( range( 0, 9 ), array_column( $answer['runs'], 'index' ) );
 			$t->same(
 				[ 'succeeded', 'failed', 'no_op', 'wp_codebox_input_invalid', 'wp_codebox_task_missing', 'wp_codebox_mount_source_invalid', 'wp_codebox_input_invalid', 'wp_codebox_input_invalid', 'wp_codebox_raw_code_forbidden', 'succeeded' ],
-				array_map( static fn( array $row ): string => $row['outcome'] ?? $row['error']['code'], $answer['runs'] )
+				array_map( static fn( array $row ): string => $row['run']['outcome'] ?? $row['error']['code'], $answer['runs'] )
 			);
 			$t->same( [ true, false, true, false, false, false, false, false, false, true ], array_column( $answer['runs'], 'success' ) );
 			$t->same( [ 'Do write one.txt', 'Do fix-and-fail', 'Do it by default', '', '' ], array_slice( $answer['tasks'], 0, 5 ) );
 			// Each task has its own sandbox: the last does not see files of the first.
 			$t->same( [ [ 'one.txt' ], [ 'two.txt' ] ], array_map( static fn( int $index ): array => array_column( $answer['runs'][ $index ]['changed_files'], 'relativePath' ), [ 0, 9 ] ) );
-			$t->same( [ 'job-1', 'failed', [ 'id' => 'o-1' ], 'job-1:0' ], [ $answer['session']['id'], $answer['session']['status'], $answer['session']['orchestrator'], $answer['runs'][0]['session']['id'] ] );
+			$t->same( [ 'job-1', 'completed', [ 'id' => 'o-1' ], 'job-1:0' ], [ $answer['session']['id'], $answer['session']['status'], $answer['session']['orchestrator'], $answer['runs'][0]['session']['id'] ] );
 			$t->true( is_dir( $answer['runs'][0]['artifacts']['path'] ) && is_dir( $answer['runs'][1]['artifacts']['path'] ), 'a bundle is missing' );
 			$t->same( 'ended', $t->ok( $t->ability( 'get-run', [ 'run_id' => $answer['runs'][1]['run_id'] ] ) )['run']['status'] );
 		}

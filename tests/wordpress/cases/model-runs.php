@@ -90,7 +90,7 @@ return static function ( Harness $t ): void {
 				putenv( "NATIVE_API_KEY=$key" );
 				$t->made( 'nothing' );
 				$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => $provider, 'checks' => [ 'php -l sample.php' ] ] ) );
-				$t->same( [ 'succeeded', [ '/wordpress/wp-content/plugins/sample/sample.php' ] ], [ $run['outcome'], array_column( $run['changed_files'], 'path' ) ], (string) json_encode( $run['error'] ?? $run['summary'] ) );
+				$t->same( [ 'succeeded', [ '/wordpress/wp-content/plugins/sample/sample.php' ] ], [ $run['run']['outcome'], array_column( $run['changed_files'], 'path' ) ], (string) json_encode( $run['error'] ?? $run['summary'] ) );
 				$t->same( [ $provider, 'scripted-1', [ 'name' => 'NATIVE_API_KEY', 'status' => 'available', 'source' => 'env' ] ], [ $run['run_metadata']['provider'], $run['run_metadata']['model'], $run['run_metadata']['credential'] ] );
 				$t->same( [ 2, 2000, 200, 9000 ], [ $run['run_metadata']['usage']['turns'], $run['run_metadata']['usage']['input_tokens'], $run['run_metadata']['usage']['output_tokens'], $run['run_metadata']['usage']['cost_microusd'] ] );
 				$state = dirname( $run['artifacts'], 2 );
@@ -106,7 +106,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			putenv( 'NATIVE_API_KEY=wrong-' . $key );
 			$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => 'fix-chat' ] ) );
-			$t->same( [ 'blocked', 'wp_codebox_provider_rejected', 3 ], [ $run['outcome'], $run['error']['code'] ?? null, $run['exit_code'] ] );
+			$t->same( [ 'blocked', 'wp_codebox_provider_rejected', 3 ], [ $run['run']['outcome'], $run['error']['code'] ?? null, $run['exit_code'] ] );
 			$t->true( ! str_contains( (string) json_encode( $run ), $key ), 'the key is in the answer' );
 		}
 	);
@@ -142,7 +142,7 @@ return static function ( Harness $t ): void {
 				putenv( "NATIVE_API_KEY=$key" );
 				$t->as( 'administrator' );
 				$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Read the ticket', 'plugin' => 'sample', 'provider' => $provider, 'allowed_tools' => [ 'workspace.read', 'task.finish' ], 'parent_tool_bridge' => [ 'allowed_tools' => [ 'native-host/read-ticket' ] ] ] ) );
-				$t->same( 'no_op', $run['outcome'], (string) json_encode( $run['error'] ?? $run['summary'] ) );
+				$t->same( 'no_op', $run['run']['outcome'], (string) json_encode( $run['error'] ?? $run['summary'] ) );
 				$t->same( [ 'parent-tool', 'native-host.read-ticket', 'success' ], array_values( array_intersect_key( $t->audited()[0], array_flip( [ 'event', 'tool', 'status' ] ) ) ) );
 			}
 		);
@@ -200,7 +200,7 @@ return static function ( Harness $t ): void {
 			chmod( "$agents/codex/node_modules/.bin/codex", 0755 );
 			[ $code, $out, $err ] = $run();
 			$answer               = json_decode( $out, true );
-			$t->same( [ 0, 'succeeded', [ 'passed' ] ], [ $code, $answer['outcome'] ?? $err, array_column( $answer['checks'] ?? [], 'status' ) ], $out . $err );
+			$t->same( [ 0, 'succeeded', [ 'passed' ] ], [ $code, $answer['run']['outcome'] ?? $err, array_column( $answer['checks'] ?? [], 'status' ) ], $out . $err );
 			$t->same( [ 'sample.php' ], array_column( $answer['changed_files'], 'relativePath' ) );
 			$t->contains( 'The greeting is hello now.', (string) json_encode( $answer['agent_result'] ?? null ) );
 			$t->same( [], $holds( dirname( $answer['artifacts'], 2 ), $key ), 'the key is below the state directory' );

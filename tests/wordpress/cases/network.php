@@ -226,7 +226,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
 			$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php network-agent.php nothing' ] ) );
-			$t->same( 'no_op', $run['outcome'] );
+			$t->same( 'no_op', $run['run']['outcome'] );
 		}
 	);
 	$t->test(

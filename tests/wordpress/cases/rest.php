@@ -115,7 +115,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
 			[ $status, $data ] = $call( 'POST', 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix-and-fail' ] );
-			$t->same( [ 200, false, 'failed' ], [ $status, $data['success'], $data['outcome'] ], (string) json_encode( $data ) );
+			$t->same( [ 200, false, 'failed' ], [ $status, $data['success'], $data['run']['outcome'] ], (string) json_encode( $data ) );
 			$again = json_decode( (string) wp_json_encode( $data ), false );
 			$t->true( is_object( $again->session ) && is_object( $again->cost ) && is_array( $again->changed_files ), 'an object was encoded as a list' );
 		}

@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 					static function () use ( $t, $role, $named, $asked, $task ): array {
 						$t->as( $role );
 						$made = $t->ok( $t->ability( 'run-agent-task', $task ) );
-						$t->same( 'succeeded', $made['outcome'], $role );
+						$t->same( 'succeeded', $made['run']['outcome'], $role );
 						$t->contains( '/wordpress/wp-content/plugins/sample/', $made['changed_files'][0]['path'] );
 						$answers = [];
 						foreach ( $asked( $made['run']['run_id'] ) as $what => [ $ability, $input ] ) {

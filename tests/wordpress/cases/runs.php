@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 			$before = $tree();
 			$run    = $t->ok( $t->ability( 'run-agent-task', $input ) );
 			$t->same( $before, $tree(), 'the site changed' );
-			$t->same( [ true, 'wp-codebox/agent-task-run/v1', 'completed', 'succeeded', 0 ], [ $run['success'], $run['schema'], $run['status'], $run['outcome'], $run['exit_code'] ] );
+			$t->same( [ true, 'wp-codebox/agent-task-run/v1', 'completed', 'succeeded', 0 ], [ $run['success'], $run['schema'], $run['status'], $run['run']['outcome'], $run['exit_code'] ] );
 			$t->same( [ 'command' => 'completed', 'phase' => 'succeeded', 'agent_task' => 'succeeded' ], $run['statuses'] );
 			$paths = array_column( $run['changed_files'], 'path' );
 			$t->same( [ '/wordpress/wp-content/plugins/sample/inc/more.php', '/wordpress/wp-content/plugins/sample/sample.php' ], $paths );
@@ -66,7 +66,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) ) );
 			$t->same( $run['run']['run_id'], $run['session']['id'] );
-			$t->same( [ true, 'no_op', 0, false, 'no_file_changes' ], [ $run['success'], $run['outcome'], $run['exit_code'], $run['agent_result']['actionable'], $run['agent_result']['noOpReason'] ] );
+			$t->same( [ true, 'no_op', 0, false, 'no_file_changes' ], [ $run['success'], $run['run']['outcome'], $run['exit_code'], $run['agent_result']['actionable'], $run['agent_result']['noOpReason'] ] );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) + [ 'session_id' => 'c-1' ] ) );
 			$t->same( 'c-1', $run['session']['id'] );
 		}
@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'fix-and-fail' ) ) );
-			$t->same( [ false, 'failed', 'failed', 1, 'partial', 'review' ], [ $run['success'], $run['status'], $run['outcome'], $run['exit_code'], $run['completion_outcome']['status'], $run['completion_outcome']['nextAction'] ] );
+			$t->same( [ false, 'failed', 'failed', 1, 'partial', 'review' ], [ $run['success'], $run['status'], $run['run']['outcome'], $run['exit_code'], $run['completion_outcome']['status'], $run['completion_outcome']['nextAction'] ] );
 			$t->same( [ 2, 'wp_codebox_run_failed' ], [ count( $run['changed_files'] ), $run['error']['code'] ] );
 			$t->true( is_dir( $run['artifacts'] ), 'the bundle is gone' );
 		}
@@ -86,15 +86,15 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', [ 'agent_success_codes' => [ 0, 1 ], 'checks' => [ 'php check.php' ] ] + $agent( 'style' ) ) );
-			$t->same( [ false, 'completed', 'partial', 3, 'failed' ], [ $run['success'], $run['status'], $run['outcome'], $run['exit_code'], $run['checks'][0]['status'] ] );
+			$t->same( [ false, 'completed', 'partial', 3, 'failed' ], [ $run['success'], $run['status'], $run['run']['outcome'], $run['exit_code'], $run['checks'][0]['status'] ] );
 		}
 	);
 	$t->test(
 		'agent_success_codes of the task decide which exit statuses are a success',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
-			$t->same( 'failed', $t->ok( $t->ability( 'run-agent-task', $agent( 'style' ) ) )['outcome'] );
-			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $agent( 'style' ) + [ 'agent_success_codes' => [ 0, 1 ] ] ) )['outcome'] );
+			$t->same( 'failed', $t->ok( $t->ability( 'run-agent-task', $agent( 'style' ) ) )['run']['outcome'] );
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $agent( 'style' ) + [ 'agent_success_codes' => [ 0, 1 ] ] ) )['run']['outcome'] );
 		}
 	);
 	$t->test(
@@ -102,7 +102,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'sleep' ) + [ 'limits' => [ 'wall_clock_ms' => 6000 ] ] ) );
-			$t->same( [ 'timed_out', 124, 'timed_out', 'timeout', 'wp_codebox_run_timeout' ], [ $run['outcome'], $run['exit_code'], $run['statuses']['command'], $run['statuses']['agent_task'], $run['error']['code'] ] );
+			$t->same( [ 'timed_out', 124, 'timed_out', 'timeout', 'wp_codebox_run_timeout' ], [ $run['run']['outcome'], $run['exit_code'], $run['statuses']['command'], $run['statuses']['agent_task'], $run['error']['code'] ] );
 			$t->same( true, $run['diagnostics']['outcome_retryable'] );
 		}
 	);
@@ -126,16 +126,16 @@ return static function ( Harness $t ): void {
 				'goal'   => 'x',
 				'plugin' => 'sample',
 			];
-			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['outcome'] );
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['run']['outcome'] );
 			$t->error( 'wp_codebox_agent_missing', 400, $t->ability( 'run-agent-task', $task + [ 'agent' => 'broken' ] ) );
 			$t->error( 'wp_codebox_agent_missing', 400, $missing = $t->ability( 'run-agent-task', $task ) );
 			$t->same( 3, count( $missing->get_error_data()['hints'] ), 'the number of hints' );
 			$default = static fn(): string => 'fixer';
 			add_filter( 'wp_codebox_default_agent', $default );
-			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task ) )['outcome'] );
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task ) )['run']['outcome'] );
 			remove_filter( 'wp_codebox_default_agent', $default );
 			remove_filter( 'pre_site_option_wp_codebox_agents', $imported );
-			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['outcome'], 'the agent of the stored setting' );
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['run']['outcome'], 'the agent of the stored setting' );
 			delete_site_option( 'wp_codebox_agents' );
 		}
 	);
@@ -188,7 +188,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ 'wp_codebox_bin' => '/tmp/x', 'artifacts_path' => '/tmp', 'staged_files' => [ [ 'source' => '/etc/passwd', 'target' => '/run/codebox/staged/x' ] ] ] as $field => $value ) {
 				$t->same( 'ability_invalid_input', $t->ability( 'run-agent-task', $agent( 'nothing' ) + [ $field => $value ] )->get_error_code(), $field );
 			}
-			$t->same( 'no_op', $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) ) )['outcome'], 'positive control' );
+			$t->same( 'no_op', $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) ) )['run']['outcome'], 'positive control' );
 		}
 	);
 	$t->test(

@@ -95,7 +95,9 @@ pub use policy::{
     PolicyIssue, RuntimePolicy, SecretsPolicy, TlsMode,
 };
 pub use projection::{
-    BusEvent, BusEventType, BusProjection, SseError, SseFrame, last_event_id, project_to_bus,
+    AgentTaskError, AgentTaskFacts, BusEvent, BusEventType, BusProjection, SessionState, SseError,
+    SseFrame, agent_task_row, agent_task_run, last_event_id, project_to_bus, sandbox_session,
+    session_id,
 };
 pub use registry::{
     CancelDetails, CancelEffect, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,

@@ -4,6 +4,17 @@
 pub const TASK_INPUT: &str = "wp-codebox/task-input/v1";
 /// Reply of a synchronous agent task.
 pub const AGENT_TASK_RUN: &str = "wp-codebox/agent-task-run/v1";
+/// Result of an agent task with references to everything that its run stored.
+pub const AGENT_TASK_RUN_RESULT: &str = "wp-codebox/agent-task-run-result/v1";
+/// Result of an agent task for a caller without a user interface.
+pub const HEADLESS_AGENT_TASK_RESULT: &str = "wp-codebox/headless-agent-task-result/v1";
+/// Result of the agent of a task, without references.
+pub const AGENT_TASK_RESULT: &str = "wp-codebox/agent-task-result/v1";
+/// Bundle that an operation created, with the result of the operation.
+pub const ARTIFACT_RESULT_ENVELOPE: &str = "wp-codebox/artifact-result-envelope/v1";
+/// Outcome of a task that repairs a finding.
+pub const AGENT_SANDBOX_REMEDIATION_OUTCOME: &str =
+    "wp-codebox/agent-sandbox-remediation-outcome/v1";
 /// Reply of a batch: several independent agent tasks in one call.
 pub const AGENT_TASK_BATCH: &str = "wp-codebox/agent-task-batch/v1";
 /// Reply of a fan-out: several agent tasks with dependencies in one call.

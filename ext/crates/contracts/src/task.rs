@@ -4,8 +4,8 @@ use crate::{StagedFile, schema_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The normalised task, serialised to `/run/codebox/task.json` in the guest. Empty objects are
-/// omitted because PHP would decode them as lists.
+/// The normalised task, serialised to `/run/codebox/task.json` in the guest. Readers rely on every
+/// member except `staged_files`, so an empty member is written too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskInput {
     /// Schema id, always `wp-codebox/task-input/v1`.
@@ -15,7 +15,7 @@ pub struct TaskInput {
     /// Goal of the task in the caller's words; never blank.
     pub goal: String,
     /// Object that the task is about: `kind`, `ref`, `path`, `url`.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default)]
     pub target: Map<String, Value>,
     /// Ids of the tools that the agent may use.
     #[serde(default)]
@@ -23,15 +23,27 @@ pub struct TaskInput {
     /// Names of artifacts that the caller expects.
     #[serde(default)]
     pub expected_artifacts: Vec<String>,
-    /// Structured inputs from the caller, unchanged.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Structured inputs from the caller, each a `structured-artifact/v1`.
+    #[serde(default)]
     pub structured_artifacts: Vec<Value>,
     /// Files copied into the guest. Host paths are removed before the guest or a bundle gets
     /// this document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub staged_files: Vec<StagedFile>,
+    /// `tool_bridge` of the caller.
+    #[serde(default)]
+    pub tool_bridge: Map<String, Value>,
+    /// `parent_tool_bridge` of the caller.
+    #[serde(default)]
+    pub parent_tool_bridge: Map<String, Value>,
+    /// Tool policy of the task.
+    #[serde(default)]
+    pub sandbox_tool_policy: Map<String, Value>,
+    /// Runtime policy of the task.
+    #[serde(default)]
+    pub policy: Map<String, Value>,
     /// Free-form context from the caller.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default)]
     pub context: Map<String, Value>,
 }
 
@@ -48,6 +60,10 @@ impl TaskInput {
             expected_artifacts: Vec::new(),
             structured_artifacts: Vec::new(),
             staged_files: Vec::new(),
+            tool_bridge: Map::new(),
+            parent_tool_bridge: Map::new(),
+            sandbox_tool_policy: Map::new(),
+            policy: Map::new(),
             context: Map::new(),
         }
     }

@@ -39,7 +39,7 @@ pub use components::{
 pub use env_name::{EnvNameError, check_env_name};
 pub use groups::{
     Batch, Fanout, FanoutPolicy, GroupStatus, MAX_FANOUT_CONCURRENCY, TouchedFiles, cancelled_row,
-    failed_row, group_session, invalid_task, row_status, session_id, touched_files,
+    failed_row, invalid_task, row_status, touched_files,
 };
 pub use model::{
     AddressRefusal, BaseUrlError, ModelBase, ModelError, Reach, check_budget, check_model,

@@ -222,8 +222,8 @@ impl Drive<'_, '_> {
                     input: &input,
                     wordpress: &self.host.wordpress,
                 };
-                let envelope = envelope::build(&finished.request, &finished.result, &echo);
-                let mut row = envelope::row(&finished.result, envelope);
+                let document = envelope::build(&finished.request, &finished.result, &echo)?;
+                let mut row = envelope::row(&finished.result, &document);
                 if let Some(exported) = export(self.host, &finished.result) {
                     row.insert("exported".to_owned(), exported);
                 }

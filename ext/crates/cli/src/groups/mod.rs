@@ -27,7 +27,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use supervisors::Supervisors;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, session_id};
 use wp_codebox_control::new_run_id;
 
 /// Maximum size of the input of a task or group, in bytes.
@@ -95,7 +95,7 @@ fn run_one(output: Output, args: &TaskArgs) -> Result<u8, ErrorBody> {
         input: &input,
         wordpress: &wordpress,
     };
-    let mut answer = envelope::build(&request, &result, &echo);
+    let mut answer = envelope::build(&request, &result, &echo)?;
     let host = Host {
         output,
         args,
@@ -104,8 +104,9 @@ fn run_one(output: Output, args: &TaskArgs) -> Result<u8, ErrorBody> {
         supervisors: &supervisors,
     };
     if let Some(exported) = drive::export(&host, &result) {
-        answer["exported"] = exported;
+        answer.insert("exported".to_owned(), exported);
     }
+    let answer = Value::Object(answer);
     if let Some(path) = &args.result_file {
         spool::replace(path, |out| {
             serde_json::to_writer_pretty(&mut *out, &answer)?;
@@ -136,7 +137,7 @@ fn grouped(
         let digits = id.as_str().trim_start_matches("run_");
         Ok(format!("{kind}-{}", digits.get(..16).unwrap_or(digits)))
     };
-    let session = wp_codebox_policy::session_id(&input, new)?;
+    let session = session_id(&input, new)?;
     let supervisors = Supervisors::begin()?;
     let host = Host {
         output,

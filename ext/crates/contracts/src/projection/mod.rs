@@ -1,11 +1,15 @@
-//! Conversion of journal events to other formats: events of an agent's event bus, and server-sent
-//! events.
+//! Conversion of stored documents to other formats: a run result to the documents about its task,
+//! and journal events to events of an agent's event bus and to server-sent events.
 //!
-//! Each conversion takes one event and gives one event or none, without state. The journal remains
-//! the complete record; readers who need an omitted event read the journal.
+//! A conversion has no state. That of an event gives one event or none. The journal remains the
+//! complete record; readers who need an omitted event read the journal.
 
+mod agent_task;
 mod bus;
+mod session;
 mod sse;
 
+pub use agent_task::{AgentTaskError, AgentTaskFacts, agent_task_row, agent_task_run};
 pub use bus::{BusEvent, BusEventType, BusProjection, project_to_bus};
+pub use session::{SessionState, sandbox_session, session_id};
 pub use sse::{SseError, SseFrame, last_event_id};

@@ -3,7 +3,7 @@
 //! `error`. With such a conflict, the conflict policy of the plan sets the status of the fan-out.
 
 use super::plan::{FanoutPlan, FanoutWorker};
-use super::rows::{GroupStatus, row_status};
+use super::rows::{GroupStatus, row_outcome, row_status};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{ChangedFile, schema_id};
@@ -47,7 +47,7 @@ impl WorkerResult {
             status,
             run_id: text("run_id"),
             bundle: text("artifact_id").zip(path.map(str::to_owned)),
-            outcome: text("outcome"),
+            outcome: row_outcome(row).map(str::to_owned),
             summary: text("summary"),
             error: row.get("error").filter(|error| !error.is_null()).cloned(),
             lost: lost.filter_map(Value::as_str).map(str::to_owned).collect(),

@@ -4,9 +4,9 @@
 use super::fanout::{shared, unknown};
 use super::merge::merge_task;
 use super::plan::{given, rows};
-use super::rows::{GroupStatus, Totals, group_exit_code, group_session, skipped_row};
+use super::rows::{GroupStatus, Totals, group_exit_code, skipped_row};
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SessionState, sandbox_session, schema_id};
 
 /// A batch (several independent tasks) in progress.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Batch {
             "sequential-isolated-sandboxes"
         };
         let goals: Vec<&str> = self.tasks.iter().map(goal).collect();
-        let session = group_session(&self.shared, good, &self.session);
+        let session = sandbox_session(&self.shared, SessionState::Completed, &self.session);
         let mut answer = Map::from_iter([
             ("success".to_owned(), good.into()),
             ("schema".to_owned(), schema_id::AGENT_TASK_BATCH.into()),

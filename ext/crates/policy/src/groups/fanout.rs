@@ -6,10 +6,10 @@
 use super::aggregate::{TouchedFiles, WorkerResult, aggregate_fanout};
 use super::merge::{GROUP, merge_task};
 use super::plan::{FanoutPlan, Settled, given, object};
-use super::rows::{GroupStatus, Totals, group_exit_code, group_session, skipped_row};
+use super::rows::{GroupStatus, Totals, group_exit_code, skipped_row};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SessionState, sandbox_session, schema_id};
 
 /// A fan-out (several tasks with dependencies) in progress.
 #[derive(Debug)]
@@ -158,7 +158,12 @@ impl Fanout {
             && totals.of(GroupStatus::Completed) > 0
             && totals.of(GroupStatus::Cancelled) == 0;
         let exit = group_exit_code(good, &totals);
-        let mut session = group_session(&self.shared, good, &self.session);
+        let state = if good {
+            SessionState::Completed
+        } else {
+            SessionState::Failed
+        };
+        let mut session = sandbox_session(&self.shared, state, &self.session);
         session.insert("children".to_owned(), json!(self.children()));
         let mut answer = Map::from_iter([
             ("success".to_owned(), good.into()),
@@ -291,7 +296,7 @@ mod tests {
         assert_eq!(group.ready(&BTreeSet::new()), [0]);
         assert!(group.blocked().is_empty());
         let mut end = row(
-            json!({"status": "failed", "outcome": "failed", "summary": "no",
+            json!({"status": "failed", "run": {"outcome": "failed"}, "summary": "no",
             "run_id": "r", "artifact_id": "i", "artifacts": {"path": "/b"}}),
         );
         group.settle(0, &mut end, TouchedFiles::new());

@@ -17,4 +17,4 @@ pub use aggregate::{TouchedFiles, touched_files};
 pub use batch::Batch;
 pub use fanout::{Fanout, invalid_task};
 pub use plan::{FanoutPolicy, MAX_FANOUT_CONCURRENCY};
-pub use rows::{GroupStatus, cancelled_row, failed_row, group_session, row_status, session_id};
+pub use rows::{GroupStatus, cancelled_row, failed_row, row_status};

@@ -2,7 +2,7 @@
 //! row has exactly one of five statuses; only a run with a successful outcome is `completed`.
 
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id, string_enum};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, string_enum};
 
 string_enum! {
     /// Status of one task of a batch or fan-out.
@@ -46,15 +46,21 @@ impl GroupStatus {
     }
 }
 
+/// Returns the outcome of the run that a result row describes.
+pub(super) fn row_outcome(row: &Map<String, Value>) -> Option<&str> {
+    row.get("run")?.get("outcome")?.as_str()
+}
+
 /// Returns the status of a result row: its member `status`, otherwise the status that follows from
-/// its outcome or from its error code, otherwise `failed`.
+/// the outcome of its run or from its error code, otherwise `failed`.
 #[must_use]
 pub fn row_status(row: &Map<String, Value>) -> GroupStatus {
     let said = |value: Option<&Value>| value.cloned().unwrap_or_default();
     if let Ok(status) = serde_json::from_value(said(row.get("status"))) {
         return status;
     }
-    if let Ok(outcome) = serde_json::from_value(said(row.get("outcome"))) {
+    let outcome = row_outcome(row).map(Value::from).unwrap_or_default();
+    if let Ok(outcome) = serde_json::from_value(outcome) {
         return GroupStatus::of_outcome(outcome);
     }
     let code = row.get("error").and_then(|error| error.get("code"));
@@ -148,51 +154,6 @@ fn row(status: GroupStatus, exit_code: u8, error: Value) -> Map<String, Value> {
     ])
 }
 
-/// Returns the document `sandbox-session/v1` for a batch or fan-out. Sessions are not stored.
-#[must_use]
-pub fn group_session(input: &Map<String, Value>, good: bool, id: &str) -> Map<String, Value> {
-    let mut session = Map::from_iter([
-        ("schema".to_owned(), schema_id::SANDBOX_SESSION.into()),
-        ("id".to_owned(), id.into()),
-        (
-            "status".to_owned(),
-            if good { "completed" } else { "failed" }.into(),
-        ),
-        ("persistence".to_owned(), "external-orchestrator".into()),
-    ]);
-    for (from, to) in [
-        ("session_id", "agent_session_id"),
-        ("orchestrator", "orchestrator"),
-    ] {
-        if let Some(given) = input.get(from).filter(|given| is_something(given)) {
-            session.insert(to.to_owned(), given.clone());
-        }
-    }
-    session
-}
-
-fn is_something(given: &Value) -> bool {
-    match given {
-        Value::Null => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Object(members) => !members.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) => true,
-    }
-}
-
-/// Returns the session id in the caller's input, or else a new one from `new`.
-pub fn session_id(
-    input: &Map<String, Value>,
-    new: impl FnOnce() -> Result<String, ErrorBody>,
-) -> Result<String, ErrorBody> {
-    let given = ["sandbox_session_id", "session_id"]
-        .iter()
-        .filter_map(|field| input.get(*field)?.as_str())
-        .map(str::trim)
-        .find(|id| !id.is_empty());
-    given.map_or_else(new, |id| Ok(id.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,10 +181,11 @@ mod tests {
             (json!({}), GroupStatus::Failed),
             (json!({"status": "completed"}), GroupStatus::Completed),
             (json!({"status": "fine"}), GroupStatus::Failed),
-            (json!({"outcome": "no_op"}), GroupStatus::Completed),
-            (json!({"outcome": "partial"}), GroupStatus::Failed),
-            (json!({"outcome": "timed_out"}), GroupStatus::TimedOut),
-            (json!({"outcome": 7}), GroupStatus::Failed),
+            (json!({"outcome": "no_op"}), GroupStatus::Failed),
+            (json!({"run": {"outcome": "no_op"}}), GroupStatus::Completed),
+            (json!({"run": {"outcome": "partial"}}), GroupStatus::Failed),
+            (json!({"run": {"outcome": "timed_out"}}), GroupStatus::TimedOut),
+            (json!({"run": {"outcome": 7}}), GroupStatus::Failed),
             (
                 json!({"error": {"code": "wp_codebox_run_timeout"}}),
                 GroupStatus::TimedOut,
@@ -263,20 +225,5 @@ mod tests {
         ] {
             assert_eq!(group_exit_code(good, &totals(&list)), exit);
         }
-    }
-
-    #[test]
-    fn session_id_of_a_batch_or_fanout_is_the_callers_or_else_a_new_one() {
-        let input = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
-        let new = || Ok("new".to_owned());
-        assert_eq!(session_id(&input("{}"), new).unwrap(), "new");
-        let given = input(
-            r#"{"sandbox_session_id": " ", "session_id": "mine", "orchestrator": {"id": "o"}}"#,
-        );
-        assert_eq!(session_id(&given, new).unwrap(), "mine");
-        let session = group_session(&given, true, "x");
-        assert_eq!(session["agent_session_id"], "mine");
-        assert_eq!(session["orchestrator"], json!({"id": "o"}));
-        assert!(!group_session(&input("{}"), false, "x").contains_key("orchestrator"));
     }
 }
