@@ -146,6 +146,14 @@ def test_second_wordpress_version_is_chosen_by_its_number(developer, environment
     must("6.9.9" in json.dumps(versions), str(versions))
     old = developer.call("wp", "--wp", "6.9", "core", "version")
     must(old.stdout.strip() == "6.9.9", old.stdout)
+    recipe = os.path.join(developer.home, "recipe.json")
+    for wanted, status in (("6.9", 0), ("5.0", 1)):
+        with open(recipe, "w", encoding="utf-8") as out:
+            json.dump({"schema": "wp-codebox/workspace-recipe/v1", "runtime": {"wp": wanted},
+                       "workflow": {"steps": [{"command": "wordpress.wp-cli", "args": ["command=core version"]}]}}, out)
+        os.chmod(recipe, 0o644)
+        plan = json.loads(developer.call("recipe", "dry-run", "--recipe", recipe, "--json", cwd=developer.home, check=status).stdout)
+        must(status or plan["plan"]["runtime"]["wordpressVersion"] == "6.9.9", str(plan))
     missing = developer.call("wp", "--wp", "5.0", "core", "version", check=125)
     must("wordpress install 5.0" in missing.stderr, missing.stderr)
 

@@ -54,6 +54,18 @@ def test_blueprint_steps_run_and_a_blueprint_with_an_unsupported_step_is_invalid
         must(answer.json["schema"] == "wp-codebox/blueprint-validation/v1", str(answer))
 
 
+def test_blueprint_given_as_json_text_is_read_like_a_file(bench):
+    file = os.path.join(bench.directory, "inline.json")
+    for blueprint, status in (({"steps": [{"step": "login"}]}, 0), ({"steps": [{"step": "defineSiteUrl", "siteUrl": "https://example.org"}]}, 1)):
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(blueprint, out)
+        by_file = bench.call("validate-blueprint", "--blueprint", file, "--json").expect(status)
+        by_text = bench.call("validate-blueprint", "--blueprint", " " + json.dumps(blueprint), "--json").expect(status)
+        must(by_file.json == by_text.json, str(by_text))
+    broken = bench.call("validate-blueprint", '{"steps": [', "--json").expect(1)
+    must("not valid JSON" in broken.json["issues"][0]["message"], str(broken))
+
+
 def test_change_outside_writable_roots_is_reported_and_with_strict_fails_the_run(bench):
     directory = os.path.join(bench.directory, "recipe-roots", "work")
     os.makedirs(directory, exist_ok=True)
@@ -107,7 +119,9 @@ def test_boot_command_applies_a_blueprint_and_keeps_the_sandbox_running(bench):
                           ([{"step": "setSiteOptions", "options": {"blogname": "Booted"}}], 0)):
         with open(file, "w", encoding="utf-8") as out:
             json.dump({"steps": steps}, out)
-        answer = bench.call("boot", *place, "--blueprint", file, "--hold", "2m", "--json").expect(status)
+        # The successful blueprint is given as JSON text, the others as files.
+        given = file if status else json.dumps({"steps": steps})
+        answer = bench.call("boot", *place, "--blueprint", given, "--hold", "2m", "--json").expect(status)
     document = answer.json
     must(document["schema"] == "wp-codebox/boot/v1" and document["success"] is True and document["state"] == "ready", str(answer))
     try:

@@ -9,7 +9,6 @@ use super::request::{self, SizeArgs};
 use super::{Settings, duration, mount, supervisor};
 use clap::Args;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Hold, LimitsRequest, RunMode, RunRequest, TaskSpec, Workflow,
@@ -39,9 +38,10 @@ could not start, 126 denied by policy.")]
 pub(crate) struct BootArgs {
     #[command(flatten)]
     pub guest: GuestArgs,
-    /// Blueprint to run before the sandbox is ready, see `wp-codebox validate-blueprint`.
-    #[arg(long, value_name = "FILE")]
-    pub blueprint: Option<PathBuf>,
+    /// Blueprint to run before the sandbox is ready: a JSON file or JSON text, see `wp-codebox
+    /// validate-blueprint`.
+    #[arg(long, value_name = "FILE|JSON")]
+    pub blueprint: Option<String>,
     /// Time to hold the sandbox: seconds, or a number with s, m or h.
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     pub hold: String,
@@ -151,10 +151,10 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
 
 /// Reads the blueprint; rejects it if any part is unsupported.
 fn workflow(args: &BootArgs) -> Result<Option<Workflow>, ErrorBody> {
-    let Some(path) = &args.blueprint else {
+    let Some(given) = &args.blueprint else {
         return Ok(None);
     };
-    let document = read_blueprint(path)?.map_err(|why| input(format!("--blueprint: {why}")))?;
+    let document = read_blueprint(given)?.map_err(|why| input(format!("--blueprint: {why}")))?;
     let judged = blueprint(&document);
     let refused: Vec<String> = judged
         .rows

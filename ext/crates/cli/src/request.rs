@@ -159,11 +159,16 @@ pub(super) fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy,
     wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
 }
 
+/// Returns whether an argument is JSON text and not the name of a file.
+pub(crate) fn is_json_text(given: &str) -> bool {
+    given.trim_start().starts_with('{')
+}
+
 /// Reads a policy from an argument: the name of a file, or JSON text.
 pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
     let invalid =
         |what: String| ErrorBody::new(ErrorCode::PolicyInvalid, format!("--policy: {what}"));
-    let json = if given.trim_start().starts_with('{') {
+    let json = if is_json_text(given) {
         given.to_owned()
     } else {
         std::fs::read_to_string(given).map_err(|e| invalid(format!("{given}: {e}")))?

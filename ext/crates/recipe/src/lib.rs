@@ -55,6 +55,7 @@ pub use profile::{
 pub use sources::{
     ArchiveError, HostFacts, MAX_UNPACKED_BYTES, MAX_UNPACKED_FILES, ParentSite, PathKind,
     SecretStatus, Sources, UNKNOWN_VERSION, ZipEntry, ZipKind, ZipUnreadable, check_archive,
+    version_fits,
 };
 pub use validate::{Context, RECIPE_VALIDATION, validate, validation};
 

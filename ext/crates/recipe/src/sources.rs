@@ -62,6 +62,15 @@ pub struct ZipUnreadable {
 /// requires a certain version is then not refused.
 pub const UNKNOWN_VERSION: &str = "unknown";
 
+/// Returns whether `version` is `wanted` or a more specific form of it: 7.1.1 fits 7.1.
+#[must_use]
+pub fn version_fits(version: &str, wanted: &str) -> bool {
+    version == wanted
+        || version
+            .strip_prefix(wanted)
+            .is_some_and(|rest| rest.starts_with(['.', '-']))
+}
+
 /// Facts about the host that runs the guests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFacts {
@@ -194,6 +203,16 @@ mod tests {
             name: name.to_owned(),
             size,
             special: ZipKind::Plain,
+        }
+    }
+
+    #[test]
+    fn version_fits_itself_and_its_series_but_no_version_that_only_begins_alike() {
+        for (version, wanted) in [("7.1.1", "7.1.1"), ("7.1.1", "7.1"), ("7.1-RC1", "7.1")] {
+            assert!(version_fits(version, wanted), "{version} {wanted}");
+        }
+        for (version, wanted) in [("7.10", "7.1"), ("7.1", "7.1.1"), ("7.1", ""), ("17.1", "7.1")] {
+            assert!(!version_fits(version, wanted), "{version} {wanted}");
         }
     }
 

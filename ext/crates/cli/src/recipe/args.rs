@@ -81,15 +81,16 @@ pub(crate) struct RecipeRunArgs {
 Examples:
   wp-codebox validate-blueprint blueprint.json
   wp-codebox validate-blueprint blueprint.json --json
+  wp-codebox validate-blueprint --blueprint '{"login": true}'
 
 Exit status: 0 every part is supported, 1 a part is not; each is listed with its reason.")]
 pub(crate) struct BlueprintArgs {
-    /// Blueprint file in JSON.
-    #[arg(value_name = "FILE", required_unless_present = "blueprint")]
-    pub file: Option<PathBuf>,
-    /// Blueprint file, as an option.
-    #[arg(long, value_name = "FILE", conflicts_with = "file")]
-    pub blueprint: Option<PathBuf>,
+    /// Blueprint: a JSON file or JSON text.
+    #[arg(value_name = "FILE|JSON", required_unless_present = "blueprint")]
+    pub file: Option<String>,
+    /// Blueprint, as an option.
+    #[arg(long, value_name = "FILE|JSON", conflicts_with = "file")]
+    pub blueprint: Option<String>,
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,

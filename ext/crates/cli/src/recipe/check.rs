@@ -5,6 +5,7 @@ use super::status;
 use super::{BlueprintArgs, WorkspacePolicyArgs, WorkspacePolicyCommand};
 use crate::output::Output;
 use crate::recipe_request::read_file;
+use crate::request::is_json_text;
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,10 +13,13 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, blueprint_validation};
 use wp_codebox_supervisor::workspace::{self, GitBacking, Rules};
 
-/// Reads a blueprint. The outer error is that of an unreadable file; the inner one states why the
-/// contents are not a blueprint.
-pub(crate) fn read_blueprint(path: &Path) -> Result<Result<Map<String, Value>, String>, ErrorBody> {
-    let bytes = read_file(path, MAX_RECIPE_BYTES, "blueprint")?;
+/// Reads a blueprint from an argument: the name of a file, or JSON text. The outer error is that of
+/// an unreadable file; the inner one states why the contents are not a blueprint.
+pub(crate) fn read_blueprint(given: &str) -> Result<Result<Map<String, Value>, String>, ErrorBody> {
+    let bytes = match is_json_text(given) {
+        true => given.as_bytes().to_vec(),
+        false => read_file(Path::new(given), MAX_RECIPE_BYTES, "blueprint")?,
+    };
     Ok(match serde_json::from_slice::<Value>(&bytes) {
         Ok(Value::Object(document)) => Ok(document),
         Ok(_) => Err("a blueprint is a JSON object".to_owned()),
@@ -28,14 +32,14 @@ pub(crate) fn read_blueprint(path: &Path) -> Result<Result<Map<String, Value>, S
 }
 
 pub(crate) fn validate_blueprint(output: &Output, args: &BlueprintArgs) -> ExitCode {
-    let Some(path) = args.file.as_ref().or(args.blueprint.as_ref()) else {
+    let Some(given) = args.file.as_ref().or(args.blueprint.as_ref()) else {
         let error = ErrorBody::new(
             ErrorCode::InputInvalid,
-            "the blueprint file is missing: pass its path",
+            "the blueprint is missing: pass the path of its file, or its JSON text",
         );
         return output.failure("validate-blueprint", &error);
     };
-    let document = match read_blueprint(path) {
+    let document = match read_blueprint(given) {
         Err(error) => return output.failure("validate-blueprint", &error),
         Ok(Ok(document)) => blueprint_validation(Ok(&document)),
         Ok(Err(why)) => blueprint_validation(Err(&why)),

@@ -80,13 +80,14 @@ impl Looked {
     ) -> Result<Self, ErrorBody> {
         let loaded = load(recipe)?;
         let policy = policy.map(request::policy_document).transpose()?;
-        let own = loaded
-            .recipe
-            .as_ref()
-            .ok()
-            .and_then(|r| r.runtime.assets.as_ref()?.wordpress_directory.clone())
+        let runtime = loaded.recipe.as_ref().ok().map(|recipe| &recipe.runtime);
+        let own = runtime
+            .and_then(|runtime| runtime.assets.as_ref()?.wordpress_directory.as_ref())
             .map(|directory| loaded.directory.join(directory));
-        let found = own.or_else(|| settings.wordpress.clone());
+        let wanted = runtime.and_then(|runtime| runtime.wp.as_deref());
+        let found = own.or_else(|| settings.fitting(wanted));
+        // Validation then reports that the host has no core with the wanted version.
+        let found = found.or_else(|| settings.wordpress.clone());
         let found = found.or_else(|| settings.cores.find(None));
         // Without a WordPress, validation works with an unknown version; `recipe-run` installs one.
         let wordpress = found.unwrap_or_default();

@@ -5,8 +5,12 @@ use super::state::prepare_state;
 use super::{PathArgs, Settings};
 use crate::output::Output;
 use crate::recipe_request::wordpress_version;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_recipe::version_fits;
+
+/// Version that any WordPress fulfils.
+const LATEST: &str = "latest";
 
 impl Settings {
     /// Resolves the settings for a command that starts guests: creates the default state directory
@@ -25,30 +29,19 @@ impl Settings {
     ) -> Result<Self, ErrorBody> {
         let mut settings = Self::resolve(args)?;
         prepare_state(&settings)?;
-        let wanted = wanted.filter(|wanted| *wanted != "latest");
-        let fits = |directory: &Path| {
-            wanted.is_none_or(|wanted| {
-                let found = wordpress_version(directory);
-                found == wanted || found.starts_with(&format!("{wanted}."))
-            })
-        };
-        if settings.wordpress.as_deref().is_some_and(fits) {
+        if let Some(core) = settings.fitting(wanted) {
+            settings.wordpress = Some(core);
             return Ok(settings);
         }
-        let named = matches!(
-            settings.origin(Setting::Wordpress),
-            Origin::Flag | Origin::Environment
-        );
-        if let (true, Some(directory), Some(wanted)) = (named, &settings.wordpress, wanted) {
-            let found = wordpress_version(directory);
-            return Err(ErrorBody::new(
-                ErrorCode::InputInvalid,
-                format!("--wp requires WordPress {wanted}, but --wordpress contains {found}"),
-            ));
-        }
-        let core = match (settings.cores.find(wanted), wanted) {
-            (Some(core), _) => core,
-            (None, None) => crate::wordpress::install_first(&settings.cores, output)?,
+        let wanted = wanted.filter(|wanted| *wanted != LATEST);
+        let core = match (settings.named().map(wordpress_version), wanted) {
+            (Some(found), Some(wanted)) => {
+                return Err(ErrorBody::new(
+                    ErrorCode::InputInvalid,
+                    format!("--wp requires WordPress {wanted}, but --wordpress contains {found}"),
+                ));
+            }
+            (_, None) => crate::wordpress::install_first(&settings.cores, output)?,
             (None, Some(version)) => {
                 let message = format!("WordPress {version} is not installed for sandboxes");
                 return Err(ErrorBody::new(ErrorCode::ConfigInvalid, message)
@@ -57,6 +50,28 @@ impl Settings {
         };
         settings.wordpress = Some(core);
         Ok(settings)
+    }
+
+    /// Returns the WordPress core with the wanted version, without installing one: the one that a
+    /// setting names, else that of the site around the current directory, else a cached one. `None`
+    /// and `latest` accept any version; `7.1` accepts 7.1.1.
+    pub(crate) fn fitting(&self, wanted: Option<&str>) -> Option<PathBuf> {
+        let wanted = wanted.filter(|wanted| *wanted != LATEST);
+        let fits = |directory: &&Path| {
+            wanted.is_none_or(|wanted| version_fits(&wordpress_version(directory), wanted))
+        };
+        match (self.wordpress.as_deref().filter(fits), self.named()) {
+            (Some(own), _) => Some(own.to_owned()),
+            (None, Some(_)) => None,
+            (None, None) => self.cores.find(wanted),
+        }
+    }
+
+    /// Returns the WordPress directory that a flag or an environment variable names.
+    fn named(&self) -> Option<&Path> {
+        let origin = self.origin(Setting::Wordpress);
+        let own = self.wordpress.as_deref();
+        own.filter(|_| matches!(origin, Origin::Flag | Origin::Environment))
     }
 
     /// Returns the WordPress core for guests. Cannot fail for settings from [`Self::for_guests`].

@@ -4,7 +4,7 @@ use super::{Validator, paths};
 use crate::blueprint;
 use crate::issue::IssueCode;
 use crate::model::SourceKind;
-use crate::sources::UNKNOWN_VERSION;
+use crate::sources::{UNKNOWN_VERSION, version_fits};
 use serde_json::{Value, json};
 
 pub(super) fn check(validator: &mut Validator<'_>) {
@@ -87,7 +87,7 @@ fn versions(validator: &mut Validator<'_>) {
     if let Some(wp) = runtime.wp.as_deref()
         && wp != "latest"
         && facts.wordpress_version != UNKNOWN_VERSION
-        && !matches(&facts.wordpress_version, wp)
+        && !version_fits(&facts.wordpress_version, wp)
     {
         validator.report(
             IssueCode::UnsupportedWordpressVersion,
@@ -99,7 +99,7 @@ fn versions(validator: &mut Validator<'_>) {
         );
     }
     if let Some(php) = runtime.php_version.as_deref()
-        && !matches(&facts.php_version, php)
+        && !version_fits(&facts.php_version, php)
     {
         validator.report(
             IssueCode::UnsupportedPhpVersion,
@@ -110,14 +110,6 @@ fn versions(validator: &mut Validator<'_>) {
             ),
         );
     }
-}
-
-/// Returns whether `version` is `wanted` or a more specific form of it: 8.2.7 matches 8.2.
-fn matches(version: &str, wanted: &str) -> bool {
-    version == wanted
-        || version
-            .strip_prefix(wanted)
-            .is_some_and(|rest| rest.starts_with(['.', '-']))
 }
 
 fn assets(validator: &mut Validator<'_>) {
