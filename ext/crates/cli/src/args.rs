@@ -11,6 +11,7 @@ use super::runs::{PlaceArgs, RunsCommand};
 use super::sandbox::SandboxCommand;
 use super::settings::PathArgs;
 use super::sync::SyncArgs;
+use super::workload::WorkloadArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -104,6 +105,8 @@ pub(crate) enum Command {
     Recipe(RecipeCommand),
     /// Run a recipe in a fresh sandbox and write its bundle.
     RecipeRun(Box<RecipeRunArgs>),
+    /// Run the commands of one JSON document in a fresh sandbox and print one JSON document.
+    RunWordpressWorkload(Box<WorkloadArgs>),
     /// Show which parts of a blueprint are supported, and why others are not.
     ValidateBlueprint(BlueprintArgs),
     /// Check a workspace against a policy for writable and hidden paths.

@@ -52,6 +52,7 @@ mod supervisor;
 mod sync;
 mod usage;
 mod wordpress;
+mod workload;
 
 use args::{Cli, Command};
 use clap::CommandFactory;
@@ -89,6 +90,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Recipe(command) => recipe::main(output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(output, &options),
+        Command::RunWordpressWorkload(options) => workload::main(&options),
         Command::WorkspacePolicy(command) => recipe::workspace_policy(output, &command),
         Command::Artifacts(command) => artifacts::main(output, command),
         Command::Episode(command) => episode::main(output, &command),

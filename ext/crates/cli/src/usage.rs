@@ -84,11 +84,13 @@ fn asks_for_json(matches: &ArgMatches) -> bool {
     matches!(at.try_get_one::<bool>("json"), Ok(Some(true)))
 }
 
-/// Returns whether `--json` was given before any `--`, for arguments that cannot be parsed.
+/// Returns whether `--json` or `--format json` was given before any `--`, for arguments that cannot
+/// be parsed.
 fn speaks_of_json(args: &[OsString]) -> bool {
-    args.iter()
-        .take_while(|arg| *arg != "--")
-        .any(|arg| arg == "--json")
+    let own: Vec<&OsString> = args.iter().take_while(|arg| *arg != "--").collect();
+    own.iter()
+        .any(|arg| *arg == "--json" || *arg == "--format=json")
+        || own.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
 }
 
 /// Returns the name of the command on an invalid command line, and the error with clap's hints.

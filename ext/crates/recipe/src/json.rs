@@ -15,12 +15,12 @@ pub const MAX_RECIPE_DEPTH: usize = 64;
 /// Maximum number of duplicate keys reported individually.
 const MAX_DUPLICATES: usize = 50;
 
-/// Parses the JSON text of a recipe; reports every problem as an issue `invalid-recipe`.
+/// Parses the JSON text of a recipe or workload; reports every problem as an issue `invalid-recipe`.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
     let whole = |message: String| vec![Issue::new(IssueCode::InvalidRecipe, "$", message)];
     if bytes.len() > MAX_RECIPE_BYTES {
         return Err(whole(format!(
-            "the recipe has {} bytes; at most {MAX_RECIPE_BYTES} are accepted: put code and data into files beside it",
+            "the document has {} bytes; at most {MAX_RECIPE_BYTES} are accepted: put code and data into files beside it",
             bytes.len()
         )));
     }
@@ -34,7 +34,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
     let value = node
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
-        .map_err(|error| whole(format!("the recipe is not strict JSON: {error}")))?;
+        .map_err(|error| whole(format!("the document is not strict JSON: {error}")))?;
     let duplicates = duplicates.into_inner();
     if duplicates.is_empty() {
         Ok(value)

@@ -1,5 +1,5 @@
 //! Workspace recipes `wp-codebox/workspace-recipe/v1`: parsing, validation and planning; and
-//! sandbox profiles `wp-codebox/sandbox-profile/v1`.
+//! sandbox profiles `wp-codebox/sandbox-profile/v1`; and workloads, which become recipes.
 //!
 //! All functions are pure. `parse` reads a recipe strictly; `validate` checks it against the
 //! command registry, the runtime policy and the host facts from [`Sources`]; `plan` describes it
@@ -22,6 +22,7 @@ mod policy;
 mod profile;
 mod sources;
 mod validate;
+mod workload;
 
 pub use blueprint::{
     BLUEPRINT_VALIDATION, Blueprint, BlueprintRow, blueprint, blueprint_validation,
@@ -58,6 +59,7 @@ pub use sources::{
     version_fits,
 };
 pub use validate::{Context, RECIPE_VALIDATION, validate, validation};
+pub use workload::{WORKLOAD_RESULT, WORKLOAD_RUN, Workload, WorkloadPreview, workload};
 
 /// Returns the grammar of recipes as a JSON Schema, draft 4.
 #[must_use]

@@ -10,7 +10,7 @@ pub(crate) use args::{
     WorkspacePolicyCommand,
 };
 pub(crate) use check::{read_blueprint, validate_blueprint, workspace_policy};
-pub(crate) use run::recipe_run;
+pub(crate) use run::{Executed, RunChoice, execute, recipe_run};
 
 use super::output::Output;
 use super::{Settings, request};
@@ -65,9 +65,9 @@ fn look(args: &RecipeArgs) -> Result<Looked, ErrorBody> {
 }
 
 /// A loaded recipe, and the files and settings of this host against which it is validated.
-struct Looked {
-    loaded: Loaded,
-    host: Host,
+pub(crate) struct Looked {
+    pub(crate) loaded: Loaded,
+    pub(crate) host: Host,
     paths: RunPaths,
     policy: Option<Value>,
 }
@@ -78,7 +78,15 @@ impl Looked {
         policy: Option<&str>,
         settings: &Settings,
     ) -> Result<Self, ErrorBody> {
-        let loaded = load(recipe)?;
+        Self::of(load(recipe)?, policy, settings)
+    }
+
+    /// Finds the WordPress and the policy of a loaded recipe.
+    pub(crate) fn of(
+        loaded: Loaded,
+        policy: Option<&str>,
+        settings: &Settings,
+    ) -> Result<Self, ErrorBody> {
         let policy = policy.map(request::policy_document).transpose()?;
         let runtime = loaded.recipe.as_ref().ok().map(|recipe| &recipe.runtime);
         let own = runtime
@@ -100,7 +108,12 @@ impl Looked {
         })
     }
 
-    fn context(&self) -> Context<'_> {
+    /// Returns whether this host has no WordPress for the recipe yet.
+    pub(crate) fn lacks_wordpress(&self) -> bool {
+        self.paths.wordpress.is_empty()
+    }
+
+    pub(crate) fn context(&self) -> Context<'_> {
         Context {
             sources: &self.host,
             policy: match &self.policy {

@@ -4,9 +4,10 @@ use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
 use crate::output::Output;
 use crate::recipe_request::{self as recipe, Asked, RunReport};
 use crate::settings::prepare_state;
-use crate::{Settings, duration, preview, run};
+use crate::preview::{self, PreviewArgs};
+use crate::{Settings, duration, run};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, VerifyOptions, verify_bundle};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
@@ -68,7 +69,7 @@ fn look(output: &Output, args: &RecipeRunArgs) -> Result<Looked, ErrorBody> {
     if args.dry_run {
         return Ok(looked);
     }
-    if looked.paths.wordpress.is_empty() {
+    if looked.lacks_wordpress() {
         return at(&Settings::for_guests(&args.store.paths, None, *output)?);
     }
     prepare_state(&Settings::resolve(&args.store.paths)?)?;
@@ -76,37 +77,14 @@ fn look(output: &Output, args: &RecipeRunArgs) -> Result<Looked, ErrorBody> {
 }
 
 fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> ExitCode {
-    let asked = match asked(args, looked, recipe) {
-        Ok(asked) => asked,
-        Err(error) => return output.failure("recipe-run", &error),
+    let choice = RunChoice {
+        site: &args.store.site,
+        timeout: &args.timeout,
+        artifacts: args.artifacts.as_deref(),
+        preview: &args.preview,
     };
-    let request = lower(recipe, looked.context())
-        .map_err(|issues| {
-            let message = issues.first().map_or("", |i| i.message.as_str());
-            ErrorBody::new(ErrorCode::PolicyInvalid, message)
-        })
-        .and_then(|lowered| recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked));
-    let request = request.and_then(|mut request| {
-        preview::hold(&args.preview, &mut request.hold)?;
-        Ok(request)
-    });
-    let request = match request {
-        Ok(request) => request,
-        Err(error) => return output.failure("recipe-run", &error),
-    };
-    let result = run::supervise(output, &request);
-    let exported = match (&asked.artifacts, &result) {
-        (Some(root), Ok(result)) => result.artifacts.as_ref().map(|bundle| {
-            run::export(
-                root,
-                result.run_id.as_str(),
-                std::path::Path::new(&bundle.path),
-            )
-        }),
-        (None, _) | (_, Err(_)) => None,
-    };
-    let exported = match exported.transpose() {
-        Ok(exported) => exported,
+    let Executed { result, exported } = match execute(output, looked, recipe, &choice) {
+        Ok(executed) => executed,
         Err(error) => return output.failure("recipe-run", &error),
     };
     let verified = result
@@ -156,10 +134,57 @@ fn people(output: Output, document: &Value, told: &RunReport<'_>) {
     }
 }
 
-fn asked(args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> Result<Asked, ErrorBody> {
+/// How a valid recipe is run.
+#[derive(Debug)]
+pub(crate) struct RunChoice<'a> {
+    /// Partition of the state directory in which the bundle is stored.
+    pub site: &'a str,
+    /// Wall clock limit of the whole run.
+    pub timeout: &'a str,
+    /// Directory below which the bundle is copied.
+    pub artifacts: Option<&'a Path>,
+    pub preview: &'a PreviewArgs,
+}
+
+/// A recipe that ran.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    /// Result of the run, or why it could not start.
+    pub result: Result<RunResult, ErrorBody>,
+    /// Directory of the copied bundle.
+    pub exported: Option<String>,
+}
+
+/// Runs a valid recipe in a supervisor and copies its bundle.
+pub(crate) fn execute(
+    output: &Output,
+    looked: &Looked,
+    recipe: &Recipe,
+    choice: &RunChoice<'_>,
+) -> Result<Executed, ErrorBody> {
+    let asked = asked(choice, looked, recipe)?;
+    let lowered = lower(recipe, looked.context()).map_err(|issues| {
+        let message = issues.first().map_or("", |i| i.message.as_str());
+        ErrorBody::new(ErrorCode::PolicyInvalid, message)
+    })?;
+    let mut request = recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked)?;
+    preview::hold(choice.preview, &mut request.hold)?;
+    let result = run::supervise(output, &request);
+    let bundle = result.as_ref().ok().and_then(|r| r.artifacts.as_ref());
+    let exported = match (&asked.artifacts, bundle) {
+        (Some(root), Some(bundle)) => {
+            let bundle = Path::new(&bundle.path);
+            Some(run::export(root, request.run_id.as_str(), bundle)?)
+        }
+        (None, _) | (_, None) => None,
+    };
+    Ok(Executed { result, exported })
+}
+
+fn asked(choice: &RunChoice<'_>, looked: &Looked, recipe: &Recipe) -> Result<Asked, ErrorBody> {
     let own = recipe.artifacts.directory.as_ref();
     let artifacts: Option<PathBuf> =
-        match (&args.artifacts, own) {
+        match (choice.artifacts, own) {
             (Some(directory), _) => Some(std::path::absolute(directory).map_err(|e| {
                 ErrorBody::new(ErrorCode::InputInvalid, format!("--artifacts: {e}"))
             })?),
@@ -168,10 +193,10 @@ fn asked(args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> Result<Asked
         };
     Ok(Asked {
         run_id: wp_codebox_control::new_run_id()?,
-        site: SiteId::new(args.store.site.clone())
+        site: SiteId::new(choice.site)
             .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
         paths: looked.paths.clone(),
-        wall_clock_ms: duration::read(ErrorCode::LimitInvalid, "--timeout", &args.timeout)?,
+        wall_clock_ms: duration::read(ErrorCode::LimitInvalid, "--timeout", choice.timeout)?,
         artifacts,
     })
 }
@@ -189,7 +214,7 @@ fn verify(recipe: &Recipe, result: &RunResult) -> Option<Verified> {
         return None;
     }
     let found = result.artifacts.as_ref().and_then(|bundle| {
-        let directory = Dir::open(std::path::Path::new(&bundle.path)).ok()?;
+        let directory = Dir::open(Path::new(&bundle.path)).ok()?;
         let mut verification = verify_bundle(&directory, &VerifyOptions::default());
         verification.bundle_directory.clone_from(&bundle.path);
         Some(verification)

@@ -59,17 +59,22 @@ pub(crate) fn read_file(path: &Path, most: usize, what: &str) -> Result<Vec<u8>,
 /// Loads a recipe. An unreadable file is an error; an invalid recipe has issues.
 pub(crate) fn load(path: &Path) -> Result<Loaded, ErrorBody> {
     let bytes = read_file(path, MAX_RECIPE_BYTES, "recipe")?;
+    Ok(Loaded {
+        shown: path.display().to_string(),
+        directory: directory_of(path, "recipe")?,
+        sha256: hex(&Sha256::digest(&bytes)),
+        recipe: parse(&bytes),
+    })
+}
+
+/// Returns the real path of the directory that contains a file.
+pub(crate) fn directory_of(path: &Path, what: &str) -> Result<PathBuf, ErrorBody> {
     let absolute = path.canonicalize().map_err(|e| {
         let message = format!(
-            "the path of the recipe {} cannot be resolved: {e}",
+            "the path of the {what} {} cannot be resolved: {e}",
             path.display()
         );
         ErrorBody::new(ErrorCode::InputInvalid, message)
     })?;
-    Ok(Loaded {
-        shown: path.display().to_string(),
-        directory: absolute.parent().unwrap_or(Path::new("/")).to_owned(),
-        sha256: hex(&Sha256::digest(&bytes)),
-        recipe: parse(&bytes),
-    })
+    Ok(absolute.parent().unwrap_or(Path::new("/")).to_owned())
 }

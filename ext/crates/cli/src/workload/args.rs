@@ -1,0 +1,58 @@
+//! Arguments of `run-wordpress-workload`. The doc comments are the help texts.
+
+use crate::settings::PathArgs;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Arguments of `run-wordpress-workload`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The input is wp-codebox/wordpress-workload-run/v1: {schema, steps: [{command, args}]} with optional \
+before, after, mounts, blueprint, artifacts and more. Standard output is always one document, \
+wp-codebox/wordpress-workload-run-result/v1. The steps run like those of a recipe, in a fresh \
+sandbox.
+
+Examples:
+  wp-codebox run-wordpress-workload --input workload.json --wordpress /srv/site
+  echo '{\"schema\": \"wp-codebox/wordpress-workload-run/v1\", \"steps\": [
+    {\"command\": \"wordpress.wp-cli\", \"args\": [\"command=option get home\"]}]}' |
+    wp-codebox run-wordpress-workload --input - | jq .status
+
+Exit status: 0 completed, 1 failed, unsupported or not valid, 124 timed out, 125 the sandbox could \
+not start, 126 denied by policy, 130 cancelled.")]
+pub(crate) struct WorkloadArgs {
+    /// Workload in JSON: a file, or - for standard input. Its relative paths are resolved against
+    /// the directory of the file, with - against the current directory.
+    #[arg(long, visible_alias = "input-file", value_name = "FILE|-")]
+    pub input: PathBuf,
+    /// Runtime policy: a JSON file or JSON text. [default: derived from the workload]
+    #[arg(long, value_name = "FILE|JSON")]
+    pub policy: Option<String>,
+    /// Also copy the bundle to DIR/<run id>.
+    #[arg(long, value_name = "DIR")]
+    pub artifacts: Option<PathBuf>,
+    /// Wall clock limit of the whole run, such as 90s, 15m or 4h.
+    #[arg(long, value_name = "DURATION", default_value = "25m")]
+    pub timeout: String,
+    /// Check the workload without running it; its status is `skipped` if it is valid.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Partition of the state directory in which the bundle is stored.
+    #[arg(long, default_value = "cli", value_name = "ID")]
+    pub site: String,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Format of the output.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Print JSON, as without this option.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Format of the output.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Format {
+    #[default]
+    Json,
+}

@@ -1,0 +1,136 @@
+//! `wp-codebox run-wordpress-workload`: runs the commands of one document in a fresh sandbox and
+//! prints one document.
+//!
+//! The crate `recipe` translates a workload to a recipe; the code of `recipe-run` executes it.
+
+mod args;
+mod report;
+
+pub(crate) use args::WorkloadArgs;
+
+use crate::output::Output;
+use crate::preview::PreviewArgs;
+use crate::recipe::{Executed, Looked, RunChoice, execute};
+use crate::recipe_request::{Loaded, directory_of, read_file};
+use crate::settings::prepare_state;
+use crate::{Settings, request};
+use report::Told;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
+use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Workload, WorkloadPreview, validate, workload};
+
+pub(crate) fn main(args: &WorkloadArgs) -> ExitCode {
+    // The caller is a program: it gets one document on standard output, whatever happens.
+    let output = Output::new(true);
+    let told = told(output, args);
+    output.document(&told.document());
+    ExitCode::from(told.exit_status())
+}
+
+fn told(output: Output, args: &WorkloadArgs) -> Told {
+    let (bytes, directory) = match read(&args.input) {
+        Ok(read) => read,
+        Err(error) => return Told::refused(Value::Null, error),
+    };
+    let workload = match workload(&bytes) {
+        Ok(workload) => workload,
+        Err(issues) => {
+            let request = serde_json::from_slice(&bytes).unwrap_or_default();
+            return Told::invalid(request, &issues);
+        }
+    };
+    let loaded = Loaded {
+        shown: args.input.display().to_string(),
+        directory,
+        sha256: hex(&Sha256::digest(&bytes)),
+        recipe: Ok(workload.recipe.clone()),
+    };
+    match run(output, args, &workload, loaded) {
+        Ok(told) => told,
+        Err(error) => Told::refused(workload.request, error),
+    }
+}
+
+/// Validates the workload against this host and runs it.
+fn run(
+    output: Output,
+    args: &WorkloadArgs,
+    workload: &Workload,
+    loaded: Loaded,
+) -> Result<Told, ErrorBody> {
+    let wanted = workload.recipe.runtime.wp.as_deref();
+    let settings = match args.dry_run {
+        true => Settings::resolve(&args.paths)?,
+        false => settings(output, args, wanted)?,
+    };
+    let looked = Looked::of(loaded, args.policy.as_deref(), &settings)?;
+    let issues: Vec<Issue> = validate(&workload.recipe, looked.context())
+        .into_iter()
+        .map(|issue| workload.locate(issue))
+        .collect();
+    if !issues.is_empty() {
+        return Ok(Told::invalid(workload.request.clone(), &issues));
+    }
+    if args.dry_run {
+        return Ok(Told::skipped(workload));
+    }
+    let preview = preview(workload.preview.as_ref());
+    let choice = RunChoice {
+        site: &args.site,
+        timeout: &args.timeout,
+        artifacts: args.artifacts.as_deref(),
+        preview: &preview,
+    };
+    let Executed { result, exported } = execute(&output, &looked, &workload.recipe, &choice)?;
+    Ok(Told::ran(workload, &result?, exported.as_deref()))
+}
+
+/// Returns the settings with a WordPress for the workload. A version that the host lacks is an
+/// issue of the workload and no error of the settings.
+fn settings(
+    output: Output,
+    args: &WorkloadArgs,
+    wanted: Option<&str>,
+) -> Result<Settings, ErrorBody> {
+    let settings = Settings::resolve(&args.paths)?;
+    if settings.fitting(None).is_none() && settings.fitting(wanted).is_none() {
+        return Settings::for_guests(&args.paths, None, output);
+    }
+    prepare_state(&settings)?;
+    Ok(settings)
+}
+
+fn preview(wanted: Option<&WorkloadPreview>) -> PreviewArgs {
+    let Some(wanted) = wanted else {
+        return PreviewArgs::default();
+    };
+    PreviewArgs {
+        preview_hold_seconds: Some(wanted.hold_seconds),
+        preview_port: wanted.port,
+        preview_bind: wanted.bind.clone(),
+        preview_public_url: wanted.public_url.clone(),
+        ..PreviewArgs::default()
+    }
+}
+
+/// Reads the input; returns it with the directory of its relative paths.
+fn read(input: &Path) -> Result<(Vec<u8>, PathBuf), ErrorBody> {
+    if input != Path::new("-") {
+        let bytes = read_file(input, MAX_RECIPE_BYTES, "workload")?;
+        return Ok((bytes, directory_of(input, "workload")?));
+    }
+    let fail = |why: String| ErrorBody::new(ErrorCode::InputInvalid, format!("--input -: {why}"));
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .take(MAX_RECIPE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| fail(e.to_string()))?;
+    if bytes.len() > MAX_RECIPE_BYTES {
+        return Err(fail(format!("it is larger than {MAX_RECIPE_BYTES} bytes")));
+    }
+    Ok((bytes, PathBuf::from(request::absolute(".")?)))
+}
