@@ -76,8 +76,9 @@ pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
     }
 }
 
-/// Starts the request in a new supervisor. A detached run is followed until it is accepted, or
-/// until its preview is open.
+/// Starts the request in a new supervisor and follows the run to its end. A detached run is followed
+/// only until the supervisor has accepted the request or, if the request asks for a preview, until the
+/// preview is open.
 pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<RunId>, ErrorBody> {
     let (client, mut child) = supervisor::open(request)?;
     // A signal cancels the run instead of ending this process, so that the captured work is saved.

@@ -155,7 +155,7 @@ impl Fetcher {
         })
     }
 
-    /// Returns a response that has at most `most` bytes.
+    /// Returns the body of the response; an error if it is longer than `most` bytes.
     pub(super) fn bytes(&self, url: &str, most: u64) -> Result<Vec<u8>, FetchError> {
         let mut bytes = Vec::new();
         self.read(
