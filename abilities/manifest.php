@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '1428e11853625dcf0a662dd3a09fa0f35edfc86ac8eacaec2b382252d4568736',
+	'contract_digest' => 'bfc1eeaf4b5ee2eadb5956a7ee644807abd4294044c0bded459db14f43ddcb59',
 ];
