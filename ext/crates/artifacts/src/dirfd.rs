@@ -252,6 +252,16 @@ impl Dir {
         Ok((read_within(&fd, &stat, max)?, stat))
     }
 
+    /// Returns the bytes of a regular file below this directory, e.g. of `files/patch.diff`. Fails
+    /// with `EFBIG` if it has more than `most` bytes, and with `ELOOP` if a symbolic link is in its
+    /// path.
+    pub fn file_bytes(&self, path: &str, most: u64) -> Result<Vec<u8>, Errno> {
+        match self.read(path.as_bytes(), most)? {
+            (ReadOutcome::Bytes(bytes), _) => Ok(bytes),
+            (ReadOutcome::TooLarge, _) => Err(Errno::FBIG),
+        }
+    }
+
     /// Creates an empty file with mode 0600 and opens it for writing. Fails if the name exists.
     pub(crate) fn create(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
         let flags =

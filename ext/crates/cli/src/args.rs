@@ -1,5 +1,9 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::artifacts::{
+    BenchCompareArgs, BenchResultsArgs, BenchmarkArgs, BrowserMetricsArgs, DiscoverPartialArgs,
+};
+use super::bench::BenchCommand;
 use super::boot::BootArgs;
 use super::daily;
 use super::episode::EpisodeCommand;
@@ -112,9 +116,12 @@ pub(crate) enum Command {
     /// Check a workspace against a policy for writable and hidden paths.
     #[command(subcommand)]
     WorkspacePolicy(WorkspacePolicyCommand),
-    /// Verify bundles and prepare applying them.
+    /// Verify bundles, prepare applying them, and read the measurements in them.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Summarize and compare benchmark results, and measure a recipe with several values.
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Work with a sandbox step by step and record a verifiable trace.
     #[command(subcommand)]
     Episode(EpisodeCommand),
@@ -262,6 +269,16 @@ pub(crate) enum ArtifactsCommand {
     Verify(VerifyArgs),
     /// Reduce a bundle's patch to the approved files; exit status 1 if it cannot be applied.
     ApplyPreflight(PreflightArgs),
+    /// List or extract the benchmark results of a bundle.
+    Benchmark(BenchmarkArgs),
+    /// Summarize the benchmark results of a bundle.
+    BenchResults(BenchResultsArgs),
+    /// Compare the benchmark results of two bundles.
+    BenchCompare(BenchCompareArgs),
+    /// Show times, memory, requests and errors of the browser commands of a run.
+    BrowserMetrics(BrowserMetricsArgs),
+    /// List bundles below a directory, and files that belong to no complete bundle.
+    DiscoverPartial(DiscoverPartialArgs),
 }
 
 /// Arguments of `artifacts verify`.

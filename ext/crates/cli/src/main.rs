@@ -14,6 +14,7 @@ mod agents;
 mod applying;
 mod args;
 mod artifacts;
+mod bench;
 mod boot;
 mod cancel;
 mod columns;
@@ -22,6 +23,7 @@ mod daily;
 mod doctor;
 mod duration;
 mod episode;
+mod evidence;
 mod exec;
 mod follow_up_args;
 mod gc;
@@ -93,6 +95,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::RunWordpressWorkload(options) => workload::main(&options),
         Command::WorkspacePolicy(command) => recipe::workspace_policy(output, &command),
         Command::Artifacts(command) => artifacts::main(output, command),
+        Command::Bench(command) => bench::main(output, &command),
         Command::Episode(command) => episode::main(output, &command),
         Command::AgentSandboxRun(options) => groups::single(output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(output, &options),

@@ -1,7 +1,19 @@
-//! `wp-codebox artifacts verify|apply-preflight`.
+//! `wp-codebox artifacts`: verifies bundles, prepares applying them, and reads the measurements in
+//! them.
+
+mod args;
+mod benchmark;
+mod browser;
+mod partial;
+
+pub(crate) use args::{
+    BenchCompareArgs, BenchResultsArgs, BenchmarkArgs, BrowserMetricsArgs, DiscoverPartialArgs,
+};
 
 use super::Settings;
 use super::args::{ArtifactsCommand, PreflightArgs, VerifyArgs};
+use super::bench;
+use super::evidence::Evidence;
 use super::output::{Output, name};
 use super::settings::PathArgs;
 use serde_json::{Value, json};
@@ -20,16 +32,42 @@ pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
         }
         ArtifactsCommand::ApplyPreflight(args) => apply_preflight(*output, &args)
             .unwrap_or_else(|e| output.failure("artifacts apply-preflight", &e)),
+        ArtifactsCommand::Benchmark(args) => {
+            done(*output, "artifacts benchmark", benchmark::show(*output, &args))
+        }
+        ArtifactsCommand::BenchResults(args) => {
+            let shown = Evidence::of_bundle(&args.of.bundle)
+                .and_then(|evidence| bench::show_summary(*output, &evidence, &args.scenarios));
+            done(*output, "artifacts bench-results", shown)
+        }
+        ArtifactsCommand::BenchCompare(args) => {
+            let (old, new) = (&args.baseline_bundle, &args.candidate_bundle);
+            let shown = bench::compare(*output, old, new, &args.index);
+            done(*output, "artifacts bench-compare", shown)
+        }
+        ArtifactsCommand::BrowserMetrics(args) => {
+            done(*output, "artifacts browser-metrics", browser::show(*output, &args))
+        }
+        ArtifactsCommand::DiscoverPartial(args) => {
+            done(*output, "artifacts discover-partial", partial::show(*output, &args))
+        }
+    }
+}
+
+fn done(output: Output, command: &str, shown: Result<(), ErrorBody>) -> ExitCode {
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output.failure(command, &error),
     }
 }
 
 /// Opens a bundle directory. Follows a symbolic link in the caller's path, but none inside the
 /// bundle.
-fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
+pub(crate) fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
     let fail = |why: String| {
         ErrorBody::new(
             ErrorCode::ArtifactNotFound,
-            format!("--bundle {} cannot be opened: {why}", bundle.display()),
+            format!("the bundle {} cannot be opened: {why}", bundle.display()),
         )
         .hint("name the directory of a bundle: `wp-codebox runs artifacts RUN` shows that of a run")
     };
