@@ -8,6 +8,7 @@ use super::boot::BootArgs;
 use super::daily;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
+use super::preview_lease::LeaseCommand;
 use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::run_args::RunArgs;
@@ -143,6 +144,9 @@ pub(crate) enum Command {
     /// Inspect, follow and cancel runs, including runs of other processes.
     #[command(subcommand)]
     Runs(RunsCommand),
+    /// Show or close the preview of a held run.
+    #[command(subcommand)]
+    PreviewLease(LeaseCommand),
     /// List the agents with presets and whether their programs are installed.
     Agents(super::agents::AgentsArgs),
     /// List the commands that a sandbox offers, or show one with its arguments.

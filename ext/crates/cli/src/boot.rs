@@ -3,7 +3,7 @@
 
 use super::guest_args::{GuestArgs, StoreArgs};
 use super::output::Output;
-use super::preview::{self, PreviewArgs};
+use super::preview::{self, PreviewArgs, Waits};
 use super::recipe::read_blueprint;
 use super::request::{self, SizeArgs};
 use super::{Settings, duration, mount, supervisor};
@@ -145,6 +145,7 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
         provenance: Map::from_iter([("requester".to_owned(), Value::from("command-line"))]),
         ..TaskSpec::default()
     };
+    preview::check(&args.preview, Waits::UntilReady)?;
     preview::hold(&args.preview, &mut spec.hold)?;
     request::request(spec, &args.store.site, settings)
 }

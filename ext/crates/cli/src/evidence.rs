@@ -73,7 +73,10 @@ impl Evidence {
                 unreadable(&shown, "has no manifest.json of a bundle that can be read")
                     .hint("`wp-codebox artifacts verify` shows what is wrong with it")
             })?;
-        let named = manifest.files.iter().filter(|f| f.kind == BENCHMARK_RESULTS);
+        let named = manifest
+            .files
+            .iter()
+            .filter(|f| f.kind == BENCHMARK_RESULTS);
         let mut names: Vec<&str> = named.map(|file| file.path.as_str()).collect();
         names.extend(MEMBERS.iter().filter(|member| !names.contains(member)));
         let roots = names
@@ -101,7 +104,10 @@ impl Evidence {
         };
         read.map_err(|e| unreadable(&shown, &format!("cannot be read: {e}")))?;
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(unreadable(&shown, &format!("is larger than {MAX_BYTES} bytes")));
+            return Err(unreadable(
+                &shown,
+                &format!("is larger than {MAX_BYTES} bytes"),
+            ));
         }
         let root = parse(&bytes).ok_or_else(|| unreadable(&shown, "is not JSON"))?;
         Ok(Self {
@@ -151,12 +157,7 @@ fn parse(bytes: &[u8]) -> Option<Value> {
 
 /// Adds the wanted documents of a value, in order; also those that a command printed as text. A
 /// run's output contains one document in several places, which counts once.
-fn search(
-    value: &Value,
-    wanted: &dyn Fn(&Value) -> bool,
-    depth: usize,
-    found: &mut Vec<Value>,
-) {
+fn search(value: &Value, wanted: &dyn Fn(&Value) -> bool, depth: usize, found: &mut Vec<Value>) {
     if depth > MAX_DEPTH {
         return;
     }
@@ -199,7 +200,10 @@ mod tests {
 
     #[test]
     fn documents_are_found_once_in_lists_members_and_printed_text() {
-        let (one, two) = (json!({"schema": "s", "id": 1}), json!({"schema": "s", "id": 2}));
+        let (one, two) = (
+            json!({"schema": "s", "id": 1}),
+            json!({"schema": "s", "id": 2}),
+        );
         assert_eq!(documents(one.clone()), [one.clone()]);
         let run = json!({
             "executions": [
@@ -215,7 +219,10 @@ mod tests {
 
     #[test]
     fn json_lines_are_read_as_a_list_and_other_text_is_refused() {
-        assert_eq!(parse(b"{\"a\":1}\n\n{\"b\":2}\n"), Some(json!([{"a": 1}, {"b": 2}])));
+        assert_eq!(
+            parse(b"{\"a\":1}\n\n{\"b\":2}\n"),
+            Some(json!([{"a": 1}, {"b": 2}]))
+        );
         assert_eq!(parse(b"{\"a\":1}"), Some(json!({"a": 1})));
         assert!(parse(b"").is_none() && parse(b"a\n").is_none());
     }

@@ -37,6 +37,7 @@ mod mount;
 mod network;
 mod output;
 mod preview;
+mod preview_lease;
 mod profile;
 mod project;
 mod recipe;
@@ -102,6 +103,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::AgentFanout(options) => groups::fanout(output, &options),
         Command::Sandbox(command) => sandbox::main(output, &command),
         Command::Profile(command) => profile::main(output, &command),
+        Command::PreviewLease(command) => preview_lease::main(output, &command),
         Command::Runs(command) => runs::main(output, &command),
         Command::Agents(options) => agents::main(output, &options),
         Command::Commands(options) => commands::main(output, &options),

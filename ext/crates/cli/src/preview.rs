@@ -27,9 +27,12 @@ pub(crate) struct PreviewArgs {
     /// part of its change.
     #[arg(long, value_name = "DURATION", group = "preview_time", help_heading = HEADING)]
     pub preview_hold: Option<String>,
-    /// The hold time in seconds.
+    /// The hold time in seconds; s, m and h are accepted too.
     #[arg(long, value_name = "SECONDS", group = "preview_time", help_heading = HEADING)]
-    pub preview_hold_seconds: Option<u64>,
+    pub preview_hold_seconds: Option<String>,
+    /// Wait until the hold time is over, as commands that do not detach do anyway.
+    #[arg(long, requires = "preview_time", hide = true, help_heading = HEADING)]
+    pub preview_hold_blocking: bool,
     /// Port of the preview. [default: a free port]
     #[arg(long, value_name = "PORT", requires = "preview_time", help_heading = HEADING)]
     pub preview_port: Option<u16>,
@@ -48,10 +51,48 @@ pub(crate) struct PreviewArgs {
     #[arg(long, value_name = "USER", num_args = 0..=1, require_equals = true,
         default_missing_value = "", requires = "preview_time", help_heading = HEADING)]
     pub preview_login: Option<String>,
+    /// Not supported: a lease that the caller made.
+    #[arg(long, value_name = "JSON", hide = true, help_heading = HEADING)]
+    pub preview_lease_json: Option<String>,
+    /// Not supported: a lease in a process of its own.
+    #[arg(long, value_name = "VALUE", num_args = 0..=1, hide = true, help_heading = HEADING)]
+    pub preview_lease: Option<Option<String>>,
+}
+
+/// Whether a command waits for the end of the hold time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    UntilTheEnd,
+    UntilReady,
+}
+
+/// Refuses preview options that would have no effect, each with the reason.
+///
+/// # Errors
+/// `wp_codebox_input_invalid` with the name of the option and what to use instead.
+pub(crate) fn check(args: &PreviewArgs, waits: Waits) -> Result<(), ErrorBody> {
+    let refused = |why: &str| Err(ErrorBody::new(ErrorCode::InputInvalid, why));
+    if args.preview_lease_json.is_some() {
+        return refused(
+            "--preview-lease-json: a lease cannot be given, because the supervisor of the run makes it; set --preview-hold-seconds, --preview-port, --preview-bind and --preview-public-url, and read the lease with `wp-codebox preview-lease status`",
+        );
+    }
+    if args.preview_lease.is_some() {
+        return refused(
+            "--preview-lease: no process of its own holds a preview; start the sandbox with `wp-codebox boot` or `wp-codebox run --detach` and --preview-hold-seconds, then use `wp-codebox preview-lease status|release`",
+        );
+    }
+    if args.preview_hold_blocking && waits == Waits::UntilReady {
+        return refused(
+            "--preview-hold-blocking: this command exits when the sandbox is ready; `wp-codebox run` without --detach waits for the end of the preview",
+        );
+    }
+    Ok(())
 }
 
 /// Adds the requested preview to the request.
 pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), ErrorBody> {
+    check(args, Waits::UntilTheEnd)?;
     let Some(ttl_ms) = args.time()? else {
         return Ok(());
     };
@@ -122,9 +163,12 @@ impl PreviewArgs {
     /// allows, `wp_codebox_config_invalid` if the maximum in [`BOUND`] is not valid.
     fn time(&self) -> Result<Option<u64>, ErrorBody> {
         let invalid = |why: &str| ErrorBody::new(ErrorCode::LimitInvalid, why);
-        let ttl_ms = match (&self.preview_hold, self.preview_hold_seconds) {
+        let ttl_ms = match (&self.preview_hold, &self.preview_hold_seconds) {
             (Some(given), _) => duration::read(ErrorCode::LimitInvalid, "--preview-hold", given)?,
-            (None, Some(seconds)) => seconds.saturating_mul(1000),
+            (None, Some(given)) => match given.parse::<u64>() {
+                Ok(seconds) => seconds.saturating_mul(1000),
+                Err(_) => duration::read(ErrorCode::LimitInvalid, "--preview-hold-seconds", given)?,
+            },
             (None, None) => return Ok(None),
         };
         let longest = longest()?;
@@ -240,14 +284,39 @@ mod tests {
     }
 
     #[test]
+    fn preview_options_without_an_effect_are_refused_by_name() {
+        #[derive(clap::Parser)]
+        struct Flags {
+            #[command(flatten)]
+            preview: PreviewArgs,
+        }
+        let refused = |flags: &[&str], waits| {
+            let flags = [&["run", "--preview-hold", "9s"], flags].concat();
+            let args = <Flags as clap::Parser>::parse_from(flags).preview;
+            check(&args, waits).err().map(|error| error.message)
+        };
+        for (flag, value) in [("--preview-lease-json", "{}"), ("--preview-lease", "x")] {
+            let why = refused(&[flag, value], Waits::UntilTheEnd).unwrap();
+            assert!(why.starts_with(&format!("{flag}: ")), "{why}");
+        }
+        assert!(refused(&["--preview-lease"], Waits::UntilTheEnd).is_some());
+        assert!(refused(&["--preview-hold-blocking"], Waits::UntilReady).is_some());
+        assert_eq!(
+            refused(&["--preview-hold-blocking"], Waits::UntilTheEnd),
+            None
+        );
+        assert_eq!(refused(&[], Waits::UntilReady), None);
+    }
+
+    #[test]
     fn preview_hold_time_outside_its_bounds_is_rejected() {
         for (given, expected) in [("30s", 30_000), ("10m", 600_000), ("1h", 3_600_000)] {
             assert_eq!(time(&["--preview-hold", given]).unwrap(), Some(expected));
         }
-        assert_eq!(
-            time(&["--preview-hold-seconds", "30"]).unwrap(),
-            Some(30_000)
-        );
+        for (given, expected) in [("30", 30_000), ("30s", 30_000), ("2m", 120_000)] {
+            let flags = ["--preview-hold-seconds", given];
+            assert_eq!(time(&flags).unwrap(), Some(expected), "{given}");
+        }
         assert_eq!(time(&[]).unwrap(), None);
         for bad in ["0s", "999ms", "61m", "2h", "30", "99999999999999999999s"] {
             assert_eq!(

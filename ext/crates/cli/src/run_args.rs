@@ -6,7 +6,7 @@ use super::guest_args::{GuestArgs, StoreArgs};
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
 use super::output::{AgentOutput, Output};
-use super::preview::{self, PreviewArgs};
+use super::preview::{self, PreviewArgs, Waits};
 use super::request::{Beside, SizeArgs, absolute, input, policy, resolve, size, text, timeout};
 use super::{Settings, duration, mount};
 use clap::{Args, Parser};
@@ -252,6 +252,11 @@ pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
             .clone_from(&args.agent_success_codes);
     }
     args.model.fill(&mut task)?;
+    let waits = match args.detach {
+        true => Waits::UntilReady,
+        false => Waits::UntilTheEnd,
+    };
+    preview::check(&args.preview, waits)?;
     preview::hold(&args.preview, &mut task.hold)?;
     Ok(task)
 }

@@ -90,7 +90,9 @@ fn speaks_of_json(args: &[OsString]) -> bool {
     let own: Vec<&OsString> = args.iter().take_while(|arg| *arg != "--").collect();
     own.iter()
         .any(|arg| *arg == "--json" || *arg == "--format=json")
-        || own.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
+        || own
+            .windows(2)
+            .any(|pair| pair[0] == "--format" && pair[1] == "json")
 }
 
 /// Returns the name of the command on an invalid command line, and the error with clap's hints.

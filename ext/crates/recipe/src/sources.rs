@@ -211,7 +211,12 @@ mod tests {
         for (version, wanted) in [("7.1.1", "7.1.1"), ("7.1.1", "7.1"), ("7.1-RC1", "7.1")] {
             assert!(version_fits(version, wanted), "{version} {wanted}");
         }
-        for (version, wanted) in [("7.10", "7.1"), ("7.1", "7.1.1"), ("7.1", ""), ("17.1", "7.1")] {
+        for (version, wanted) in [
+            ("7.10", "7.1"),
+            ("7.1", "7.1.1"),
+            ("7.1", ""),
+            ("17.1", "7.1"),
+        ] {
             assert!(!version_fits(version, wanted), "{version} {wanted}");
         }
     }

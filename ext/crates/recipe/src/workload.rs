@@ -250,15 +250,18 @@ impl Translation {
             self.issues.push(issue);
         };
         let Some(members) = value.as_object() else {
-            return refuse("", "preview must be an object such as {\"hold_seconds\": 60}");
+            return refuse(
+                "",
+                "preview must be an object such as {\"hold_seconds\": 60}",
+            );
         };
         let mut preview = WorkloadPreview::default();
         for (name, value) in members {
             let text = || value.as_str().map(str::to_owned);
             let read = match name.as_str() {
-                "hold_seconds" | "holdSeconds" => value
-                    .as_u64()
-                    .map(|seconds| preview.hold_seconds = seconds),
+                "hold_seconds" | "holdSeconds" => {
+                    value.as_u64().map(|seconds| preview.hold_seconds = seconds)
+                }
                 "port" => value
                     .as_u64()
                     .and_then(|port| u16::try_from(port).ok())
@@ -266,24 +269,39 @@ impl Translation {
                 "bind" => text().map(|bind| preview.bind = Some(bind)),
                 "public_url" | "publicUrl" => text().map(|url| preview.public_url = Some(url)),
                 "lease" => {
-                    refuse(name, "a preview's lease is made by its supervisor; read it with `wp-codebox preview-lease status`");
+                    refuse(
+                        name,
+                        "a preview's lease is made by its supervisor; read it with `wp-codebox preview-lease status`",
+                    );
                     continue;
                 }
                 "site_url" | "siteUrl" => {
-                    refuse(name, "the site uses the address of the visitor's request; set public_url if a proxy is in front of it");
+                    refuse(
+                        name,
+                        "the site uses the address of the visitor's request; set public_url if a proxy is in front of it",
+                    );
                     continue;
                 }
                 _ => {
-                    refuse(name, "a preview has hold_seconds, port, bind and public_url");
+                    refuse(
+                        name,
+                        "a preview has hold_seconds, port, bind and public_url",
+                    );
                     continue;
                 }
             };
             if read.is_none() {
-                refuse(name, "hold_seconds and port are whole numbers, bind and public_url texts");
+                refuse(
+                    name,
+                    "hold_seconds and port are whole numbers, bind and public_url texts",
+                );
             }
         }
         if preview.hold_seconds == 0 {
-            refuse("", "set hold_seconds: a preview is open while the sandbox is held after its steps");
+            refuse(
+                "",
+                "set hold_seconds: a preview is open while the sandbox is held after its steps",
+            );
         }
         self.preview = Some(preview);
     }
@@ -306,11 +324,15 @@ impl Translation {
         let (own, later) = match (own.cloned().unwrap_or_else(|| json!({})), later) {
             (Value::Object(own), Value::Object(later)) => (own, later),
             (_, Value::Object(_)) => {
-                return self.issues.push(invalid("$.blueprint", "a blueprint is a JSON object"));
+                return self
+                    .issues
+                    .push(invalid("$.blueprint", "a blueprint is a JSON object"));
             }
             _ => {
                 let path = "$.post_runtime_blueprint";
-                return self.issues.push(invalid(path, "a blueprint is a JSON object"));
+                return self
+                    .issues
+                    .push(invalid(path, "a blueprint is a JSON object"));
             }
         };
         let mut own = own;
@@ -353,7 +375,10 @@ impl Translation {
             }
             _ => {
                 let alone = Map::from_iter([(name.to_owned(), value.clone())]);
-                let reasons = blueprint(&alone).rows.into_iter().filter_map(|row| row.reason);
+                let reasons = blueprint(&alone)
+                    .rows
+                    .into_iter()
+                    .filter_map(|row| row.reason);
                 let issues = reasons
                     .map(|why| Issue::new(IssueCode::UnsupportedBlueprint, path.clone(), why));
                 self.issues.extend(issues);
@@ -493,12 +518,27 @@ mod tests {
             (json!({"mounts": [{"target": "/a"}]}), "$.mounts[0].source"),
             (json!({"frobnicate": 1}), "$.frobnicate"),
             (json!({"runtime_overlays": [{}]}), "$.runtime_overlays"),
-            (json!({"runtime_stack_mounts": [{}]}), "$.runtime_stack_mounts"),
+            (
+                json!({"runtime_stack_mounts": [{}]}),
+                "$.runtime_stack_mounts",
+            ),
             (json!({"preview": {"port": 80}}), "$.preview"),
-            (json!({"preview": {"hold_seconds": 9, "lease": {}}}), "$.preview.lease"),
-            (json!({"preview": {"hold_seconds": "9"}}), "$.preview.hold_seconds"),
-            (json!({"artifacts": [{"path": "/a", "type": "t"}, {"path": 1}]}), "$.artifacts[1].path"),
-            (json!({"post_runtime_blueprint": {"plugins": ["x"]}}), "$.post_runtime_blueprint.plugins"),
+            (
+                json!({"preview": {"hold_seconds": 9, "lease": {}}}),
+                "$.preview.lease",
+            ),
+            (
+                json!({"preview": {"hold_seconds": "9"}}),
+                "$.preview.hold_seconds",
+            ),
+            (
+                json!({"artifacts": [{"path": "/a", "type": "t"}, {"path": 1}]}),
+                "$.artifacts[1].path",
+            ),
+            (
+                json!({"post_runtime_blueprint": {"plugins": ["x"]}}),
+                "$.post_runtime_blueprint.plugins",
+            ),
         ] {
             let found = paths(&with(&more));
             assert!(found.iter().any(|found| found == path), "{more}: {found:?}");

@@ -81,7 +81,10 @@ fn document(evidence: &Evidence) -> Result<Value, ErrorBody> {
             metrics.push(row);
         }
     }
-    let failed = pages.iter().filter(|page| page["status"] != "passed").count();
+    let failed = pages
+        .iter()
+        .filter(|page| page["status"] != "passed")
+        .count();
     Ok(json!({
         "success": true,
         "schema": BROWSER_METRICS,
@@ -134,9 +137,19 @@ mod tests {
         let document = document(&Evidence::of_document("x".to_owned(), run)).unwrap();
         let page = &document["pages"][0];
         assert_eq!(page["metrics"]["failedRequests"], 1);
-        assert_eq!((&page["metrics"]["assertions"], &page["failedAssertions"]), (&json!(2), &json!(1)));
-        assert_eq!(document["summary"], json!({"pages": 1, "passed": 1, "failed": 0}));
-        let total = document["metrics"].as_array().unwrap().iter().find(|row| row["name"] == "totalMs");
+        assert_eq!(
+            (&page["metrics"]["assertions"], &page["failedAssertions"]),
+            (&json!(2), &json!(1))
+        );
+        assert_eq!(
+            document["summary"],
+            json!({"pages": 1, "passed": 1, "failed": 0})
+        );
+        let total = document["metrics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["name"] == "totalMs");
         assert_eq!(total.unwrap()["p50"], 20);
     }
 

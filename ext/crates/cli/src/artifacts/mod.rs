@@ -32,9 +32,11 @@ pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
         }
         ArtifactsCommand::ApplyPreflight(args) => apply_preflight(*output, &args)
             .unwrap_or_else(|e| output.failure("artifacts apply-preflight", &e)),
-        ArtifactsCommand::Benchmark(args) => {
-            done(*output, "artifacts benchmark", benchmark::show(*output, &args))
-        }
+        ArtifactsCommand::Benchmark(args) => done(
+            *output,
+            "artifacts benchmark",
+            benchmark::show(*output, &args),
+        ),
         ArtifactsCommand::BenchResults(args) => {
             let shown = Evidence::of_bundle(&args.of.bundle)
                 .and_then(|evidence| bench::show_summary(*output, &evidence, &args.scenarios));
@@ -45,12 +47,16 @@ pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
             let shown = bench::compare(*output, old, new, &args.index);
             done(*output, "artifacts bench-compare", shown)
         }
-        ArtifactsCommand::BrowserMetrics(args) => {
-            done(*output, "artifacts browser-metrics", browser::show(*output, &args))
-        }
-        ArtifactsCommand::DiscoverPartial(args) => {
-            done(*output, "artifacts discover-partial", partial::show(*output, &args))
-        }
+        ArtifactsCommand::BrowserMetrics(args) => done(
+            *output,
+            "artifacts browser-metrics",
+            browser::show(*output, &args),
+        ),
+        ArtifactsCommand::DiscoverPartial(args) => done(
+            *output,
+            "artifacts discover-partial",
+            partial::show(*output, &args),
+        ),
     }
 }
 

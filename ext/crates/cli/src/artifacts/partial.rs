@@ -20,10 +20,16 @@ const MAX_MANIFEST: u64 = 16 * 1024 * 1024;
 
 pub(super) fn show(output: Output, args: &DiscoverPartialArgs) -> Result<(), ErrorBody> {
     let unreadable = |why: String| {
-        let message = format!("--artifacts {} cannot be read: {why}", args.artifacts.display());
+        let message = format!(
+            "--artifacts {} cannot be read: {why}",
+            args.artifacts.display()
+        );
         ErrorBody::new(ErrorCode::InputInvalid, message)
     };
-    let path = args.artifacts.canonicalize().map_err(|e| unreadable(e.to_string()))?;
+    let path = args
+        .artifacts
+        .canonicalize()
+        .map_err(|e| unreadable(e.to_string()))?;
     let root = Dir::open(&path).map_err(|e| unreadable(e.to_string()))?;
     let mut search = Search {
         session: args.session_id.as_deref().filter(|id| !id.is_empty()),
@@ -37,7 +43,10 @@ pub(super) fn show(output: Output, args: &DiscoverPartialArgs) -> Result<(), Err
     search.directory(&root, "", 0);
     let document = search.document(&path.to_string_lossy(), args);
     let row = |row: &Value, word: &str| {
-        format!("{word:<8} {}", listed(row["path"].as_str().unwrap_or_default()))
+        format!(
+            "{word:<8} {}",
+            listed(row["path"].as_str().unwrap_or_default())
+        )
     };
     let bundles = search.bundles.iter().map(|found| row(found, "bundle"));
     let files = search.files.iter().map(|found| row(found, "partial"));
@@ -52,7 +61,8 @@ pub(super) fn show(output: Output, args: &DiscoverPartialArgs) -> Result<(), Err
 fn time(option: &str, given: Option<&str>) -> Result<Option<SystemTime>, ErrorBody> {
     let read = |text: &str| {
         humantime::parse_rfc3339_weak(text).map_err(|e| {
-            let message = format!("{option} {text:?} is not a time such as 2026-11-26T08:00:00Z: {e}");
+            let message =
+                format!("{option} {text:?} is not a time such as 2026-11-26T08:00:00Z: {e}");
             ErrorBody::new(ErrorCode::InputInvalid, message)
         })
     };
@@ -83,7 +93,10 @@ impl Search<'_> {
         for name in names {
             self.examined += 1;
             if self.examined > MAX_ENTRIES {
-                return self.skip(path, &format!("only the first {MAX_ENTRIES} entries are examined"));
+                return self.skip(
+                    path,
+                    &format!("only the first {MAX_ENTRIES} entries are examined"),
+                );
             }
             // A name that is not UTF-8 is shown with replacement characters.
             let text = String::from_utf8_lossy(&name);
@@ -187,7 +200,9 @@ fn manifest(dir: &Dir) -> Option<Manifest> {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let found = match parent {
             "" => dir.stat(name.as_bytes()),
-            parent => dir.dir(parent.as_bytes()).and_then(|dir| dir.stat(name.as_bytes())),
+            parent => dir
+                .dir(parent.as_bytes())
+                .and_then(|dir| dir.stat(name.as_bytes())),
         };
         matches!(found, Ok(Some(stat)) if FileType::from_raw_mode(stat.st_mode).is_file())
     };
@@ -253,10 +268,17 @@ mod tests {
         fs::write(root.path().join("run_2a/events.jsonl"), "").unwrap();
         std::os::unix::fs::symlink(outside.path(), root.path().join("link")).unwrap();
         let all = search(root.path(), None);
-        let expected = ["run_1f/files/patch.diff", "run_1f/manifest.json", "run_2a/events.jsonl"];
+        let expected = [
+            "run_1f/files/patch.diff",
+            "run_1f/manifest.json",
+            "run_2a/events.jsonl",
+        ];
         assert_eq!(paths(&all.files), expected);
         assert_eq!(all.files[2]["kind"], "events");
-        assert_eq!(paths(&search(root.path(), Some("run_2a")).files), ["run_2a/events.jsonl"]);
+        assert_eq!(
+            paths(&search(root.path(), Some("run_2a")).files),
+            ["run_2a/events.jsonl"]
+        );
         assert!(search(root.path(), Some("run_3")).files.is_empty());
     }
 

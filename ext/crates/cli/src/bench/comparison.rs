@@ -38,7 +38,11 @@ impl Side<'_> {
         document["index"] = json!(self.index.unwrap_or(0));
         document["results"] = json!(self.results.len());
         document["component"] = json!(result.component);
-        document["status"] = json!(if result.has_failed() { "failed" } else { "passed" });
+        document["status"] = json!(if result.has_failed() {
+            "failed"
+        } else {
+            "passed"
+        });
         document
     }
 
@@ -65,13 +69,23 @@ impl Side<'_> {
 pub(crate) fn comparison(baseline: &Side<'_>, candidate: &Side<'_>) -> Result<Value, ErrorBody> {
     let (old, new) = (baseline.result()?, candidate.result()?);
     check(old, new)?;
-    let pair = |row: &Scenario| new.scenarios.iter().find(|other| other.id == row.id).cloned();
+    let pair = |row: &Scenario| {
+        new.scenarios
+            .iter()
+            .find(|other| other.id == row.id)
+            .cloned()
+    };
     let scenarios: Vec<Value> = old
         .scenarios
         .iter()
         .filter_map(|row| Some(scenario(row, &pair(row)?)))
         .collect();
-    let of = |status: &str| scenarios.iter().filter(|row| row["status"] == status).count();
+    let of = |status: &str| {
+        scenarios
+            .iter()
+            .filter(|row| row["status"] == status)
+            .count()
+    };
     let (compared, failed) = (of("compared"), of("failed"));
     Ok(json!({
         "success": true,
@@ -223,9 +237,16 @@ mod tests {
         let old = evidence(&[("a", &[1]), ("b", &[1])]);
         let error = compare(&old, &evidence(&[("b", &[1]), ("c", &[1])]), None).unwrap_err();
         let data = json!(error.data);
-        assert_eq!((&data["onlyBaseline"], &data["onlyCandidate"]), (&json!(["a"]), &json!(["c"])));
+        assert_eq!(
+            (&data["onlyBaseline"], &data["onlyCandidate"]),
+            (&json!(["a"]), &json!(["c"]))
+        );
         let error = compare(&old, &old, Some(1)).unwrap_err();
-        assert!(error.message.starts_with("--candidate-index 1"), "{}", error.message);
+        assert!(
+            error.message.starts_with("--candidate-index 1"),
+            "{}",
+            error.message
+        );
         assert!(compare(&old, &old, Some(0)).is_ok());
     }
 }

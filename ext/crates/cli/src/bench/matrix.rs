@@ -73,7 +73,12 @@ fn settings(output: Output, args: &MatrixArgs) -> Result<Settings, ErrorBody> {
 fn json_of(path: &Path) -> Result<Value, ErrorBody> {
     let bytes = read_file(path, MAX_RECIPE_BYTES, "file")?;
     serde_json::from_slice(&bytes).map_err(|e| {
-        let message = format!("{} is not valid JSON (line {}, column {})", path.display(), e.line(), e.column());
+        let message = format!(
+            "{} is not valid JSON (line {}, column {})",
+            path.display(),
+            e.line(),
+            e.column()
+        );
         ErrorBody::new(ErrorCode::InputInvalid, message)
     })
 }
@@ -83,7 +88,11 @@ fn matrix(given: &str) -> Result<Value, ErrorBody> {
         return json_of(Path::new(given));
     }
     serde_json::from_str(given).map_err(|e| {
-        let message = format!("--matrix is not valid JSON (line {}, column {})", e.line(), e.column());
+        let message = format!(
+            "--matrix is not valid JSON (line {}, column {})",
+            e.line(),
+            e.column()
+        );
         ErrorBody::new(ErrorCode::InputInvalid, message)
     })
 }
@@ -140,8 +149,14 @@ fn measured(output: &Output, args: &MatrixArgs, index: usize, ready: &Ready) -> 
     };
     let executed = execute(output, &ready.looked, recipe, &choice);
     let (result, exported) = match executed {
-        Ok(Executed { result: Ok(result), exported }) => (result, exported),
-        Ok(Executed { result: Err(error), .. }) | Err(error) => {
+        Ok(Executed {
+            result: Ok(result),
+            exported,
+        }) => (result, exported),
+        Ok(Executed {
+            result: Err(error), ..
+        })
+        | Err(error) => {
             row["error"] = json!(error);
             return row;
         }
@@ -207,7 +222,12 @@ fn show(output: Output, document: &Value) {
     }
     for row in document["cells"].as_array().into_iter().flatten() {
         let text = |name: &str| row[name].as_str().unwrap_or_default();
-        output.line(&format!("{:<10} {} {}", text("status"), text("runId"), text("id")));
+        output.line(&format!(
+            "{:<10} {} {}",
+            text("status"),
+            text("runId"),
+            text("id")
+        ));
         for scenario in row["summary"]["scenarios"].as_array().into_iter().flatten() {
             let id = scenario["id"].as_str().unwrap_or_default();
             let median = &scenario["metrics"]["wallMs"]["p50"];

@@ -57,8 +57,13 @@ pub(super) fn dimensions(document: &Value) -> Result<Vec<Dimension>, ErrorBody> 
             known.join(", ")
         )));
     }
-    if members.get("schema").is_some_and(|schema| *schema != BENCHMARK_MATRIX) {
-        return Err(invalid(format!("schema must be {BENCHMARK_MATRIX:?} or absent")));
+    if members
+        .get("schema")
+        .is_some_and(|schema| *schema != BENCHMARK_MATRIX)
+    {
+        return Err(invalid(format!(
+            "schema must be {BENCHMARK_MATRIX:?} or absent"
+        )));
     }
     let rows: Vec<(String, &Value)> = match members.get("dimensions") {
         Some(Value::Object(rows)) => rows.iter().map(|(name, v)| (name.clone(), v)).collect(),
@@ -66,7 +71,9 @@ pub(super) fn dimensions(document: &Value) -> Result<Vec<Dimension>, ErrorBody> 
         Some(_) | None => Vec::new(),
     };
     if rows.is_empty() {
-        return Err(invalid("dimensions must be a list of {name, values}, at least one"));
+        return Err(invalid(
+            "dimensions must be a list of {name, values}, at least one",
+        ));
     }
     let mut all: Vec<Dimension> = Vec::new();
     for (name, values) in rows {
@@ -75,7 +82,9 @@ pub(super) fn dimensions(document: &Value) -> Result<Vec<Dimension>, ErrorBody> 
         }
         all.push(dimension(name, values)?);
     }
-    let cells = all.iter().try_fold(1_usize, |cells, row| cells.checked_mul(row.values.len()));
+    let cells = all
+        .iter()
+        .try_fold(1_usize, |cells, row| cells.checked_mul(row.values.len()));
     match cells {
         Some(cells) if cells <= MAX_CELLS => Ok(all),
         Some(_) | None => Err(invalid(format!(
@@ -99,9 +108,11 @@ fn dimension(name: String, values: &Value) -> Result<Dimension, ErrorBody> {
     let values: Option<Vec<String>> = values
         .as_array()
         .and_then(|values| values.iter().map(text).collect());
-    let values = values
-        .filter(|values| !values.is_empty())
-        .ok_or_else(|| invalid(format!("the dimension {name:?} needs values, a list of texts")))?;
+    let values = values.filter(|values| !values.is_empty()).ok_or_else(|| {
+        invalid(format!(
+            "the dimension {name:?} needs values, a list of texts"
+        ))
+    })?;
     Ok(Dimension {
         setting: setting(&name)?,
         name,
@@ -141,9 +152,12 @@ pub(super) fn cells(recipe: &Value, dimensions: &[Dimension]) -> Result<Vec<Cell
         recipe: recipe.clone(),
     }];
     for dimension in dimensions {
-        let cells = all
-            .iter()
-            .flat_map(|cell| dimension.values.iter().map(move |value| cell.with(dimension, value)));
+        let cells = all.iter().flat_map(|cell| {
+            dimension
+                .values
+                .iter()
+                .map(move |value| cell.with(dimension, value))
+        });
         all = cells.collect();
     }
     Ok(all)
@@ -162,7 +176,9 @@ fn benchmarks(recipe: &mut Value) -> Vec<&mut Vec<Value>> {
         .filter(|step| step["command"] == BENCH)
         .filter_map(|step| {
             let step = step.as_object_mut()?;
-            step.entry("args").or_insert_with(|| json!([])).as_array_mut()
+            step.entry("args")
+                .or_insert_with(|| json!([]))
+                .as_array_mut()
         })
         .collect()
 }
@@ -246,7 +262,8 @@ mod tests {
     #[test]
     fn matrix_with_no_effect_too_many_cells_or_unknown_members_is_refused() {
         let refused = |matrix: Value| dimensions(&matrix).unwrap_err().message;
-        let row = |name: &str, values: Value| json!({"dimensions": [{"name": name, "values": values}]});
+        let row =
+            |name: &str, values: Value| json!({"dimensions": [{"name": name, "values": values}]});
         assert!(refused(row("colour", json!(["red"]))).contains("colour"));
         assert!(refused(row("wp", json!([]))).contains("needs values"));
         assert!(refused(row("wp", json!([{}]))).contains("needs values"));

@@ -123,14 +123,19 @@ impl BenchResult {
         Self {
             path: printed.path,
             component: component.unwrap_or_default().to_owned(),
-            scenarios: scenarios.into_iter().flatten().filter_map(scenario).collect(),
+            scenarios: scenarios
+                .into_iter()
+                .flatten()
+                .filter_map(scenario)
+                .collect(),
             document,
         }
     }
 
     /// Returns whether a scenario of the result failed.
     pub(crate) fn has_failed(&self) -> bool {
-        self.scenarios.iter().any(|row| row.status == "failed") || self.document["status"] == "error"
+        self.scenarios.iter().any(|row| row.status == "failed")
+            || self.document["status"] == "error"
     }
 }
 
@@ -165,9 +170,8 @@ fn scenario(row: &Value) -> Option<Scenario> {
 /// # Errors
 /// `wp_codebox_input_invalid` if there are none.
 pub(crate) fn results(evidence: &Evidence) -> Result<Vec<BenchResult>, ErrorBody> {
-    let found = evidence.documents(&|value| {
-        value["schema"] == BENCH_RESULTS && value["scenarios"].is_array()
-    });
+    let found = evidence
+        .documents(&|value| value["schema"] == BENCH_RESULTS && value["scenarios"].is_array());
     if found.is_empty() {
         let message = format!("{} contains no results of a benchmark", evidence.shown);
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
@@ -225,7 +229,10 @@ mod tests {
     #[test]
     fn statistics_come_from_the_result_or_are_computed_from_samples() {
         let result = found(sample()).unwrap().remove(0);
-        assert_eq!((result.component.as_str(), result.has_failed()), ("demo", true));
+        assert_eq!(
+            (result.component.as_str(), result.has_failed()),
+            ("demo", true)
+        );
         let computed = &result.scenarios[0].metrics["wallMs"];
         assert_eq!(
             computed.document(),
@@ -250,6 +257,9 @@ mod tests {
         assert!(only(&mut results, &["c".to_owned()]).is_err());
         only(&mut results, &["b".to_owned()]).unwrap();
         assert_eq!(results[0].scenarios.len(), 1);
-        assert_eq!(results[0].document["scenarios"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            results[0].document["scenarios"].as_array().unwrap().len(),
+            1
+        );
     }
 }

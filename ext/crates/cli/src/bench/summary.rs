@@ -33,7 +33,10 @@ pub(crate) fn summary(evidence: &Evidence, results: &[BenchResult]) -> Value {
         .enumerate()
         .flat_map(|(index, result)| rows(index, result))
         .collect();
-    let failed = scenarios.iter().filter(|row| row["status"] == "failed").count();
+    let failed = scenarios
+        .iter()
+        .filter(|row| row["status"] == "failed")
+        .count();
     let status = match (failed, scenarios.len()) {
         (0, _) => "passed",
         (failed, all) if failed == all => "failed",
@@ -120,11 +123,25 @@ pub(super) fn rows(document: &Value) -> Vec<Vec<String>> {
         let id = text(&row["id"]);
         if row["status"] == "failed" {
             let why = text(&row["message"]);
-            lines.push(vec![id.clone(), "failed".to_owned(), String::new(), String::new(), String::new(), why]);
+            lines.push(vec![
+                id.clone(),
+                "failed".to_owned(),
+                String::new(),
+                String::new(),
+                String::new(),
+                why,
+            ]);
         }
         for (name, metric) in row["metrics"].as_object().into_iter().flatten() {
             let of = |name: &str| text(&metric[name]);
-            lines.push(vec![id.clone(), name.clone(), of("min"), of("p50"), of("p95"), of("max")]);
+            lines.push(vec![
+                id.clone(),
+                name.clone(),
+                of("min"),
+                of("p50"),
+                of("p95"),
+                of("max"),
+            ]);
         }
     }
     lines
@@ -147,10 +164,16 @@ mod tests {
         let document = summary(&evidence, &results(&evidence).unwrap());
         assert_eq!(document["schema"], BENCHMARK_SUMMARY);
         assert_eq!(document["status"], "partial");
-        assert_eq!(document["summary"], json!({"results": 1, "scenarios": 2, "passed": 1, "failed": 1}));
+        assert_eq!(
+            document["summary"],
+            json!({"results": 1, "scenarios": 2, "passed": 1, "failed": 1})
+        );
         assert_eq!(document["scenarios"][0]["metrics"]["wallMs"]["p50"], 2);
         assert_eq!(document["diagnostics"][0]["scenarioId"], "b");
-        assert_eq!((&document["component"], &document["iterations"]), (&json!("demo"), &json!(4)));
+        assert_eq!(
+            (&document["component"], &document["iterations"]),
+            (&json!("demo"), &json!(4))
+        );
         assert_eq!(rows(&document).len(), 2);
     }
 }

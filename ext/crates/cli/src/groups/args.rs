@@ -1,6 +1,7 @@
 //! Arguments of task commands. The doc comments are the help texts.
 
 use crate::guest_args::StoreArgs;
+use crate::preview::PreviewArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -35,7 +36,7 @@ pub(crate) struct TaskArgs {
 The input has the fields of the ability run-agent-task, except those that need a WordPress site: \
 plugin, theme, git, runtime_task, component_contracts, provider_plugin_paths, agent_bundles, \
 tool_bridge, parent_tool_bridge, inherit, wait, budget.cost_usd. An item of secret_env is \
-NAME=HOST[,HOST]. The output is wp-codebox/agent-task-run/v1.
+NAME=HOST[,HOST]. preview_hold_seconds, preview_port, preview_bind and preview_public_url are the options of the same names. The output is wp-codebox/agent-task-run/v1; with a preview the command prints its link at once and waits for its end.
 
 Examples:
   echo '{\"goal\": \"Fix it\", \"agent_command\": \"sh fix.sh\",
@@ -46,6 +47,8 @@ Examples:
 Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out, 125 the \
 sandbox could not start, 126 denied by policy, 130 cancelled.")]
 pub(crate) struct SingleArgs {
+    #[command(flatten)]
+    pub preview: PreviewArgs,
     #[command(flatten)]
     pub task: TaskArgs,
 }

@@ -18,6 +18,7 @@ pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 
 use super::Settings;
 use super::output::{Output, json_output};
+use super::preview::{self, PreviewArgs};
 use crate::recipe_request::wordpress_version;
 use args::TaskArgs;
 use drive::{Driven, Host, unwritable};
@@ -34,11 +35,10 @@ use wp_codebox_control::new_run_id;
 const INPUT: u64 = 32 * 1024 * 1024;
 
 pub(crate) fn single(output: &Output, args: &SingleArgs) -> ExitCode {
-    let args = &args.task;
-    let done = run_one(*output, args);
+    let done = run_one(*output, &args.task, &args.preview);
     match done {
         Ok(status) => ExitCode::from(status),
-        Err(error) => failed(output, "agent-sandbox-run", args, &error),
+        Err(error) => failed(output, "agent-sandbox-run", &args.task, &error),
     }
 }
 
@@ -80,14 +80,23 @@ fn failed(output: &Output, command: &str, args: &TaskArgs, error: &ErrorBody) ->
     output.failure(command, error)
 }
 
-fn run_one(output: Output, args: &TaskArgs) -> Result<u8, ErrorBody> {
-    let input = input(&args.input_file)?;
+fn run_one(output: Output, args: &TaskArgs, preview: &PreviewArgs) -> Result<u8, ErrorBody> {
+    let mut input = input(&args.input_file)?;
+    let wanted = task::preview(&mut input, preview)?;
     let settings = Settings::for_guests(&args.store.paths, None, output)?;
-    let request = task::request(&input, args, &settings)?;
+    let mut request = task::request(&input, args, &settings)?;
+    preview::hold(&wanted, &mut request.hold)?;
     let supervisors = Supervisors::begin()?;
-    let result = supervisors.run(&request, || {
+    let began = || {
         if !output.is_json() {
             output.note(&format!("{} began", request.run_id));
+        }
+    };
+    let mut shown = None;
+    let result = supervisors.run_seeing(&request, began, |event| {
+        preview::announce(output, &request, event);
+        if event.data.get("type").is_some_and(|kind| kind == "preview") {
+            shown = Some(event.data.clone());
         }
     })?;
     let wordpress = version(&settings);
@@ -96,6 +105,9 @@ fn run_one(output: Output, args: &TaskArgs) -> Result<u8, ErrorBody> {
         wordpress: &wordpress,
     };
     let mut answer = envelope::build(&request, &result, &echo)?;
+    if let Some(preview) = shown {
+        answer["preview"] = preview.into();
+    }
     let host = Host {
         output,
         args,

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
+use wp_codebox_contracts::{ErrorBody, Frame, LifecycleEvent, RunId, RunRequest, RunResult};
 use wp_codebox_control::{RunClient, SupervisorFrame, write_frame};
 
 /// All running supervisors of this process.
@@ -56,8 +56,18 @@ impl Supervisors {
         request: &RunRequest,
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
+        self.run_seeing(request, accepted, |_| {})
+    }
+
+    /// Does the same as [`Self::run`], and calls `seen` with each event of the run.
+    pub(super) fn run_seeing(
+        &self,
+        request: &RunRequest,
+        accepted: impl FnOnce(),
+        seen: impl FnMut(&LifecycleEvent),
+    ) -> Result<RunResult, ErrorBody> {
         let (client, mut child) = supervisor::open_next(request)?;
-        let answer = self.converse(&client, request, accepted);
+        let answer = self.converse(&client, request, accepted, seen);
         self.alive().remove(&request.run_id);
         // The supervisor sends the last frame after it has recorded the end of the run, so it exits
         // soon.
@@ -70,6 +80,7 @@ impl Supervisors {
         client: &RunClient,
         request: &RunRequest,
         accepted: impl FnOnce(),
+        mut seen: impl FnMut(&LifecycleEvent),
     ) -> Result<RunResult, ErrorBody> {
         let alive = client.sender().map_err(|e| unreachable(&e))?;
         // Insert before checking: a concurrent `stop` then either finds this entry, or the check
@@ -84,6 +95,9 @@ impl Supervisors {
                 && let Some(accepted) = accepted.take()
             {
                 accepted();
+            }
+            if let SupervisorFrame::Event { event, .. } = frame {
+                seen(event);
             }
             ControlFlow::<Infallible>::Continue(())
         });

@@ -3,6 +3,7 @@
 use super::args::TaskArgs;
 use crate::model::ModelArgs;
 use crate::network::NetworkArgs;
+use crate::preview::PreviewArgs;
 use crate::{Settings, request};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, TaskSpec};
@@ -25,6 +26,56 @@ const SITE_ONLY: &[&str] = &[
 
 fn invalid(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+/// Removes the members about a preview from the input of a task; returns them as options. An option
+/// of the command line takes precedence over the member of the same name.
+pub(super) fn preview(
+    input: &mut Map<String, Value>,
+    options: &PreviewArgs,
+) -> Result<PreviewArgs, ErrorBody> {
+    let mut wanted = options.clone();
+    let wrong = |name: &str, kind: &str| invalid(format!("{name} must be {kind}"));
+    if let Some(value) = input.remove("preview_hold_seconds") {
+        let seconds = value
+            .as_u64()
+            .ok_or_else(|| wrong("preview_hold_seconds", "a whole number of seconds"))?;
+        // As in the ability, 0 means that no preview is held.
+        if seconds > 0 && wanted.preview_hold.is_none() {
+            wanted
+                .preview_hold_seconds
+                .get_or_insert(seconds.to_string());
+        }
+    }
+    if let Some(value) = input.remove("preview_port") {
+        let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
+        let port = port.ok_or_else(|| wrong("preview_port", "a port number"))?;
+        wanted.preview_port.get_or_insert(port);
+    }
+    for (name, place) in [
+        ("preview_bind", &mut wanted.preview_bind),
+        ("preview_public_url", &mut wanted.preview_public_url),
+    ] {
+        if let Some(value) = input.remove(name) {
+            let text = value.as_str().ok_or_else(|| wrong(name, "a text"))?;
+            place.get_or_insert_with(|| text.to_owned());
+        }
+    }
+    if input.contains_key("preview_lease") {
+        return Err(invalid(
+            "preview_lease cannot be given, because the supervisor of the run makes the lease; remove it, and read the lease with `wp-codebox preview-lease status`",
+        ));
+    }
+    let time = wanted.preview_hold.is_some() || wanted.preview_hold_seconds.is_some();
+    let place = wanted.preview_port.is_some()
+        || wanted.preview_bind.is_some()
+        || wanted.preview_public_url.is_some();
+    match place && !time {
+        true => Err(invalid(
+            "preview_port, preview_bind and preview_public_url need preview_hold_seconds",
+        )),
+        false => Ok(wanted),
+    }
 }
 
 /// Converts the input of one task to a run request.
@@ -160,6 +211,34 @@ mod tests {
             ..run_args::build(&args, &settings, Output::new(true)).unwrap()
         };
         assert_eq!(by_json, by_flags);
+    }
+
+    #[test]
+    fn preview_members_of_a_task_are_options_and_need_a_hold_time() {
+        let read = |input: Value, options: &PreviewArgs| {
+            let mut input = input.as_object().unwrap().clone();
+            preview(&mut input, options).map(|wanted| (wanted, input))
+        };
+        let plain = PreviewArgs::default();
+        let given = json!({"goal": "g", "preview_hold_seconds": 60, "preview_port": 8080});
+        let (wanted, rest) = read(given.clone(), &plain).unwrap();
+        assert_eq!(wanted.preview_hold_seconds.as_deref(), Some("60"));
+        assert_eq!((wanted.preview_port, rest.len()), (Some(8080), 1));
+        let option = PreviewArgs {
+            preview_hold: Some("9s".to_owned()),
+            ..PreviewArgs::default()
+        };
+        assert_eq!(read(given, &option).unwrap().0.preview_hold_seconds, None);
+        for wrong in [
+            json!({"preview_port": 80}),
+            json!({"preview_hold_seconds": "x"}),
+            json!({"preview_hold_seconds": 9, "preview_port": 70_000}),
+            json!({"preview_hold_seconds": 9, "preview_lease": {}}),
+        ] {
+            assert!(read(wrong.clone(), &plain).is_err(), "{wrong}");
+        }
+        let none = read(json!({"preview_hold_seconds": 0}), &plain).unwrap().0;
+        assert_eq!(none.preview_hold_seconds, None);
     }
 
     #[test]

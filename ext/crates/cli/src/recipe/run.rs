@@ -2,9 +2,9 @@
 
 use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
 use crate::output::Output;
+use crate::preview::{self, PreviewArgs};
 use crate::recipe_request::{self as recipe, Asked, RunReport};
 use crate::settings::prepare_state;
-use crate::preview::{self, PreviewArgs};
 use crate::{Settings, duration, run};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -18,6 +18,9 @@ wp-codebox/run-lifecycle/v1.
 Examples:
   wp-codebox runs status run_1f
   wp-codebox runs status run_1f --json | jq .lifecycle.terminal
+  wp-codebox runs status --registry /srv/state --run-id run_1f --json
+
+--registry and --run-registry are other spellings of --state.
 
 Exit status: 0 for any outcome of the run; 1 when no run or more than one matches; 125 when the \
 state directory cannot be used.")]
@@ -83,10 +86,26 @@ pub(crate) struct PlaceArgs {
 #[derive(Debug, Args)]
 pub(crate) struct OneArgs {
     /// Id of the run or a unique prefix of the id.
-    #[arg(value_name = "RUN")]
-    pub run: String,
+    #[arg(
+        value_name = "RUN",
+        required_unless_present = "run_id",
+        conflicts_with = "run_id"
+    )]
+    run: Option<String>,
+    /// Id of the run, as an option.
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+impl OneArgs {
+    /// Returns the id of the run or the prefix of the id.
+    pub(crate) fn run(&self) -> &str {
+        let given = self.run.as_deref().or(self.run_id.as_deref());
+        // The argument parser requires one of them.
+        given.unwrap_or_default()
+    }
 }
 
 /// Arguments of `runs mail`.

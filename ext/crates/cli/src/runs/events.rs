@@ -22,7 +22,7 @@ use wp_codebox_runtime::{PageLimits, events, kernel_error};
 const PAGE: u64 = 4 * 1024 * 1024;
 
 pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, ErrorBody> {
-    let (state, run) = found(&args.one.place, &args.one.run)?;
+    let (state, run) = found(&args.one.place, args.one.run())?;
     let limits = PageLimits {
         count: usize::from(args.limit),
         bytes: PAGE,

@@ -30,7 +30,7 @@ struct Seen {
 }
 
 pub(super) fn show(output: &Output, args: &MailArgs) -> Result<(), ErrorBody> {
-    let (state, run) = found(&args.one.place, &args.one.run)?;
+    let (state, run) = found(&args.one.place, args.one.run())?;
     let ended = status(&state, &run).map_err(|e| e.body())? == RunStatus::Ended;
     let seen = match ended {
         true => of_bundle(&state, &run, args.number)?,

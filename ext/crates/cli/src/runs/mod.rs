@@ -82,21 +82,21 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
 }
 
 fn show_run(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
-    let (state, run) = found(&args.place, &args.run)?;
+    let (state, run) = found(&args.place, args.run())?;
     let view = view(&state, &run).map_err(|e| e.body())?;
     output.answer(&view, &table::run(&run, &view));
     Ok(())
 }
 
 fn show_status(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
-    let (state, run) = found(&args.place, &args.run)?;
+    let (state, run) = found(&args.place, args.run())?;
     let entry = entry(&state, &run).map_err(|e| e.body())?;
     output.answer(&entry, &table::entry(&run, &entry));
     Ok(())
 }
 
 fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
-    let (state, run) = found(&args.one.place, &args.one.run)?;
+    let (state, run) = found(&args.one.place, args.one.run())?;
     let before = cancellation(&state, &run).map_err(|e| e.body())?;
     let wish = CancelDetails {
         actor: Some(args.actor.clone()),
@@ -119,7 +119,7 @@ fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
 }
 
 fn show_socket(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
-    let (state, run) = found(&args.place, &args.run)?;
+    let (state, run) = found(&args.place, args.run())?;
     let path = socket::path(&state, &run)?.to_string_lossy().into_owned();
     let document = serde_json::json!({
         "success": true,
@@ -132,7 +132,7 @@ fn show_socket(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
 }
 
 fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
-    let (state, run) = found(&args.place, &args.run)?;
+    let (state, run) = found(&args.place, args.run())?;
     let entry = entry(&state, &run).map_err(|e| e.body())?;
     let salvaged = entry.metadata.contains_key("salvaged");
     // The bundle of a run is complete only when the run has ended.

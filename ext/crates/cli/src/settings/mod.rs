@@ -39,6 +39,15 @@ pub(crate) struct PathArgs {
     /// ~/.local/state/wp-codebox]
     #[arg(long = "state", value_name = "DIR", help_heading = HEADING)]
     pub state: Option<PathBuf>,
+    /// State directory, which commands that start a sandbox create if it is missing.
+    #[arg(
+        long,
+        alias = "registry",
+        value_name = "DIR",
+        conflicts_with = "state",
+        hide = true
+    )]
+    pub run_registry: Option<PathBuf>,
     /// Directory whose WordPress core the guest gets. [default: $WP_CODEBOX_WORDPRESS, else the
     /// site around the current directory, else a core of `wp-codebox wordpress list`]
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
@@ -98,6 +107,14 @@ pub(crate) struct Settings {
     chosen: Vec<Chosen>,
     /// Configuration file that was read; `None` if there is none.
     file: Option<PathBuf>,
+    missing_state: MissingState,
+}
+
+/// What happens to a missing state directory that the caller named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MissingState {
+    Refused,
+    Created,
 }
 
 impl Settings {
@@ -168,10 +185,12 @@ impl Settings {
             "/usr/libexec/wp-codebox-launch".into(),
         ];
         let default = |path: &str| Some((PathBuf::from(path), Origin::Default));
+        let state = match &args.run_registry {
+            None => &args.state,
+            registry => registry,
+        };
         let chosen = vec![
-            path(&args.state, Setting::State, &|| {
-                Some(places::default_state())
-            }),
+            path(state, Setting::State, &|| Some(places::default_state())),
             path(&args.wordpress, Setting::Wordpress, &|| None),
             path(&args.share, Setting::Share, &|| {
                 let (path, origin) = pick(SHARE_MARK, &share)?;
@@ -188,7 +207,11 @@ impl Settings {
             path(&args.browser, Setting::Browser, &|| None),
             path(&None, Setting::Cache, &|| Some(places::default_cache())),
         ];
-        Ok(Self::of(chosen, file.path().map(Path::to_owned)))
+        let mut settings = Self::of(chosen, file.path().map(Path::to_owned));
+        if args.run_registry.is_some() {
+            settings.missing_state = MissingState::Created;
+        }
+        Ok(settings)
     }
 
     fn of(mut chosen: Vec<Chosen>, file: Option<PathBuf>) -> Self {
@@ -212,6 +235,7 @@ impl Settings {
             cores,
             chosen: Vec::new(),
             file,
+            missing_state: MissingState::Refused,
         };
         settings.find_wordpress(&mut chosen);
         settings.chosen = chosen;

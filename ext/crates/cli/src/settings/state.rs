@@ -1,8 +1,8 @@
 //! The default state directory, and its creation at the first use.
 
-use super::Settings;
 use super::places::SYSTEM_STATE;
 use super::source::{Origin, Setting};
+use super::{MissingState, Settings};
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,13 +13,15 @@ const USER: &str = "wp-codebox";
 
 /// Creates the default state directory if it is missing. Root gives it to a system user. Any other
 /// user creates it for himself, and its missing parent directories, too. A directory that the user
-/// named is not created.
+/// named is created only if he named it with `--run-registry`.
 ///
 /// # Errors
 /// `wp_codebox_state_dir_invalid` if the directory cannot be created.
 pub(crate) fn prepare_state(settings: &Settings) -> Result<(), ErrorBody> {
     let path = &settings.state_dir;
-    if *settings.origin(Setting::State) != Origin::Default || path.symlink_metadata().is_ok() {
+    let may_create = *settings.origin(Setting::State) == Origin::Default
+        || settings.missing_state == MissingState::Created;
+    if !may_create || path.symlink_metadata().is_ok() {
         return Ok(());
     }
     let made = match rustix::process::geteuid().is_root() {

@@ -109,7 +109,7 @@ fn preview(wanted: Option<&WorkloadPreview>) -> PreviewArgs {
         return PreviewArgs::default();
     };
     PreviewArgs {
-        preview_hold_seconds: Some(wanted.hold_seconds),
+        preview_hold_seconds: Some(wanted.hold_seconds.to_string()),
         preview_port: wanted.port,
         preview_bind: wanted.bind.clone(),
         preview_public_url: wanted.public_url.clone(),

@@ -126,9 +126,12 @@ impl Told {
         if let (true, Some(error)) = (diagnostics.is_empty(), &result.error) {
             diagnostics.push(diagnostic(error.code.as_str(), &error.message));
         }
-        diagnostics.extend(result.notices.iter().map(
-            |text| json!({"severity": "info", "code": "notice", "message": text}),
-        ));
+        diagnostics.extend(
+            result
+                .notices
+                .iter()
+                .map(|text| json!({"severity": "info", "code": "notice", "message": text})),
+        );
         Self {
             steps: steps(workload, evidence),
             artifacts,
@@ -140,7 +143,12 @@ impl Told {
             })),
             error: match result.outcome.is_success() {
                 true => None,
-                false => Some(result.error.clone().unwrap_or_else(|| ended(result.outcome))),
+                false => Some(
+                    result
+                        .error
+                        .clone()
+                        .unwrap_or_else(|| ended(result.outcome)),
+                ),
             },
             exit_status: result.outcome.exit_status(),
             ..Self::new(status, workload.request.clone())
@@ -192,7 +200,10 @@ fn ended(outcome: Outcome) -> ErrorBody {
         | Outcome::Failed => ErrorCode::StepFailed,
     };
     let outcome = outcome.as_str();
-    ErrorBody::new(code, format!("the workload ended with the outcome {outcome}"))
+    ErrorBody::new(
+        code,
+        format!("the workload ended with the outcome {outcome}"),
+    )
 }
 
 fn diagnostic(code: &str, message: &str) -> Value {
@@ -311,11 +322,11 @@ mod tests {
 
     fn sample() -> Workload {
         let document = json!({"schema": WORKLOAD_RUN, "metadata": {"task": 7},
-            "before": [{"command": "wordpress.wp-cli", "args": ["command=option list"]}],
-            "steps": [
-                {"command": "wordpress.run-php", "args": ["code=1;"]},
-                {"command": "wordpress.run-php", "args": ["code=2;"], "allowFailure": true},
-            ]});
+        "before": [{"command": "wordpress.wp-cli", "args": ["command=option list"]}],
+        "steps": [
+            {"command": "wordpress.run-php", "args": ["code=1;"]},
+            {"command": "wordpress.run-php", "args": ["code=2;"], "allowFailure": true},
+        ]});
         workload(document.to_string().as_bytes()).unwrap()
     }
 
@@ -349,7 +360,10 @@ mod tests {
         let status: Vec<_> = rows.iter().map(|row| row["status"].clone()).collect();
         assert_eq!(status, ["skipped", "completed", "failed"]);
         assert_eq!(rows[1]["result"], json!({"a": 1}));
-        assert_eq!((&rows[2]["exitCode"], &rows[2]["error"]["message"]), (&json!(3), &json!("it failed")));
+        assert_eq!(
+            (&rows[2]["exitCode"], &rows[2]["error"]["message"]),
+            (&json!(3), &json!("it failed"))
+        );
         assert!(rows[2].get("result").is_none());
     }
 

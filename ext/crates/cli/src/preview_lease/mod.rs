@@ -1,0 +1,206 @@
+//! `wp-codebox preview-lease`: shows or closes the preview of a held run, as
+//! `wp-codebox/preview-lease/v1`.
+//!
+//! A lease is no state of its own: the supervisor of the run has the preview, and the journal of the
+//! run records how it ended.
+
+mod args;
+
+pub(crate) use args::LeaseCommand;
+
+use crate::live;
+use crate::output::Output;
+use crate::recipe_request::read_file;
+use crate::runs::found;
+use args::LeaseArgs;
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, LiveRequest, PreviewRequest, RunStatus,
+};
+use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, status};
+
+/// Schema id of the document.
+const PREVIEW_LEASE: &str = "wp-codebox/preview-lease/v1";
+/// Maximum size of a lease file, in bytes.
+const MAX_FILE: usize = 1024 * 1024;
+/// Time limit for a reply; a snapshot of several gigabytes delays one.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pages in which the journal of an ended run is read.
+const PAGE: PageLimits = PageLimits {
+    count: 1000,
+    bytes: 4 * 1024 * 1024,
+};
+
+pub(crate) fn main(output: &Output, command: &LeaseCommand) -> ExitCode {
+    let (name, done) = match command {
+        LeaseCommand::Status(args) => ("preview-lease status", lease(args, "status")),
+        LeaseCommand::Release(args) => ("preview-lease release", lease(args, "close")),
+    };
+    match done {
+        Ok(document) => {
+            output.answer(&document, &lines(&document));
+            ExitCode::SUCCESS
+        }
+        Err(error) => output.failure(name, &error),
+    }
+}
+
+/// Sends the action to the sandbox, or reads how the preview of an ended run ended.
+fn lease(args: &LeaseArgs, action: &str) -> Result<Value, ErrorBody> {
+    let id = match (&args.lease_id, &args.lease_file) {
+        (Some(id), _) => id.clone(),
+        (None, Some(file)) => id_of(&read_file(file, MAX_FILE, "lease")?)?,
+        // The argument parser requires one of them.
+        (None, None) => String::new(),
+    };
+    let (state, run) = found(&args.place, &id)?;
+    if status(&state, &run).map_err(|e| e.body())? == RunStatus::Ended {
+        return Ok(document(&run, &recorded(&state, &run)?, RunStatus::Ended));
+    }
+    let request = LiveRequest::Preview(PreviewRequest {
+        action: Some(action.to_owned()),
+        ..PreviewRequest::default()
+    });
+    let preview = match live::ask(&run, "cli", request, ReplyTimeout::AtMost(REPLY_TIMEOUT)) {
+        Ok(preview) => preview,
+        // The run ended meanwhile, or is not held yet.
+        Err(error) if error.code == ErrorCode::SandboxNotHeld => recorded(&state, &run)?,
+        Err(error) => return Err(error),
+    };
+    Ok(document(&run, &preview, RunStatus::Running))
+}
+
+/// Returns the id of the lease in a JSON file: of a lease, of a preview, of a run or of a sandbox.
+fn id_of(bytes: &[u8]) -> Result<String, ErrorBody> {
+    let invalid =
+        |why: &str| ErrorBody::new(ErrorCode::InputInvalid, format!("--lease-file: {why}"));
+    let document: Value = serde_json::from_slice(bytes).map_err(|_| invalid("it is not JSON"))?;
+    let names = ["lease_id", "leaseId", "run_id", "runId", "id"];
+    let within = |value: &Value| {
+        names
+            .iter()
+            .find_map(|name| value[*name].as_str())
+            .map(str::to_owned)
+    };
+    within(&document)
+        .or_else(|| within(&document["lease"]))
+        .ok_or_else(|| invalid("it has no lease_id; name the lease with --lease-id"))
+}
+
+/// Returns the last record of a preview in the journal of a run; null if it has none.
+fn recorded(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
+    let mut last = Value::Null;
+    let mut after = 0;
+    loop {
+        let page = events(state, run, after, PAGE).map_err(|e| e.body())?;
+        let Some(end) = page.events.last().map(|event| event.seq) else {
+            return Ok(last);
+        };
+        let observed = page.events.into_iter().filter(|event| {
+            event.kind == EventType::Observed
+                && event.data.get("type").is_some_and(|kind| kind == "preview")
+        });
+        if let Some(event) = observed.last() {
+            last = Value::Object(event.data);
+        }
+        after = end;
+    }
+}
+
+/// Returns the status of a lease for the status of a preview. An open preview ends with its run.
+fn lease_status(preview: &Value, run: RunStatus) -> &'static str {
+    match (preview["status"].as_str(), run) {
+        (Some("open"), RunStatus::Running) => "active",
+        (Some("open" | "closed"), _) => "released",
+        (Some("expired"), _) => "expired",
+        (_, _) => "unknown",
+    }
+}
+
+fn document(run: &FoundRun, preview: &Value, of: RunStatus) -> Value {
+    let status = lease_status(preview, of);
+    let mut lease = Map::from_iter([
+        ("id".to_owned(), json!(run.run_id)),
+        ("status".to_owned(), json!(status)),
+    ]);
+    for (name, member) in [
+        ("opened_at", "openedAt"),
+        ("expires_at", "expiresAt"),
+        ("released_at", "closedAt"),
+    ] {
+        if preview[member].is_string() {
+            lease.insert(name.to_owned(), preview[member].clone());
+        }
+    }
+    let local = &preview["localUrl"];
+    json!({
+        "success": true,
+        "schema": PREVIEW_LEASE,
+        "lease_id": run.run_id,
+        "status": status,
+        "public_url": preview["url"],
+        "preview_public_url": preview["publicUrl"],
+        "site_url": preview["url"],
+        "local_url": local,
+        "lease": lease,
+        "reachability": {
+            "status": match status {
+                "active" => "listening",
+                "released" | "expired" => "closed",
+                _ => "unknown",
+            },
+            "local_url": local,
+            "access": preview["access"],
+            "checked_at": now_rfc3339(),
+        },
+        // WordPress in the guest uses the address of each visitor's request as its own.
+        "alignment": {"status": "aligned", "site_url": preview["url"]},
+        "evidence_refs": [],
+        "provenance": {"run_id": run.run_id, "site": run.site},
+    })
+}
+
+fn lines(document: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let mut lines = vec![text(&document["status"]).unwrap_or_default()];
+    lines.extend(text(&document["public_url"]));
+    lines.extend(text(&document["lease"]["expires_at"]).map(|time| format!("until {time}")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lease_of_an_ended_run_is_released_or_expired_and_without_a_preview_unknown() {
+        for (preview, run, expected) in [
+            (json!({"status": "open"}), RunStatus::Running, "active"),
+            (json!({"status": "open"}), RunStatus::Ended, "released"),
+            (json!({"status": "closed"}), RunStatus::Running, "released"),
+            (json!({"status": "expired"}), RunStatus::Ended, "expired"),
+            (json!({"status": "none"}), RunStatus::Running, "unknown"),
+            (Value::Null, RunStatus::Ended, "unknown"),
+        ] {
+            assert_eq!(lease_status(&preview, run), expected, "{preview}");
+        }
+    }
+
+    #[test]
+    fn lease_file_names_its_run_in_any_of_the_documents_that_have_one() {
+        for text in [
+            r#"{"lease_id": "run_1"}"#,
+            r#"{"schema": "wp-codebox/boot/v1", "id": "run_1"}"#,
+            r#"{"lease": {"id": "run_1"}}"#,
+            r#"{"runId": "run_1"}"#,
+        ] {
+            assert_eq!(id_of(text.as_bytes()).unwrap(), "run_1", "{text}");
+        }
+        for wrong in ["{", "{}", r#"{"lease_id": 7}"#] {
+            assert!(id_of(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}
