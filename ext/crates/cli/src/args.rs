@@ -11,6 +11,7 @@ use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::preview_lease::LeaseCommand;
 use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
+use super::replay_package::MaterializeArgs;
 use super::run_args::RunArgs;
 use super::runs::{PlaceArgs, RunsCommand};
 use super::sandbox::SandboxCommand;
@@ -123,6 +124,8 @@ pub(crate) enum Command {
     /// Summarize and compare benchmark results, and measure a recipe with several values.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Write a package that sets up the site of a snapshot elsewhere.
+    MaterializeReplayPackage(MaterializeArgs),
     /// Work with a sandbox step by step and record a verifiable trace.
     #[command(subcommand)]
     Episode(EpisodeCommand),

@@ -42,6 +42,7 @@ mod profile;
 mod project;
 mod recipe;
 mod recipe_request;
+mod replay_package;
 mod request;
 mod run;
 mod run_args;
@@ -97,6 +98,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::WorkspacePolicy(command) => recipe::workspace_policy(output, &command),
         Command::Artifacts(command) => artifacts::main(output, command),
         Command::Bench(command) => bench::main(output, &command),
+        Command::MaterializeReplayPackage(options) => replay_package::main(output, &options),
         Command::Episode(command) => episode::main(output, &command),
         Command::AgentSandboxRun(options) => groups::single(output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(output, &options),

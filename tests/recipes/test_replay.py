@@ -1,0 +1,41 @@
+"""Replay packages: the snapshot of a site becomes a package that sets up the site elsewhere."""
+
+import json
+import os
+
+import recipes
+from harness import must
+from recipes import wp
+
+
+def test_snapshot_of_a_site_becomes_a_package_whose_blueprint_sets_up_the_site(bench):
+    steps = [wp("option update blogname Replayed"), {"command": "wordpress.export-replay-package"}]
+    answer = recipes.run(bench, recipes.write(bench, "replay", steps)).expect(0)
+    found = [os.path.join(parent, name) for parent, _, names in os.walk(answer.json["artifacts"]["directory"]) for name in names if name.endswith("runtime-snapshot.json")]
+    must(len(found) == 1, f"the bundle has no snapshot: {found}")
+    snapshot = found[0]
+    out = os.path.join(bench.directory, "package")
+    call = lambda *more: bench.call("materialize-replay-package", "--snapshot", snapshot, "--output", out, *more, "--json")
+    package = call("--landing-page", "/wp-admin/", "--snapshot-ref", "snap_1").expect(0).json
+    must(package["schema"] == "wp-codebox/artifact-result-envelope/v1" and package["status"] == "created", str(package))
+    with open(os.path.join(out, "manifest.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    must(manifest["schema"] == "wp-codebox/replayable-wordpress-site/v1" and manifest["version"] == 1, str(manifest))
+    must(manifest["id"] == "replayable-wordpress-site-sha256-" + manifest["contentDigest"]["value"], str(manifest))
+    must(manifest["contentDigest"]["inputs"] == ["blueprint.json", "files/runtime-snapshot.json", "files/replay-limitations.json"], str(manifest))
+    must(call("--landing-page", "/wp-admin/").expect(0).json["status"] == "existing", "the same package")
+    must("other contents" in call("--landing-page", "/other/").expect(1, "wp_codebox_input_invalid").json["error"]["message"], "another package")
+    with open(os.path.join(out, "blueprint.json"), encoding="utf-8") as file:
+        blueprint = json.load(file)
+    again = recipes.write(bench, "replayed", [wp("option get blogname")], runtime={"blueprint": blueprint})
+    must(recipes.run(bench, again).expect(0).json["executions"][-1]["stdout"] == "Replayed\n", "the blueprint sets up another site")
+
+
+def test_wrong_snapshot_and_options_of_a_package_are_refused(bench):
+    wrong = os.path.join(bench.directory, "wrong.json")
+    with open(wrong, "w", encoding="utf-8") as file:
+        json.dump({"schema": "wp-codebox/other/v1"}, file)
+    out = os.path.join(bench.directory, "never")
+    for more in ([], ["--landing-page", "x"], ["--id", "../x"], ["--created-at", "today"]):
+        bench.call("materialize-replay-package", "--snapshot", wrong, "--output", out, *more, "--json").expect(1, "wp_codebox_input_invalid")
+    must(not os.path.exists(out), "a package was written")
