@@ -171,3 +171,13 @@ def test_recipe_step_output_keeps_json_and_is_truncated_past_the_limit(bench):
     must(cut["stdout"].startswith("firstx") and cut["stdout"].endswith("xlast") and " bytes left out …]" in cut["stdout"], cut["stdout"][:20] + cut["stdout"][-20:])
     must(cut["outputTruncated"] and cut["stdoutTruncated"] and cut["stdoutBytes"] == 9216 * 1024 + 9, str(cut.get("stdoutBytes")))
     must(cut["stderr"] == "why" and "stderrTruncated" not in cut, cut["stderr"])
+
+
+def test_recipe_run_options_without_an_effect_are_refused_by_name_and_timeout_may_be_milliseconds(bench):
+    recipe = recipes.write(bench, "options", [php("echo 1;")])
+    for flags in (["--host-node-heap-mb", "512"], ["--adversarial-replay", "x"], ["--approve-external-service-writes"]):
+        refused = recipes.run(bench, recipe, *flags).expect(1, "wp_codebox_input_invalid")
+        must(refused.json["error"]["message"].startswith(flags[0] + ": "), str(refused))
+    recipes.run(bench, recipe, "--timeout", "120000").expect(0)
+    late = recipes.run(bench, recipes.write(bench, "late", [php("sleep( 60 );")]), "--timeout", "3000")
+    must(late.exit == 124 and late.json["outcome"] == "timed_out", str(late))

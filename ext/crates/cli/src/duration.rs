@@ -16,6 +16,18 @@ pub(crate) fn read(code: ErrorCode, flag: &str, text: &str) -> Result<u64, Error
     u64::try_from(time.as_millis()).map_err(|_| refused("it is too long"))
 }
 
+/// Returns the milliseconds of a duration, or of a number without a unit, which is milliseconds as in
+/// other implementations of recipes.
+///
+/// # Errors
+/// The same as those of [`read`].
+pub(crate) fn or_milliseconds(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
+    match text.parse() {
+        Ok(milliseconds) => Ok(milliseconds),
+        Err(_) => read(code, flag, text),
+    }
+}
+
 /// Returns the milliseconds of a duration that must not be zero.
 ///
 /// # Errors
@@ -51,6 +63,14 @@ mod tests {
             let read = read(ErrorCode::LimitInvalid, "--timeout", text);
             assert_eq!(read.unwrap(), milliseconds, "{text}");
         }
+    }
+
+    #[test]
+    fn duration_of_a_recipe_without_unit_is_milliseconds() {
+        let read = |text| or_milliseconds(ErrorCode::LimitInvalid, "--timeout", text);
+        assert_eq!(read("1500").unwrap(), 1500);
+        assert_eq!(read("2m").unwrap(), 120_000);
+        assert!(read("-5").is_err() && read("soon").is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Returns the parsed arguments and the output, or the exit status if help or an error was printed.
 pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
-    let args = &goal_first(args)[..];
+    let args = &json_flag(goal_first(args))[..];
     let parsed = Cli::command()
         .try_get_matches_from(args)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
@@ -48,6 +48,44 @@ fn goal_first(args: &[OsString]) -> Vec<OsString> {
         }
         Some(_) | None => args.to_vec(),
     }
+}
+
+/// Replaces `--format json` and `--format=json` by `--json` for commands that have only the latter.
+/// Arguments of a program in a sandbox stay as they are.
+fn json_flag(args: Vec<OsString>) -> Vec<OsString> {
+    let root = Cli::command();
+    let mut at = &root;
+    for word in args.iter().skip(1) {
+        match at.find_subcommand(word) {
+            Some(below) => at = below,
+            None => break,
+        }
+    }
+    let has = |name: &str| at.get_arguments().any(|arg| arg.get_long() == Some(name));
+    let passes_on = at
+        .get_arguments()
+        .any(|arg| arg.is_trailing_var_arg_set() || arg.is_allow_hyphen_values_set());
+    if !has("json") || has("format") || passes_on {
+        return args;
+    }
+    let mut replaced = Vec::with_capacity(args.len());
+    let mut rest = args.into_iter().peekable();
+    while let Some(arg) = rest.next() {
+        if arg == "--" {
+            replaced.push(arg);
+            replaced.extend(rest);
+            return replaced;
+        }
+        let pair = arg == "--format" && rest.peek().is_some_and(|next| next == "json");
+        if pair {
+            rest.next();
+        }
+        match pair || arg == "--format=json" {
+            true => replaced.push("--json".into()),
+            false => replaced.push(arg),
+        }
+    }
+    replaced
 }
 
 /// Adds a tip to the error of an unknown command: the word may be meant as a goal, even if clap
@@ -157,6 +195,27 @@ mod tests {
             assert!(!json(&format!(
                 "wp-codebox exec run_1 -- wp option list {theirs}"
             )));
+        }
+    }
+
+    #[test]
+    fn format_json_is_another_spelling_of_json_except_for_programs_in_the_sandbox() {
+        let shown = |line: &str| json_flag(words(line)).join(std::ffi::OsStr::new(" "));
+        assert_eq!(
+            shown("wp-codebox runs list --format json"),
+            "wp-codebox runs list --json"
+        );
+        assert_eq!(
+            shown("wp-codebox runs list --format=json"),
+            "wp-codebox runs list --json"
+        );
+        for same in [
+            "wp-codebox runs events run_1 --format json-lines",
+            "wp-codebox wp option list --format=json",
+            "wp-codebox exec run_1 -- wp option list --format=json",
+            "wp-codebox runs list --format yaml",
+        ] {
+            assert_eq!(shown(same), same);
         }
     }
 

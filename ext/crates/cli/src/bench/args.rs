@@ -119,7 +119,8 @@ pub(crate) struct MatrixArgs {
     /// Also copy each bundle to DIR/<run id>. [default: the recipe's artifacts.directory]
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// Wall clock limit of each run, such as 90s, 15m or 4h.
+    /// Wall clock limit of each run, such as 90s, 15m or 4h; a
+    /// number without a unit is milliseconds.
     #[arg(long, value_name = "DURATION", default_value = "25m")]
     pub timeout: String,
     #[command(flatten)]

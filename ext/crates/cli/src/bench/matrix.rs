@@ -30,7 +30,7 @@ struct Ready {
 }
 
 pub(super) fn run(output: &Output, args: &MatrixArgs) -> Result<ExitCode, ErrorBody> {
-    duration::read(ErrorCode::LimitInvalid, "--timeout", &args.timeout)?;
+    duration::or_milliseconds(ErrorCode::LimitInvalid, "--timeout", &args.timeout)?;
     let dimensions = dimensions(&matrix(&args.matrix)?)?;
     let recipe = json_of(&args.recipe)?;
     let settings = settings(*output, args)?;

@@ -60,7 +60,8 @@ pub(crate) struct RecipeRunArgs {
     /// Also copy the bundle to DIR/<run id>. [default: the recipe's artifacts.directory]
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// Wall clock limit of the whole run, such as 90s, 15m or 4h.
+    /// Wall clock limit of the whole run, such as 90s, 15m or 4h; a
+    /// number without a unit is milliseconds.
     #[arg(long, value_name = "DURATION", default_value = "25m")]
     pub timeout: String,
     /// Show everything that the recipe would do, without running it.
@@ -69,6 +70,15 @@ pub(crate) struct RecipeRunArgs {
     /// Print only the summary.
     #[arg(long, visible_alias = "summary-only", conflicts_with = "dry_run")]
     pub summary: bool,
+    /// Not supported: replays a case of an adversarial campaign.
+    #[arg(long, value_name = "VALUE", hide = true)]
+    pub adversarial_replay: Option<String>,
+    /// Not supported: the heap size of Node.
+    #[arg(long, value_name = "MB", hide = true)]
+    pub host_node_heap_mb: Option<String>,
+    /// Not supported: approval of writes to external services.
+    #[arg(long, hide = true)]
+    pub approve_external_service_writes: bool,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]

@@ -13,7 +13,24 @@ use wp_codebox_artifacts::{Dir, VerifyOptions, verify_bundle};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
 use wp_codebox_recipe::{Demand, Issue, Recipe, demand, lower, validate};
 
+/// Refuses options of other implementations that would have no effect, each with the reason.
+fn check(args: &RecipeRunArgs) -> Result<(), ErrorBody> {
+    let why = if args.adversarial_replay.is_some() {
+        "--adversarial-replay: this backend runs no adversarial campaigns; write the case as steps of the recipe"
+    } else if args.host_node_heap_mb.is_some() {
+        "--host-node-heap-mb: this backend does not run Node; `wp-codebox run --memory` limits the memory of a sandbox"
+    } else if args.approve_external_service_writes {
+        "--approve-external-service-writes: an approval cannot be given beforehand; declare the writes of the service as record-only or forbidden"
+    } else {
+        return Ok(());
+    };
+    Err(ErrorBody::new(ErrorCode::InputInvalid, why))
+}
+
 pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
+    if let Err(error) = check(args) {
+        return output.failure("recipe-run", &error);
+    }
     let looked = match look(output, args) {
         Ok(looked) => looked,
         Err(error) => return output.failure("recipe-run", &error),
@@ -196,7 +213,11 @@ fn asked(choice: &RunChoice<'_>, looked: &Looked, recipe: &Recipe) -> Result<Ask
         site: SiteId::new(choice.site)
             .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
         paths: looked.paths.clone(),
-        wall_clock_ms: duration::read(ErrorCode::LimitInvalid, "--timeout", choice.timeout)?,
+        wall_clock_ms: duration::or_milliseconds(
+            ErrorCode::LimitInvalid,
+            "--timeout",
+            choice.timeout,
+        )?,
         artifacts,
     })
 }

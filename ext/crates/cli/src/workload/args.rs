@@ -31,7 +31,8 @@ pub(crate) struct WorkloadArgs {
     /// Also copy the bundle to DIR/<run id>.
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// Wall clock limit of the whole run, such as 90s, 15m or 4h.
+    /// Wall clock limit of the whole run, such as 90s, 15m or 4h; a
+    /// number without a unit is milliseconds.
     #[arg(long, value_name = "DURATION", default_value = "25m")]
     pub timeout: String,
     /// Check the workload without running it; its status is `skipped` if it is valid.
