@@ -723,7 +723,8 @@ final class Batch
 
     /**
      * Records the end of a task. `$end` gives the status of its result row: `status`, otherwise
-     * `run.outcome`, otherwise `error`. Returns further members of the row: `index`, `task` (its goal), `success`, `status`.
+     * `run.outcome`, otherwise `error`; `artifacts` names its bundle. Returns further members of
+     * the row: `index`, `task` (its goal), `success`, `status`, `task_input` of a task without a run.
      *
      * @param array<string, mixed> $end
      * @return array<string, mixed>
@@ -823,8 +824,9 @@ final class Fanout
     /**
      * Records the end of a worker. `$end` has these members of its result row: `status` (derived
      * from `run.outcome` or `error` if absent), `run`, `summary`, `error`, `run_id`, `artifact_id`, `artifacts`,
-     * `dependencies`. Returns further members of the row: `worker_id`, `index`, `goal`,
-     * `required`, `depends_on`, `success`, `status`, `artifacts` with its namespace.
+     * `dependencies`, `timings`; `ended_at` is the time of a worker without `timings`. Returns
+     * further members of the row: `worker_id`, `index`, `goal`, `required`, `depends_on`,
+     * `success`, `status`, `artifacts` with its namespace, `task_input` of a worker without a run.
      *
      * @param array<string, mixed> $end
      * @return array<string, mixed>
@@ -833,10 +835,12 @@ final class Fanout
 
     /**
      * Returns the combined result of the ended workers: `wp-codebox/agent-fanout-result/v1`
-     * without `wp`, `timings` and `runs`. It is a conflict if two completed workers changed the
-     * same host file, or if a required worker is not completed.
+     * without `wp` and `runs`. It is a conflict if two completed workers changed the same host
+     * file, or if a required worker is not completed. `$timings` is `started_at`, `ended_at` and
+     * `duration_ms` of the fan-out.
      *
+     * @param array<string, mixed> $timings
      * @return array<string, mixed>
      */
-    public function answer(): array {}
+    public function answer(array $timings = []): array {}
 }

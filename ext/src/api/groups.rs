@@ -69,8 +69,13 @@ impl Batch {
                 let at = position(index);
                 batch.task_exists(at)?;
                 let status = rules::row_status(&end);
-                batch.settle(status);
-                Ok(object(with_status(batch.head(at), status)))
+                batch.settle(status, &end);
+                let mut row = with_status(batch.head(at), status);
+                // The row of a run has the task as its agent read it.
+                if !end.contains_key("run") {
+                    row.insert("task_input".to_owned(), batch.task_input(at));
+                }
+                Ok(object(row))
             })
         })
     }
@@ -198,10 +203,16 @@ impl Fanout {
     pub(crate) fn settle(&self, id: Text<'_>, end: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let mut end = end.object("end")?;
+            let ended_at = end.shift_remove("ended_at");
+            let ended_at = ended_at.as_ref().and_then(Value::as_str);
             self.at(&id, |state, at| {
                 let touched = state.touched.remove(&at).unwrap_or_default();
-                state.fanout.settle(at, &mut end, touched);
+                let ended_at = ended_at.unwrap_or_default();
+                state.fanout.settle(at, &mut end, touched, ended_at);
                 let mut row = with_status(state.fanout.head(at), rules::row_status(&end));
+                if !end.contains_key("run") {
+                    row.insert("task_input".to_owned(), state.fanout.task_input(at));
+                }
                 if let Some(artifacts) = end.shift_remove("artifacts") {
                     row.insert("artifacts".to_owned(), artifacts);
                 }
@@ -211,8 +222,12 @@ impl Fanout {
     }
 
     /// Returns the combined result of all workers.
-    pub(crate) fn answer(&self) -> PhpResult<Answer> {
-        guard(|| self.with(|state| Ok(object(state.fanout.answer().0))))
+    #[php(defaults(timings = Array::default_list(&[])))]
+    pub(crate) fn answer(&self, timings: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let timings = timings.object("timings")?;
+            self.with(|state| Ok(object(state.fanout.answer(&timings).0)))
+        })
     }
 }
 

@@ -36,7 +36,7 @@ final class BatchService {
 	private const MAX_WAIT_S = 120;
 
 	/** Fields of a result row from which the extension derives the row's status. */
-	private const END = [ 'status', 'run', 'error' ];
+	private const END = [ 'status', 'run', 'error', 'artifacts' ];
 
 	/**
 	 * Creates the service with its dependencies.

@@ -31,7 +31,7 @@ final class FanoutRunner {
 	private const FILES = 1000;
 
 	/** Fields of a result row from which the extension derives the row's status and the combined result. */
-	private const END = [ 'status', 'run', 'summary', 'error', 'run_id', 'artifact_id', 'artifacts', 'dependencies' ];
+	private const END = [ 'status', 'run', 'summary', 'error', 'run_id', 'artifact_id', 'artifacts', 'dependencies', 'timings' ];
 
 	/**
 	 * When the host is at its run limit: interval between attempts to start a worker, and longest wait while no run of this
@@ -197,11 +197,13 @@ final class FanoutRunner {
 	 *   the worker did not start.
 	 */
 	private function settle( string $id, array $row, ?int $since = null ): void {
-		$row = $this->plan->settle( $id, array_intersect_key( $row, array_flip( self::END ) ) ) + $row;
+		$ended = self::now();
 		if ( null !== $since ) {
-			$ended          = self::now();
 			$row['timings'] = self::timings( $since, $ended );
 		}
+		$end = array_intersect_key( $row, array_flip( self::END ) ) + [ 'ended_at' => self::timings( $ended, $ended )['ended_at'] ];
+		$row = $this->plan->settle( $id, $end ) + $row;
+
 		$this->rows[ $id ] = $row;
 		$this->hooks->settled( $id, $row );
 	}

@@ -70,10 +70,9 @@ final class FanoutService {
 		$rows   = $runner->run();
 		$ended  = FanoutRunner::now();
 		return [
-			'wp'      => get_bloginfo( 'version' ),
-			'timings' => FanoutRunner::timings( $since, $ended ),
-			'runs'    => array_values( $rows ),
-		] + $plan->answer();
+			'wp'   => get_bloginfo( 'version' ),
+			'runs' => array_values( $rows ),
+		] + $plan->answer( FanoutRunner::timings( $since, $ended ) );
 	}
 
 	/**

@@ -21,6 +21,12 @@ pub const AGENT_TASK_BATCH: &str = "wp-codebox/agent-task-batch/v1";
 pub const AGENT_FANOUT_RESULT: &str = "wp-codebox/agent-fanout-result/v1";
 /// Aggregated results of a fan-out's workers.
 pub const AGENT_FANOUT_AGGREGATION_OUTPUT: &str = "wp-codebox/agent-fanout-aggregation-output/v1";
+/// Plan of a fan-out: its workers and their dependencies.
+pub const AGENT_FANOUT_PLAN: &str = "wp-codebox/agent-fanout-plan/v1";
+/// One event of a fan-out.
+pub const AGENT_FANOUT_EVENT: &str = "wp-codebox/agent-fanout-event/v1";
+/// Files in which a fan-out stored its plan, events and results.
+pub const AGENT_FANOUT_ARTIFACTS: &str = "wp-codebox/agent-fanout-artifacts/v1";
 /// References to the evidence in a bundle.
 pub const AGENT_TASK_EVIDENCE_REFS: &str = "wp-codebox/agent-task-evidence-refs/v1";
 /// Machine-readable diagnostics of a task that did not succeed.

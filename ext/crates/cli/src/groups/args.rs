@@ -84,7 +84,9 @@ The input has workers, a list of objects with id, goal, dependsOn, required, tim
 the fields of a task; concurrency; aggregator.policy (fail, partial, repair, \
 caller-review-required); and fields that all workers share. If any part of the plan is invalid, no \
 worker starts. Two workers that changed the same host file are a conflict; nothing is merged. The \
-output is wp-codebox/agent-fanout-result/v1.
+output is wp-codebox/agent-fanout-result/v1. With --artifacts, plan, events, results and bundles \
+are also files below DIR/fanout, the aggregated result is DIR/aggregate/final/result.json, and \
+bundles are below DIR/fanout/workers/ID/artifacts.
 
 Ctrl-C cancels every run and saves the changes made so far.
 

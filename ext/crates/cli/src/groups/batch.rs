@@ -2,6 +2,7 @@
 
 use super::drive::{Driven, Finished, Group, Host, drive};
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use wp_codebox_contracts::ErrorBody;
 use wp_codebox_policy::{Batch, GroupStatus};
 
@@ -36,16 +37,22 @@ impl Group for Batch {
 
     fn settled(
         &mut self,
-        _at: usize,
-        _row: &mut Map<String, Value>,
+        at: usize,
+        row: &mut Map<String, Value>,
         _finished: Option<&Finished>,
         status: GroupStatus,
     ) {
-        self.settle(status);
+        row.entry("task_input")
+            .or_insert_with(|| self.task_input(at));
+        self.settle(status, row);
     }
 
     fn is_timed(&self) -> bool {
         false
+    }
+
+    fn directory(&self, _at: usize) -> PathBuf {
+        PathBuf::new()
     }
 }
 

@@ -13,6 +13,7 @@ use crate::Settings;
 use crate::output::Output;
 use serde_json::{Map, Value, json};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -69,6 +70,8 @@ pub(super) trait Group {
     );
     /// True if the rows of the output get a member `timings` with start, end and duration.
     fn is_timed(&self) -> bool;
+    /// Directory, relative to that of `--artifacts`, below which the bundle of a task is copied.
+    fn directory(&self, at: usize) -> PathBuf;
 }
 
 /// Result of the whole group: one row for each task.
@@ -224,7 +227,8 @@ impl Drive<'_, '_> {
                 };
                 let document = envelope::build(&finished.request, &finished.result, &echo)?;
                 let mut row = envelope::row(&finished.result, &document);
-                if let Some(exported) = export(self.host, &finished.result) {
+                let directory = self.group.directory(at);
+                if let Some(exported) = export(self.host, &finished.result, &directory) {
                     row.insert("exported".to_owned(), exported);
                 }
                 self.settle(at, row, Some(&finished))
@@ -288,11 +292,11 @@ fn row_line(name: &str, row: &Map<String, Value>) -> String {
     plain_line(&line)
 }
 
-/// Copies the bundle of a run to the directory of `--artifacts`, if that was given; returns the
-/// target directory or the error.
-pub(super) fn export(host: &Host<'_>, result: &RunResult) -> Option<Value> {
+/// Copies the bundle of a run below `directory` of the directory of `--artifacts`, if that was
+/// given; returns the target directory or the error.
+pub(super) fn export(host: &Host<'_>, result: &RunResult, directory: &Path) -> Option<Value> {
     let (root, bundle) = (host.args.artifacts.as_ref()?, result.artifacts.as_ref()?);
-    let target = root.join(result.run_id.as_str());
+    let target = root.join(directory).join(result.run_id.as_str());
     let copied = std::fs::create_dir_all(&target)
         .and_then(|()| wp_codebox_supervisor::copy_bundle(bundle.path.as_ref(), &target));
     Some(match copied {

@@ -1,9 +1,10 @@
 //! `agent-fanout`: workers with dependencies, and their aggregated result.
 
 use super::drive::{Driven, Finished, Group, Host, drive, timings};
-use super::task;
+use super::{layout, task};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Instant;
 use wp_codebox_contracts::ErrorBody;
 use wp_codebox_policy::{
@@ -48,11 +49,17 @@ impl Group for Fanout {
                 source(finished, target)
             })
         });
-        self.settle(at, row, touched);
+        row.entry("task_input")
+            .or_insert_with(|| self.task_input(at));
+        self.settle(at, row, touched, &wp_codebox_runtime::now_rfc3339());
     }
 
     fn is_timed(&self) -> bool {
         true
+    }
+
+    fn directory(&self, at: usize) -> PathBuf {
+        layout::worker(self.id(at)).join("artifacts")
     }
 }
 
@@ -84,9 +91,19 @@ pub(super) fn run(
     }
     let (began, started) = (Instant::now(), wp_codebox_runtime::now_rfc3339());
     let concurrency = usize::try_from(fanout.concurrency()).unwrap_or(1);
-    let driven = drive(host, &mut fanout, concurrency)?;
-    let (mut answer, exit) = fanout.answer();
+    let mut driven = drive(host, &mut fanout, concurrency)?;
+    let timings = match timings(began, &started) {
+        Value::Object(timings) => timings,
+        _ => Map::new(),
+    };
+    let (mut answer, exit) = fanout.answer(&timings);
     answer.insert("wp".to_owned(), host.wordpress.as_str().into());
-    answer.insert("timings".to_owned(), timings(began, &started));
+    if let Some(root) = &host.args.artifacts {
+        let ids: Vec<&str> = (0..Fanout::size(&fanout)).map(|at| fanout.id(at)).collect();
+        if let Err(e) = layout::write(root, &mut answer, &ids, &mut driven.rows) {
+            // The output still has every row, and the bundles are in the state directory.
+            layout::note_failure(&mut answer, root, &e);
+        }
+    }
     Ok((answer, exit, driven))
 }

@@ -10,6 +10,7 @@ mod batch;
 mod drive;
 mod envelope;
 mod fanout;
+mod layout;
 mod spool;
 mod supervisors;
 mod task;
@@ -115,7 +116,7 @@ fn run_one(output: Output, args: &TaskArgs, preview: &PreviewArgs) -> Result<u8,
         wordpress: String::new(),
         supervisors: &supervisors,
     };
-    if let Some(exported) = drive::export(&host, &result) {
+    if let Some(exported) = drive::export(&host, &result, Path::new("")) {
         answer.insert("exported".to_owned(), exported);
     }
     let answer = Value::Object(answer);

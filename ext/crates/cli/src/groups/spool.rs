@@ -47,6 +47,16 @@ impl Spool {
         self.rows.get(at).is_some_and(Option::is_some)
     }
 
+    /// Writes the row at a position, if there is one.
+    pub(super) fn row(&self, at: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some((start, length)) = self.rows.get(at).copied().flatten() else {
+            return Ok(());
+        };
+        (&self.file).seek(SeekFrom::Start(start))?;
+        io::copy(&mut (&self.file).take(length), out)?;
+        out.write_all(b"\n")
+    }
+
     /// Writes one JSON document: the given members, and as `runs` the rows ordered by position.
     pub(super) fn document(
         &mut self,

@@ -80,9 +80,13 @@ pub fn touched_files(
 }
 
 /// Computes `agent-fanout-aggregation-output/v1`. `ends` contains the result of every worker of
-/// the plan.
+/// the plan, `id` is the id of the fan-out.
 #[must_use]
-pub(super) fn aggregate_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, WorkerResult>) -> Value {
+pub(super) fn aggregate_fanout(
+    plan: &FanoutPlan,
+    ends: &BTreeMap<String, WorkerResult>,
+    id: &str,
+) -> Value {
     let mut results = Vec::new();
     let mut references = Vec::new();
     let mut conflicts = Vec::new();
@@ -123,14 +127,15 @@ pub(super) fn aggregate_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, Worker
         "schema": schema_id::AGENT_FANOUT_AGGREGATION_OUTPUT,
         "status": status,
         "policy": plan.policy.as_str(),
-        "plan": plan.shown(),
+        "plan": plan.shown(id),
         "workerResultRefs": results,
         "rawWorkerArtifactRefs": raw,
         "finalArtifactRefs": finals,
         "conflicts": conflicts,
     });
+    output["metadata"] = json!({"fanout_id": id});
     if more > 0 {
-        output["metadata"] = json!({"conflicts_not_listed": more});
+        output["metadata"]["conflicts_not_listed"] = more.into();
     }
     output
 }
@@ -266,12 +271,12 @@ mod tests {
     fn fanout_with_all_workers_completed_succeeds_and_lists_every_bundle() {
         let ends =
             BTreeMap::from(["a", "b", "c", "d"].map(|id| end(id, GroupStatus::Completed, &[id])));
-        let output = aggregate_fanout(&plan("fail"), &ends);
+        let output = aggregate_fanout(&plan("fail"), &ends, "f");
         assert_eq!(output["status"], "succeeded");
         assert_eq!(output["conflicts"], json!([]));
         assert_eq!(output["finalArtifactRefs"].as_array().unwrap().len(), 4);
         assert_eq!(output["finalArtifactRefs"][0]["id"], "bundle-a");
-        assert!(output.get("metadata").is_none());
+        assert_eq!(output["metadata"], json!({"fanout_id": "f"}));
     }
 
     #[test]
@@ -285,7 +290,7 @@ mod tests {
                 ["a", "b", "c", "d"].map(|id| end(id, GroupStatus::Completed, &[id])),
             );
             ends.extend([end("b", GroupStatus::Completed, &["b", "a"])]);
-            let output = aggregate_fanout(&plan(policy), &ends);
+            let output = aggregate_fanout(&plan(policy), &ends, "f");
             assert_eq!(output["status"], status);
             assert_eq!(output["conflicts"][0]["workerIds"], json!(["a", "b"]));
             assert_eq!(
@@ -303,7 +308,7 @@ mod tests {
         lost.outcome = Some("failed".to_owned());
         ends.insert(id, lost);
         ends.extend([end("d", GroupStatus::Completed, &["d"])]);
-        let output = aggregate_fanout(&plan("fail"), &ends);
+        let output = aggregate_fanout(&plan("fail"), &ends, "f");
         assert_eq!(
             (
                 output["status"].as_str(),
@@ -315,7 +320,7 @@ mod tests {
         (skipped.outcome, skipped.run_id, skipped.bundle) = (None, None, None);
         skipped.lost = vec!["c".to_owned()];
         ends.insert(id, skipped);
-        let output = aggregate_fanout(&plan("fail"), &ends);
+        let output = aggregate_fanout(&plan("fail"), &ends, "f");
         assert_eq!(output["status"], "failed");
         let conflict = &output["conflicts"][1];
         assert_eq!(

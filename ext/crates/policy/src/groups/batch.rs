@@ -6,7 +6,10 @@ use super::merge::merge_task;
 use super::plan::{given, rows};
 use super::rows::{GroupStatus, Totals, group_exit_code, skipped_row};
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SessionState, sandbox_session, schema_id};
+use std::collections::BTreeSet;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, SessionState, sandbox_session, schema_id, task_document,
+};
 
 /// A batch (several independent tasks) in progress.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub struct Batch {
     session: String,
     stops: StopRule,
     totals: Totals,
+    /// Parent directories of the bundles of all tasks that have ended.
+    directories: BTreeSet<String>,
 }
 
 /// Whether a batch stops when a task does not complete, or has already stopped for that reason.
@@ -57,6 +62,7 @@ impl Batch {
             session: session.to_owned(),
             stops,
             totals: Totals::default(),
+            directories: BTreeSet::new(),
         })
     }
 
@@ -89,6 +95,12 @@ impl Batch {
         ])
     }
 
+    /// Returns `task-input/v1` of the task at this index, as far as the input of the batch gives it.
+    #[must_use]
+    pub fn task_input(&self, at: usize) -> Value {
+        task_document(&self.task(at).unwrap_or_default(), &Map::new())
+    }
+
     /// Returns the result row of a task that does not start because the batch has stopped; `None`
     /// while the batch goes on.
     #[must_use]
@@ -97,8 +109,12 @@ impl Batch {
         (self.stops == StopRule::Stopped).then(|| skipped_row("batch-stopped", why))
     }
 
-    /// Records that a task has ended with this status.
-    pub fn settle(&mut self, status: GroupStatus) {
+    /// Records that a task has ended with this status and result row.
+    pub fn settle(&mut self, status: GroupStatus, row: &Map<String, Value>) {
+        let bundle = row.get("artifacts").and_then(|a| a["path"].as_str());
+        if let Some((directory, _)) = bundle.and_then(|path| path.rsplit_once('/')) {
+            self.directories.insert(directory.to_owned());
+        }
         self.totals.count(status);
         if status != GroupStatus::Completed && self.stops == StopRule::OnFailure {
             self.stops = StopRule::Stopped;
@@ -117,6 +133,7 @@ impl Batch {
             "sequential-isolated-sandboxes"
         };
         let goals: Vec<&str> = self.tasks.iter().map(goal).collect();
+        let inputs = (0..self.tasks.len()).map(|at| self.task_input(at));
         let session = sandbox_session(&self.shared, SessionState::Completed, &self.session);
         let mut answer = Map::from_iter([
             ("success".to_owned(), good.into()),
@@ -125,7 +142,13 @@ impl Batch {
             ("execution".to_owned(), execution.into()),
             ("session".to_owned(), Value::Object(session)),
             ("tasks".to_owned(), json!(goals)),
+            ("task_inputs".to_owned(), inputs.collect()),
         ]);
+        let mut directories = self.directories.iter();
+        if let (Some(directory), None) = (directories.next(), directories.next()) {
+            answer.insert("artifacts".to_owned(), directory.as_str().into());
+            answer.insert("paths".to_owned(), json!({"artifacts": directory}));
+        }
         answer.extend(self.totals.members());
         (answer, exit)
     }
@@ -180,20 +203,40 @@ mod tests {
         let heads: Vec<Value> = (0..4).map(|at| batch.head(at)["task"].clone()).collect();
         assert_eq!(json!(heads), json!(["mend", "", "", ""]));
         for status in [GroupStatus::Completed, GroupStatus::Failed] {
-            batch.settle(status);
+            batch.settle(status, &Map::new());
             assert!(batch.stopped().is_none());
         }
         let (answer, exit) = batch.answer(1);
         assert_eq!((exit, &answer["total"]), (3, &json!(2)));
         assert_eq!(answer["execution"], "sequential-isolated-sandboxes");
+        assert_eq!(answer["session"]["status"], "completed");
+        let inputs = answer["task_inputs"].as_array().unwrap();
+        assert_eq!(
+            (inputs.len(), &inputs[0]["goal"], &inputs[1]["goal"]),
+            (4, &json!("mend"), &json!(""))
+        );
+        assert_eq!(inputs[3]["context"], json!({}));
     }
 
     #[test]
     fn batch_with_stop_on_failure_stops_after_a_failed_task() {
         let mut batch = read(json!({"stop_on_failure": true, "tasks": ["a", "b", "c"]})).unwrap();
-        batch.settle(GroupStatus::Completed);
+        batch.settle(GroupStatus::Completed, &Map::new());
         assert!(batch.stopped().is_none());
-        batch.settle(GroupStatus::TimedOut);
+        batch.settle(GroupStatus::TimedOut, &Map::new());
         assert_eq!(batch.stopped().unwrap()["error"]["code"], "batch-stopped");
+    }
+
+    #[test]
+    fn batch_names_the_directory_of_its_bundles_only_if_there_is_one() {
+        let mut batch = read(json!({"tasks": ["a", "b", "c"]})).unwrap();
+        let row = |path: &str| Map::from_iter([("artifacts".to_owned(), json!({"path": path}))]);
+        assert!(!batch.answer(1).0.contains_key("artifacts"));
+        batch.settle(GroupStatus::Completed, &row("/s/artifacts/run_1"));
+        batch.settle(GroupStatus::Failed, &row("/s/artifacts/run_2"));
+        assert_eq!(batch.answer(1).0["artifacts"], "/s/artifacts");
+        assert_eq!(batch.answer(1).0["paths"], json!({"artifacts": "/s/artifacts"}));
+        batch.settle(GroupStatus::Completed, &row("/other/run_3"));
+        assert!(!batch.answer(1).0.contains_key("artifacts"));
     }
 }

@@ -4,12 +4,15 @@
 //! adds the rows, times and the host's WordPress version to the final document.
 
 use super::aggregate::{TouchedFiles, WorkerResult, aggregate_fanout};
+use super::events::{FanoutEvents, FanoutOutcome};
 use super::merge::{GROUP, merge_task};
-use super::plan::{FanoutPlan, Settled, given, object};
+use super::plan::{FanoutPlan, FanoutWorker, Settled, given, object};
 use super::rows::{GroupStatus, Totals, group_exit_code, skipped_row};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SessionState, sandbox_session, schema_id};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, SessionState, sandbox_session, schema_id, task_document,
+};
 
 /// A fan-out (several tasks with dependencies) in progress.
 #[derive(Debug)]
@@ -21,6 +24,7 @@ pub struct Fanout {
     session: String,
     settled: BTreeMap<String, Settled>,
     ends: BTreeMap<String, WorkerResult>,
+    events: FanoutEvents,
 }
 
 impl Fanout {
@@ -33,6 +37,7 @@ impl Fanout {
             session: session.to_owned(),
             settled: BTreeMap::new(),
             ends: BTreeMap::new(),
+            events: FanoutEvents::default(),
         })
     }
 
@@ -88,20 +93,64 @@ impl Fanout {
         Ok(input)
     }
 
+    /// Returns `task-input/v1` of the worker at this index, as far as the plan gives it.
+    #[must_use]
+    pub fn task_input(&self, at: usize) -> Value {
+        task_document(&self.task(at).unwrap_or_default(), &Map::new())
+    }
+
     /// Returns the members of a worker's result row that are known before the worker ends: id,
-    /// index, goal, `required` and dependencies.
+    /// index, goal, agent, `required` and dependencies.
     #[must_use]
     pub fn head(&self, at: usize) -> Map<String, Value> {
         let Some(worker) = self.plan.workers.get(at) else {
             return Map::new();
         };
-        Map::from_iter([
+        let mut head = Map::from_iter([
             ("worker_id".to_owned(), worker.id.as_str().into()),
             ("index".to_owned(), at.into()),
             ("goal".to_owned(), worker.goal.as_str().into()),
-            ("required".to_owned(), worker.required.into()),
-            ("depends_on".to_owned(), json!(worker.depends_on)),
-        ])
+        ]);
+        if let Some(agent) = self.agent(worker) {
+            head.insert("agent".to_owned(), agent.into());
+        }
+        head.insert("required".to_owned(), worker.required.into());
+        head.insert("depends_on".to_owned(), json!(worker.depends_on));
+        head
+    }
+
+    /// Returns the name of the agent that the plan gives a worker.
+    fn agent<'a>(&'a self, worker: &'a FanoutWorker) -> Option<&'a str> {
+        let agent = given(&worker.task, "agent").or_else(|| given(&self.shared, "agent"));
+        agent.and_then(Value::as_str)
+    }
+
+    /// Returns the plan as the document `agent-fanout-plan/v1`.
+    #[must_use]
+    pub fn plan(&self) -> Value {
+        let rows = self.plan.workers.iter().map(|worker| {
+            let mut row = json!({"id": worker.id, "goal": worker.goal,
+                "artifact_namespace": worker.id, "required": worker.required,
+                "depends_on": worker.depends_on});
+            if let Some(agent) = self.agent(worker) {
+                row["agent"] = agent.into();
+            }
+            if worker.timeout_seconds > 0 {
+                row["timeout_seconds"] = worker.timeout_seconds.into();
+            }
+            row
+        });
+        let mut plan = json!({
+            "schema": schema_id::AGENT_FANOUT_PLAN,
+            "fanout_id": self.session,
+            "session_id": self.session,
+            "concurrency": self.plan.concurrency,
+            "workers": rows.collect::<Vec<_>>(),
+        });
+        if let Some(given) = given(&self.shared, "orchestrator") {
+            plan["orchestrator"] = given.clone();
+        }
+        plan
     }
 
     /// Returns the indexes of the workers that may start, in the order of the plan. `begun`
@@ -127,8 +176,14 @@ impl Fanout {
 
     /// Records that a worker has ended with this result row, and sets `artifacts.namespace` in the
     /// row to the worker's id. `touched` (the files that the worker changed) counts only if the
-    /// worker completed.
-    pub fn settle(&mut self, at: usize, row: &mut Map<String, Value>, touched: TouchedFiles) {
+    /// worker completed. `ended_at` is the time of a row without `timings`.
+    pub fn settle(
+        &mut self,
+        at: usize,
+        row: &mut Map<String, Value>,
+        touched: TouchedFiles,
+        ended_at: &str,
+    ) {
         let Some(worker) = self.plan.workers.get(at) else {
             return;
         };
@@ -136,6 +191,7 @@ impl Fanout {
             artifacts.insert("namespace".to_owned(), worker.id.as_str().into());
         }
         let end = WorkerResult::of_row(row, touched);
+        self.events.worker(&worker.id, end.status, row, ended_at);
         let settled = match end.status {
             GroupStatus::Completed => Settled::Completed,
             GroupStatus::Failed
@@ -147,27 +203,31 @@ impl Fanout {
         self.ends.insert(worker.id.clone(), end);
     }
 
-    /// Returns the result document `agent-fanout-result/v1` and the process exit status. The
-    /// caller adds the members `wp`, `timings` and `runs`.
+    /// Returns the result document `agent-fanout-result/v1` and the process exit status. `timings`
+    /// has start, end and duration of the fan-out. The caller adds the members `wp` and `runs`.
     #[must_use]
-    pub fn answer(&self) -> (Map<String, Value>, u8) {
-        let aggregate = aggregate_fanout(&self.plan, &self.ends);
+    pub fn answer(&self, timings: &Map<String, Value>) -> (Map<String, Value>, u8) {
+        let aggregate = aggregate_fanout(&self.plan, &self.ends, &self.session);
         let mut totals = Totals::default();
         self.ends.values().for_each(|end| totals.count(end.status));
         let good = aggregate["status"] == "succeeded"
             && totals.of(GroupStatus::Completed) > 0
             && totals.of(GroupStatus::Cancelled) == 0;
         let exit = group_exit_code(good, &totals);
-        let state = if good {
-            SessionState::Completed
+        let (state, outcome) = if good {
+            (SessionState::Completed, FanoutOutcome::Completed)
         } else {
-            SessionState::Failed
+            (SessionState::Failed, FanoutOutcome::Failed)
         };
+        let status = aggregate["status"].as_str().unwrap_or_default();
+        let events = self.events.all(&self.session, status, outcome, timings);
         let mut session = sandbox_session(&self.shared, state, &self.session);
         session.insert("children".to_owned(), json!(self.children()));
         let mut answer = Map::from_iter([
             ("success".to_owned(), good.into()),
             ("schema".to_owned(), schema_id::AGENT_FANOUT_RESULT.into()),
+            ("fanout_id".to_owned(), self.session.as_str().into()),
+            ("status".to_owned(), status.into()),
             ("exit_code".to_owned(), exit.into()),
             (
                 "execution".to_owned(),
@@ -177,6 +237,13 @@ impl Fanout {
             ("concurrency".to_owned(), self.plan.concurrency.into()),
         ]);
         answer.extend(totals.members());
+        if !timings.is_empty() {
+            answer.insert("timings".to_owned(), Value::Object(timings.clone()));
+        }
+        answer.insert("plan".to_owned(), self.plan());
+        answer.insert("events".to_owned(), events.into());
+        let results = aggregate["workerResultRefs"].clone();
+        answer.insert("workerResultRefs".to_owned(), results);
         answer.insert("aggregate".to_owned(), aggregate);
         answer.insert("failures".to_owned(), json!(self.failures()));
         if let Some(given) = given(&self.shared, "orchestrator") {
@@ -299,13 +366,41 @@ mod tests {
             json!({"status": "failed", "run": {"outcome": "failed"}, "summary": "no",
             "run_id": "r", "artifact_id": "i", "artifacts": {"path": "/b"}}),
         );
-        group.settle(0, &mut end, TouchedFiles::new());
+        end.insert("timings".to_owned(), json!({"started_at": "1", "ended_at": "2"}));
+        group.settle(0, &mut end, TouchedFiles::new(), "");
         assert_eq!(end["artifacts"]["namespace"], "a");
         let (at, mut skipped) = group.blocked().remove(0);
         assert_eq!((at, &skipped["dependencies"]), (1, &json!(["a"])));
-        group.settle(at, &mut skipped, TouchedFiles::new());
+        group.settle(at, &mut skipped, TouchedFiles::new(), "3");
         assert!(group.blocked().is_empty() && group.ready(&BTreeSet::new()).is_empty());
-        let (answer, exit) = group.answer();
+        assert!(group.answer(&Map::new()).0["events"].as_array().unwrap().is_empty());
+        let timings = row(json!({"started_at": "0", "ended_at": "4", "duration_ms": 4}));
+        let (answer, exit) = group.answer(&timings);
+        let events = answer["events"].as_array().unwrap().iter();
+        let events: Vec<String> = events
+            .map(|event| {
+                let worker = event["worker_id"].as_str().unwrap_or("-");
+                format!("{} {worker} {}", event["time"].as_str().unwrap(), event["event"])
+            })
+            .collect();
+        assert_eq!(
+            events,
+            [
+                "0 - \"fanout.started\"",
+                "1 a \"worker.started\"",
+                "2 a \"worker.failed\"",
+                "3 b \"worker.skipped\"",
+                "4 - \"aggregation.started\"",
+                "4 - \"aggregation.completed\"",
+                "4 - \"fanout.failed\""
+            ]
+        );
+        assert_eq!(
+            (&answer["fanout_id"], &answer["status"], &answer["plan"]["workers"][1]["id"]),
+            (&json!("s"), &json!("failed"), &json!("b"))
+        );
+        assert_eq!(answer["workerResultRefs"], answer["aggregate"]["workerResultRefs"]);
+        assert_eq!(answer["aggregate"]["plan"]["id"], "s");
         assert_eq!(
             (
                 exit,

@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod batch;
+mod events;
 mod fanout;
 mod merge;
 mod plan;

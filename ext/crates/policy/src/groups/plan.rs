@@ -207,14 +207,15 @@ impl FanoutPlan {
             .collect()
     }
 
-    /// Returns the plan as JSON for the member `plan` of the aggregation document.
+    /// Returns the plan as JSON for the member `plan` of the aggregation document. `id` is the id of
+    /// the fan-out.
     #[must_use]
-    pub fn shown(&self) -> Value {
+    pub fn shown(&self, id: &str) -> Value {
         let rows = self.workers.iter().map(|worker| {
             json!({"id": worker.id, "dependsOn": worker.depends_on, "required": worker.required,
                 "artifactNamespace": worker.id})
         });
-        json!({"workers": rows.collect::<Vec<_>>()})
+        json!({"id": id, "workers": rows.collect::<Vec<_>>()})
     }
 
     fn positions(&self, wanted: impl Fn(&FanoutWorker) -> bool) -> Vec<usize> {

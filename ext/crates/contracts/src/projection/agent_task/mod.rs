@@ -11,9 +11,11 @@ mod refs;
 mod remediation;
 mod row;
 mod run_result;
+mod task_input;
 
 pub use facts::{AgentTaskError, AgentTaskFacts};
 pub use row::agent_task_row;
+pub use task_input::task_document;
 
 use super::session::{SessionState, given, own_session_id, sandbox_session};
 use crate::{Outcome, schema_id};
@@ -23,19 +25,6 @@ use serde_json::{Map, Value, json};
 
 /// Members of the run result that are moved unchanged into the document, if they are not empty.
 const UNCHANGED: &[&str] = &["mounts", "cost", "isolation", "error", "notices"];
-
-/// Members of `task-input/v1` that a reader may rely on. `true`: the member is a list.
-const TASK_MEMBERS: &[(&str, bool)] = &[
-    ("target", false),
-    ("allowed_tools", true),
-    ("expected_artifacts", true),
-    ("structured_artifacts", true),
-    ("tool_bridge", false),
-    ("parent_tool_bridge", false),
-    ("sandbox_tool_policy", false),
-    ("policy", false),
-    ("context", false),
-];
 
 /// Builds `agent-task-run/v1`, the document about a task whose run has ended.
 ///
@@ -60,7 +49,7 @@ pub fn agent_task_run(given: &AgentTaskFacts<'_>) -> Result<Map<String, Value>, 
         "summary": facts.summary,
         "session": session,
         "task": facts.task.get("goal").cloned().unwrap_or_else(|| "".into()),
-        "task_input": task_input(&facts),
+        "task_input": task_document(facts.input, facts.task),
         "wp": facts.wordpress,
         "artifacts": facts.directory.unwrap_or_default(),
         "exit_code": facts.outcome.exit_status(),
@@ -97,22 +86,6 @@ pub fn agent_task_run(given: &AgentTaskFacts<'_>) -> Result<Map<String, Value>, 
         }
     }
     Ok(document)
-}
-
-/// Completes the task document by the members that it leaves out because they are empty, and by
-/// those that only the caller's input has.
-fn task_input(facts: &Facts<'_>) -> Value {
-    let mut task = facts.task.clone();
-    for (name, is_list) in TASK_MEMBERS {
-        let known = given(&task, name).or_else(|| given(facts.input, name));
-        let value = match known {
-            Some(value) => value.clone(),
-            None if *is_list => json!([]),
-            None => json!({}),
-        };
-        task.insert((*name).to_owned(), value);
-    }
-    Value::Object(task)
 }
 
 /// Builds the session: ids of the run and of the caller. A session is completed as soon as its run
