@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'bfc1eeaf4b5ee2eadb5956a7ee644807abd4294044c0bded459db14f43ddcb59',
+	'contract_digest' => '757f6f94f8f3bb1070cb9998bbd670448cbe75df7563f7cad642d7dc92bba42d',
 ];
