@@ -2,9 +2,10 @@
 /**
  * Guest program of the command `inspect-mounted-inputs`.
  *
- * Reads a JSON list of {target, mode} on standard input and prints, as JSON, the files at each target:
- * {command, mounts: [{target, mode, exists, entries, entryCount}]}. Lists at most 1,000 names per mount. A
- * name that is not UTF-8 is printed with the replacement character.
+ * Reads a JSON list of {target, source, mode} on standard input and prints, as JSON, the files at each
+ * target: {command, mounts: [{target, source, mode, exists, entries, entryCount}]}. The source is the guest
+ * path at which programs edit the mount, because no path of the host enters the guest. Lists at most 1,000
+ * names per mount. A name that is not UTF-8 is printed with the replacement character.
  *
  * @package WPCodebox
  */
@@ -28,6 +29,7 @@ foreach ( $rows as $row ) {
 
 	$mounts[] = array(
 		'target'     => $target,
+		'source'     => (string) ( $row['source'] ?? $target ),
 		'mode'       => (string) ( $row['mode'] ?? '' ),
 		'exists'     => is_dir( $place ),
 		'entries'    => array_slice( $names, 0, MAX_NAMES ),

@@ -29,7 +29,7 @@ finish(
 			Sessions::make( $name, $user, array( home_url() ) );
 		}
 		if ( ! str_starts_with( $name, '/' ) ) {
-			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/D', $name ) ) {
+			if ( 1 !== preg_match( '/^[A-Za-z0-9._-]{1,200}$/D', $name ) ) {
 				throw new Refusal( 'session-invalid', 'storage-state is neither the name of a session nor a path nor JSON' );
 			}
 			$name = root() . Sessions::DIRECTORY . '/' . $name . '.storage-state.json';

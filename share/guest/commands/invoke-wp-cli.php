@@ -15,10 +15,7 @@ require __DIR__ . '/lib/wordpress.php';
 
 finish(
 	static function ( Arguments $arguments ): array {
-		$words = shell_words( $arguments->required( 'command' ) );
-		if ( 'wp' === ( $words[0] ?? '' ) ) {
-			array_shift( $words );
-		}
+		$words = wp_cli_words( $arguments->required( 'command' ) );
 		if ( array() === $words ) {
 			throw Refusal::input( 'command is empty: name a command of WP-CLI, like plugin list' );
 		}
@@ -44,14 +41,30 @@ finish(
 			'name' => implode( ' ', array_slice( array_filter( $words, static fn ( string $word ): bool => ! str_starts_with( $word, '-' ) ), 0, 2 ) ),
 			'args' => $words,
 		);
-		$json   = json_decode( $ended['stdout'], true );
+		$json   = json_decode( $ended['stdout'] );
+		$result = array(
+			'exitCode' => $ended['exitCode'],
+			'stdout'   => $ended['stdout'],
+			'stderr'   => $ended['stderr'],
+		);
 		$more   = array(
-			'result'     => is_array( $json ) ? $json : null,
-			'output'     => $ended['stdout'],
-			'errors'     => $ended['stderr'],
-			'outputCut'  => $ended['cut'],
-			'exitCode'   => $ended['exitCode'],
-			'durationMs' => round( $took, 3 ),
+			'target'      => array(
+				'kind'    => 'wp-cli',
+				'command' => $action['name'],
+				'args'    => $words,
+			),
+			'safety'      => array(
+				'mutates'             => $terms['mutates'],
+				'capability'          => $terms['capability'],
+				'destructiveBoundary' => $terms['destructiveBoundary'],
+			),
+			'diagnostics' => array(),
+			'result'      => is_array( $json ) || is_object( $json ) ? $result + array( 'json' => $json ) : $result,
+			'output'      => $ended['stdout'],
+			'errors'      => $ended['stderr'],
+			'outputCut'   => $ended['cut'],
+			'exitCode'    => $ended['exitCode'],
+			'durationMs'  => round( $took, 3 ),
 		);
 		if ( 0 !== $ended['exitCode'] ) {
 			$terms['mutates'] = true;

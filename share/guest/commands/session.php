@@ -20,6 +20,7 @@ finish(
 	static function ( Arguments $arguments ): array {
 		$user = Users::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
 		$row  = Sessions::of( $arguments, $user );
+		$row += array( 'artifacts' => (object) Sessions::artifacts( $row['session'] ) );
 		return delivered( $arguments, 'wordpress-session.json', array( 'schema' => 'wp-codebox/wordpress-session/v1' ) + $row );
 	}
 );

@@ -21,10 +21,14 @@ require_once __DIR__ . '/refusal.php';
 require_once __DIR__ . '/arguments.php';
 require_once __DIR__ . '/values.php';
 require_once __DIR__ . '/supervise.php';
+require_once __DIR__ . '/result.php';
 require_once __DIR__ . '/shortening.php';
 
 /** Size limit of a result document, in bytes. */
 const DOCUMENT_BYTES = 4 * 1024 * 1024;
+
+/** Guest directory of the files that commands write for the run's bundle. */
+const ARTIFACTS = '/tmp/codebox-artifacts';
 
 /** Size limit of output of WordPress and plugins that is passed on to standard error, in bytes. */
 const NOISE_BYTES = 65536;
@@ -166,13 +170,30 @@ function root(): string {
  */
 function finish( callable $work ): never {
 	try {
-		Entry::$document = $work( Entry::$arguments );
+		Entry::$document = named( $work( Entry::$arguments ) );
 	} catch ( Refusal $refusal ) {
-		Entry::$document = failure( $refusal->reason, $refusal->getMessage(), $refusal->document );
+		Entry::$document = failure( $refusal->reason, $refusal->getMessage(), named( $refusal->document ) );
 	} catch ( \Throwable $thrown ) {
 		Entry::$document = failure( 'wp_codebox_command_failed', get_class( $thrown ) . ': ' . $thrown->getMessage() . ' in ' . basename( $thrown->getFile() ) . ':' . $thrown->getLine() );
 	}
 	exit( isset( Entry::$document['error'] ) ? 1 : 0 );
+}
+
+/**
+ * Adds to a document with a schema the members that every one has: the command and its status.
+ *
+ * @param array<string,mixed> $document Result document.
+ * @return array<string,mixed>
+ */
+function named( array $document ): array {
+	if ( ! isset( $document['schema'] ) ) {
+		return $document;
+	}
+	$head = array(
+		'schema'  => $document['schema'],
+		'command' => Entry::$call['command'],
+	);
+	return $head + $document + array( 'status' => 'ok' );
 }
 
 /**
@@ -184,15 +205,12 @@ function finish( callable $work ): never {
  * @return array<string,mixed>
  */
 function failure( string $code, string $message, array $document = array() ): array {
-	// A result with status `ok` becomes an error; the numeric HTTP status of a page stays.
-	if ( 'ok' === ( $document['status'] ?? null ) ) {
-		$document['status'] = 'error';
-	}
-	return $document + array(
-		'error' => array(
+	return with_error(
+		$document,
+		array(
 			'code'    => $code,
 			'message' => $message,
-		),
+		)
 	);
 }
 
@@ -226,15 +244,17 @@ function captured_output( int $bytes ): string {
 /**
  * Writes a file that becomes part of the run's bundle, and returns its guest path.
  *
- * @param string $name  File name without directories.
- * @param string $bytes Content of the file.
- * @param string $kind  Kind of the file, one word.
- * @param string $media MIME type.
+ * @param string $name      File name without directories.
+ * @param string $bytes     Content of the file.
+ * @param string $kind      Kind of the file, one word.
+ * @param string $media     MIME type.
+ * @param string $directory Directory below the directory of artifacts, with plain names; '' is that directory itself.
  */
-function write_artifact( string $name, string $bytes, string $kind, string $media = 'application/json' ): string {
-	$path = '/tmp/codebox-artifacts/' . ltrim( (string) preg_replace( '/[^A-Za-z0-9._-]+/', '-', $name ), '.-_' );
-	if ( ! is_dir( root() . '/tmp/codebox-artifacts' ) ) {
-		mkdir( root() . '/tmp/codebox-artifacts', 0700, true );
+function write_artifact( string $name, string $bytes, string $kind, string $media = 'application/json', string $directory = '' ): string {
+	$holder = ARTIFACTS . ( '' === $directory ? '' : "/$directory" );
+	$path   = $holder . '/' . ltrim( (string) preg_replace( '/[^A-Za-z0-9._-]+/', '-', $name ), '.-_' );
+	if ( ! is_dir( root() . $holder ) ) {
+		mkdir( root() . $holder, 0700, true );
 	}
 	if ( strlen( $bytes ) !== @file_put_contents( root() . $path, $bytes ) ) {
 		throw Refusal::failed( "$path cannot be written: is the guest's disk full?" );
@@ -269,9 +289,7 @@ function end_program(): void {
 		$why             = $fatal ? explode( "\n", $error['message'] )[0] . ' in ' . basename( $error['file'] ) . ':' . $error['line'] : 'WordPress or a plugin ended PHP before the command was done';
 		Entry::$document = failure( 'wp_codebox_command_failed', $why );
 	}
-	if ( array() !== Entry::$artifacts ) {
-		Entry::$document += array( 'artifacts' => Entry::$artifacts );
-	}
+	Entry::$document = with_artifacts( Entry::$document, Entry::$artifacts );
 	try {
 		Entry::$document = shortened( Entry::$document );
 	} catch ( Refusal $refusal ) {

@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/outputs.php';
+
 /** Directory in which nonces are stored, below the guest's root. */
 const NONCES = '/tmp/codebox-auth';
 
@@ -52,11 +54,16 @@ function kept_nonce( string $action, array $holder ): array {
 	if ( ! $done ) {
 		throw new Refusal( 'disk', 'the nonce cannot be written' );
 	}
-	return array( 'nonce' => array( 'present' => true ) ) + $kept + array( 'artifacts' => array( 'auth' => $file ) );
+	$artifacts = array( 'auth' => $file );
+	if ( isset( $holder['session'] ) ) {
+		$artifacts['storageState'] = Sessions::storage_state( $holder['session'] );
+	}
+	return array( 'nonce' => array( 'present' => true ) ) + $kept + array( 'artifacts' => (object) $artifacts );
 }
 
 /**
- * Returns a result document, and also writes it to the directory that the caller names, if any.
+ * Returns a result document, and writes it as a file for the bundle: `artifacts.summary`. The document holds
+ * no cookie and no nonce; `artifacts.auth` and `artifacts.storageState` are guest files that stay in the guest.
  *
  * @param Arguments           $arguments Guest command arguments with `output-dir`.
  * @param string              $name      Name of the file.
@@ -64,17 +71,10 @@ function kept_nonce( string $action, array $holder ): array {
  * @return array<string,mixed>
  */
 function delivered( Arguments $arguments, string $name, array $document ): array {
-	$directory = $arguments->first( 'output-dir' );
-	if ( '' === $directory ) {
-		return $document;
-	}
-	if ( ! is_dir( root() . $directory ) ) {
-		@mkdir( root() . $directory, 0755, true );
-	}
-	$file = rtrim( $directory, '/' ) . '/' . $name;
-	$json = json_encode( $document, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE ) . "\n";
-	if ( strlen( $json ) !== @file_put_contents( root() . $file, $json ) ) {
-		throw Refusal::input( "output-dir $directory cannot be written in the guest" );
-	}
+	$document = named( $document );
+	$json     = json_encode( $document, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE ) . "\n";
+	$file     = write_output( $arguments, $name, $json, 'session-summary' );
+
+	$document['artifacts'] = (object) ( (array) ( $document['artifacts'] ?? array() ) + array( 'summary' => $file ) );
 	return $document + array( 'file' => $file );
 }

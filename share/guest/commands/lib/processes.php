@@ -51,6 +51,17 @@ function process( array $words, string $input, array $environment, int $most ): 
 }
 
 /**
+ * Splits a command line of WP-CLI; a leading `wp` is left out.
+ *
+ * @param string $line Command line.
+ * @return list<string>
+ */
+function wp_cli_words( string $line ): array {
+	$words = shell_words( $line );
+	return 'wp' === ( $words[0] ?? '' ) ? array_slice( $words, 1 ) : $words;
+}
+
+/**
  * Splits a command line like a shell, without expansions.
  *
  * @param string $line Command line.

@@ -25,6 +25,15 @@ final class Refusal extends \RuntimeException {
 	}
 
 	/**
+	 * Returns the same error with known fields of the result.
+	 *
+	 * @param array<string,mixed> $document Known fields of the result.
+	 */
+	public function with( array $document ): self {
+		return new self( $this->reason, $this->getMessage(), $document );
+	}
+
+	/**
 	 * Creates the error for an invalid input value.
 	 *
 	 * @param string $what Description of the problem.

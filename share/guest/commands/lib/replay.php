@@ -9,11 +9,11 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-require_once __DIR__ . '/places.php';
+require_once __DIR__ . '/outputs.php';
 require_once __DIR__ . '/state.php';
 
 /**
- * Creates the package: blueprint.json, files/runtime-snapshot.json, blueprint-notes.json.
+ * Creates the package: manifest.json, blueprint.json, files/runtime-snapshot.json, blueprint-notes.json.
  */
 final class Replay {
 	/** Size limit of a file that a step of the blueprint contains, in bytes. */
@@ -48,11 +48,11 @@ final class Replay {
 	 */
 	public function exported(): array {
 		$label   = state_label( $this->arguments );
-		$landing = $this->arguments->text( 'landing-page', '/' );
-		if ( 1 !== preg_match( '~^/[^\s\x00-\x1f]{0,1999}$~', $landing ) ) {
+		$landing = $this->arguments->first( 'landing-page' );
+		$landing = str_starts_with( $landing, '/' ) || 1 === preg_match( '~^[A-Za-z][A-Za-z0-9+.-]*:~', $landing ) ? $landing : "/$landing";
+		if ( 1 !== preg_match( '~^/(?!/)[^\s\x00-\x1f]{0,1999}$~D', $landing ) ) {
 			throw Refusal::input( sprintf( 'landing-page is %s, but must be a path of the site, like /wp-admin/', Arguments::shown( $landing ) ) );
 		}
-		$output    = $this->arguments->has( 'output-dir' ) ? directory_at( 'output-dir', $this->arguments->text( 'output-dir' ) ) : null;
 		$capture   = new State( $this->arguments );
 		$state     = $capture->state();
 		$blueprint = array(
@@ -68,8 +68,8 @@ final class Replay {
 			'label'       => $label,
 			'limitations' => array_merge( $this->limitations, $state['omitted'] ),
 		);
-		if ( $this->arguments->has( 'import-ms' ) ) {
-			$notes['importMs'] = $this->arguments->number( 'import-ms', 0, 0, 86400000 );
+		if ( '' !== $this->arguments->first( 'import-ms' ) ) {
+			$notes['importMs'] = $this->arguments->number( 'import-ms', 0, 0, 999999999999999 );
 		}
 		$members = array(
 			'blueprint.json'              => document_text( $blueprint ),
@@ -85,14 +85,12 @@ final class Replay {
 				'path'   => $path,
 				'bytes'  => strlen( $text ),
 				'sha256' => hash( 'sha256', $text ),
-				'file'   => write_artifact( basename( $path ), $text, 'replay-export' ),
+				'file'   => write_output( $this->arguments, $path, $text, 'replay-export' ),
 			);
-			if ( null !== $output && ! $this->write( $output, $path, $text ) ) {
-				throw Refusal::failed( "$path cannot be written into output-dir" );
-			}
 		}
-		$digest = hash( 'sha256', $content );
-		return array(
+		$digest  = hash( 'sha256', $content );
+		$written = array_column( $files, 'file', 'path' );
+		$found   = array(
 			'schema'      => 'wp-codebox/wordpress-replay-export/v1',
 			'status'      => 'ok',
 			'id'          => 'replay-export-package-sha256-' . $digest,
@@ -106,19 +104,13 @@ final class Replay {
 			'files'       => $files,
 			'steps'       => array_count_values( array_column( $blueprint['steps'], 'step' ) ),
 			'limitations' => $notes['limitations'],
+			'artifacts'   => (object) array(
+				'blueprint'       => $written['blueprint.json'],
+				'runtimeSnapshot' => $written['files/runtime-snapshot.json'],
+			),
 		);
-	}
-
-	/**
-	 * Writes one file of the package into a directory of the guest.
-	 *
-	 * @param string $directory Target directory.
-	 * @param string $path      Path of the member.
-	 * @param string $text      Content of the member.
-	 */
-	private function write( string $directory, string $path, string $text ): bool {
-		$place = "$directory/$path";
-		return ( is_dir( dirname( $place ) ) || mkdir( dirname( $place ), 0755, true ) ) && strlen( $text ) === file_put_contents( $place, $text );
+		$found['artifacts']->manifest = write_output( $this->arguments, 'manifest.json', document_text( named( $found ) ), 'replay-export' );
+		return $found;
 	}
 
 	/**

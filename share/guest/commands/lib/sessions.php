@@ -88,8 +88,30 @@ final class Sessions {
 			'user'         => Users::row( $user ),
 			'origins'      => array_values( $origins ),
 			'cookies'      => array_values( array_unique( array_column( $cookies, 'name' ) ) ),
-			'storageState' => self::DIRECTORY . '/' . $name . '.storage-state.json',
+			'storageState' => self::storage_state( $name ),
 			'expiresAt'    => gmdate( 'Y-m-d\TH:i:s\Z', $expires ),
+		);
+	}
+
+	/**
+	 * Returns the guest path of the storage state of a session.
+	 *
+	 * @param string $name Name of the session.
+	 */
+	public static function storage_state( string $name ): string {
+		return self::DIRECTORY . '/' . $name . '.storage-state.json';
+	}
+
+	/**
+	 * Returns the guest files of a session, as results report them: {auth, storageState}.
+	 *
+	 * @param string $name Name of the session.
+	 * @return array<string,string>
+	 */
+	public static function artifacts( string $name ): array {
+		return array(
+			'auth'         => self::DIRECTORY . '/' . $name . '.json',
+			'storageState' => self::storage_state( $name ),
 		);
 	}
 
@@ -140,8 +162,9 @@ final class Sessions {
 	 * @throws Refusal When the name is invalid.
 	 */
 	private static function check( string $name ): void {
-		if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/D', $name ) ) {
-			throw new Refusal( 'session-invalid', 'the name of a session has letters, digits, - and _, at most 64' );
+		// A name with this ending would be the file of the storage state of another session.
+		if ( 1 !== preg_match( '/^[A-Za-z0-9._-]{1,200}$/D', $name ) || str_ends_with( $name, '.storage-state' ) ) {
+			throw new Refusal( 'session-invalid', 'the name of a session has letters, digits, dots, - and _, at most 200, and does not end with .storage-state' );
 		}
 	}
 

@@ -32,14 +32,13 @@ function shortened( array $document ): array {
 	foreach ( array( array( 500, 32768 ), array( 200, 16384 ), array( 100, 8192 ), array( 50, 4096 ), array( 20, 2048 ), array( 10, 1024 ), array( 5, 512 ), array( 2, 256 ) ) as list( $items, $bytes ) ) {
 		$short = array_map( static fn ( $member ) => shorter( $member, $items, $bytes ), $document );
 		$short = array(
-			'cut'       => array(
+			'cut' => array(
 				'items' => $items,
 				'texts' => $bytes,
 				'bytes' => strlen( $whole ),
 				'file'  => $file,
 			),
-			'artifacts' => Entry::$artifacts,
-		) + $short;
+		) + with_artifacts( $short, Entry::$artifacts );
 		if ( strlen( document_text( $short ) ) <= SHOWN_BYTES ) {
 			break;
 		}

@@ -56,7 +56,7 @@ final class State {
 		$state = $this->state();
 		$path  = write_artifact( 'wordpress-state.json', document_text( array( 'schema' => 'wp-codebox/wordpress-state/v1' ) + $state ), 'wordpress-state' );
 		$brief = static fn ( array $table ): array => array_diff_key( $table, array( 'items' => 0 ) );
-		return array(
+		$found = array(
 			'schema'    => 'wp-codebox/wordpress-state-bundle-capture/v1',
 			'status'    => 'ok',
 			'label'     => $label,
@@ -71,7 +71,10 @@ final class State {
 			'postTypes' => array_map( $brief, $state['postTypes'] ),
 			'omitted'   => $state['omitted'],
 			'file'      => $path,
+			'artifacts' => (object) array( 'runtimeSnapshot' => $path ),
 		);
+		$found['artifacts']->manifest = write_artifact( 'wordpress-state-manifest.json', document_text( named( $found ) ), 'wordpress-state-manifest' );
+		return $found;
 	}
 
 	/**
@@ -287,9 +290,6 @@ final class State {
  * @param Arguments $arguments Arguments of the guest command.
  */
 function state_label( Arguments $arguments ): string {
-	$label = $arguments->text( 'label', 'state' );
-	if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$/D', $label ) ) {
-		throw Refusal::input( sprintf( 'label is %s, but must be letters, digits, spaces, dots, - and _, at most 100', Arguments::shown( $label ) ) );
-	}
-	return $label;
+	$label = $arguments->first( 'label' );
+	return '' === $label ? 'state' : cut( $label, 200 );
 }

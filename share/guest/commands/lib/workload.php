@@ -119,6 +119,15 @@ function step_args( int $index, mixed $given ): array {
 }
 
 /**
+ * Returns PHP code as the content of a PHP file: with an opening tag, unless it has one.
+ *
+ * @param string $code PHP code.
+ */
+function php_source( string $code ): string {
+	return 1 === preg_match( '/^\s*<\?(?:php\b|=)/i', $code ) ? ltrim( $code ) : "<?php\n" . $code;
+}
+
+/**
  * Runs one step of a workload in its own process.
  *
  * @param array<string,mixed> $step   Step {command, args}.
@@ -130,8 +139,8 @@ function workload_step( array $step, array $mounts ): array {
 	$args    = $step['args'];
 	$guest   = dirname( __DIR__, 2 );
 	$ended   = match ( $command ) {
-		'wordpress.run-php' => process( isset( $args['code-file'] ) ? array( 'php', "$guest/run-php.php", root() . $args['code-file'] ) : array( 'php', "$guest/run-php.php", '-' ), isset( $args['code-file'] ) ? '' : "<?php\n" . ( $args['code'] ?? '' ), array(), WORKLOAD_OUTPUT_BYTES ),
-		'wordpress.wp-cli' => process( array( 'wp', ...shell_words( $args['command'] ?? '' ) ), '', array(), WORKLOAD_OUTPUT_BYTES ),
+		'wordpress.run-php' => process( isset( $args['code-file'] ) ? array( 'php', "$guest/run-php.php", root() . $args['code-file'] ) : array( 'php', "$guest/run-php.php", '-' ), isset( $args['code-file'] ) ? '' : php_source( $args['code'] ?? '' ), array(), WORKLOAD_OUTPUT_BYTES ),
+		'wordpress.wp-cli' => process( array( 'wp', ...wp_cli_words( $args['command'] ?? '' ) ), '', array(), WORKLOAD_OUTPUT_BYTES ),
 		default => process(
 			array( 'php', dirname( __DIR__ ) . '/' . substr( $command, strlen( 'wordpress.' ) ) . '.php' ),
 			(string) json_encode(
@@ -169,7 +178,7 @@ function workload_step( array $step, array $mounts ): array {
 function workload_result( Arguments $arguments ): array {
 	$path = $arguments->first( 'artifact' );
 	$path = '' === $path ? 'workload-result.json' : $path;
-	$path = str_starts_with( $path, '/' ) ? $path : '/tmp/codebox-artifacts/' . $path;
+	$path = str_starts_with( $path, '/' ) ? $path : ARTIFACTS . '/' . $path;
 	$size = is_file( root() . $path ) ? (int) filesize( root() . $path ) : -1;
 	if ( $size < 0 || ! is_readable( root() . $path ) ) {
 		throw new Refusal( 'artifact-missing', sprintf( 'there is no file %s in the guest', Arguments::shown( $path ) ) );
@@ -189,6 +198,7 @@ function workload_result( Arguments $arguments ): array {
 	write_artifact( basename( $path ), $bytes, 'workload-result' );
 	return array(
 		'schema'        => 'wp-codebox/typed-workload-artifact/v1',
+		'status'        => 'ok',
 		'name'          => basename( $path ),
 		'path'          => $path,
 		'payloadSchema' => $named,

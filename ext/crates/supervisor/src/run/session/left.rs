@@ -17,6 +17,8 @@ const DIRECTORY: &str = "/tmp/codebox-artifacts/";
 const MOST_FILES: usize = 16;
 /// Maximum size of a file, in bytes; a larger file is not stored.
 const FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// Maximum number of names in a path below [`DIRECTORY`].
+const DEPTH: usize = 16;
 /// Time limit for reading one file.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -41,7 +43,9 @@ impl Session<'_, '_> {
     ) -> Result<(), ErrorBody> {
         let rows = match found.handler {
             Handler::Program(GuestProgram::File(_)) => {
-                let rows = result.json.as_ref().and_then(|d| d.get("artifacts"));
+                let files = result.json.as_ref().and_then(|d| d.get("artifacts"));
+                // In some documents `artifacts` is an object with a list of files.
+                let rows = files.and_then(|found| found.get("files").or(Some(found)));
                 rows.and_then(Value::as_array).cloned().unwrap_or_default()
             }
             // Here standard output contains what the caller's PHP code prints, so the diagnostics
@@ -91,7 +95,7 @@ impl Session<'_, '_> {
         row: &Value,
         path: &str,
     ) -> Result<Result<Value, String>, ErrorBody> {
-        let Some(name) = path.strip_prefix(DIRECTORY).filter(|n| is_name(n)) else {
+        let Some(name) = path.strip_prefix(DIRECTORY).filter(|n| is_plain(n)) else {
             return Ok(Err(format!(
                 "the path is not a plain file name below {DIRECTORY}"
             )));
@@ -154,7 +158,12 @@ impl Session<'_, '_> {
     }
 }
 
-/// Returns whether the name is a single plain file name.
+/// Returns whether the relative path consists of a few plain names.
+fn is_plain(path: &str) -> bool {
+    path.split('/').count() <= DEPTH && path.split('/').all(is_name)
+}
+
+/// Returns whether the text is a plain file name.
 fn is_name(name: &str) -> bool {
     let first = name.as_bytes().first();
     name.len() <= 100
@@ -162,4 +171,22 @@ fn is_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_left_by_a_command_must_have_a_plain_path() {
+        for good in ["a.json", "auth/run-1/a.json", "a/b/c/d/e/f/g/h/i.txt"] {
+            assert!(is_plain(good), "{good}");
+        }
+        for bad in [
+            "", "/a", "a/", "a//b", "../a", "a/../b", ".a", "a b", "a\u{1b}",
+        ] {
+            assert!(!is_plain(bad), "{bad}");
+        }
+        assert!(!is_plain(&"a/".repeat(DEPTH + 1)));
+    }
 }

@@ -142,13 +142,17 @@ fn supported(level: IsolationLevel) -> Result<(), ErrorBody> {
 
 fn request(call: &CommandCall, name: &str) -> Result<SnapshotRequest, ErrorBody> {
     let refused = |what: String| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
-    let filter = call.args.iter().find(|arg| arg.starts_with("snapshot-"));
-    if let Some((filter, _)) = filter.and_then(|arg| arg.split_once('=')) {
+    let mut filters = call.args.iter().filter_map(|arg| arg.split_once('='));
+    // A blank filter selects everything, as a missing one does.
+    if let Some((filter, _)) =
+        filters.find(|(name, value)| name.starts_with("snapshot-") && !value.trim().is_empty())
+    {
         return refused(format!(
             "{filter} is not supported: remove it; a checkpoint always contains all files and the database"
         ));
     }
-    let metadata = match arg_value(call, "metadata-json").map(serde_json::from_str) {
+    let given = arg_value(call, "metadata-json").filter(|text| !text.trim().is_empty());
+    let metadata = match given.map(serde_json::from_str) {
         None => Map::new(),
         Some(Ok(Value::Object(metadata))) => metadata,
         Some(_) => return refused("metadata-json must be a JSON object".to_owned()),
@@ -171,6 +175,7 @@ fn result(operation: Operation, part: Value) -> Value {
     let (operation, status) = operation.names();
     let mut document = json!({
         "schema": schema_id::RUNTIME_CHECKPOINT_RESULT,
+        "command": format!("wp-codebox.checkpoint-{operation}"),
         "status": status,
         "operation": operation,
     });
@@ -189,6 +194,7 @@ fn failure(operation: Operation, name: &str, error: &ErrorBody) -> Value {
     };
     let mut document = json!({
         "schema": schema_id::RUNTIME_CHECKPOINT_FAILURE,
+        "command": format!("wp-codebox.checkpoint-{}", operation.names().0),
         "status": status,
         "operation": operation.names().0,
         "backend": "native",
@@ -218,6 +224,8 @@ mod tests {
     fn checkpoint_command_with_a_filter_or_invalid_metadata_is_rejected() {
         let fine = call(&["name=a", r#"metadata-json={"k":1}"#]);
         assert_eq!(request(&fine, "a").unwrap().metadata["k"], 1);
+        let blank = call(&["name=a", "metadata-json=", "snapshot-database-tables="]);
+        assert!(request(&blank, "a").unwrap().metadata.is_empty());
         for args in [
             &["name=a", "snapshot-database-tables=wp_posts"][..],
             &["name=a", "snapshot-include-wp-content=uploads"],
@@ -241,6 +249,7 @@ mod tests {
             assert_eq!(document["status"], status);
             assert_eq!(document["supported"], supported);
             assert_eq!(document["operation"], "restore");
+            assert_eq!(document["command"], "wp-codebox.checkpoint-restore");
         }
     }
 }
