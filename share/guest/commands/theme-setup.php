@@ -1,6 +1,6 @@
 <?php
 /**
- * Command `wordpress.theme-setup`: lists, activates or deletes themes.
+ * Command `wordpress.theme-setup`: lists, installs, activates or deletes themes.
  *
  * @package WPCodebox
  */

@@ -15,32 +15,63 @@ namespace WPCodebox\Guest\Command;
 final class Plugins {
 
 	/**
+	 * Returns how the caller names the plugin, relative to the plugins directory: a directory, a main file, or
+	 * ''. Accepts an absolute path in the plugins directory or in the workspace of a mounted plugin.
+	 *
+	 * @param Arguments $arguments Arguments plugin, path, slug, file.
+	 */
+	public static function reference( Arguments $arguments ): string {
+		$given = $arguments->first( 'plugin', 'path', 'slug' );
+		$given = '' === $given ? $arguments->first( 'file' ) : $given;
+		$root  = guest_path( untrailingslashit( WP_PLUGIN_DIR ) ) . '/';
+		$path  = guest_path( $given );
+		foreach ( $arguments->mounts as $mount ) {
+			$workspace = rtrim( (string) ( $mount['workspace'] ?? '' ), '/' );
+			if ( '' !== $workspace && str_starts_with( $path . '/', $workspace . '/' ) ) {
+				$path = rtrim( (string) $mount['target'], '/' ) . substr( $path, strlen( $workspace ) );
+				break;
+			}
+		}
+		$inside = str_starts_with( $path, $root ) || ! str_starts_with( $path, '/' );
+		if ( ! $inside || 1 === preg_match( '~(?:^|/)\.\.?(?:/|$)|[\x00\\\\]~', $path ) ) {
+			throw Refusal::input( sprintf( 'a plugin must be below %s, but it is %s', $root, Arguments::shown( $given ) ) );
+		}
+		$path = str_starts_with( $path, $root ) ? substr( $path, strlen( $root ) ) : (string) preg_replace( '~^(?:wordpress/)?wp-content/plugins/~', '', $path );
+		return trim( $path, '/' );
+	}
+
+	/**
 	 * Returns the main file of the plugin that the command's arguments name.
 	 *
-	 * @param Arguments $arguments Arguments plugin, slug, path, file.
+	 * @param Arguments $arguments Arguments plugin, path, slug, file.
 	 * @return string|null Relative to the plugins directory; null when it is not installed.
 	 */
 	public static function named( Arguments $arguments ): ?string {
 		require_once ABSPATH . 'wp-admin/includes/plugin.php';
-		$given = $arguments->first( 'plugin', 'path', 'slug' );
+		$given = self::reference( $arguments );
 		if ( '' === $given ) {
 			throw Refusal::input( 'name a plugin: plugin=DIRECTORY, or plugin=DIRECTORY/FILE.php' );
 		}
-		// An absolute guest path is accepted too.
-		$root  = untrailingslashit( WP_PLUGIN_DIR ) . '/';
-		$given = trim( str_starts_with( $given, $root ) ? substr( $given, strlen( $root ) ) : $given, '/' );
-		if ( 1 === preg_match( '~(?:^|/)\.\.?(?:/|$)|[\x00\\\\]~', $given ) || str_starts_with( $arguments->first( 'plugin', 'path', 'slug' ), '/' ) && ! str_starts_with( $arguments->first( 'plugin', 'path', 'slug' ), $root ) ) {
-			throw Refusal::input( sprintf( 'a plugin must be below %s', $root ) );
-		}
-		$file = $arguments->first( 'file' );
 		wp_clean_plugins_cache( false );
-		$files = array_keys( get_plugins() );
-		foreach ( array_filter( array( '' === $file ? null : $given . '/' . ltrim( $file, '/' ), $given, $given . '/' . $given . '.php', $given . '.php' ) ) as $candidate ) {
+		$files      = array_keys( get_plugins() );
+		$file       = ltrim( $arguments->first( 'file' ), '/' );
+		$candidates = array( $given, $given . '/' . basename( $given ) . '.php', $given . '.php' );
+		if ( '' !== $file && $file !== $given ) {
+			// The file is below the directory of the plugin, or names this directory itself.
+			$candidates = array( $given . '/' . $file );
+			if ( dirname( $file ) === $given || $file === $given . '.php' ) {
+				$candidates[] = $file;
+			}
+			if ( str_ends_with( $given, '/' . $file ) ) {
+				$candidates[] = $given;
+			}
+		}
+		foreach ( $candidates as $candidate ) {
 			if ( in_array( $candidate, $files, true ) ) {
 				return $candidate;
 			}
 		}
-		if ( '' === $file ) {
+		if ( '' === $file || $file === $given ) {
 			foreach ( $files as $candidate ) {
 				if ( str_starts_with( $candidate, $given . '/' ) ) {
 					return $candidate;
@@ -53,10 +84,10 @@ final class Plugins {
 	/**
 	 * Returns the main file of the plugin that the command's arguments name; fails when it is not installed.
 	 *
-	 * @param Arguments $arguments Arguments plugin, slug, path, file.
+	 * @param Arguments $arguments Arguments plugin, path, slug, file.
 	 */
 	public static function get( Arguments $arguments ): string {
-		return self::named( $arguments ) ?? throw new Refusal( 'plugin-missing', sprintf( 'there is no plugin %s below wp-content/plugins; mount its directory there', Arguments::shown( $arguments->first( 'plugin', 'path', 'slug' ) ) ) );
+		return self::named( $arguments ) ?? throw new Refusal( 'plugin-missing', sprintf( 'there is no plugin %s below wp-content/plugins; mount its directory there', Arguments::shown( self::reference( $arguments ) ) ) );
 	}
 
 	/**
@@ -107,6 +138,19 @@ final class Plugins {
 		if ( is_plugin_active( $file ) !== ( 'activate' === $action ) ) {
 			throw new Refusal( 'plugin-refused', sprintf( '%s did not %s as requested', $file, $action ) );
 		}
+	}
+
+	/**
+	 * Returns the main files of the active plugins of the site, or of the network.
+	 *
+	 * @param string $scope Scope: site or network.
+	 * @return list<string>
+	 */
+	public static function active( string $scope ): array {
+		if ( 'site' === $scope ) {
+			return array_values( (array) get_option( 'active_plugins', array() ) );
+		}
+		return is_multisite() ? array_keys( (array) get_site_option( 'active_sitewide_plugins', array() ) ) : array();
 	}
 
 	/**
