@@ -316,7 +316,6 @@ TESTS = [
     Step(PHPUNIT, {"plugin-slug": "no-such"}, fails=INVALID, says="mount it at", name="PHPUnit for an unknown plugin is refused"),
     Step(PHPUNIT, {"plugin-slug": SLUG, "phpunit-args-json": ["--log-junit=/tmp/x"]}, fails=INVALID, says="sets itself", name="a PHPUnit argument that the command sets itself is refused"),
     Step(PHPUNIT, {"plugin-slug": SLUG, "env-json": {"LD_PRELOAD": "x"}}, fails=INVALID, says="LD_PRELOAD", name="LD_PRELOAD in the environment is refused"),
-    Step(PHPUNIT, {"plugin-slug": SLUG, "multisite": "true"}, fails=UNSUPPORTED, says="multisite", name="PHPUnit on multisite is refused as unsupported"),
     Step("wordpress.core-phpunit", {}, fails=UNSUPPORTED, says="core-root"),
     Step("wordpress.bench", {"plugin-slug": SLUG, "iterations": "5"}, lambda d: must(d["scenarios"][0]["id"] == "sum" and len(d["scenarios"][0]["samples"]["wallMs"]) == 5 and d["scenarios"][0]["metrics"]["wallMs"]["p95"] >= d["scenarios"][0]["metrics"]["wallMs"]["p50"], f"bench: {d}")),
     Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "boom", "code": "throw new Exception('boom');"}]}, fails=FAILED, says="boom", name="a bench workload that throws fails the command"),

@@ -3,10 +3,11 @@
  * Command `wordpress.bench`: runs workloads of a plugin several times in one process with WordPress loaded,
  * and measures each run.
  *
- * A workload is {id, type: php, file|code} or {id, type: rest, path, method?, params?}. Without
- * workloads-json, every *.php file in the plugin's directory bench/ is a workload. A file returns a callable;
- * code is the body of one. `lifecycle-json` is {setup?, teardown?}, each {file|code}, run before and after
- * each workload; `reset-policy-json` is {between: none|cache}.
+ * A workload is {id, type: php, file|code}, {id, type: rest, path, method?, params?}, {id, type: wp-cli,
+ * command}, another command with its arguments, or {id, run: [steps]}. Without workloads-json, every *.php
+ * file in the plugin's directories bench/ and tests/bench/ is a workload. A file returns a callable; code is
+ * the body of one. `lifecycle-json` is {setup?, teardown?}, each a step or a list of them, run before and
+ * after each workload; `reset-policy-json` is {between: none|cache}.
  *
  * @package WPCodebox
  */

@@ -3,7 +3,7 @@
  * Command `wordpress.phpunit`: runs a plugin's tests with PHPUnit.
  *
  * PHPUnit is the plugin's own (vendor/bin/phpunit), the one in `autoload-file`'s directory, or one on the
- * guest's PATH. With bootstrap-mode `wordpress` (default), the command activates the plugin and loads
+ * guest's PATH. With bootstrap-mode `managed` (default, also `wordpress`), the command activates the plugin and loads
  * WordPress before the tests; the bootstrap of phpunit.xml is ignored. With `project`, the project's own
  * bootstrap file loads WordPress; WP_TESTS_DIR is `tests-dir`. With `none`, nothing is loaded.
  *
@@ -20,7 +20,7 @@ require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/phpunit.php';
 
 begin();
-if ( 'wordpress' === Entry::$arguments->text( 'bootstrap-mode', 'wordpress' ) ) {
+if ( phpunit_needs_wordpress() ) {
 	require wordpress();
 	require_once ABSPATH . 'wp-admin/includes/plugin.php';
 }

@@ -9,7 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-require_once __DIR__ . '/places.php';
+require_once __DIR__ . '/bench-workloads.php';
+require_once __DIR__ . '/environment.php';
 require_once __DIR__ . '/watch.php';
 
 /**
@@ -18,11 +19,8 @@ require_once __DIR__ . '/watch.php';
  */
 function bench_environment(): void {
 	try {
-		foreach ( Entry::$arguments->object( 'env-json' ) as $name => $value ) {
-			if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,99}$/D', (string) $name ) || ! is_scalar( $value ) || 1 === preg_match( '/^(?:CODEBOX_|LD_|PATH$|HOME$|TMPDIR$)/', (string) $name ) ) {
-				throw Refusal::input( sprintf( 'env-json has %s, but names are like MY_SETTING (not PATH, HOME, TMPDIR, LD_… or CODEBOX_…) and values texts, numbers or truth values', Arguments::shown( $name ) ) );
-			}
-			putenv( $name . '=' . ( is_bool( $value ) ? (int) $value : $value ) );
+		foreach ( environment_variables( Entry::$arguments ) as $name => $value ) {
+			putenv( "$name=$value" );
 		}
 	} catch ( Refusal $refusal ) {
 		finish( static fn () => throw $refusal );
@@ -33,8 +31,8 @@ function bench_environment(): void {
  * Finds the workloads of a plugin (scripts or REST requests) and measures them.
  */
 final class Bench {
-	/** Maximum number of workloads in one command. */
-	private const WORKLOADS = 50;
+	/** Maximum number of measured runs of a workload, and of warm-up runs; the samples are kept in memory. */
+	private const ITERATIONS = 1000000;
 	/** Time limit of all workloads, in seconds; later workloads are not started. */
 	private const SECONDS = 600;
 
@@ -68,23 +66,20 @@ final class Bench {
 	 * @return array<string,mixed> Result document.
 	 */
 	public function run(): array {
-		$iterations = $this->arguments->number( 'iterations', 10, 1, 1000 );
-		$warmup     = $this->arguments->number( 'warmup', 1, 0, 100 );
+		$iterations = $this->arguments->number( 'iterations', 10, 1, self::ITERATIONS );
+		$warmup     = $this->arguments->number( 'warmup', 1, 0, self::ITERATIONS );
 		$lifecycle  = $this->arguments->record( 'lifecycle-json', array( 'setup', 'teardown' ) );
-		$policy     = $this->arguments->object( 'reset-policy-json' );
-		$between    = $policy['between'] ?? 'none';
-		if ( array_diff_key( $policy, array( 'between' => 0 ) ) || ! in_array( $between, array( 'none', 'cache' ), true ) ) {
-			throw Refusal::input( 'reset-policy-json must be {"between": "none"} or {"between": "cache"}; to begin with another database use checkpoints' );
-		}
+		$between    = $this->reset();
+		$programs   = new Bench_Workloads( $this->arguments, $this->directory );
 		foreach ( $this->arguments->texts( 'bootstrap-files-json' ) as $file ) {
 			require_once file_at( 'bootstrap-files-json', $file, $this->directory );
 		}
-		$phase    = fn ( string $name ): ?\Closure => isset( $lifecycle[ $name ] ) ? $this->program( Arguments::closed( (array) $lifecycle[ $name ], array( 'file', 'code' ), "lifecycle-json.$name" ), "lifecycle-json.$name" ) : null;
+		$phase    = static fn ( string $name ): ?\Closure => isset( $lifecycle[ $name ] ) ? $programs->steps( $lifecycle[ $name ], "lifecycle-json.$name" ) : null;
 		$setup    = $phase( 'setup' );
 		$teardown = $phase( 'teardown' );
 		$rows     = array();
 		$end      = hrtime( true ) + self::SECONDS * 1000000000;
-		foreach ( $this->workloads() as $id => $workload ) {
+		foreach ( $programs->all() as $id => $workload ) {
 			if ( hrtime( true ) > $end ) {
 				$rows[] = array(
 					'id'      => $id,
@@ -98,14 +93,33 @@ final class Bench {
 		$document = array(
 			'schema'     => 'wp-codebox/bench-results/v1',
 			'status'     => 'ok',
-			'component'  => cut( $this->arguments->text( 'component-id', $this->arguments->text( 'plugin-slug' ) ), 200 ),
+			'component'  => cut( '' === $this->arguments->first( 'component-id' ) ? $this->arguments->text( 'plugin-slug' ) : $this->arguments->first( 'component-id' ), 200 ),
 			'iterations' => $iterations,
 			'warmup'     => $warmup,
 			'php'        => PHP_VERSION,
 			'wordpress'  => wp_get_wp_version(),
 			'scenarios'  => $rows,
 		);
-		$failed = array_column( array_filter( $rows, static fn ( array $row ): bool => 'failed' === $row['status'] ), 'id' );
+		$failed = array_values( array_filter( $rows, static fn ( array $row ): bool => 'failed' === $row['status'] ) );
+		// The file keeps every sample, also when the printed document is shortened.
+		$document += array(
+			'diagnostics' => array_map(
+				static fn ( array $row ): array => array(
+					'code'     => 'workload-failed',
+					'scenario' => $row['id'],
+					'message'  => $row['message'],
+				),
+				$failed
+			),
+			'provenance'  => array(
+				'component' => $document['component'],
+				'plugin'    => $this->arguments->text( 'plugin-slug' ),
+				'php'       => PHP_VERSION,
+				'wordpress' => wp_get_wp_version(),
+			),
+		);
+		$document['artifacts'] = (object) array( 'results' => write_artifact( 'bench-results.json', document_text( named( $document ) ), 'bench-results' ) );
+		$failed                = array_column( $failed, 'id' );
 		if ( $failed ) {
 			throw Refusal::failed( 'workloads failed: ' . cut( implode( ', ', $failed ), 500 ), $document );
 		}
@@ -113,87 +127,15 @@ final class Bench {
 	}
 
 	/**
-	 * Returns the workloads by id, each as a callable.
-	 *
-	 * @return array<string,\Closure>
+	 * Returns what is reset between the runs of a workload: none or cache.
 	 */
-	private function workloads(): array {
-		$found = array();
-		if ( $this->arguments->has( 'workloads-json' ) ) {
-			foreach ( $this->arguments->json( 'workloads-json' ) as $row ) {
-				$id = is_array( $row ) ? $row['id'] ?? null : null;
-				if ( ! is_string( $id ) || 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/D', $id ) || isset( $found[ $id ] ) ) {
-					throw Refusal::input( 'workloads-json must be a list of {id, type, …} with unique ids: letters, digits, dots, - and _' );
-				}
-				$found[ $id ] = match ( $row['type'] ?? 'php' ) {
-					'php' => $this->program( Arguments::closed( $row, array( 'id', 'type', 'file', 'code' ), "workloads-json $id" ), "workloads-json $id" ),
-					'rest' => $this->request( Arguments::closed( $row, array( 'id', 'type', 'path', 'method', 'params' ), "workloads-json $id" ), $id ),
-					default => throw Refusal::input( sprintf( 'workloads-json %s has type %s, but the types are php and rest', $id, Arguments::shown( $row['type'] ) ) ),
-				};
-			}
-		} else {
-			foreach ( glob( $this->directory . '/bench/*.php' ) ?: array() as $file ) {
-				$found[ basename( $file, '.php' ) ] = $this->program( array( 'file' => $file ), basename( $file ) );
-			}
+	private function reset(): string {
+		$policy  = $this->arguments->record( 'reset-policy-json', array( 'between', 'mode' ) );
+		$between = $policy['between'] ?? $policy['mode'] ?? 'none';
+		if ( ! in_array( $between, array( 'none', 'cache' ), true ) ) {
+			throw Refusal::input( sprintf( 'reset-policy-json is %s, but must be {"between": "none"} or {"between": "cache"}; to begin with another database use checkpoints', Arguments::shown( $between ) ) );
 		}
-		$wanted = $this->arguments->texts( 'scenario-ids-json' );
-		foreach ( array_diff( $wanted, array_keys( $found ) ) as $id ) {
-			throw Refusal::input( sprintf( 'scenario-ids-json lists %s, but the workloads are %s', Arguments::shown( $id ), cut( implode( ', ', array_keys( $found ) ), 500 ) ) );
-		}
-		$found = $wanted ? array_intersect_key( $found, array_flip( $wanted ) ) : $found;
-		if ( array() === $found || count( $found ) > self::WORKLOADS ) {
-			throw Refusal::input( sprintf( 'there must be 1 to %d workloads, but there are %d: give workloads-json, or files in bench/ of the plugin', self::WORKLOADS, count( $found ) ) );
-		}
-		return $found;
-	}
-
-	/**
-	 * Returns a callable that runs a file or a string of code.
-	 *
-	 * @param array<string,mixed> $row  Row {file|code}.
-	 * @param string              $name Name of the row in error messages.
-	 */
-	private function program( array $row, string $name ): \Closure {
-		if ( is_string( $row['file'] ?? null ) === is_string( $row['code'] ?? null ) ) {
-			throw Refusal::input( "$name must have either file or code" );
-		}
-		if ( is_string( $row['code'] ?? null ) ) {
-			$file = (string) tempnam( sys_get_temp_dir(), 'bench-' );
-			file_put_contents( $file, "<?php\nreturn static function () {\n{$row['code']}\n};\n" );
-		} else {
-			$file = str_starts_with( $row['file'], $this->directory . '/' ) ? $row['file'] : file_at( $name, $row['file'], $this->directory );
-		}
-		try {
-			$program = require $file;
-		} catch ( \Throwable $thrown ) {
-			throw Refusal::failed( "$name cannot be loaded: " . cut( $thrown->getMessage(), 500 ) );
-		}
-		if ( ! is_callable( $program ) ) {
-			throw Refusal::input( "$name must return a callable, like `return function () { … };`" );
-		}
-		return \Closure::fromCallable( $program );
-	}
-
-	/**
-	 * Returns a callable that sends a REST request.
-	 *
-	 * @param array<string,mixed> $row Row {path, method?, params?}.
-	 * @param string              $id  Id of the workload.
-	 */
-	private function request( array $row, string $id ): \Closure {
-		$method = $row['method'] ?? 'GET';
-		$path   = $row['path'] ?? null;
-		if ( ! is_string( $path ) || ! in_array( $method, array( 'GET', 'POST', 'PUT', 'PATCH', 'DELETE' ), true ) || ! is_array( $row['params'] ?? array() ) ) {
-			throw Refusal::input( "workloads-json $id must have path, and may have method and params" );
-		}
-		return static function () use ( $method, $path, $row ): void {
-			$request = new \WP_REST_Request( $method, '/' . ltrim( (string) preg_replace( '~^/*wp-json~', '', $path ), '/' ) );
-			'GET' === $method ? $request->set_query_params( $row['params'] ?? array() ) : $request->set_body_params( $row['params'] ?? array() );
-			$response = rest_do_request( $request );
-			if ( $response->get_status() >= 400 ) {
-				throw new \RuntimeException( "$method $path answered " . $response->get_status() );
-			}
-		};
+		return $between;
 	}
 
 	/**

@@ -15,6 +15,10 @@ foreach ( $codebox_plan['defines'] as $codebox_name => $codebox_value ) {
 foreach ( $codebox_plan['server'] as $codebox_name => $codebox_value ) {
 	$_SERVER[ $codebox_name ] = $codebox_value;
 }
+// The bootstrap file of WordPress's test library activates these plugins.
+if ( ! empty( $codebox_plan['plugins'] ) ) {
+	$GLOBALS['wp_tests_options'] = array( 'active_plugins' => $codebox_plan['plugins'] );
+}
 foreach ( $codebox_plan['files'] as $codebox_file ) {
 	require_once $codebox_file;
 }

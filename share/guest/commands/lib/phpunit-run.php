@@ -10,6 +10,10 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/phpunit-log.php';
+require_once __DIR__ . '/places.php';
+
+/** Maximum number of test files in one call. */
+const TEST_FILES = 50;
 
 /**
  * Returns the path of PHPUnit's program: the first one in the vendor directories, else the one on the PATH.
@@ -36,26 +40,69 @@ function phpunit_program( array $directories ): string {
  * Returns the constants that the caller wants to be defined as in wp-config.php.
  *
  * @param Arguments $arguments Guest command arguments with `wp-config-defines-json`.
- * @return array<string,scalar|null>
+ * @return array<string,mixed>
  */
 function config_defines( Arguments $arguments ): array {
 	$defines = $arguments->object( 'wp-config-defines-json' );
-	foreach ( $defines as $name => $value ) {
-		if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/D', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
-			throw Refusal::input( sprintf( 'wp-config-defines-json has %s, but names are like WP_DEBUG and values texts, numbers, truth values or null', Arguments::shown( $name ) ) );
+	foreach ( array_keys( $defines ) as $name ) {
+		if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,99}$/D', (string) $name ) || in_array( strtolower( (string) $name ), array( 'true', 'false', 'null' ), true ) ) {
+			throw Refusal::input( sprintf( 'wp-config-defines-json has %s, but names are like WP_DEBUG', Arguments::shown( $name ) ) );
 		}
 	}
 	return $defines;
 }
 
 /**
- * Writes the test code that the caller passed to a file named after its class, as PHPUnit requires.
+ * Returns whether a directory has a configuration file that PHPUnit finds by itself.
+ *
+ * @param string $directory Directory on the file system.
+ */
+function has_configuration( string $directory ): bool {
+	return array() !== array_filter( array( 'phpunit.xml', 'phpunit.dist.xml', 'phpunit.xml.dist' ), static fn ( string $name ): bool => is_file( "$directory/$name" ) );
+}
+
+/**
+ * Returns the configuration file that the caller names; null when there is none. With `phpunit-xml-default`,
+ * the named file is only a default, so a missing one is not an error.
+ *
+ * @param Arguments $arguments Guest command arguments phpunit-xml, phpunit-xml-default.
+ * @param string    $base      Base directory of a relative path.
+ */
+function configuration_file( Arguments $arguments, string $base ): ?string {
+	$named = $arguments->first( 'phpunit-xml' );
+	$place = '' === $named ? null : place_at( $named, $base );
+	if ( '' === $named || $arguments->truth( 'phpunit-xml-default', false ) && ( null === $place || ! is_file( $place ) ) ) {
+		return null;
+	}
+	return file_at( 'phpunit-xml', $named, $base );
+}
+
+/**
+ * Returns the changed test files that the caller names.
+ *
+ * @param Arguments                $arguments Guest command arguments with `changed-tests-json`.
+ * @param callable(string): string $place     Converts a path to one on the file system.
+ * @return list<string>
+ */
+function changed_tests( Arguments $arguments, callable $place ): array {
+	$files = $arguments->texts( 'changed-tests-json' );
+	if ( count( $files ) > TEST_FILES || in_array( '', array_map( 'trim', $files ), true ) ) {
+		throw Refusal::input( sprintf( 'changed-tests-json must be a list of at most %d paths of tests, none of them empty', TEST_FILES ) );
+	}
+	return array_map( $place, $files );
+}
+
+/**
+ * Writes the test code that the caller passed to a file named after its class, as PHPUnit requires. Code
+ * without a class is the body of one test method.
  *
  * @param string $code PHP code, with or without the opening tag.
  */
 function test_from_code( string $code ): string {
-	if ( 1 !== preg_match( '/^\s*(?:final\s+|abstract\s+)*class\s+([A-Za-z_][A-Za-z0-9_]*)/m', $code, $found ) ) {
-		throw Refusal::input( 'code has no class: it must be a test case, `class MyTest extends PHPUnit\\Framework\\TestCase { … }`' );
+	if ( 1 !== preg_match( '/^\s*(?:<\?php\s+)?(?:(?:final|abstract|readonly)\s+)*class\s+([A-Za-z_][A-Za-z0-9_]*)/m', $code, $found ) ) {
+		$body  = (string) preg_replace( '/^\s*<\?php\b|\?>\s*$/', '', $code );
+		$code  = "final class CodeTest extends PHPUnit\\Framework\\TestCase {\n\tpublic function test_code(): void {\n$body\n\t}\n}\n";
+		$found = array( 1 => 'CodeTest' );
 	}
 	$directory = sys_get_temp_dir() . '/phpunit-' . bin2hex( random_bytes( 6 ) );
 	mkdir( $directory, 0700 );
@@ -74,8 +121,8 @@ final class Phpunit_Run {
 	/**
 	 * Creates the object.
 	 *
-	 * @param array<string,mixed> $plan Plan: {program, directory, defines, server, files, arguments, targets,
-	 *   environment, discovery}.
+	 * @param array<string,mixed> $plan Plan: {program, directory, defines, server, files, plugins?, arguments,
+	 *   targets, environment, discovery}.
 	 */
 	public function __construct( private readonly array $plan ) {}
 
@@ -86,7 +133,7 @@ final class Phpunit_Run {
 	 */
 	public function document(): array {
 		$plan_file = (string) tempnam( sys_get_temp_dir(), 'phpunit-' );
-		file_put_contents( $plan_file, json_encode( array_intersect_key( $this->plan, array_flip( array( 'defines', 'server', 'files' ) ) ) ) );
+		file_put_contents( $plan_file, json_encode( array_intersect_key( $this->plan, array_flip( array( 'defines', 'server', 'files', 'plugins' ) ) ) ) );
 		$start  = hrtime( true );
 		$log    = new Phpunit_Log( $this->plan['directory'] );
 		$status = 0;
@@ -112,8 +159,26 @@ final class Phpunit_Run {
 			'durationMs' => round( ( hrtime( true ) - $start ) / 1e6, 3 ),
 		);
 		$document += $this->plan['discovery'] ? array( 'discovery' => true ) + $log->discovered() : $log->results();
+		// Tests that were only listed have no result.
+		$document += array(
+			'summary' => array(
+				'total'   => $document['total'] ?? 0,
+				'passed'  => 0,
+				'failed'  => 0,
+				'skipped' => 0,
+				'unknown' => $document['total'] ?? 0,
+			),
+			'suites'  => array(),
+		);
 		$document += array( 'output' => plain_text( self::shortened( $output ), 3 * self::SHOWN ) );
-		write_artifact( '.wp-codebox-result.txt', mb_scrub( self::shortened( $output, 512 * 1024 ), 'UTF-8' ), 'test-results', 'text/plain' );
+		$raw       = write_artifact( '.wp-codebox-result.txt', mb_scrub( self::shortened( $output, 512 * 1024 ), 'UTF-8' ), 'test-results', 'text/plain' );
+
+		$document['rawLogReferences'] = array(
+			array(
+				'kind' => 'test-results',
+				'path' => $raw,
+			),
+		);
 		$why = $this->why_failed( $status, $log );
 		if ( null !== $why ) {
 			throw Refusal::failed( $why, $document );

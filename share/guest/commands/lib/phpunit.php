@@ -10,20 +10,39 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/phpunit-run.php';
+require_once __DIR__ . '/phpunit-dependencies.php';
+require_once __DIR__ . '/environment.php';
+require_once __DIR__ . '/network.php';
 require_once __DIR__ . '/places.php';
+
+/**
+ * Returns whether this process must load WordPress, to activate plugins before the tests. Makes the site a
+ * network first when the tests need one.
+ */
+function phpunit_needs_wordpress(): bool {
+	try {
+		$needs = 'wordpress' === Phpunit::mode( Entry::$arguments );
+		if ( $needs && Entry::$arguments->truth( 'multisite', false ) ) {
+			make_network();
+		}
+		return $needs;
+	} catch ( Refusal $refusal ) {
+		finish( static fn () => throw $refusal );
+	}
+}
 
 /**
  * Finds the plugin, PHPUnit and the tests, and runs them.
  */
 final class Phpunit {
-	/** Maximum number of test files in one call. */
-	private const FILES = 50;
-
 	/** Working directory of PHPUnit. */
 	private readonly string $directory;
 
 	/** What loads WordPress before the tests: `wordpress`, `project` or `none`. */
 	private readonly string $mode;
+
+	/** Plugins and directories that the tests need. */
+	private readonly Phpunit_Dependencies $dependencies;
 
 	/**
 	 * Creates the object.
@@ -31,12 +50,28 @@ final class Phpunit {
 	 * @param Arguments $arguments Arguments of the guest command.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {
-		network_as_asked( $arguments );
-		if ( 'sqlite' !== $arguments->text( 'database-type', 'sqlite' ) ) {
-			throw Refusal::unsupported( sprintf( 'database-type %s: this guest has SQLite only; leave the argument out', Arguments::shown( $arguments->text( 'database-type' ) ) ) );
+		if ( 'mysql' === $arguments->word( 'database-type', array( 'sqlite', 'mysql' ), 'sqlite' ) ) {
+			throw Refusal::unsupported( 'database-type mysql: this guest has SQLite only; leave the argument out or use sqlite' );
 		}
-		$this->mode      = $arguments->word( 'bootstrap-mode', array( 'wordpress', 'project', 'none' ), 'wordpress' );
-		$this->directory = $this->directory();
+		$this->mode = self::mode( $arguments );
+		if ( 'none' === $this->mode && $arguments->truth( 'multisite', false ) ) {
+			throw Refusal::input( 'multisite needs WordPress, but bootstrap-mode is none' );
+		}
+		$this->directory    = $this->directory();
+		$this->dependencies = new Phpunit_Dependencies( $arguments );
+		if ( 'none' === $this->mode && array() !== $this->dependencies->plugins || 'wordpress' !== $this->mode && array() !== $this->dependencies->loose ) {
+			throw Refusal::input( "the plugins of dependency-mounts and dependency-plugins-json need a WordPress that loads them, but bootstrap-mode is {$this->mode}: use managed" );
+		}
+	}
+
+	/**
+	 * Returns what loads WordPress before the tests: `wordpress` (also called `managed`), `project` or `none`.
+	 *
+	 * @param Arguments $arguments Guest command arguments.
+	 */
+	public static function mode( Arguments $arguments ): string {
+		$mode = $arguments->word( 'bootstrap-mode', array( 'managed', 'wordpress', 'project', 'none' ), 'managed' );
+		return 'managed' === $mode ? 'wordpress' : $mode;
 	}
 
 	/**
@@ -56,8 +91,8 @@ final class Phpunit {
 	 * Returns the working directory: cwd, else the plugin, else the first mount.
 	 */
 	private function directory(): string {
-		if ( $this->arguments->has( 'cwd' ) ) {
-			return directory_at( 'cwd', $this->arguments->text( 'cwd' ) );
+		if ( '' !== $this->arguments->first( 'cwd' ) ) {
+			return directory_at( 'cwd', $this->arguments->first( 'cwd' ) );
 		}
 		$slug = $this->slug();
 		if ( '' !== $slug ) {
@@ -81,7 +116,7 @@ final class Phpunit {
 	 * Returns the plugin's directory name; '' when none is given.
 	 */
 	private function slug(): string {
-		$slug = $this->arguments->text( 'plugin-slug' );
+		$slug = $this->arguments->first( 'plugin-slug' );
 		if ( '' !== $slug && 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/D', $slug ) ) {
 			throw Refusal::input( sprintf( 'plugin-slug is %s, but must be the name of a directory below wp-content/plugins', Arguments::shown( $slug ) ) );
 		}
@@ -93,21 +128,17 @@ final class Phpunit {
 	 */
 	private function activate(): void {
 		wp_set_current_user( 1 );
-		$slugs = array_map( 'basename', $this->arguments->texts( 'dependency-mounts' ) );
-		if ( '' !== $this->slug() ) {
-			$slugs[] = $this->slug();
+		$plugins = $this->dependencies->plugins;
+		$slug    = $this->slug();
+		if ( '' !== $slug ) {
+			$plugins[] = Phpunit_Dependencies::plugin( $slug ) ?? throw ( is_dir( WP_PLUGIN_DIR . '/' . $slug )
+				? Refusal::failed( "$slug has no file with a plugin's header, so WordPress cannot activate it; use bootstrap-mode=none or project" )
+				: Refusal::input( "there is no plugin $slug below wp-content/plugins of this guest; mount it there" ) );
 		}
-		foreach ( $slugs as $slug ) {
-			$files = is_dir( WP_PLUGIN_DIR . '/' . $slug ) ? array_keys( get_plugins( '/' . $slug ) ) : array();
-			if ( array() === $files ) {
-				if ( $slug === $this->slug() && is_dir( WP_PLUGIN_DIR . '/' . $slug ) ) {
-					throw Refusal::failed( "$slug has no file with a plugin's header, so WordPress cannot activate it; use bootstrap-mode=none or project" );
-				}
-				throw Refusal::input( "there is no plugin $slug below wp-content/plugins of this guest; mount it there" );
-			}
-			$answer = activate_plugin( $slug . '/' . $files[0] );
+		foreach ( $plugins as $file ) {
+			$answer = activate_plugin( $file );
 			if ( is_wp_error( $answer ) && 'unexpected_output' !== $answer->get_error_code() ) {
-				throw Refusal::failed( "WordPress could not activate $slug: " . cut( wp_strip_all_tags( $answer->get_error_message() ), 500 ) );
+				throw Refusal::failed( "WordPress could not activate $file: " . cut( wp_strip_all_tags( $answer->get_error_message() ), 500 ) );
 			}
 		}
 	}
@@ -115,21 +146,30 @@ final class Phpunit {
 	/**
 	 * Builds the plan of the test run.
 	 *
-	 * @return array<string,mixed> Plan {program, directory, defines, server, files, arguments, targets,
+	 * @return array<string,mixed> Plan {program, directory, defines, server, files, plugins, arguments, targets,
 	 *   environment, discovery}.
 	 */
 	private function plan(): array {
-		$files    = array();
-		$autoload = array_values( array_filter( array_map( fn ( string $name ): ?string => $this->arguments->has( $name ) ? file_at( $name, $this->arguments->text( $name ), $this->directory ) : null, array( 'autoload-file', 'project-autoload-file' ) ) ) );
+		$named = array();
+		foreach ( array( 'autoload-file', 'project-autoload-file' ) as $name ) {
+			if ( '' !== $this->arguments->first( $name ) ) {
+				$named[ $name ] = file_at( $name, $this->arguments->first( $name ), $this->directory );
+			}
+		}
+		// The autoloader of the project's code is loaded, but its directory is not searched for PHPUnit.
+		$project  = 'project' === $this->arguments->word( 'autoload-file-role', array( 'phpunit', 'harness', 'project' ), 'phpunit' );
+		$searched = $project ? array_diff_key( $named, array( 'autoload-file' => 0 ) ) : $named;
+		$files    = array_map( fn ( string $name ): string => file_at( 'preload-files-json', $name, $this->directory ), $this->arguments->texts( 'preload-files-json' ) );
 		if ( 'wordpress' === $this->mode ) {
 			$files[] = root() . '/wordpress/wp-load.php';
+			array_push( $files, ...$this->dependencies->loose );
 		}
-		array_push( $files, ...$autoload );
+		array_push( $files, ...$this->dependencies->autoloaders, ...array_values( $named ) );
 		foreach ( $this->arguments->texts( 'bootstrap-files-json' ) as $name ) {
 			$files[] = file_at( 'bootstrap-files-json', $name, $this->directory );
 		}
 		return array(
-			'program'     => phpunit_program( array_merge( array( $this->directory ), array_map( static fn ( string $file ): string => dirname( $file, 2 ), $autoload ) ) ),
+			'program'     => phpunit_program( array( $this->directory, ...array_map( static fn ( string $file ): string => dirname( $file, 2 ), array_values( $searched ) ) ) ),
 			'directory'   => $this->directory,
 			'defines'     => $this->defines(),
 			'server'      => 'wordpress' === $this->mode ? array(
@@ -141,6 +181,7 @@ final class Phpunit {
 				'REMOTE_ADDR'     => '127.0.0.1',
 			) : array(),
 			'files'       => $files,
+			'plugins'     => 'project' === $this->mode ? $this->dependencies->plugins : array(),
 			'arguments'   => array( ...$this->configuration(), ...$this->further() ),
 			'targets'     => $this->targets(),
 			'environment' => $this->environment(),
@@ -154,21 +195,21 @@ final class Phpunit {
 	 * @return list<string>
 	 */
 	private function configuration(): array {
-		if ( $this->arguments->has( 'phpunit-xml' ) ) {
-			$list = array( '--colors=never', '--do-not-cache-result', '--configuration', file_at( 'phpunit-xml', $this->arguments->text( 'phpunit-xml' ), $this->directory ) );
-		} else {
-			$list = array( '--colors=never', '--do-not-cache-result' );
-			if ( ! $this->arguments->truth( 'phpunit-xml-default', true ) ) {
-				$list[] = '--no-configuration';
-			}
+		$list = array( '--colors=never', '--do-not-cache-result' );
+		$file = configuration_file( $this->arguments, $this->directory );
+		if ( null !== $file ) {
+			array_push( $list, '--configuration', $file );
+		} elseif ( ! $this->arguments->truth( 'phpunit-xml-default', true ) ) {
+			$list[] = '--no-configuration';
 		}
-		if ( $this->arguments->has( 'project-bootstrap' ) && 'project' !== $this->mode ) {
+		$bootstrap = $this->arguments->first( 'project-bootstrap' );
+		if ( '' !== $bootstrap && 'project' !== $this->mode ) {
 			throw Refusal::input( "project-bootstrap needs bootstrap-mode=project, but it is {$this->mode}" );
 		}
 		if ( 'project' !== $this->mode ) {
 			array_push( $list, '--bootstrap', __DIR__ . '/phpunit-nothing.php' );
-		} elseif ( $this->arguments->has( 'project-bootstrap' ) ) {
-			array_push( $list, '--bootstrap', file_at( 'project-bootstrap', $this->arguments->text( 'project-bootstrap' ), $this->directory ) );
+		} elseif ( '' !== $bootstrap ) {
+			array_push( $list, '--bootstrap', file_at( 'project-bootstrap', $bootstrap, $this->directory ) );
 		}
 		return $list;
 	}
@@ -194,8 +235,9 @@ final class Phpunit {
 	 * @return list<?string> Null uses the configuration.
 	 */
 	private function targets(): array {
-		$base  = $this->arguments->has( 'test-root' ) ? directory_at( 'test-root', $this->arguments->text( 'test-root' ), $this->directory ) : $this->directory;
-		$given = array_filter( array( 'code', 'code-file', 'test-file', 'changed-tests-json' ), fn ( string $name ): bool => $this->arguments->has( $name ) );
+		$root  = $this->arguments->first( 'test-root' );
+		$base  = '' === $root ? $this->directory : directory_at( 'test-root', $root, $this->directory );
+		$given = array_filter( array( 'code', 'code-file', 'test-file', 'changed-tests-json' ), fn ( string $name ): bool => ! in_array( $this->arguments->first( $name ), array( '', '[]' ), true ) );
 		if ( count( $given ) > 1 ) {
 			throw Refusal::input( 'give only one of ' . implode( ', ', $given ) );
 		}
@@ -205,20 +247,16 @@ final class Phpunit {
 			case 'code-file':
 			case 'test-file':
 				$name = (string) reset( $given );
-				return array( file_at( $name, $this->arguments->text( $name ), $base ) );
+				return array( file_at( $name, $this->arguments->first( $name ), $base ) );
 			case 'changed-tests-json':
-				$files = $this->arguments->texts( 'changed-tests-json' );
-				if ( array() === $files || count( $files ) > self::FILES ) {
-					throw Refusal::input( sprintf( 'changed-tests-json must name 1 to %d files of tests', self::FILES ) );
-				}
-				return array_map( static fn ( string $file ): string => file_at( 'changed-tests-json', $file, $base ), $files );
+				return changed_tests( $this->arguments, fn ( string $file ): string => file_at( 'changed-tests-json', $file, $base ) );
 			default:
 		}
-		if ( $this->arguments->has( 'tests-dir' ) && 'project' !== $this->mode ) {
-			return array( directory_at( 'tests-dir', $this->arguments->text( 'tests-dir' ), $base ) );
+		$directory = $this->arguments->first( 'tests-dir' );
+		if ( '' !== $directory && 'project' !== $this->mode ) {
+			return array( directory_at( 'tests-dir', $directory, $base ) );
 		}
-		$configured = $this->arguments->has( 'phpunit-xml' ) || $this->arguments->truth( 'phpunit-xml-default', true ) && ( is_file( $this->directory . '/phpunit.xml' ) || is_file( $this->directory . '/phpunit.xml.dist' ) );
-		if ( $configured ) {
+		if ( null !== configuration_file( $this->arguments, $this->directory ) || $this->arguments->truth( 'phpunit-xml-default', true ) && has_configuration( $this->directory ) ) {
 			return array( null );
 		}
 		foreach ( array( $base . '/tests', $base . '/test' ) as $directory ) {
@@ -226,7 +264,7 @@ final class Phpunit {
 				return array( $directory );
 			}
 		}
-		if ( $this->arguments->has( 'test-root' ) ) {
+		if ( '' !== $root ) {
 			return array( $base );
 		}
 		throw Refusal::input( 'there are no tests: neither phpunit.xml(.dist) nor tests/ in ' . guest_path( $this->directory ) . '; give test-file, tests-dir or phpunit-xml' );
@@ -235,13 +273,15 @@ final class Phpunit {
 	/**
 	 * Returns the constants that the caller wants to be defined as in wp-config.php.
 	 *
-	 * @return array<string,scalar|null>
+	 * @return array<string,mixed>
 	 */
 	private function defines(): array {
 		if ( 'none' === $this->mode && array() !== $this->arguments->object( 'wp-config-defines-json' ) ) {
 			throw Refusal::input( 'wp-config-defines-json needs WordPress, but bootstrap-mode is none' );
 		}
-		return config_defines( $this->arguments );
+		$defines = config_defines( $this->arguments );
+		// The bootstrap file of WordPress's test library installs a network if this constant is set.
+		return 'project' === $this->mode && $this->arguments->truth( 'multisite', false ) ? $defines + array( 'WP_TESTS_MULTISITE' => true ) : $defines;
 	}
 
 	/**
@@ -250,15 +290,9 @@ final class Phpunit {
 	 * @return array<string,string>
 	 */
 	private function environment(): array {
-		$environment = array();
-		foreach ( $this->arguments->object( 'env-json' ) as $name => $value ) {
-			if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,99}$/D', (string) $name ) || ! is_scalar( $value ) || 1 === preg_match( '/^(?:CODEBOX_|LD_|PATH$|HOME$|TMPDIR$)/', (string) $name ) ) {
-				throw Refusal::input( sprintf( 'env-json has %s, but names are like MY_SETTING (not PATH, HOME, TMPDIR, LD_… or CODEBOX_…) and values texts, numbers or truth values', Arguments::shown( $name ) ) );
-			}
-			$environment[ $name ] = is_bool( $value ) ? ( $value ? '1' : '0' ) : (string) $value;
-		}
-		if ( 'project' === $this->mode && $this->arguments->has( 'tests-dir' ) ) {
-			$environment['WP_TESTS_DIR'] = directory_at( 'tests-dir', $this->arguments->text( 'tests-dir' ), $this->directory );
+		$environment = environment_variables( $this->arguments );
+		if ( 'project' === $this->mode && '' !== $this->arguments->first( 'tests-dir' ) ) {
+			$environment['WP_TESTS_DIR'] = directory_at( 'tests-dir', $this->arguments->first( 'tests-dir' ), $this->directory );
 			$environment['WP_CORE_DIR']  = root() . '/wordpress';
 		}
 		return $environment;

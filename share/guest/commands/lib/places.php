@@ -51,15 +51,3 @@ function place_at( string $path, string $base ): ?string {
 	}
 	return str_starts_with( $path, '/' ) ? root() . rtrim( $path, '/' ) : ( '' === $base ? null : "$base/$path" );
 }
-
-/**
- * Fails when the call requires a multisite network and the guest has none.
- *
- * @param Arguments $arguments Arguments of the guest command.
- */
-function network_as_asked( Arguments $arguments ): void {
-	// make-network.php writes the constants of a network to this file.
-	if ( $arguments->truth( 'multisite', false ) && ! is_file( root() . '/wordpress/wp-content/codebox-network.php' ) ) {
-		throw Refusal::unsupported( 'multisite: this guest holds a single site; make it a network first, with enableMultisite in a blueprint or a site seed, or leave the argument out' );
-	}
-}
