@@ -34,6 +34,36 @@ def test_recipe_with_a_command_outside_the_callers_policy_is_refused(bench):
     recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(0)
 
 
+def test_steps_take_code_files_words_of_a_command_line_and_target_commands(bench):
+    steps = [{"command": "wordpress.run-php", "args": ["code-file=./code.php"]},
+             {"command": "wordpress.wp-cli", "args": ["command=wp option", "get", "blogname", "--format=json"]},
+             {"command": "command-agent-run", "args": ["command=wordpress.wp-cli", 'args-json=["command=option get blogname"]']},
+             {"command": "wordpress.phpunit", "args": ["plugin-slug=packed", "code-file=OwnTest.php", "discovery-only="]}]
+    recipe = recipes.write(bench, "words", steps, inputs={"extra_plugins": [{"source": "./packed"}]})
+    directory = os.path.dirname(recipe)
+    files = {"code.php": "<?php echo basename( __DIR__ ), is_writable( __FILE__ ) ? ' writable' : ' read-only';",
+             "OwnTest.php": "<?php\nfinal class OwnTest extends PHPUnit\\Framework\\TestCase { public function test_active(): void { $this->assertTrue( is_plugin_active( 'packed/packed.php' ) ); } }",
+             "packed/packed.php": "<?php\n/* Plugin Name: Packed */"}
+    os.makedirs(os.path.join(directory, "packed"))
+    for name, content in files.items():
+        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+            file.write(content)
+    answer = recipes.run(bench, recipe).expect(0)
+    printed = [row["stdout"] for row in recipes.executions(answer, "steps")]
+    must(printed[0] == "code read-only", printed[0])
+    must(json.loads(printed[1]) == "Codebox", printed[1])
+    wrapped = json.loads(printed[2])
+    must((wrapped["schema"], wrapped["target"]["command"], wrapped["stdout"]) == ("wp-codebox/command-agent-run/v1", "wordpress.wp-cli", "Codebox\n"), printed[2])
+    must(json.loads(printed[3])["summary"]["passed"] == 1, printed[3])
+    # The policy must list the target command too.
+    policy = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"], "secrets": "none", "approvals": "never"}
+    alone = recipes.write(bench, "target", steps[2:3])
+    document = check_failed_document(recipes.run(bench, alone, "--policy", json.dumps(policy)).expect(1, "wp_codebox_recipe_invalid"))
+    must(document["validation"]["issues"][0]["code"] == "runtime-policy-missing-command", str(document["validation"]))
+    policy["commands"].append("wordpress.wp-cli")
+    recipes.run(bench, alone, "--policy", json.dumps(policy)).expect(0)
+
+
 def test_blueprint_steps_run_and_a_blueprint_with_an_unsupported_step_is_invalid(bench):
     steps = [{"step": "login"}, {"step": "setSiteOptions", "options": {"blogname": "From a blueprint"}},
              {"step": "defineWpConfigConsts", "consts": {"FROM_BLUEPRINT": "yes"}},

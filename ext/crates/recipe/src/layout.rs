@@ -82,7 +82,7 @@ impl PlacedStep<'_> {
 /// Returns the guest path of the copy of a step's `code-file`.
 #[must_use]
 pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
-    // The file's name is needed only in PHP's error messages, so special characters are replaced.
+    // PHPUnit needs the name of a test file, and PHP's error messages show it.
     let name: String = base(host)
         .chars()
         .map(|c| match c {
@@ -92,7 +92,7 @@ pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
         .take(80)
         .collect();
     format!(
-        "{GUEST_STAGED_ROOT}/recipe/{}-{index}/code-{name}",
+        "{GUEST_STAGED_ROOT}/recipe/{}-{index}/code/{name}",
         phase.as_str()
     )
 }

@@ -5,9 +5,9 @@ use crate::model::{Recipe, SafetyNetwork};
 use crate::sources::{SecretStatus, Sources};
 use serde_json::Value;
 use wp_codebox_contracts::{
-    NetworkPolicy, NetworkRules, PolicyIssue, RuntimePolicy, SecretsPolicy,
+    CommandCall, NetworkPolicy, NetworkRules, PolicyIssue, RuntimePolicy, SecretsPolicy,
 };
-use wp_codebox_policy::{PolicyError, required_commands};
+use wp_codebox_policy::{PolicyError, call_commands};
 
 /// Where the runtime policy for a recipe comes from.
 #[derive(Debug, Clone, Copy)]
@@ -22,18 +22,18 @@ pub enum PolicyChoice<'a> {
 /// use: the commands of its steps and probes, and the commands that these run in turn.
 pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
-    let mut add = |command: &str| {
-        for needed in required_commands(command) {
-            if !commands.iter().any(|known| known == needed) {
-                commands.push(needed.to_owned());
+    let mut add = |call: &CommandCall| {
+        for needed in call_commands(call) {
+            if !commands.contains(&needed) {
+                commands.push(needed);
             }
         }
     };
     for step in crate::blueprint::steps(recipe.runtime.blueprint.as_ref()) {
-        add(&step.call.command);
+        add(&step.call);
     }
     for placed in layout::setup(recipe) {
-        add(&placed.step.command);
+        add(&placed.call());
     }
     for probe in recipe
         .inputs
@@ -41,21 +41,24 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
         .iter()
         .flat_map(|r| &r.health_probes)
     {
-        add(&layout::health_call(probe).command);
+        add(&layout::health_call(probe));
     }
     for probe in recipe.distribution.iter().flat_map(|d| &d.startup_probes) {
-        add(&layout::startup_call(probe).command);
+        add(&layout::startup_call(probe));
     }
     for placed in layout::workflow(recipe) {
-        add(&placed.step.command);
+        add(&placed.call());
     }
     for placed in layout::probes(recipe) {
-        add(&placed.step.command);
+        add(&placed.call());
     }
     // Plugin activation and site seeding run PHP in the guest.
     let inputs = &recipe.inputs;
     if !inputs.extra_plugins.is_empty() || !inputs.site_seeds.is_empty() {
-        add("wordpress.run-php");
+        add(&CommandCall {
+            command: "wordpress.run-php".to_owned(),
+            args: Vec::new(),
+        });
     }
     commands
 }

@@ -193,7 +193,7 @@ fn plan_lists_a_code_file_beside_the_recipe_as_staged_file_with_its_guest_path()
         "workflow": {"before": [{"command": "wordpress.run-php", "args": ["code-file=./code.php"]}]},
     }));
     let row = &plan["workflow"]["before"][0];
-    let target = "/run/codebox/staged/recipe/before-0/code-code.php";
+    let target = "/run/codebox/staged/recipe/before-0/code/code.php";
     assert_eq!(row["args"], json!(["code-file=./code.php"]));
     assert_eq!(row["resolvedArgs"], json!([format!("code-file={target}")]));
     assert_eq!(row["resolvedParsedArgs"]["code-file"], target);

@@ -6,13 +6,19 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     AgentCommand, CommandCall, ErrorBody, ErrorCode, GuestPath, MountAccess, SITE_ORIGIN,
 };
-use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor, is_true};
+use wp_codebox_policy::{
+    CommandDescriptor, GuestProgram, Handler, arg_value, command_line, descriptor, is_blank_option,
+    is_true, line_words, list_words,
+};
 
 /// Guest path of the PHP program that loads WordPress and then runs the PHP code of a command.
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
 /// Guest directory of the PHP programs for individual registry commands.
 const PROGRAMS: &str = "/opt/codebox/guest/commands";
+/// Limits of recorded diagnostics. A call that asks for more gets this many.
+const DIAGNOSTICS_ITEMS: u64 = 500;
+const DIAGNOSTICS_BYTES: u64 = 524_288;
 /// Guest path of the file into which the program run-php writes diagnostics such as database
 /// queries.
 pub const DIAGNOSTICS: &str = "/tmp/codebox-artifacts/wpdb-queries.json";
@@ -61,7 +67,7 @@ pub fn command_program(
         "inspect-mounted-inputs" => {
             let rows: Vec<_> = mounts
                 .iter()
-                .map(|m| json!({"target": m.target, "mode": m.access}))
+                .map(|m| json!({"target": m.target, "source": m.workspace, "mode": m.access}))
                 .collect();
             (
                 words(&["php", INSPECT]),
@@ -72,28 +78,25 @@ pub fn command_program(
             env.extend(diagnostics(call, &invalid)?);
             run_php(call, &invalid)?
         }
-        "wordpress.wp-cli" => {
-            let mut argv = words(&["wp"]);
-            argv.extend(shell_words::split(value("command")).map_err(|e| invalid(e.to_string()))?);
-            (argv, None)
-        }
+        "wordpress.wp-cli" => (wp_cli(call, &invalid)?, None),
         AGENT_COMMAND => {
             let mut argv = words(&[value("command")]);
-            if let Some(list) = arg_value(call, "args-json") {
-                argv.extend(
-                    serde_json::from_str::<Vec<String>>(list).map_err(|_| {
-                        invalid("args-json must be a JSON list of strings".to_owned())
-                    })?,
-                );
-            }
-            env.extend(requester_variables(call, &invalid)?);
+            let list = list_words(value("args-json"));
+            argv.extend(list.ok_or_else(|| {
+                invalid("args-json must be a JSON list of strings, numbers and booleans".to_owned())
+            })?);
+            env.extend(requester_variables(call)?);
             (argv, None)
         }
-        other => match descriptor(other).map(|found| found.handler) {
-            Some(Handler::Program(GuestProgram::File(file))) => (
-                words(&["php", &format!("{PROGRAMS}/{file}")]),
-                Some(stdin_document(call, mounts).to_string().into_bytes()),
-            ),
+        other => match descriptor(other).map(|found| (found, found.handler)) {
+            Some((found, Handler::Program(GuestProgram::File(file)))) => {
+                let document = stdin_document(found, call, mounts);
+                let document = document.map_err(|e| invalid(e.to_string()))?;
+                (
+                    words(&["php", &format!("{PROGRAMS}/{file}")]),
+                    Some(document.to_string().into_bytes()),
+                )
+            }
             _ => {
                 return Err(ErrorBody::new(
                     ErrorCode::CommandUnknown,
@@ -118,12 +121,16 @@ type Variables = Vec<(String, String)>;
 /// Returns the environment variables that tell an agent's program which user and session requested
 /// the run. The caller of the run chose these values and nothing verifies them, so they give the
 /// program no rights.
-fn requester_variables(
-    call: &CommandCall,
-    invalid: &dyn Fn(String) -> ErrorBody,
-) -> Result<Variables, ErrorBody> {
+///
+/// # Errors
+///
+/// `auth-required` is set, but `auth-context-json` names no one, or a value is too long.
+pub fn requester_variables(call: &CommandCall) -> Result<Vec<(String, String)>, ErrorBody> {
+    let invalid =
+        |what: String| ErrorBody::new(ErrorCode::InputInvalid, format!("{}: {what}", call.command));
     let required = arg_value(call, "auth-required").is_some_and(is_true);
-    if required && arg_value(call, "auth-context-json").is_none_or(|v| v.trim() == "{}") {
+    let named = |value: &str| !matches!(value.trim(), "" | "{}");
+    if required && !arg_value(call, "auth-context-json").is_some_and(named) {
         return Err(invalid(
             "auth-required is set, but auth-context-json is missing or empty".to_owned(),
         ));
@@ -153,36 +160,45 @@ fn diagnostics(
     call: &CommandCall,
     invalid: &dyn Fn(String) -> ErrorBody,
 ) -> Result<Variables, ErrorBody> {
-    let Some(kind) = arg_value(call, "capture-diagnostics") else {
+    let given = |name| arg_value(call, name).filter(|value| !value.trim().is_empty());
+    if given("capture-diagnostics").is_none() {
         return Ok(Vec::new());
-    };
+    }
     if arg_value(call, "bootstrap") == Some("none") {
         return Err(invalid(
             "capture-diagnostics needs WordPress; leave bootstrap=none out".to_owned(),
         ));
     }
-    let most = |name, otherwise: &str| arg_value(call, name).unwrap_or(otherwise).to_owned();
+    let most = |name, otherwise: u64, limit: u64| {
+        let number = given(name).and_then(|value| value.parse().ok());
+        number.unwrap_or(otherwise).min(limit)
+    };
+    // The only kind that the registry accepts, however often the list names it.
     let told = json!({
-        "capture": kind,
-        "maxItems": most("diagnostics-max-items", "100").parse::<u32>().unwrap_or(100),
-        "maxBytes": most("diagnostics-max-bytes", "65536").parse::<u32>().unwrap_or(65_536),
+        "capture": "wpdb-queries",
+        "maxItems": most("diagnostics-max-items", 100, DIAGNOSTICS_ITEMS),
+        "maxBytes": most("diagnostics-max-bytes", 65_536, DIAGNOSTICS_BYTES),
         "file": DIAGNOSTICS,
     });
     Ok(vec![("CODEBOX_DIAGNOSTICS".to_owned(), told.to_string())])
 }
 
-/// Returns the JSON document that a command's program receives on standard input.
-fn stdin_document(call: &CommandCall, mounts: &[GuestMount]) -> Value {
-    let repeatable = |name: &str| {
-        descriptor(&call.command).is_some_and(|c| {
-            c.accepted_args
-                .iter()
-                .any(|a| a.name == name && a.repeatable)
-        })
-    };
+/// Returns the JSON document that a command's program receives on standard input. Blank values of
+/// optional arguments are left out.
+fn stdin_document(
+    found: &CommandDescriptor,
+    call: &CommandCall,
+    mounts: &[GuestMount],
+) -> Result<Value, shell_words::ParseError> {
     let mut args = Map::new();
     for (name, value) in call.args.iter().filter_map(|arg| arg.split_once('=')) {
-        if repeatable(name) {
+        let Some(accepted) = found.accepted_args.iter().find(|a| a.name == name) else {
+            continue;
+        };
+        if is_blank_option(found, accepted, value) {
+            continue;
+        }
+        if accepted.repeatable {
             let values = args.entry(name).or_insert_with(|| json!([]));
             if let Some(values) = values.as_array_mut() {
                 values.push(json!(value));
@@ -191,16 +207,37 @@ fn stdin_document(call: &CommandCall, mounts: &[GuestMount]) -> Value {
             args.insert(name.to_owned(), json!(value));
         }
     }
+    // The program splits the line again, by the same rules.
+    if !line_words(found, call).is_empty() {
+        let line = shell_words::join(command_line(found, call)?);
+        args.insert("command".to_owned(), json!(line));
+    }
     let mounts: Vec<_> = mounts
         .iter()
         .map(|m| json!({"target": m.target, "workspace": m.workspace, "mode": m.access}))
         .collect();
-    json!({
+    Ok(json!({
         "command": call.command,
         "args": args,
         "mounts": mounts,
         "site": {"url": SITE_ORIGIN, "path": "/wordpress"},
-    })
+    }))
+}
+
+fn wp_cli(
+    call: &CommandCall,
+    invalid: &dyn Fn(String) -> ErrorBody,
+) -> Result<Vec<String>, ErrorBody> {
+    let mut argv = words(&["wp"]);
+    if let Some(found) = descriptor(&call.command) {
+        argv.extend(command_line(found, call).map_err(|e| invalid(e.to_string()))?);
+    }
+    if argv.len() == 1 {
+        return Err(invalid(
+            "command is empty: name a command of WP-CLI, like plugin list".to_owned(),
+        ));
+    }
+    Ok(argv)
 }
 
 type Program = (Vec<String>, Option<Vec<u8>>);
@@ -209,7 +246,8 @@ fn run_php(
     call: &CommandCall,
     invalid: &dyn Fn(String) -> ErrorBody,
 ) -> Result<Program, ErrorBody> {
-    let mut argv = match arg_value(call, "bootstrap").unwrap_or("wordpress") {
+    let given = |name| arg_value(call, name).filter(|value: &&str| !value.trim().is_empty());
+    let mut argv = match given("bootstrap").unwrap_or("wordpress") {
         "wordpress" => words(&["php", RUN_PHP]),
         "none" => words(&["php"]),
         other => {
@@ -218,14 +256,12 @@ fn run_php(
             )));
         }
     };
-    match (arg_value(call, "code"), arg_value(call, "code-file")) {
+    match (given("code"), given("code-file")) {
         (Some(code), None) if code.len() <= 1 << 20 => {
             if argv.len() > 1 {
                 argv.push("-".to_owned());
             }
-            let mut source = b"<?php\n".to_vec();
-            source.extend_from_slice(code.as_bytes());
-            Ok((argv, Some(source)))
+            Ok((argv, Some(php_source(code).into_bytes())))
         }
         (Some(_), None) => Err(invalid(
             "code is larger than 1 MiB; stage a file and use code-file".to_owned(),
@@ -236,6 +272,17 @@ fn run_php(
             Ok((argv, None))
         }
         _ => Err(invalid("give either code or code-file".to_owned())),
+    }
+}
+
+/// Returns PHP code as the content of a PHP file: with an opening tag, unless it has one.
+fn php_source(code: &str) -> String {
+    let code_after_blanks = code.trim_start_matches('\u{feff}').trim_start();
+    let head: String = code_after_blanks.chars().take(5).collect();
+    if head.eq_ignore_ascii_case("<?php") || head.starts_with("<?=") {
+        code_after_blanks.to_owned()
+    } else {
+        format!("<?php\n{code}")
     }
 }
 
@@ -318,6 +365,7 @@ mod tests {
             ("wordpress.run-php", vec!["code-file=../a"]),
             ("wordpress.run-php", vec!["code=1", "bootstrap=x"]),
             ("wordpress.wp-cli", vec!["command='"]),
+            ("wordpress.wp-cli", vec!["command=wp "]),
             ("command-agent-run", vec!["command=ls", "args-json={}"]),
         ] {
             assert_eq!(
@@ -328,6 +376,92 @@ mod tests {
                 "{id} {args:?}"
             );
         }
+    }
+
+    #[test]
+    fn php_code_with_and_without_an_opening_tag_becomes_the_same_program() {
+        for (code, source) in [
+            ("echo 1;", "<?php\necho 1;"),
+            ("<?php echo 1;", "<?php echo 1;"),
+            ("\n  <?PHP\necho 1;", "<?PHP\necho 1;"),
+            ("<?= 1 ?>", "<?= 1 ?>"),
+            ("?>text", "<?php\n?>text"),
+        ] {
+            assert_eq!(php_source(code), source, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn command_line_accepts_a_leading_wp_and_further_arguments_as_words() {
+        let cwd = GuestPath::new("/tmp").unwrap();
+        let argv = |args: &[&str]| {
+            command_program(&call("wordpress.wp-cli", args), &[], &cwd)
+                .unwrap()
+                .argv
+        };
+        assert_eq!(
+            argv(&["command=wp option get home"]),
+            ["wp", "option", "get", "home"]
+        );
+        assert_eq!(
+            argv(&[
+                "command=wp",
+                "post",
+                "create",
+                "--post_title=A b",
+                "--meta='c d'"
+            ]),
+            ["wp", "post", "create", "--post_title=A b", "--meta=c d"]
+        );
+        let recorded = call(
+            "wordpress.invoke-wp-cli",
+            &[
+                "command=wp option",
+                "update",
+                "blogname",
+                "A 'b",
+                "mutates=",
+            ],
+        );
+        let error = command_program(&recorded, &[], &cwd).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InputInvalid, "{}", error.message);
+        let recorded = call(
+            "wordpress.invoke-wp-cli",
+            &["command=wp option", "update", "blogname", "A b", "mutates="],
+        );
+        let made = command_program(&recorded, &[], &cwd).unwrap();
+        let told: Value = serde_json::from_slice(&made.stdin.unwrap()).unwrap();
+        assert_eq!(
+            told["args"],
+            json!({"command": "option update blogname 'A b'"})
+        );
+    }
+
+    #[test]
+    fn diagnostics_above_the_limits_are_recorded_up_to_the_limits() {
+        let told = |args: &[&str]| {
+            let call = call("wordpress.run-php", args);
+            let cwd = GuestPath::new("/tmp").unwrap();
+            let made = command_program(&call, &[], &cwd).unwrap();
+            let told = made.env.get("CODEBOX_DIAGNOSTICS")?;
+            serde_json::from_str::<Value>(told).ok()
+        };
+        let asked = [
+            "code=1;",
+            "capture-diagnostics=wpdb-queries,wpdb-queries",
+            "diagnostics-max-items=1000000",
+            "diagnostics-max-bytes=1",
+        ];
+        let found = told(&asked).unwrap();
+        assert_eq!(found["capture"], "wpdb-queries");
+        assert_eq!(
+            (&found["maxItems"], &found["maxBytes"]),
+            (&json!(500), &json!(1))
+        );
+        assert_eq!(
+            told(&["code=1;", "capture-diagnostics=", "bootstrap="]),
+            None
+        );
     }
 
     /// Every guest program that the command registry names exists, and the registry names every

@@ -9,7 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-require_once __DIR__ . '/users.php';
+require_once __DIR__ . '/principal.php';
+require_once __DIR__ . '/result-schema.php';
 
 /**
  * Executes the ability that the command's arguments name.
@@ -23,11 +24,7 @@ function ability( Arguments $arguments ): array {
 	if ( ! function_exists( 'wp_get_abilities' ) ) {
 		throw Refusal::unsupported( 'this WordPress has no Abilities API; it needs WordPress 6.9 or newer' );
 	}
-	$who  = $arguments->record( 'principal-json', array( 'user', 'role' ) );
-	$user = array() === $who
-		? Users::act( $arguments, Users::administrator() )
-		: Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );
-	wp_set_current_user( $user->ID );
+	$user = act_as_principal( $arguments, Users::administrator() );
 	// WordPress only raises a notice for an unknown name, so the names are compared first.
 	$known = array();
 	foreach ( wp_get_abilities() as $one ) {
@@ -47,10 +44,9 @@ function ability( Arguments $arguments ): array {
 	if ( is_wp_error( $result ) ) {
 		throw new Refusal( (string) $result->get_error_code(), $result->get_error_message(), $document + array( 'data' => plain( $result->get_error_data() ) ) );
 	}
-	$expected = $arguments->first( 'expected-result-schema' );
-	$named    = is_array( $result ) ? ( $result['schema'] ?? null ) : ( is_object( $result ) ? ( $result->schema ?? null ) : null );
-	if ( '' !== $expected && $expected !== $named ) {
-		throw new Refusal( 'result-schema', sprintf( 'the result names the schema %s, not %s', Arguments::shown( $named ), Arguments::shown( $expected ) ), $document );
+	$why = result_schema_violation( $arguments->first( 'expected-result-schema' ), $result );
+	if ( null !== $why ) {
+		throw new Refusal( 'result-schema', $why, $document );
 	}
 	return $document + array(
 		'status' => 'completed',

@@ -94,10 +94,11 @@ final class Arguments {
 	 *
 	 * @param string       $name     Name of the argument.
 	 * @param list<string> $words    Allowed words.
-	 * @param string       $fallback Value used when the argument is missing.
+	 * @param string       $fallback Value used when the argument is missing or blank.
 	 */
 	public function word( string $name, array $words, string $fallback ): string {
-		$value = $this->text( $name, $fallback );
+		$value = $this->first( $name );
+		$value = '' === $value ? $fallback : $value;
 		if ( ! in_array( $value, $words, true ) ) {
 			throw Refusal::input( sprintf( '%s is %s, but must be one of %s', $name, self::shown( $value ), implode( ', ', $words ) ) );
 		}
@@ -108,12 +109,13 @@ final class Arguments {
 	 * Returns a boolean argument: 1, true, yes, on or 0, false, no, off.
 	 *
 	 * @param string $name     Name of the argument.
-	 * @param bool   $fallback Value used when the argument is missing.
+	 * @param bool   $fallback Value used when the argument is missing or blank.
 	 */
 	public function truth( string $name, bool $fallback ): bool {
-		return match ( strtolower( $this->text( $name, $fallback ? 'true' : 'false' ) ) ) {
+		return match ( strtolower( $this->first( $name ) ) ) {
+			'' => $fallback,
 			'1', 'true', 'yes', 'on' => true,
-			'0', 'false', 'no', 'off', '' => false,
+			'0', 'false', 'no', 'off' => false,
 			default => throw Refusal::input( sprintf( '%s is %s, but must be true or false', $name, self::shown( $this->text( $name ) ) ) ),
 		};
 	}
@@ -122,12 +124,13 @@ final class Arguments {
 	 * Returns an integer argument within limits.
 	 *
 	 * @param string $name     Name of the argument.
-	 * @param int    $fallback Value used when the argument is missing.
+	 * @param int    $fallback Value used when the argument is missing or blank.
 	 * @param int    $least    Smallest allowed number.
 	 * @param int    $most     Largest allowed number.
 	 */
 	public function number( string $name, int $fallback, int $least, int $most ): int {
-		$value = $this->text( $name, (string) $fallback );
+		$value = $this->first( $name );
+		$value = '' === $value ? (string) $fallback : $value;
 		if ( 1 !== preg_match( '/^-?\d{1,15}$/D', $value ) || (int) $value < $least || (int) $value > $most ) {
 			throw Refusal::input( sprintf( '%s is %s, but must be a whole number from %d to %d', $name, self::shown( $value ), $least, $most ) );
 		}
@@ -141,7 +144,7 @@ final class Arguments {
 	 * @return array<int|string,mixed>
 	 */
 	public function json( string $name ): array {
-		$text = $this->text( $name );
+		$text = $this->first( $name );
 		if ( '' === $text ) {
 			return array();
 		}

@@ -22,6 +22,8 @@ const RESPONSE_BYTES = 262144;
  */
 function http_request( Arguments $arguments ): array {
 	$url    = trim( $arguments->required( 'url' ) );
+	// A path may leave out its slash, like wp-json/.
+	$url    = 1 === preg_match( '~^(?:/|[A-Za-z][A-Za-z0-9+.-]*:)~', $url ) ? $url : "/$url";
 	$method = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS' ), '' === $arguments->text( 'body' ) ? 'GET' : 'POST' );
 	$target = own_target( $url );
 	$start  = hrtime( true );
@@ -46,7 +48,7 @@ function http_request( Arguments $arguments ): array {
 	if ( null !== $json && $answer['bytes'] <= RESPONSE_BYTES ) {
 		$document['json'] = $json;
 	}
-	$expected = $arguments->has( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;
+	$expected = '' !== $arguments->first( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;
 	if ( null !== $expected && $expected !== $answer['status'] ) {
 		throw new Refusal( 'expect-status', "the answer has the status {$answer['status']}, not $expected", $document );
 	}

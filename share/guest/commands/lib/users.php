@@ -94,6 +94,8 @@ final class Users {
 	 */
 	public static function act( Arguments $arguments, ?\WP_User $otherwise = null ): ?\WP_User {
 		$named = $arguments->first( 'user', 'principal' );
+		// A principal that is an object has its own reader, see act_as_principal().
+		$named = str_starts_with( $named, '{' ) ? '' : $named;
 		$user  = '' !== $arguments->first( 'session' ) ? Sessions::become( $arguments->first( 'session' ), $named ) : null;
 		$user  = $user ?? ( '' === $named ? $otherwise : self::get( $named ) );
 		wp_set_current_user( null === $user ? 0 : $user->ID );

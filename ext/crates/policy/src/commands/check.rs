@@ -2,7 +2,9 @@
 //! executed.
 
 use super::descriptor;
-use super::model::CommandDescriptor;
+use super::format::Format;
+use super::model::{AcceptedArg, CommandDescriptor, Handler};
+use super::target::{line_words, target_call};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
 
@@ -158,16 +160,39 @@ pub fn assert_command(
             allowed: policy.commands.clone(),
         });
     }
-    check_arguments(found, call).map_err(|reason| CommandError::Argument {
+    let invalid = |reason| CommandError::Argument {
         command: call.command.clone(),
         reason,
-    })?;
+    };
+    check_arguments(found, call).map_err(invalid)?;
+    if let Some(target) = target_call(call) {
+        if target.command == found.id {
+            return Err(invalid(
+                "command is the command itself; name a program or another command".to_owned(),
+            ));
+        }
+        assert_command(policy, &target)?;
+    }
     Ok(found)
+}
+
+/// Returns whether a value is blank and the argument is optional and no text, so that the argument
+/// counts as not given. Commands that the supervisor reads itself take no blank values.
+#[must_use]
+pub fn is_blank_option(found: &CommandDescriptor, arg: &AcceptedArg, value: &str) -> bool {
+    matches!(found.handler, Handler::Program(_) | Handler::Checkpoint)
+        && !arg.required
+        && arg.format != Format::Text
+        && value.trim().is_empty()
 }
 
 fn check_arguments(found: &CommandDescriptor, call: &CommandCall) -> Result<(), String> {
     let mut seen = BTreeSet::new();
-    for given in &call.args {
+    let words = line_words(found, call);
+    for (at, given) in call.args.iter().enumerate() {
+        if words.contains(&at) {
+            continue;
+        }
         let Some((name, value)) = given.split_once('=') else {
             return Err("every argument must be name=value".to_owned());
         };
@@ -184,6 +209,9 @@ fn check_arguments(found: &CommandDescriptor, call: &CommandCall) -> Result<(), 
         };
         if !seen.insert(name) && !arg.repeatable {
             return Err(format!("argument {name:?} is given twice"));
+        }
+        if is_blank_option(found, arg, value) {
+            continue;
         }
         arg.format
             .check(value)

@@ -13,6 +13,9 @@ const NO: [&str; 4] = ["0", "false", "no", "off"];
 pub enum Format {
     /// Any text.
     Text,
+    /// A command line, split by the rules of a shell. Arguments after it that have no accepted
+    /// name are further words.
+    CommandLine,
     /// A JSON document.
     Json,
     /// A JSON object.
@@ -54,10 +57,15 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Format::Text => f.write_str("text"),
+            Format::CommandLine => f.write_str("command-line"),
             Format::Json => f.write_str("json"),
             Format::JsonObject => f.write_str("json-object"),
             Format::JsonList => f.write_str("json-list"),
             Format::Boolean => f.write_str("boolean"),
+            Format::Integer {
+                least,
+                most: i64::MAX,
+            } => write!(f, "integer {least}.."),
             Format::Integer { least, most } => write!(f, "integer {least}..{most}"),
             Format::Number { least, most } => write!(f, "number {least}..{most}"),
             Format::Duration => f.write_str("duration"),
@@ -79,11 +87,14 @@ impl Format {
     /// The value does not have this format.
     pub fn check(self, value: &str) -> Result<(), String> {
         let good = match self {
-            Format::Text => true,
+            Format::Text | Format::CommandLine => true,
             Format::Json => serde_json::from_str::<Value>(value).is_ok(),
             Format::JsonObject => serde_json::from_str::<Value>(value).is_ok_and(|v| v.is_object()),
             Format::JsonList => serde_json::from_str::<Value>(value).is_ok_and(|v| v.is_array()),
-            Format::Boolean => YES.contains(&value) || NO.contains(&value),
+            Format::Boolean => {
+                let value = value.trim().to_ascii_lowercase();
+                YES.contains(&value.as_str()) || NO.contains(&value.as_str())
+            }
             Format::Integer { least, most } => value
                 .parse::<i64>()
                 .is_ok_and(|n| (least..=most).contains(&n)),
@@ -102,13 +113,17 @@ impl Format {
 
     fn accepted(self) -> String {
         match self {
-            Format::Text => "must be text".to_owned(),
+            Format::Text | Format::CommandLine => "must be text".to_owned(),
             Format::Json => "must be JSON".to_owned(),
             Format::JsonObject => "must be a JSON object".to_owned(),
             Format::JsonList => "must be a JSON list".to_owned(),
             Format::Boolean => {
                 format!("must be one of {} or {}", YES.join(", "), NO.join(", "))
             }
+            Format::Integer {
+                least,
+                most: i64::MAX,
+            } => format!("must be a whole number of at least {least}"),
             Format::Integer { least, most } => {
                 format!("must be a whole number from {least} to {most}")
             }
@@ -135,7 +150,7 @@ impl Format {
 /// Returns whether a valid boolean argument means true.
 #[must_use]
 pub fn is_true(value: &str) -> bool {
-    YES.contains(&value)
+    YES.contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
 /// Returns whether a value is a duration; accepts `^\d+(\.\d+)?(ms|s)$`.
@@ -174,21 +189,31 @@ mod tests {
         let word = Format::OneOf(&["a", "b"]);
         let words = Format::ListOf(&["a", "b"]);
         let count = Format::Integer { least: 1, most: 9 };
+        let many = Format::Integer {
+            least: 1,
+            most: i64::MAX,
+        };
         let degree = Format::Number {
             least: -90,
             most: 90,
         };
         for (format, good, bad) in [
             (Format::Text, &["", "x"][..], &[][..]),
+            (Format::CommandLine, &["", "a 'b"], &[]),
             (Format::Json, &["1", "{}", "null"], &["", "{", "x"]),
             (Format::JsonObject, &["{}"], &["[]", "1", ""]),
             (Format::JsonList, &["[]"], &["{}", "", "1"]),
             (
                 Format::Boolean,
-                &["1", "true", "yes", "on", "0", "false", "no", "off"],
-                &["", "2", "TRUE", "y"],
+                &["1", "true", "yes", "on", "0", "FALSE", "No", "off"],
+                &["", "2", "y"],
             ),
             (count, &["1", "9"], &["0", "10", "1.0", "", "x"]),
+            (
+                many,
+                &["1", "5000000000"],
+                &["0", "-1", "9223372036854775808"],
+            ),
             (degree, &["-90", "12.5"], &["90.1", "NaN", "inf", ""]),
             (
                 Format::Duration,
@@ -216,6 +241,6 @@ mod tests {
                 assert!(format.check(value).is_err(), "{format} {value:?}");
             }
         }
-        assert!(is_true("yes") && !is_true("no"));
+        assert!(is_true("yes") && is_true("TRUE") && !is_true("no"));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! `table` holds the rows, `model` their types, `format` the formats of argument values,
 //! `browser_steps` the members of browser steps. `check` validates a call before it is executed,
-//! and `catalog` exports the table as JSON.
+//! `target` finds the commands that a call executes, and `catalog` exports the table as JSON.
 
 mod browser_steps;
 mod catalog;
@@ -11,15 +11,19 @@ mod check;
 mod format;
 mod model;
 mod table;
+mod target;
 
 pub use browser_steps::{StepIssue, browser_duration, check_browser_scenario, check_browser_steps};
 pub use catalog::{catalog, catalog_entry};
-pub use check::{CommandError, arg_value, arg_values, assert_command, required_commands};
+pub use check::{
+    CommandError, arg_value, arg_values, assert_command, is_blank_option, required_commands,
+};
 pub use format::{Format, is_true};
 pub use model::{
     AcceptedArg, CommandDescriptor, CommandGroup, GuestProgram, Handler, MailOperation,
 };
 pub use table::registry;
+pub use target::{call_commands, command_line, line_words, list_words, target_call};
 
 /// Returns the row of the command with this id.
 #[must_use]

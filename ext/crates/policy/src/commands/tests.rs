@@ -142,6 +142,81 @@ fn unknown_repeated_missing_and_malformed_command_arguments_are_refused() {
     assert_eq!(arg_values(&repeated, "assert").count(), 2);
 }
 
+#[test]
+fn blank_value_of_an_optional_argument_counts_as_not_given() {
+    let policy = everything();
+    for (command, args) in [
+        (
+            "wordpress.phpunit",
+            ["discovery-only=", "changed-tests-json= "],
+        ),
+        (
+            "wordpress.run-php",
+            ["bootstrap=", "diagnostics-max-items="],
+        ),
+        ("wordpress.plugin-state", ["action=", "network="]),
+        ("wordpress.ability", ["name=a/b", "input="]),
+        ("wp-codebox.checkpoint-create", ["name=a", "metadata-json="]),
+    ] {
+        let checked = assert_command(&policy, &call(command, &args));
+        assert!(checked.is_ok(), "{command}: {checked:?}");
+    }
+    let required = call("wordpress.ability", &["name="]);
+    assert!(assert_command(&policy, &required).is_err());
+}
+
+#[test]
+fn words_after_a_command_line_are_accepted_only_there() {
+    let policy = everything();
+    for args in [
+        &["command=option get", "home"][..],
+        &["command=wp", "post", "create", "--post_title=a"],
+    ] {
+        assert!(assert_command(&policy, &call("wordpress.wp-cli", args)).is_ok());
+    }
+    for (command, args) in [
+        ("wordpress.wp-cli", &["option", "command=get"][..]),
+        ("wordpress.wp-cli", &["comand=get"]),
+        ("wordpress.run-php", &["code=1;", "more"]),
+    ] {
+        assert!(
+            assert_command(&policy, &call(command, args)).is_err(),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn command_agent_run_needs_permission_for_the_command_that_it_executes() {
+    let run = call(
+        "command-agent-run",
+        &[
+            "command=wordpress.wp-cli",
+            "args-json=[\"command=option list\", 1]",
+        ],
+    );
+    assert_eq!(
+        target_call(&run).unwrap().args,
+        ["command=option list", "1"]
+    );
+    let alone = defaults(vec![run.command.clone()]);
+    let error = assert_command(&alone, &run).unwrap_err().body();
+    assert_eq!(error.code, ErrorCode::CommandDisallowed);
+    let both = defaults(call_commands(&run));
+    assert!(assert_command(&both, &run).is_ok());
+    let program = call("command-agent-run", &["command=wp", "args-json=[]"]);
+    assert_eq!(target_call(&program), None);
+    assert!(assert_command(&alone, &program).is_ok());
+    for args in [
+        ["command=command-agent-run", "args-json=[]"],
+        ["command=wordpress.wp-cli", "args-json=[]"],
+        ["command=wordpress.browser-actions.evaluate", "args-json=[]"],
+    ] {
+        let error = assert_command(&everything(), &call("command-agent-run", &args));
+        assert!(error.is_err(), "{args:?}");
+    }
+}
+
 /// Every command has an id of its own, a description of itself and of each argument, and an output
 /// shape, and requires only existing commands.
 #[test]

@@ -3,9 +3,9 @@
 use super::follow_up;
 use super::issues::Issues;
 use crate::{
-    ComponentError, SecretUse, assert_command, check_agent_bundles, check_components, check_model,
-    check_model_agent, check_mounts, check_preset_name, check_runtime_task, check_secrets,
-    check_staged_target, defaults, required_commands,
+    ComponentError, SecretUse, assert_command, call_commands, check_agent_bundles,
+    check_components, check_model, check_model_agent, check_mounts, check_preset_name,
+    check_runtime_task, check_secrets, check_staged_target, defaults,
 };
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
@@ -67,8 +67,7 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
     }
     // Without a policy a run gets the default policy with exactly the commands that it calls.
     let calls = request.commands.iter();
-    let needed = calls.flat_map(|call| required_commands(&call.command));
-    let own = defaults(needed.map(str::to_owned).collect());
+    let own = defaults(calls.flat_map(call_commands).collect());
     for call in &request.commands {
         let asserted = assert_command(request.policy.as_ref().unwrap_or(&own), call);
         note(asserted.map(|_| ()).map_err(|e| e.body()));

@@ -4,7 +4,7 @@ use super::read::{Reader, Section};
 use super::{Metadata, Reachability, SecretRef, Setup};
 use serde_json::Value;
 use wp_codebox_contracts::{CommandCall, NetworkPolicy};
-use wp_codebox_policy::{assert_command, check_env_name, defaults};
+use wp_codebox_policy::{assert_command, call_commands, check_env_name, defaults};
 
 impl Reader {
     pub(super) fn setup(&mut self, top: &Section, network: &NetworkPolicy) -> Setup {
@@ -19,7 +19,7 @@ impl Reader {
                 command: self.required(&row, "command"),
                 args: self.texts(&row, "args"),
             };
-            let policy = defaults(vec![call.command.clone()]);
+            let policy = defaults(call_commands(&call));
             if let Err(error) = assert_command(&policy, &call) {
                 self.issue(&at, &error.to_string());
             }

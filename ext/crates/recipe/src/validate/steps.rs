@@ -7,10 +7,10 @@ use crate::layout::{self, PlacedStep};
 use crate::sources::PathKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wp_codebox_contracts::{CommandCall, RuntimePolicy};
+use wp_codebox_contracts::CommandCall;
 use wp_codebox_policy::{
-    CommandDescriptor, Handler, arg_value, assert_command, check_browser_scenario,
-    check_browser_steps, defaults, descriptor, required_commands,
+    CommandDescriptor, Handler, arg_value, assert_command, call_commands, check_browser_scenario,
+    check_browser_steps, defaults, descriptor, line_words,
 };
 
 /// Maximum step timeout: one day, which is also the maximum duration of a run.
@@ -112,7 +112,7 @@ pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &Comma
     // `assert_command` also runs when the command is executed. It runs here too, so that no recipe
     // is accepted that fails there.
     if validator.issues.len() == before
-        && let Err(error) = assert_command(&alone(&call.command), call)
+        && let Err(error) = assert_command(&defaults(call_commands(call)), call)
     {
         validator.report(
             IssueCode::InvalidStep,
@@ -122,19 +122,17 @@ pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &Comma
     }
 }
 
-/// Returns a policy that allows only the command and the commands that it runs in turn.
-fn alone(command: &str) -> RuntimePolicy {
-    let needed = required_commands(command);
-    defaults(needed.into_iter().map(str::to_owned).collect())
-}
-
 fn check_args(
     validator: &mut Validator<'_>,
     path: &str,
     call: &CommandCall,
     found: &'static CommandDescriptor,
 ) {
+    let words = line_words(found, call);
     for (index, arg) in call.args.iter().enumerate() {
+        if words.contains(&index) {
+            continue;
+        }
         let at = format!("{path}.args[{index}]");
         match arg.split_once('=') {
             None => validator.report(IssueCode::InvalidStep, at, "must be name=value"),
@@ -225,7 +223,7 @@ fn check_meaning(
             check_browser(validator, &format!("{path}.args[{index}]"), name, value);
         }
         let json = name.ends_with("-json") || (found.id == "wordpress.ability" && name == "input");
-        if json && serde_json::from_str::<Value>(value).is_err() {
+        if json && !value.trim().is_empty() && serde_json::from_str::<Value>(value).is_err() {
             let code = if found.id == "wordpress.ability" {
                 IssueCode::InvalidAbilityInput
             } else {

@@ -318,12 +318,16 @@ fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, E
 /// Returns the policy for a request without one. It allows the commands that the request contains;
 /// if the sandbox is kept open for clients, also the commands that they may request.
 pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
-    let mut commands: Vec<String> = request.commands.iter().map(|c| c.command.clone()).collect();
+    let mut commands: Vec<String> = request
+        .commands
+        .iter()
+        .flat_map(policy::call_commands)
+        .collect();
     if request.agent.is_some() || !request.checks.is_empty() {
         commands.push(AGENT_COMMAND.to_owned());
     }
     let steps = request.workflow.iter().flat_map(|w| &w.steps);
-    commands.extend(steps.map(|step| step.call.command.clone()));
+    commands.extend(steps.flat_map(|step| policy::call_commands(&step.call)));
     // A client of a held sandbox may later request any command that a run request could contain.
     if request.hold.is_some() {
         let held = policy::registry().filter(|c| match c.handler {
@@ -387,8 +391,12 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         let found = policy::assert_command(policy, call).map_err(|e| e.body())?;
         // The code that builds the program's command line also validates how its arguments are
         // combined.
-        if let Handler::Program(_) = found.handler {
-            command_program(call, &[], &working_directory(&[])?)?;
+        let target = policy::target_call(call);
+        for call in std::iter::once(call).chain(&target) {
+            let handler = policy::descriptor(&call.command).map_or(found.handler, |c| c.handler);
+            if let Handler::Program(_) = handler {
+                command_program(call, &[], &working_directory(&[])?)?;
+            }
         }
     }
     if let Some(Agent::Preset(_)) = &request.agent {

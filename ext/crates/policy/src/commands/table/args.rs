@@ -21,6 +21,10 @@ pub(super) const fn text(name: &'static str, description: &'static str) -> Accep
     arg(name, Format::Text, description)
 }
 
+pub(super) const fn line(name: &'static str, description: &'static str) -> AcceptedArg {
+    arg(name, Format::CommandLine, description)
+}
+
 pub(super) const fn json(name: &'static str, description: &'static str) -> AcceptedArg {
     arg(name, Format::Json, description)
 }
@@ -95,19 +99,18 @@ pub(super) const DESTRUCTIVE: AcceptedArg = text(
     "destructive-boundary",
     "Isolation of a destructive action: sandbox (default), or none, which refuses the action.",
 );
-pub(super) const OUTPUT_DIR: AcceptedArg = arg(
+pub(super) const OUTPUT_DIR: AcceptedArg = text(
     "output-dir",
-    Format::GuestPath,
-    "Guest directory for a copy of the result document.",
+    "Directory of the written files: relative in the run's bundle, or an absolute one of the guest for a copy.",
 );
 pub(super) const BROWSER_URLS: AcceptedArg = text(
     "browser-urls",
     "Origins of the cookies, separated by commas; default: the site's own origin.",
 );
-pub(super) const DIAGNOSTICS: AcceptedArg = one_of(
+pub(super) const DIAGNOSTICS: AcceptedArg = arg(
     "capture-diagnostics",
-    &["wpdb-queries"],
-    "Additional data to record: database queries.",
+    Format::ListOf(&["wpdb-queries"]),
+    "Additional data to record, separated by commas: database queries.",
 );
 
 /// Arguments that select which part of the site's state a snapshot contains.

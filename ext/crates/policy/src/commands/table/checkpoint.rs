@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
             "Free-form data stored with the checkpoint."
         ),
     ])
-    .prints("JSON {schema, status: created, operation, checkpoint}")
+    .prints("JSON {schema, command, status: created, operation, checkpoint}")
     .schema(SCHEMA),
     Row::new(
         "wp-codebox.checkpoint-restore",
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
         "Replaces the working guest by one with the state of a checkpoint.",
     )
     .args(&[text("name", "Name of the checkpoint.").required()])
-    .prints("JSON {schema, status: restored, operation, checkpoint}")
+    .prints("JSON {schema, command, status: restored, operation, checkpoint}")
     .schema(SCHEMA),
     Row::new(
         "wp-codebox.checkpoint-list",
@@ -36,6 +36,6 @@ pub(super) const ROWS: &[Row] = &[
         Handler::Checkpoint,
         "Lists the checkpoints of this run.",
     )
-    .prints("JSON {schema, status: listed, operation, checkpoints}")
+    .prints("JSON {schema, command, status: listed, operation, checkpoints}")
     .schema(SCHEMA),
 ];

@@ -5,7 +5,7 @@ use super::super::model::{
 };
 use super::args::{
     BODY, BROWSER_URLS, CAPABILITY, DESTRUCTIVE, DIAGNOSTICS, EXPECT_STATUS, HEADERS, METHOD,
-    MUTATES, OUTPUT_DIR, PARAMS, SESSION, USER, flag, integer, json, list, object, one_of,
+    MUTATES, OUTPUT_DIR, PARAMS, SESSION, USER, flag, integer, json, line, list, object, one_of,
     snapshot_args, text,
 };
 use wp_codebox_contracts::schema_id;
@@ -35,10 +35,13 @@ const PHPUNIT_XML: AcceptedArg = text(
 );
 const PHPUNIT_XML_DEFAULT: AcceptedArg = flag(
     "phpunit-xml-default",
-    "Whether PHPUnit may search for its configuration file.",
+    "With phpunit-xml: whether that file may be missing. Without: whether PHPUnit may search for its configuration file.",
 );
 const TEST_FILE: AcceptedArg = text("test-file", "Runs only this test file.");
-const CHANGED_TESTS: AcceptedArg = list("changed-tests-json", "Runs only these test files.");
+const CHANGED_TESTS: AcceptedArg = list(
+    "changed-tests-json",
+    "Runs only these test files; an empty list selects none, so all tests run.",
+);
 const AUTOLOAD: AcceptedArg = text(
     "autoload-file",
     "Guest path of the autoloader that loads PHPUnit.",
@@ -48,7 +51,10 @@ const DEFINES: AcceptedArg = object(
     "wp-config-defines-json",
     "Constants to define before WordPress loads.",
 );
-const MULTISITE: AcceptedArg = flag("multisite", "Whether the tests run on a multisite network.");
+const MULTISITE: AcceptedArg = flag(
+    "multisite",
+    "Whether the tests run on a multisite network; the guest's site becomes one and stays it.",
+);
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -57,20 +63,23 @@ pub(super) const ROWS: &[Row] = &[
         DIRECT,
         "Lists the directory entries at each mount target in the guest.",
     )
-    .prints("JSON {command, mounts: [{target, mode, exists, entries: [names], entryCount}]}"),
+    .prints("JSON {command, mounts: [{target, source: guest path, mode, exists, entries: [names], entryCount}]}"),
     Row::new(
         "command-agent-run",
         Core,
         DIRECT,
-        "Runs a program as the agent, without a shell, in the first writable mount.",
+        "Runs a program as the agent, without a shell, in the first writable mount, or another command of this catalogue.",
     )
     .args(&[
         text(
             "command",
-            "Program; a bare name is looked up in the guest's PATH.",
+            "Id of another command, which the policy must list too; or a program, whose bare name is looked up in the guest's PATH.",
         )
         .required(),
-        list("args-json", "JSON list of argument strings."),
+        list(
+            "args-json",
+            "JSON list of arguments: of a program, or name=value of the other command.",
+        ),
         flag("parse-json", "Whether the output of the program must be JSON."),
         text("session-id", "Name of a session, passed to the program and copied into the result."),
         text("correlation-id", "Name of a task, passed to the program and copied into the result."),
@@ -84,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
             "Requesting actor, passed to the program; grants no permission.",
         ),
     ])
-    .prints("The program's stdout and stderr")
+    .prints("JSON {schema, command, status, target: {command, args}, exitCode, stdout, stderr, diagnostics, artifactRefs}; of a program, stdout is its own output")
     .schema(schema_id::COMMAND_AGENT_RUN),
     Row::new(
         "wordpress.session",
@@ -93,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
         "Logs a user of the guest's site in and stores the session's cookies in the guest.",
     )
     .args(&[USER, SESSION_NAME, ROLE, BROWSER_URLS, OUTPUT_DIR])
-    .prints("JSON {schema, session, user, cookies: [names], storageState: guest path, expiresAt}")
+    .prints("JSON {schema, command, status, session, user, cookies: [names], expiresAt, artifacts: {auth, storageState, summary}}")
     .schema("wp-codebox/wordpress-session/v1"),
     Row::new(
         "wordpress.nonce",
@@ -102,7 +111,7 @@ pub(super) const ROWS: &[Row] = &[
         "Creates a nonce for an action and a user or session of the guest's site, and stores it in the guest.",
     )
     .args(&[ACTION, USER, SESSION, ROLE, OUTPUT_DIR])
-    .prints("JSON {schema, action, nonce: {present}, lifetimeSeconds, user, session?, artifacts: {auth: guest path}}")
+    .prints("JSON {schema, command, status, action, nonce: {present}, lifetimeSeconds, user, session?, artifacts: {auth, storageState?, summary}}")
     .schema("wp-codebox/wordpress-nonce/v1"),
     Row::new(
         "wordpress.action-auth",
@@ -111,7 +120,7 @@ pub(super) const ROWS: &[Row] = &[
         "Creates a session and a nonce that together authorise one action of the site, and stores both in the guest.",
     )
     .args(&[ACTION, USER, SESSION_NAME, ROLE, BROWSER_URLS, OUTPUT_DIR])
-    .prints("JSON {schema, action, nonce: {present}, lifetimeSeconds, session, user, cookies: [names], storageState, artifacts: {auth: guest path}}")
+    .prints("JSON {schema, command, status, action, nonce: {present}, lifetimeSeconds, session, user, cookies: [names], artifacts: {auth, storageState, summary}}")
     .schema("wp-codebox/wordpress-action-auth/v1"),
     Row::new(
         "wordpress.run-php",
@@ -120,8 +129,11 @@ pub(super) const ROWS: &[Row] = &[
         "Runs PHP in the guest with WordPress loaded.",
     )
     .args(&[
-        text("code", "PHP without an opening tag, at most 1 MiB."),
-        text("code-file", "Guest path of a PHP file."),
+        text("code", "PHP with or without an opening tag, at most 1 MiB."),
+        text(
+            "code-file",
+            "PHP file of the guest or of the host: relative to the working directory of wp-codebox run, or to the recipe.",
+        ),
         one_of(
             "bootstrap",
             &["wordpress", "none"],
@@ -131,14 +143,14 @@ pub(super) const ROWS: &[Row] = &[
         integer(
             "diagnostics-max-items",
             1,
-            500,
-            "Maximum number of recorded queries; default 100.",
+            i64::MAX,
+            "Maximum number of recorded queries; default 100, and never above 500.",
         ),
         integer(
             "diagnostics-max-bytes",
             1,
-            524_288,
-            "Maximum size of recorded queries in bytes; default 65536.",
+            i64::MAX,
+            "Maximum size of recorded queries in bytes; default 65536, and never above 524288.",
         ),
     ])
     .prints("Output of the code"),
@@ -176,9 +188,9 @@ pub(super) const ROWS: &[Row] = &[
         DIRECT,
         "Runs WP-CLI on the guest's WordPress.",
     )
-    .args(&[text(
+    .args(&[line(
         "command",
-        "Command line without the leading wp; split with shell quoting rules, run without a shell.",
+        "Command line with or without the leading wp; split with shell quoting rules, run without a shell. Further arguments are its next words.",
     )
     .required()])
     .prints("Output of WP-CLI"),
@@ -189,12 +201,12 @@ pub(super) const ROWS: &[Row] = &[
         "Runs WP-CLI as a recorded action, with its permissions and effects in the result.",
     )
     .args(&[
-        text("command", "Command line without the leading wp.").required(),
+        line("command", "Command line with or without the leading wp.").required(),
         MUTATES,
         CAPABILITY,
         DESTRUCTIVE,
     ])
-    .prints("JSON {schema, action, status, output, mutation, capability, destructiveBoundary}")
+    .prints("JSON {schema, command, status, action, target, safety, result: {exitCode, stdout, stderr, json?}, mutation, diagnostics}")
     .schema("wp-codebox/wordpress-execution-action-result/v1"),
     Row::new(
         "wordpress.capture-state-bundle",
@@ -203,7 +215,7 @@ pub(super) const ROWS: &[Row] = &[
         "Writes files and database of the site into one bundle of state.",
     )
     .args(snapshot_args![text("label", "Name of the bundle.")])
-    .prints("JSON {schema, status, label, digest, files, database, options, postTypes, omitted, artifacts}")
+    .prints("JSON {schema, command, status, label, digest, files, database, options, postTypes, omitted, artifacts: {runtimeSnapshot, manifest}}")
     .schema("wp-codebox/wordpress-state-bundle-capture/v1"),
     Row::new(
         "wordpress.export-replay-package",
@@ -218,11 +230,11 @@ pub(super) const ROWS: &[Row] = &[
         integer(
             "import-ms",
             0,
-            86_400_000,
+            999_999_999_999_999,
             "Milliseconds an import is expected to take; written into the package.",
         ),
     ])
-    .prints("JSON {schema, status, id, label, digest, files, steps, limitations, artifacts}")
+    .prints("JSON {schema, command, status, id, label, digest, files, steps, limitations, artifacts: {manifest, blueprint, runtimeSnapshot}}")
     .schema("wp-codebox/wordpress-replay-export/v1"),
     Row::new(
         "wordpress.ability",
@@ -233,13 +245,16 @@ pub(super) const ROWS: &[Row] = &[
     .args(&[
         text("name", "Name of the ability.").required(),
         json("input", "Input of the ability as JSON."),
-        text("expected-result-schema", "Schema id that the result must name."),
+        text(
+            "expected-result-schema",
+            "Schema id that the result must name, or a JSON Schema that it must have.",
+        ),
         text(
             "user",
             "Login, e-mail address or id of the user that the command acts as; default: the first administrator.",
         ),
         SESSION,
-        text("principal", "The same as user."),
+        text("principal", "The same as principal-json, or as user."),
         object(
             "principal-json",
             "Acting user: {user, role}; a missing user is created with the role.",
@@ -290,7 +305,7 @@ pub(super) const ROWS: &[Row] = &[
         text("artifact", "Guest path of the document, or its name below /tmp/codebox-artifacts."),
         text("schema", "Schema id that the document must name."),
     ])
-    .prints("JSON {schema, name, payloadSchema, payload, artifacts}")
+    .prints("JSON {schema, command, status, name, payloadSchema, payload, artifacts}")
     .schema("wp-codebox/typed-workload-artifact/v1"),
     Row::new(
         "wordpress.phpunit",
@@ -302,9 +317,20 @@ pub(super) const ROWS: &[Row] = &[
         text("plugin-slug", "Directory of the plugin below wp-content/plugins."),
         text("cwd", "Working directory."),
         text("test-root", "Directory that paths of tests are relative to."),
-        text("code", "PHP code of a test file, in place of files."),
-        text("code-file", "Guest path of a test file."),
+        text(
+            "code",
+            "PHP code of a test case or of the body of one test, in place of files.",
+        ),
+        text(
+            "code-file",
+            "Test file of the guest or of the host: relative to the working directory of wp-codebox run, or to the recipe.",
+        ),
         AUTOLOAD,
+        one_of(
+            "autoload-file-role",
+            &["phpunit", "harness", "project"],
+            "Code that autoload-file loads: PHPUnit (default, also harness), or the project's, whose directory is not searched for PHPUnit.",
+        ),
         text(
             "project-autoload-file",
             "Autoloader of the project, path in the guest.",
@@ -319,14 +345,22 @@ pub(super) const ROWS: &[Row] = &[
         DEFINES,
         text(
             "dependency-mounts",
-            "Directories whose code the tests need, separated by commas.",
+            "Plugins and directories with vendor/autoload.php whose code the tests need, separated by commas.",
+        ),
+        list(
+            "dependency-plugins-json",
+            "Plugins to activate before the tests: directories, main files, or {slug}.",
+        ),
+        list(
+            "preload-files-json",
+            "PHP files to load before WordPress.",
         ),
         list("bootstrap-files-json", "PHP files to load before the tests."),
         list("phpunit-args-json", "Further arguments of PHPUnit."),
         one_of(
             "bootstrap-mode",
-            &["wordpress", "project", "none"],
-            "Code loaded before the tests: wordpress (default), the project's own file, or none.",
+            &["managed", "project", "wordpress", "none"],
+            "Code loaded before the tests: WordPress (managed or wordpress, default), the project's own file, or none.",
         ),
         text(
             "project-bootstrap",
@@ -335,11 +369,11 @@ pub(super) const ROWS: &[Row] = &[
         MULTISITE,
         one_of(
             "database-type",
-            &["sqlite"],
-            "Database of the tests: sqlite.",
+            &["sqlite", "mysql"],
+            "Database of the tests: sqlite (default); mysql is refused, because a guest has none.",
         ),
     ])
-    .prints("JSON {schema, status, runner, exitCode, summary, suites, failures: [{suite, test, file, line, message}], output}")
+    .prints("JSON {schema, command, status, runner, exitCode, summary, suites, failures: [{suite, test, file, line, message}], output}")
     .schema(schema_id::TEST_RESULTS),
     Row::new(
         "wordpress.plugin-check",
@@ -351,26 +385,29 @@ pub(super) const ROWS: &[Row] = &[
         text("plugin-slug", "Directory of the plugin below wp-content/plugins.").required(),
         text("checks", "Only these checks, separated by commas."),
     ])
-    .prints("JSON {schema, status, plugin, tool, runtime: {ran, reason}, summary, findings}")
+    .prints("JSON {schema, command, status, plugin, tool, runtime: {ran, reason}, summary, findings}")
     .schema("wp-codebox/plugin-check/v1"),
     Row::new(
         "wordpress.plugin-setup",
         Core,
         file("plugin-setup.php"),
-        "Lists, activates, deactivates or deletes plugins in the guest.",
+        "Lists, installs, activates, deactivates or deletes plugins in the guest.",
     )
     .args(&[
         one_of(
             "action",
-            &["list", "activate", "deactivate", "delete"],
-            "Action; default: activate if a plugin is named, otherwise list.",
+            &["install", "list", "activate", "deactivate", "delete"],
+            "Action; default: activate if a plugin is named, otherwise list. install downloads a missing plugin from WordPress.org if the policy allows it.",
         ),
         text("plugin", "Plugin file relative to wp-content/plugins, or its directory."),
         text("slug", "The same as plugin."),
-        flag("activate", "0 to only look whether it is there."),
+        flag(
+            "activate",
+            "Whether to activate the plugin; default true, for install false.",
+        ),
         NETWORK,
     ])
-    .prints("JSON {schema, action, plugin, status, active, plugins}")
+    .prints("JSON {schema, command, status, action, target, plugins, operations, errors, artifactRefs}")
     .schema("wp-codebox/wordpress-plugin-setup/v1"),
     Row::new(
         "wordpress.plugin-state",
@@ -381,16 +418,19 @@ pub(super) const ROWS: &[Row] = &[
     .args(&[
         one_of(
             "action",
-            &["inspect", "activate", "deactivate"],
-            "Action; default inspect.",
+            &["report", "status", "activate", "deactivate", "inspect"],
+            "Action; default report, also called status and inspect.",
         ),
         text("plugin", "Plugin file relative to wp-content/plugins, or its directory."),
         text("slug", "The same as plugin."),
-        text("file", "Main file below the plugin's directory."),
+        text(
+            "file",
+            "Main file below the plugin's directory; alone, the same as plugin.",
+        ),
         text("path", "The same as plugin, absolute or relative to wp-content/plugins."),
         NETWORK,
     ])
-    .prints("JSON {schema, action, plugin, installed, active, networkActive, version}")
+    .prints("JSON {schema, command, status, action, target, activePluginsBefore, activePluginsAfter, networkActivePluginsBefore, networkActivePluginsAfter, multisite, diagnostics, errors}")
     .schema("wp-codebox/wordpress-plugin-state/v1"),
     Row::new(
         "wordpress.ensure-plugin-active",
@@ -401,11 +441,14 @@ pub(super) const ROWS: &[Row] = &[
     .args(&[
         text("plugin", "Plugin file relative to wp-content/plugins, or its directory.").required(),
         text("slug", "The same as plugin."),
-        text("file", "Main file below the plugin's directory."),
+        text(
+            "file",
+            "Main file below the plugin's directory; alone, the same as plugin.",
+        ),
         text("path", "The same as plugin, absolute or relative to wp-content/plugins."),
         NETWORK,
     ])
-    .prints("JSON {schema, action, plugin, installed, active, changed, version}")
+    .prints("JSON {schema, command, status, action: activate, target, changed, activePluginsBefore, activePluginsAfter, networkActivePluginsBefore, networkActivePluginsAfter, multisite, diagnostics, errors}")
     .schema("wp-codebox/wordpress-plugin-state/v1")
     .requires(&["wordpress.plugin-state"]),
     Row::new(
@@ -425,25 +468,28 @@ pub(super) const ROWS: &[Row] = &[
         DEFINES,
         MULTISITE,
     ])
-    .prints("JSON {schema, status, runner, exitCode, summary, suites, failures, output}")
+    .prints("JSON {schema, command, status, runner, exitCode, summary, suites, failures, output}")
     .schema(schema_id::TEST_RESULTS),
     Row::new(
         "wordpress.theme-setup",
         Core,
         file("theme-setup.php"),
-        "Lists or activates themes in the guest.",
+        "Lists, installs, activates or deletes themes in the guest.",
     )
     .args(&[
         one_of(
             "action",
-            &["list", "activate", "delete"],
-            "Action; default: activate if a theme is named, otherwise list.",
+            &["install", "switch", "list", "activate", "delete"],
+            "Action; default: switch (also activate) if a theme is named, otherwise list. install downloads a missing theme from WordPress.org if the policy allows it.",
         ),
         text("theme", "Directory of the theme below wp-content/themes."),
         text("slug", "The same as theme."),
-        flag("activate", "0 to only look whether it is there."),
+        flag(
+            "activate",
+            "Whether to switch to the theme; default true, for install false.",
+        ),
     ])
-    .prints("JSON {schema, action, theme, status, active, themes}")
+    .prints("JSON {schema, command, status, action, target, themes, operations, errors, artifactRefs}")
     .schema("wp-codebox/wordpress-theme-setup/v1"),
     Row::new(
         "wordpress.theme-check",

@@ -84,13 +84,13 @@ pub(super) const ROWS: &[Row] = &[
         integer(
             "iterations",
             1,
-            1_000,
+            1_000_000,
             "Number of measured runs of each workload; default 10.",
         ),
         integer(
             "warmup",
             0,
-            100,
+            1_000_000,
             "Number of warm-up runs; default 1.",
         ),
         text("dependency-slugs", "Plugins that the workloads need, separated by commas."),
@@ -98,19 +98,19 @@ pub(super) const ROWS: &[Row] = &[
         list("bootstrap-files-json", "PHP files to load first."),
         list(
             "workloads-json",
-            "Workloads {id, type: php|rest, file|code|path} in place of the plugin's bench/*.php.",
+            "Workloads {id, type, …} or {id, run: [steps]} in place of the PHP files in bench and tests/bench of the plugin.",
         ),
         list("scenario-ids-json", "Runs only workloads with these ids."),
         object(
             "lifecycle-json",
-            "{setup?, teardown?} of each workload, each {file} or {code}.",
+            "{setup?, teardown?} of each workload, each a step or a list of steps.",
         ),
         object(
             "reset-policy-json",
             "State to reset between runs: {between: none|cache}.",
         ),
     ])
-    .prints("JSON {schema, status, component, scenarios: [{id, status, metrics, samples}]}")
+    .prints("JSON {schema, command, status, component, scenarios: [{id, status, metrics, samples}], diagnostics, artifacts: {results}, provenance}")
     .schema("wp-codebox/bench-results/v1")
     .requires(&[
         "wordpress.run-php",

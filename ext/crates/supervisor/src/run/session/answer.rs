@@ -4,10 +4,13 @@
 //! The document comes from the guest and is untrusted: a command with a known schema must name that
 //! schema, and a failure's code and message are stored only as data.
 
+use super::agent_target::requester;
 use crate::run::ending::stop_of;
 use serde_json::{Value, json};
 use std::time::Duration;
-use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{
+    CommandCall, CommandResult, CommandStatus, ErrorBody, ErrorCode, schema_id,
+};
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 
@@ -43,41 +46,47 @@ pub(super) fn result(
         result.status = CommandStatus::Error;
     }
     if found.output_schema == Some(schema_id::COMMAND_AGENT_RUN) {
-        result.json = Some(agent_run(call, step, result.json.take()));
+        result.json = Some(agent_run(call, step, result.status, result.json.take()));
     }
-    let millis = u64::try_from(step.result.duration.as_millis()).unwrap_or(u64::MAX);
-    result.diagnostics["timing"] = json!({"durationMs": millis});
+    result.diagnostics["timing"] = json!({"durationMs": millis(step)});
     result
 }
 
 /// Returns the result document of a program that acted as an agent. It contains the program's
 /// output as JSON if the command asks for that.
-fn agent_run(call: &Call, step: &Step, output: Option<Value>) -> Value {
-    let given = |name: &str| {
-        let mut values = call.args.iter().filter_map(|a| a.split_once('='));
-        values
-            .find(|(n, _)| *n == name)
-            .map(|(_, value)| value.to_owned())
+fn agent_run(call: &Call, step: &Step, status: CommandStatus, output: Option<Value>) -> Value {
+    let asked = CommandCall {
+        command: call.command.clone(),
+        args: call.args.clone(),
     };
     let mut document = json!({
         "schema": schema_id::COMMAND_AGENT_RUN,
-        "command": given("command"),
-        "exitCode": step.exit_code(),
+        "command": call.command,
+        "status": status,
+        "target": {
+            "command": call.argv.first(),
+            "args": call.argv.get(1..).unwrap_or_default(),
+        },
+        // A program that was killed has no exit status.
+        "exitCode": step.exit_code().unwrap_or(-1),
+        "stdout": step.stdout,
+        "stderr": step.stderr,
         "stdoutBytes": step.stdout.len(),
         "stderrBytes": step.stderr.len(),
+        "diagnostics": {"durationMs": millis(step)},
+        "artifactRefs": [],
     });
-    for (argument, member) in [
-        ("session-id", "sessionId"),
-        ("correlation-id", "correlationId"),
-    ] {
-        if let Some(value) = given(argument) {
-            document[member] = json!(value);
-        }
+    if let Some(members) = document.as_object_mut() {
+        members.extend(requester(&asked));
     }
     if wants_json(call) {
         document["result"] = json!(output);
     }
     document
+}
+
+fn millis(step: &Step) -> u64 {
+    u64::try_from(step.result.duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn wants_json(call: &Call) -> bool {
@@ -307,5 +316,12 @@ mod tests {
         assert_eq!(document["schema"], schema_id::COMMAND_AGENT_RUN);
         assert_eq!(document["sessionId"], "s");
         assert_eq!(document["result"]["a"], 1);
+        assert_eq!(document["command"], "command-agent-run");
+        assert_eq!(
+            (&document["status"], &document["exitCode"]),
+            (&json!("ok"), &json!(0))
+        );
+        assert_eq!(document["stdout"], r#"{"a":1}"#);
+        assert_eq!(document["target"]["command"], "php");
     }
 }

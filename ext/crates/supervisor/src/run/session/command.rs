@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CommandCall, CommandResult, CommandStatus, ErrorBody, ErrorCode};
-use wp_codebox_policy::{CommandDescriptor, Handler, assert_command};
+use wp_codebox_policy::{CommandDescriptor, Handler, assert_command, target_call};
 use wp_codebox_runtime::{Bounds, Call, Cut, ExecutionEnd, ExecutionResult, Step, command_program};
 
 /// A command that has ended.
@@ -30,6 +30,9 @@ impl Session<'_, '_> {
     ) -> Result<Commanded, ErrorBody> {
         let found =
             assert_command(&self.context.prepared.policy, call).map_err(|error| error.body())?;
+        if let Some(target) = target_call(call) {
+            return self.agent_target(call, &target, timeout);
+        }
         let bounds = Bounds {
             deadline: self.deadline(),
             timeout,

@@ -4,6 +4,7 @@
 //! A session has one guest at a time. A fresh guest or one with a snapshot may replace the current
 //! guest; the recorded resource usage covers all guests of the session.
 
+mod agent_target;
 mod answer;
 mod browser;
 mod command;
