@@ -52,6 +52,25 @@ def test_run_php_command_executes_code_in_wordpress(bench):
     must("wp 7" in answer.stdout and "a=b" in answer.stdout, str(answer))
 
 
+def test_code_file_is_relative_to_the_working_directory_and_read_only_in_the_guest(bench):
+    directory = os.path.join(bench.directory, "code")
+    os.makedirs(directory)
+    file = os.path.join(directory, "the code.php")
+    with open(file, "w", encoding="utf-8") as opened:
+        opened.write("<?php\necho wp_json_encode( array( __FILE__, @file_put_contents( __FILE__, 'x' ), get_bloginfo( 'name' ) ) );")
+    bench.own(directory)
+    mount = ["--mount", f"{bench.source()}:/workspace/plugin"]
+    for path in (os.path.relpath(file), file):
+        answer = bench.run(*mount, "--command", "wordpress.run-php", "--arg", f"code-file={path}").expect(0)
+        found = json.loads(answer.json["execution"]["stdout"])
+        must(found == ["/run/codebox/staged/code/0/the_code.php", False, "Codebox"], f"{path}: {found}")
+    # A path below a mount is a path of the guest: the host's file of this name is not copied.
+    answer = bench.run(*mount, "--command", "wordpress.run-php", "--arg", "code-file=/workspace/plugin/none.php")
+    must(answer.exit == 1 and "readable in the guest" in answer.stdout, str(answer))
+    missing = bench.run(*mount, "--command", "wordpress.run-php", "--arg", "code-file=none.php")
+    must(missing.exit != 0 and "none.php" in missing.json["error"]["message"], str(missing))
+
+
 def test_wp_cli_command_lists_the_mounted_plugin(bench):
     answer = bench.run("--mount", f"{bench.source('sample')}:/wordpress/wp-content/plugins/sample", "--command",
                        "wordpress.wp-cli", "--arg", "command=plugin list --field=name").expect(0)

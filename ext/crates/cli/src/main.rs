@@ -17,6 +17,7 @@ mod artifacts;
 mod bench;
 mod boot;
 mod cancel;
+mod code_file;
 mod columns;
 mod commands;
 mod daily;

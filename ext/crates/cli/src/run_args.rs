@@ -8,7 +8,7 @@ use super::network::NetworkArgs;
 use super::output::{AgentOutput, Output};
 use super::preview::{self, PreviewArgs, Waits};
 use super::request::{Beside, SizeArgs, absolute, input, policy, resolve, size, text, timeout};
-use super::{Settings, duration, mount};
+use super::{Settings, code_file, duration, mount};
 use clap::{Args, Parser};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -49,7 +49,8 @@ pub(crate) struct RunArgs {
     /// Command id to run, see `wp-codebox commands`.
     #[arg(long, value_name = "ID")]
     pub command: Option<String>,
-    /// Argument of the command, name=value; may be repeated.
+    /// Argument of the command, name=value; may be repeated. code-file=FILE is relative to the
+    /// working directory.
     #[arg(long = "arg", value_name = "NAME=VALUE", requires = "command")]
     pub args: Vec<String>,
     /// Task description for the agent.
@@ -186,6 +187,8 @@ pub(crate) fn build(
         task.provenance.insert(key.to_owned(), value.into());
     }
     task.mounts = mounts.into_iter().map(|mounted| mounted.request).collect();
+    let staged = code_file::stage(&mut task.commands, &task.mounts)?;
+    task.staged_files.extend(staged);
     let beside = Beside {
         site: &args.store.site,
         model: &args.model,
