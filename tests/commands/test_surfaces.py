@@ -73,7 +73,7 @@ def php(code, expect, name):
 
 
 def bytes_of_payload(document):
-    equal(document["rows"][1]["payload"]["base64"], "//4A", "bytes that are not UTF-8")
+    equal(document["items"][1]["payload"]["base64"], "//4A", "bytes that are not UTF-8")
     equal(document["truncated"], {"rows": False, "bytes": False})
 
 
@@ -84,9 +84,9 @@ def bytes_bound(document):
 ITEMS = [{"column": "id", "direction": "asc"}]
 
 DATABASE = [
-    db({"operation": "select", "table": "surfaces_items", "orderBy": ITEMS}, both(has(table="wp_surfaces_items", rowCount=2, rows__0__name="plain"), bytes_of_payload)),
-    db({"operation": "select", "sql": "SELECT post_title FROM {prefix}posts WHERE ID = %d AND post_title LIKE 'Hello%'", "values": [1]}, has(rows__0__post_title="Hello world!"), name="SQL with placeholders and values returns rows"),
-    db({"operation": "select", "sql": "SELECT ';' AS mark"}, has(rows__0__mark=";"), name="a quoted semicolon in SQL is accepted"),
+    db({"operation": "select", "table": "surfaces_items", "orderBy": ITEMS}, both(has(table="wp_surfaces_items", rowCount=2, items__0__name="plain"), bytes_of_payload)),
+    db({"operation": "select", "sql": "SELECT post_title FROM {prefix}posts WHERE ID = %d AND post_title LIKE 'Hello%'", "values": [1]}, has(items__0__post_title="Hello world!"), name="SQL with placeholders and values returns rows"),
+    db({"operation": "select", "sql": "SELECT ';' AS mark"}, has(items__0__mark=";"), name="a quoted semicolon in SQL is accepted"),
     db({"operation": "select", "sql": "SELECT 1; DELETE FROM wp_posts"}, fails=INVALID, says="semicolon", name="two SQL statements are refused"),
     db({"operation": "select", "sql": "DELETE FROM wp_posts"}, fails=INVALID, says="must begin with SELECT", name="a DELETE statement in a select operation is refused"),
     db({"operation": "select", "sql": "SELECT %d", "values": []}, fails=INVALID, says="1 placeholders", name="SQL placeholders without values are refused"),
@@ -95,10 +95,10 @@ DATABASE = [
     db({"operation": "update", "table": "surfaces_items", "values": {"name": "changed"}, "where": {"id": 3}}, has(affectedRows=1), name="update changes a row"),
     db({"operation": "delete", "table": "surfaces_items", "where": {"id": 3}, "readOnly": True}, fails=INVALID, says="readOnly", name="delete with readOnly is refused"),
     db({"operation": "delete", "table": "surfaces_items"}, fails=INVALID, says="every row", name="delete without where is refused"),
-    db({"operation": "select", "table": "surfaces_items", "where": {"id": 3}}, has(rows__0__name="changed"), name="the refused deletes removed no row"),
+    db({"operation": "select", "table": "surfaces_items", "where": {"id": 3}}, has(items__0__name="changed"), name="the refused deletes removed no row"),
     db({"operation": "delete", "table": "surfaces_items", "where": {"id": 3}}, has(affectedRows=1), name="delete removes a row"),
-    db({"operation": "explain", "sql": "SELECT * FROM wp_posts WHERE ID = 1"}, lambda d: must("wp_posts" in json.dumps(d["rows"]), f"plan: {d}"), name="explain returns the query plan"),
-    db({"operation": "select", "table": "users", "columns": ["user_login", "user_pass"]}, has(rows__0__user_pass="[redacted]"), name="a password hash in a row is redacted"),
+    db({"operation": "explain", "sql": "SELECT * FROM wp_posts WHERE ID = 1"}, lambda d: must("wp_posts" in json.dumps(d["items"]), f"plan: {d}"), name="explain returns the query plan"),
+    db({"operation": "select", "table": "users", "columns": ["user_login", "user_pass"]}, has(items__0__user_pass="[redacted]"), name="a password hash in a row is redacted"),
     db({"operation": "select", "table": "no_such"}, fails=INVALID, says="available: wp_commentmeta", name="a select from an unknown table is refused"),
     db({"operation": "select", "sql": "SELECT a.ID FROM wp_posts a, wp_options b, wp_options c", "limit": 20}, has(rowCount=20, truncated={"rows": True, "bytes": False}), name="limit caps the number of rows"),
     db({"operation": "select", "sql": "SELECT '" + "y" * 4000 + "' AS big FROM wp_options LIMIT 40", "maxBytes": 20000}, bytes_bound, name="maxBytes caps the size of the result"),
@@ -148,43 +148,49 @@ def surfaces(document):
 
 
 def routes(document):
-    sorted_by(document["items"], "route")
+    sorted_by(document["routes"], "route")
     must(document["cut"]["bytes"] > 100000 and document["total"] > 100 and document["cut"]["file"].endswith("rest-route-inventory.json"), f"cut: {document['cut']}")
-    route = named(document["items"], "/surfaces/v1/slow/(?P<id>\\d+)", "route")
+    route = named(document["routes"], "/surfaces/v1/slow/(?P<id>\\d+)", "route")
     equal((route["methods"], route["endpoints"][0]["permission"], route["endpoints"][0]["arguments"]), (["GET"], "__return_true", [{"name": "depth", "required": False, "type": "integer"}]))
 
 
 def pages(document):
-    sorted_by(document["items"], "path", "title")
-    equal(named(document["items"], "/wp-admin/admin.php?page=surfaces-page", "path")["source"], "plugin")
-    equal(named(document["items"], "/wp-admin/options-general.php", "path")["capability"], "manage_options")
+    sorted_by(document["pages"], "path", "title")
+    equal((document["adminUrl"], document["menuLoaded"]), ("http://localhost/wp-admin/", True))
+    equal(named(document["pages"], "/wp-admin/admin.php?page=surfaces-page", "path")["source"], "plugin")
+    equal(named(document["pages"], "/wp-admin/options-general.php", "path")["capability"], "manage_options")
 
 
 def actions(document):
-    form = [row for row in document["forms"]["items"] if row["action"] == "surfaces_post"]
+    form = [row for row in document["actions"] if row["kind"] == "form" and row["action"] == "surfaces_post"]
     equal([(row["method"], row["target"], row["nonce"], "title" in row["fields"]) for row in form], [("POST", "/wp-admin/admin-post.php", True, True)], "the form")
-    equal(document["pages"]["loaded"], 1)
-    named(document["adminAjax"]["items"], "surfaces_do")
+    equal([row["status"] for row in document["pages"]][:2], ["loaded", "skipped"])
+    equal(named([row for row in document["actions"] if row["kind"] == "ajax"], "surfaces_do")["loggedIn"], True)
+    equal(document["redaction"]["values"], "omitted")
 
 
 def tables(document):
-    sorted_by(document["items"], "name")
-    own = named(document["items"], "wp_surfaces_items")
+    sorted_by(document["tables"], "name")
+    own = named(document["tables"], "wp_surfaces_items")
     equal((own["core"], own["rows"], [c["name"] for c in own["columns"]], own["indexes"][0]["columns"]), (False, 2, ["id", "name", "payload"], ["id"]))
-    equal(named(document["items"], "wp_options")["core"], True)
+    equal(named(document["tables"], "wp_options")["core"], True)
+    equal(document["totals"]["tables"], len(document["tables"]))
 
 
 def owned(document):
-    plugin = named(document["plugins"]["items"], f"{SLUG}/{SLUG}.php", "plugin")
-    equal([o["name"] for o in plugin["options"]][:2], ["surfaces_api_key", "surfaces_object"])
-    equal(plugin["options"][0]["value"], "[redacted]")
-    equal(plugin["tables"], [{"name": "wp_surfaces_items", "rows": 2}])
+    file = f"{SLUG}/{SLUG}.php"
+    plugin = named(document["plugins"], file, "plugin")
+    equal((plugin["options"][:2], plugin["tables"]), (["surfaces_api_key", "surfaces_object"], ["wp_surfaces_items"]))
+    key = named(document["options"], "surfaces_api_key")
+    equal((key["value"], key["plugins"]), ("[redacted]", [file]))
+    equal(document["tables"], [{"name": "wp_surfaces_items", "rows": 2, "plugins": [file]}])
     no_secret(document)
 
 
 def urls(document):
-    sorted_by(document["items"], "kind", "url")
-    must({"home", "singular", "author", "feed", "search"} <= {row["kind"] for row in document["items"]}, f"kinds: {document}")
+    sorted_by(document["urls"], "kind", "url")
+    must("p" in document["publicQueryVars"] and isinstance(document["rewriteRules"], list), "query variables and rules")
+    must({"home", "singular", "author", "feed", "search"} <= {row["kind"] for row in document["urls"]}, f"kinds: {document}")
 
 
 INVENTORIES = [
@@ -192,12 +198,13 @@ INVENTORIES = [
     Step("wordpress.runtime-discovery", {"surface": "users"}, lambda d: must("plugins" not in d and d["users"]["total"] == 2, f"users: {d}"), name="runtime-discovery of one surface returns only that surface"),
     Step("wordpress.execution-surfaces", {}, surfaces),
     Step("wordpress.rest-route-inventory", {}, routes),
-    php("$d = json_decode(file_get_contents('/tmp/codebox-artifacts/wordpress-rest-route-inventory.json'), true); echo json_encode(['whole' => $d['total'] === count($d['items'])]);", has(whole=True), "an inventory too large to print is saved whole to a file"),
+    php("$d = json_decode(file_get_contents('/tmp/codebox-artifacts/wordpress-rest-route-inventory.json'), true); echo json_encode(['whole' => $d['total'] === count($d['routes'])]);", has(whole=True), "an inventory too large to print is saved whole to a file"),
     Step("wordpress.admin-page-inventory", {}, pages),
     Step("wordpress.admin-action-inventory", {"max-pages": "1"}, actions),
     Step("wordpress.inventory-database", {}, tables),
     Step("wordpress.inventory-plugin-module-options-tables", {}, owned),
-    Step("wordpress.inventory-plugin-module-options-tables", {"read_only": "false"}, fails=INVALID, says="only reads", name="an inventory with read_only=false is refused"),
+    Step("wordpress.inventory-plugin-module-options-tables", {"read_only": "false"}, has(readOnly=True, diagnostics__0__code="read-only"), name="an inventory with read_only=false only reads and says so"),
+    Step("wordpress.inventory-plugin-module-options-tables", {"secret_placeholders_only": "false"}, fails=INVALID, says="never shows a value", name="an inventory with secret_placeholders_only=false is refused"),
     Step("wordpress.frontend-url-inventory", {}, urls),
 ]
 
@@ -207,64 +214,64 @@ def page(kind, name, **wanted):
 
 
 def warned(document):
-    equal(document["status"], 200)
-    equal(document["php"]["messages"][0]["message"], "careful")
-    must(document["php"]["messages"][0]["file"].endswith(f"/{SLUG}.php"), "where")
+    equal((document["status"], document["http"]["status"]), ("ok", 200))
+    equal(document["notices"][0]["message"], "careful")
+    must(document["notices"][0]["file"].endswith(f"/{SLUG}.php"), "where")
 
 
 def fatal(document):
-    equal((document["status"], document["outcome"]), (500, "fatal"))
-    must("surfaces_is_not_defined" in document["fatal"]["message"], f"fatal: {document['fatal']}")
+    equal((document["status"], document["http"]["status"], document["outcome"]), ("error", 500, "fatal"))
+    must("surfaces_is_not_defined" in document["errors"][0]["message"], f"errors: {document['errors']}")
 
 
 def as_user(document):
-    equal((document["status"], document["request"]["user"], document["actedAs"]["login"]), (200, "admin", "admin"))
-    must(document["title"].startswith("Posts ") and document["queries"]["count"] > 5 and document["queries"]["fingerprints"], f"page: {json.dumps(document)[:600]}")
+    equal((document["http"]["status"], document["target"]["userSession"], document["identity"]["user"]["login"]), (200, {"user": "admin"}, "admin"))
+    must(document["title"].startswith("Posts ") and document["diagnostics"]["queries"]["count"] > 5 and document["diagnostics"]["queries"]["fingerprints"], f"page: {json.dumps(document)[:600]}")
 
 
 PAGES = [
-    Step(PAGE, {"path": "/"}, both(has(status=200, outcome="rendered", title="Codebox", php__total=0), lambda d: must(d["body"]["bytes"] > 10000, "body"))),
-    page("none", "a page without a plugin fault is rendered", status=200),
-    Step(PAGE, {"path": "/?p=98765"}, has(status=404, outcome="rendered"), name="an unknown page answers 404"),
+    Step(PAGE, {"path": "/"}, both(has(http__status=200, outcome="rendered", title="Codebox", diagnostics__php__total=0), lambda d: must(d["body"]["bytes"] > 10000, "body"))),
+    page("none", "a page without a plugin fault is rendered", http__status=200),
+    Step(PAGE, {"path": "/?p=98765"}, has(http__status=404, outcome="rendered"), name="an unknown page answers 404"),
     Step(PAGE, {"path": "/wp-login.php"}, fails=INVALID, says="not a front-end page", name="wp-login.php is refused as a front-end page"),
     Step(PAGE, {"url": "http://example.org/"}, fails=INVALID, says="page of this sandbox", name="a URL of another site is refused"),
     Step(PAGE, {"path": "/?surfaces=warn"}, warned, name="a PHP warning of a page is reported with message and file"),
     Step(PAGE, {"path": "/?surfaces=fatal"}, fatal, name="a fatal error of a page is reported with status 500"),
-    page("memory", "a page over the PHP memory limit is reported as fatal", status=500, outcome="fatal"),
-    page("exit", "the output of a page that exits early is returned", status=200, body__bytes=7),
-    page("shutdown", "an exit in a shutdown function does not lose the page", status=200, title="Codebox"),
-    page("redirect", "a redirect of a page is reported, not followed", status=301, outcome="redirected", redirect="http://localhost/elsewhere"),
-    page("die", "a wp_die call of a page is reported with its message", status=403, outcome="died", died__message="no entry"),
+    page("memory", "a page over the PHP memory limit is reported as fatal", http__status=500, outcome="fatal"),
+    page("exit", "the output of a page that exits early is returned", http__status=200, body__bytes=7),
+    page("shutdown", "an exit in a shutdown function does not lose the page", http__status=200, title="Codebox"),
+    page("redirect", "a redirect of a page is reported, not followed", http__status=301, outcome="redirected", status="redirect", redirect__location="http://localhost/elsewhere"),
+    page("die", "a wp_die call of a page is reported with its message", http__status=403, outcome="died", metadata__died__message="no entry"),
     page("unbuffered", "the output of a page that ends all output buffers is returned", schema="wp-codebox/wordpress-page-load-result/v1", body__bytes=33),
     Step(PAGE, {"path": "/?surfaces=kill"}, fails=FAILED, says="signal 9", name="a page that kills its PHP process fails the command"),
     Step(ADMIN_PAGE, {"path": "edit.php", "user": "admin", "capture-diagnostics": "true"}, as_user),
-    Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob"}, has(status=403, outcome="died", actedAs__login="bob"), name="an admin page answers 403 to a user without its capability"),
-    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "user": "admin", "capture-diagnostics": "true"}, as_user, name="an admin page loads when a plugin reads the current user while the session is created"),
-    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session"}, has(status=200, actedAs__login="admin"), name="such an admin page also loads as the default administrator"),
-    Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob", "expect-status": "200"}, lambda row: equal(printed(row)["status"], 403), fails=FAILED, says="answered with 403, but 200", name="an admin page with a status other than expect-status fails"),
+    Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob"}, has(http__status=403, outcome="died", identity__user__login="bob"), name="an admin page answers 403 to a user without its capability"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "user": "admin", "capture-diagnostics": "wpdb-queries"}, as_user, name="an admin page loads when a plugin reads the current user while the session is created"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session"}, has(http__status=200, identity__user__login="admin"), name="such an admin page also loads as the default administrator"),
+    Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob", "expect-status": "200"}, lambda row: equal(printed(row)["http"]["status"], 403), fails=FAILED, says="answered with 403, but 200", name="an admin page with a status other than expect-status fails"),
     Step(ADMIN_PAGE, {"path": "edit.php?surfaces=fatal"}, lambda row: fatal(printed(row)), fails=FAILED, says="surfaces_is_not_defined", name="a fatal error of an admin page fails the command"),
     Step(ADMIN_PAGE, {"path": "edit.php?surfaces=fatal", "expect-status": "500"}, fatal, name="a fatal error of an admin page with expect-status 500 succeeds"),
-    Step(PAGE, {"path": "/?p=98765", "expect-status": "404"}, has(status=404), name="an unknown page with expect-status 404 succeeds"),
-    Step(PAGE, {"path": "/?surfaces=fatal", "expect-status": "200"}, lambda row: equal(printed(row)["status"], 500), fails=FAILED, says="answered with 500, but 200", name="a front-end page with a status other than expect-status fails"),
+    Step(PAGE, {"path": "/?p=98765", "expect-status": "404"}, has(http__status=404), name="an unknown page with expect-status 404 succeeds"),
+    Step(PAGE, {"path": "/?surfaces=fatal", "expect-status": "200"}, lambda row: equal(printed(row)["http"]["status"], 500), fails=FAILED, says="answered with 500, but 200", name="a front-end page with a status other than expect-status fails"),
     Step("wordpress.session", {"session": "boss", "user": "admin"}),
-    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "session": "boss"}, has(status=200, actedAs__login="admin"), name="such an admin page also loads in an existing session"),
-    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=nobody", "user": "admin"}, lambda row: equal((printed(row)["status"], printed(row)["actedAs"]), (403, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="an admin page that refuses a visitor instead of the requested user fails"),
-    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=ended", "user": "admin"}, lambda row: equal((printed(row)["status"], printed(row)["actedAs"]), (302, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="an admin page that redirects to the login fails"),
-    Step(PAGE, {"path": "/?surfaces=nobody", "user": "admin"}, has(status=200, actedAs=None), name="a front-end page shown to a visitor reports no user"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "session": "boss"}, has(http__status=200, identity__user__login="admin"), name="such an admin page also loads in an existing session"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=nobody", "user": "admin"}, lambda row: equal((printed(row)["http"]["status"], printed(row)["identity"]["user"]), (403, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="an admin page that refuses a visitor instead of the requested user fails"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=ended", "user": "admin"}, lambda row: equal((printed(row)["http"]["status"], printed(row)["identity"]["user"]), (302, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="an admin page that redirects to the login fails"),
+    Step(PAGE, {"path": "/?surfaces=nobody", "user": "admin"}, has(http__status=200, identity__user=None), name="a front-end page shown to a visitor reports no user"),
     Step(ADMIN_PAGE, {"path": "/wp-admin/no-such.php"}, fails=INVALID, says="no page", name="an unknown admin page is refused"),
     Step(ADMIN_PAGE, {"path": "edit.php", "user": "nobody"}, fails="user-missing", name="an unknown user is refused"),
-    Step(SERVER, {"path": "/", "expect-status": "200"}, both(has(mode="server", title="Codebox"), lambda d: must(d["queries"]["count"] > 5 and "content-type" in d["headers"], f"server: {json.dumps(d)[:600]}"))),
-    Step(SERVER, {"surface": "admin"}, has(status=302, outcome="redirected"), name="the web server redirects a visitor away from the admin area"),
-    Step(SERVER, {"path": "/?surfaces=fatal", "expect-status": "200"}, lambda row: equal(printed(row)["status"], 500), fails=FAILED, says="answered with 500", name="a web server page with a status other than expect-status fails"),
-    Step(SERVER, {"path": "/wp-content/database/.ht.sqlite"}, has(status=403), name="the web server does not serve the database file"),
+    Step(SERVER, {"path": "/", "expect-status": "200"}, both(has(mode="server-http", source="server-http", target__kind="frontend", title="Codebox"), lambda d: must(d["diagnostics"]["queries"]["count"] > 5 and "content-type" in d["http"]["headers"], f"server: {json.dumps(d)[:600]}"))),
+    Step(SERVER, {"surface": "admin"}, has(http__status=302, outcome="redirected"), name="the web server redirects a visitor away from the admin area"),
+    Step(SERVER, {"path": "/?surfaces=fatal", "expect-status": "200"}, lambda row: equal(printed(row)["http"]["status"], 500), fails=FAILED, says="answered with 500", name="a web server page with a status other than expect-status fails"),
+    Step(SERVER, {"path": "/wp-content/database/.ht.sqlite"}, has(http__status=403), name="the web server does not serve the database file"),
 ]
 
 
 def slow(document):
-    equal(document["status"], 200)
+    equal((document["status"], document["response"]["status"]), ("ok", 200))
     hook = document["hooks"]["slowest"][0]
     must(hook["hook"] == "surfaces_slow" and hook["selfMs"] >= 40, f"hooks: {document['hooks']}")
-    repeated = [row for row in document["queries"]["fingerprints"] if "COUNT(*) FROM wp_surfaces_items WHERE name <> ?" in row["query"]]
+    repeated = [row for row in document["database"]["fingerprints"] if "COUNT(*) FROM wp_surfaces_items WHERE name <> ?" in row["query"]]
     equal([row["count"] for row in repeated], [7], "the query in the loop")
     must(document["timing"]["wallMs"] >= 40 and document["memory"]["peakBytes"] > 0, "time and memory")
 
@@ -273,20 +280,20 @@ def churned(document):
     equal(document["transients"], {"hit": 1, "miss": 1, "set": 1, "delete": 1})
     equal(document["options"]["update"] + document["options"]["add"] > 0, True)
     equal(named(document["rewritten"], "surfaces:a", "key")["writes"], 3)
-    equal((document["caseId"], len(document["samples"]), document["truncated"]), ("c-1", 5, True))
+    equal((document["correlation"]["caseId"], len(document["samples"]), document["truncated"]), ("c-1", 5, True))
 
 
 BLOCKS = [
-    Step("wordpress.block-render", {"block-name": "surfaces/box", "attrs-json": {"size": 3}}, has(html='<div class="box">3</div>', dynamic=True)),
+    Step("wordpress.block-render", {"block-name": "surfaces/box", "attrs-json": {"size": 3}}, has(render__html='<div class="box">3</div>', dynamic=True, blockName="surfaces/box")),
     Step("wordpress.block-render", {"block-name": "surfaces/none"}, lambda row: equal(printed(row)["registered"], False), fails=FAILED, says="no block", name="rendering an unknown block fails"),
     Step("wordpress.block-render", {"block-name": "surfaces/box", "markup": "<!-- wp:paragraph --><p>a</p><!-- /wp:paragraph -->"}, fails=INVALID, says="core/paragraph", name="markup of another block is refused"),
     Step("wordpress.block-exercise", {"block-name": "surfaces/box", "attrs-json": {"size": 3}}, lambda d: equal([c["status"] for c in d["checks"]], ["passed"] * 3)),
     Step("wordpress.block-exercise", {"block-name": "surfaces/box", "attrs-json": {"size": "big", "other": 1}}, fails=FAILED, says="attributes-known, attributes-valid", name="attributes that violate the block's schema fail its checks"),
     Step("wordpress.rest-performance-observation", {"path": "/wp-json/surfaces/v1/slow/1"}, slow),
-    Step("wordpress.rest-performance-observation", {"path": "/surfaces/v1/none"}, has(status=404), name="an unknown REST route is measured with status 404"),
+    Step("wordpress.rest-performance-observation", {"path": "/surfaces/v1/none"}, has(status="error", response__status=404), name="an unknown REST route is measured with status 404"),
     Step("wordpress.rest-performance-observation", {"path": "/surfaces/v1/slow/1", "user": "nobody"}, fails="user-missing", name="a measurement as an unknown user fails"),
     Step("wordpress.cache-churn-observation", {"path": "/surfaces/v1/slow/1", "sample-limit": "5", "case-id": "c-1"}, churned),
-    Step("wordpress.cache-churn-observation", {"path": "/surfaces/v1/none"}, has(status=404, transients__set=0), name="a request without cache writes counts none"),
+    Step("wordpress.cache-churn-observation", {"path": "/surfaces/v1/none"}, has(response__status=404, transients__set=0), name="a request without cache writes counts none"),
 ]
 
 

@@ -11,9 +11,7 @@ namespace WPCodebox\Guest\Command;
 
 require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/admin-pages.php';
+require __DIR__ . '/lib/inventories.php';
 require __DIR__ . '/lib/admin-area.php';
 
-finish(
-	static fn (): array => array( 'schema' => 'wp-codebox/wordpress-admin-page-inventory/v1' )
-		+ listing( admin_pages(), array( 'path', 'title' ), 500 )
-);
+finish( static fn (): array => result( 'wordpress-admin-page-inventory' ) + admin_inventory() + array( 'diagnostics' => array() ) );

@@ -1,7 +1,8 @@
 <?php
 /**
  * Command `wordpress.block-exercise`: serializes, parses and renders one block, and reports differences.
- * `mode` is render, serialize or round-trip; by default all three run.
+ * `mode` is render, serialize-parse or editor-insert-save; serialize and round-trip select a check, and all,
+ * the default, runs every check and renders.
  *
  * @package WPCodebox
  */
@@ -17,5 +18,5 @@ $codebox_watch = watch_blocks();
 require wordpress();
 finish(
 	static fn ( Arguments $arguments ): array => ( new Block( $arguments, $codebox_watch ) )
-		->exercise( $arguments->word( 'mode', array( 'render', 'serialize', 'round-trip', 'all' ), 'all' ) )
+		->exercise( $arguments->word( 'mode', Block::MODES, 'all' ) )
 );

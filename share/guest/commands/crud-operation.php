@@ -3,10 +3,12 @@
  * Command `wordpress.crud-operation`: creates, reads, updates, deletes or lists WordPress objects through
  * WordPress's functions, as the administrator.
  *
- * `operation-json` is {operation: create|read|update|delete|list, type: post|term|user|comment|
- * option|meta, id?, data?, query?, limit?, offset?}. A term names `taxonomy`; meta names
- * `objectType` (post|term|user|comment), `objectId` and `key`; an option's id is its name.
- * `force: true` deletes a post or a comment instead of moving it to the trash.
+ * `operation-json` is {operation: create|read|update|delete|list, resource: {kind, type?, id?, path?, route?,
+ * identifiers?}, data?, query?, options?, metadata?}. kind is post, term, user, comment, option, meta, rest, or
+ * the name of a post type or a taxonomy; type is a post type, a taxonomy or the type of the object with
+ * metadata. An option's id is its name; metadata names its object as identifiers.objectId. The route of a
+ * rest resource is one of the REST API. options has limit and offset of a list, and force, which deletes a post
+ * or a comment instead of moving it to the trash. lib/crud-request.php describes the short form.
  *
  * @package WPCodebox
  */
@@ -16,6 +18,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require __DIR__ . '/lib/crud.php';
+require __DIR__ . '/lib/users.php';
 require __DIR__ . '/lib/wordpress.php';
 
 finish(
@@ -23,6 +26,6 @@ finish(
 		$arguments->required( 'operation-json' );
 		wp_set_current_user( 1 );
 		require_once ABSPATH . 'wp-admin/includes/user.php';
-		return ( new Crud( $arguments->object( 'operation-json' ) ) )->run();
+		return ( new Crud( Crud_Request::read( $arguments->object( 'operation-json' ) ) ) )->run();
 	}
 );

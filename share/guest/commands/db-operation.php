@@ -2,7 +2,10 @@
 /**
  * Command `wordpress.db-operation`: runs one SQL statement with separate values.
  *
- * `operation-json` is one of
+ * `operation-json` is {operation: schema|read|inspect|query-summary|write, resource?: {table?, identifiers?},
+ * query?: {table?, columns?, where?, orderBy?, limit?, offset?, values?, sql?, statement?}, options?, metadata?}.
+ * schema and inspect describe a table or all; query-summary returns the plan of a statement; write runs the
+ * statement of `sql`, or an insert (values), update (values and where) or delete (where). Short forms:
  * {operation: select, table, columns?, where?, orderBy?, limit?, offset?, maxBytes?}
  * {operation: select|explain, sql, values?, limit?, maxBytes?}
  * {operation: insert, table, values}, {operation: update, table, values, where},
@@ -24,6 +27,6 @@ require __DIR__ . '/lib/wordpress.php';
 finish(
 	static function ( Arguments $arguments ): array {
 		$arguments->required( 'operation-json' );
-		return ( new Statement( $GLOBALS['wpdb'] ) )->run( $arguments->object( 'operation-json' ) );
+		return ( new Statement( $GLOBALS['wpdb'] ) )->run( Statement_Request::read( $arguments->object( 'operation-json' ) ) );
 	}
 );

@@ -17,8 +17,19 @@ defined( 'WP_ADMIN' ) || define( 'WP_ADMIN', true );
 begin();
 require wordpress( '/wp-admin/index.php' );
 finish(
-	static fn (): array => array(
-		'schema'   => 'wp-codebox/wordpress-execution-surfaces/v1',
-		'surfaces' => execution_surfaces(),
+	static fn (): array => result( 'wordpress-execution-surfaces' ) + array(
+		'surfaces'    => execution_surfaces(),
+		'unsupported' => array(
+			array(
+				'kind'    => 'editor',
+				'command' => 'wordpress.editor-actions',
+				'reason'  => 'the block editor runs in a browser',
+			),
+			array(
+				'kind'   => 'fuzz-suite',
+				'reason' => 'there is no fuzz engine here; write the inputs as steps of a recipe',
+			),
+		),
+		'diagnostics' => array(),
 	)
 );

@@ -1,6 +1,7 @@
 <?php
 /**
- * Command `wordpress.frontend-url-inventory`: lists the front-end URLs that WordPress knows.
+ * Command `wordpress.frontend-url-inventory`: lists the front-end URLs that WordPress knows, the
+ * rewrite rules and the public query variables.
  *
  * @package WPCodebox
  */
@@ -9,13 +10,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-require __DIR__ . '/lib/listing.php';
+require __DIR__ . '/lib/inventories.php';
 require __DIR__ . '/lib/addresses.php';
 require __DIR__ . '/lib/wordpress.php';
 
-finish(
-	static fn (): array => array(
-		'schema' => 'wp-codebox/wordpress-frontend-url-inventory/v1',
-		'home'   => home_url( '/' ),
-	) + listing( addresses(), array( 'kind', 'url' ), 1000 )
-);
+finish( static fn (): array => result( 'wordpress-frontend-url-inventory' ) + frontend_inventory() + array( 'diagnostics' => array() ) );

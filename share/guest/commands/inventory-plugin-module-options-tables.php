@@ -19,11 +19,16 @@ require_once ABSPATH . 'wp-admin/includes/plugin.php';
 
 finish(
 	static function ( Arguments $arguments ): array {
-		foreach ( array( 'read_only', 'secret_placeholders_only' ) as $name ) {
-			if ( ! $arguments->truth( $name, true ) ) {
-				throw Refusal::input( "$name is false, but this command only reads and never shows a value; leave it out or say true" );
-			}
+		if ( ! $arguments->truth( 'secret_placeholders_only', true ) ) {
+			throw Refusal::input( 'secret_placeholders_only is false, but this command never shows a value; leave it out or say true, and read a value with wordpress.crud-operation' );
 		}
-		return array( 'schema' => 'wp-codebox/wordpress-plugin-module-options-tables-inventory/v1' ) + ( new Ownership() )->document();
+		return result( 'wordpress-plugin-module-options-tables-inventory' ) + ( new Ownership() )->document() + array(
+			'diagnostics' => $arguments->truth( 'read_only', true ) ? array() : array(
+				array(
+					'code'    => 'read-only',
+					'message' => 'read_only is false, but the command has nothing to write; it only read',
+				),
+			),
+		);
 	}
 );

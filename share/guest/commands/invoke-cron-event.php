@@ -2,8 +2,9 @@
 /**
  * Command `wordpress.invoke-cron-event`: runs, schedules or removes a cron event.
  *
- * Running an event unschedules it like WordPress's cron does; a recurring event is scheduled again. An event
- * that is not scheduled can be run too; the result reports this.
+ * `run-hook`, the default, fires the event's hook and leaves the schedule alone. `run` also unschedules the
+ * event like WordPress's cron does; a recurring event is scheduled again. Both also run an event that is not
+ * scheduled; the result reports this. `schedule-single` and `schedule` are the same.
  *
  * @package WPCodebox
  */
@@ -23,7 +24,7 @@ finish(
 	static function ( Arguments $arguments ): array {
 		$hook      = $arguments->required( 'hook' );
 		$values    = array_values( $arguments->json( 'args-json' ) );
-		$operation = $arguments->word( 'operation', array( 'run', 'schedule', 'unschedule' ), 'run' );
+		$operation = $arguments->word( 'operation', array( 'run-hook', 'schedule-single', 'run', 'schedule', 'unschedule' ), 'run-hook' );
 		$event     = wp_get_scheduled_event( $hook, $values, $arguments->has( 'timestamp' ) ? $arguments->number( 'timestamp', 0, 0, 253402300799 ) : null );
 		return act(
 			$arguments,

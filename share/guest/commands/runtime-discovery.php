@@ -2,8 +2,8 @@
 /**
  * Command `wordpress.runtime-discovery`: describes this WordPress.
  *
- * `surface` selects one part: runtime, plugins, themes, content, users, abilities; by default all parts are
- * returned.
+ * `surface` selects parts, separated by commas: rest, admin, database, frontend, blocks, auth, execution, and
+ * runtime, plugins, themes, content, users, abilities; by default all parts are returned.
  *
  * @package WPCodebox
  */
@@ -12,20 +12,27 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/discovery.php';
-require __DIR__ . '/lib/wordpress.php';
-require_once ABSPATH . 'wp-admin/includes/plugin.php';
+// Only the admin area has a menu to list.
+require __DIR__ . '/lib/admin-area.php';
 
 finish(
 	static function ( Arguments $arguments ): array {
-		$surfaces = Discovery::SURFACES;
-		$surface  = $arguments->word( 'surface', array( 'all', ...$surfaces ), 'all' );
-		$document = array(
-			'schema'  => 'wp-codebox/wordpress-runtime-discovery/v1',
-			'surface' => $surface,
+		$known   = Discovery::SURFACES;
+		$asked   = $arguments->texts( 'surface' );
+		$unknown = array_diff( $asked, array( 'all', ...$known ) );
+		if ( array() !== $unknown ) {
+			throw Refusal::input( sprintf( 'surface has %s, but may have all, %s', Arguments::shown( reset( $unknown ) ), implode( ', ', $known ) ) );
+		}
+		$names     = array() === $asked || in_array( 'all', $asked, true ) ? $known : array_values( array_intersect( $known, $asked ) );
+		$document  = result( 'wordpress-runtime-discovery' ) + array(
+			'surfaces'    => $names,
+			'diagnostics' => array(),
 		);
-		foreach ( 'all' === $surface ? $surfaces : array( $surface ) as $name ) {
-			$document[ $name ] = ( new Discovery() )->surface( $name );
+		$discovery = new Discovery();
+		foreach ( $names as $name ) {
+			$document[ $name ] = $discovery->surface( $name );
 		}
 		return $document;
 	}

@@ -64,7 +64,7 @@ final class Writes {
 
 /**
  * Checks an action before it runs: the acting user must have the capability, and an action that may change
- * data must name the sandbox as its boundary.
+ * data must have a boundary: this sandbox, however the caller names it.
  *
  * @param Arguments $arguments Arguments mutates, capability, destructive-boundary.
  * @return array{mutates: bool, capability: array<string,mixed>, destructiveBoundary: array<string,mixed>}
@@ -72,7 +72,8 @@ final class Writes {
 function action_terms( Arguments $arguments ): array {
 	$user     = Users::act( $arguments, Users::administrator() );
 	$mutates  = $arguments->truth( 'mutates', true );
-	$boundary = $arguments->word( 'destructive-boundary', array( 'sandbox', 'none' ), 'sandbox' );
+	$boundary = cut( $arguments->first( 'destructive-boundary' ), 200 );
+	$boundary = '' === $boundary ? 'sandbox' : $boundary;
 	$wanted   = $arguments->first( 'capability' );
 	if ( $mutates && 'none' === $boundary ) {
 		throw new Refusal( 'destructive-boundary', 'the action may change the site, but destructive-boundary is none: set mutates=0, or leave destructive-boundary out' );
@@ -106,15 +107,25 @@ function action_terms( Arguments $arguments ): array {
  * @return array<string,mixed> `wp-codebox/wordpress-execution-action-result/v1`.
  */
 function action_document( array $action, array $terms, array $writes, array $more ): array {
-	$document = array(
-		'schema'              => 'wp-codebox/wordpress-execution-action-result/v1',
+	$mutation = array(
+		'declared' => $terms['mutates'],
+		'observed' => $writes['statements'] > 0,
+		'writes'   => $writes,
+	);
+	$result   = $more['result'] ?? null;
+	$document = result( 'wordpress-execution-action-result' ) + array(
 		'action'              => $action,
-		'status'              => 'ok',
-		'mutation'            => array(
-			'declared' => $terms['mutates'],
-			'observed' => $writes['statements'] > 0,
-			'writes'   => $writes,
+		'target'              => $action,
+		'safety'              => array(
+			'mutates'             => $terms['mutates'],
+			'capability'          => $terms['capability'],
+			'destructiveBoundary' => $terms['destructiveBoundary']['kind'],
+			'mutation'            => $mutation,
 		),
+		// A value that is no object is the member `value` of one.
+		'result'              => is_array( $result ) && ( array() === $result || ! array_is_list( $result ) ) ? (object) $result : (object) array( 'value' => $result ),
+		'diagnostics'         => array(),
+		'mutation'            => $mutation,
 		'capability'          => $terms['capability'],
 		'destructiveBoundary' => $terms['destructiveBoundary'],
 	) + $more;

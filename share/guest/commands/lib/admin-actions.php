@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/admin-pages.php';
+require_once __DIR__ . '/inventories.php';
 require_once __DIR__ . '/surfaces.php';
 
 /**
@@ -20,32 +21,43 @@ require_once __DIR__ . '/surfaces.php';
  */
 function admin_actions( Arguments $arguments ): array {
 	$name  = $arguments->has( 'max_pages' ) ? 'max_pages' : 'max-pages';
-	$most  = $arguments->number( $name, 10, 0, 200 );
-	$pages = listing( admin_pages(), array( 'path' ), 500 )['items'];
-	// Pages of plugins come first, because they are usually the interesting ones.
-	usort( $pages, static fn ( array $a, array $b ): int => array( 'core' === $a['source'], $a['path'] ) <=> array( 'core' === $b['source'], $b['path'] ) );
+	$most  = $arguments->number( $name, 10, 0, PHP_INT_MAX );
+	$pages = plugin_pages_first();
 	$found = array();
-	$bad   = array();
-	foreach ( array_slice( $pages, 0, $most ) as $page ) {
-		$html = admin_page_html( $page['path'] );
-		if ( null === $html ) {
-			$bad[] = $page['path'];
-			continue;
-		}
-		foreach ( page_actions( $html, $page['path'] ) as $row ) {
+	$rows  = array();
+	foreach ( $pages as $index => $page ) {
+		$html   = $index < $most ? admin_page_html( $page['path'] ) : null;
+		$rows[] = array_intersect_key( $page, array_flip( array( 'path', 'title', 'source' ) ) ) + array( 'status' => $index >= $most ? 'skipped' : ( null === $html ? 'failed' : 'loaded' ) );
+		foreach ( null === $html ? array() : page_actions( $html, $page['path'] ) as $row ) {
 			$found[ implode( "\0", array( $row['kind'], $row['method'], $row['target'], $row['action'] ) ) ] ??= $row;
 		}
 	}
-	return array(
-		'schema'    => 'wp-codebox/wordpress-admin-action-inventory/v1',
-		'adminAjax' => listing( action_rows( 'wp_ajax_' ), array( 'name', 'hook' ), 500 ),
-		'adminPost' => listing( action_rows( 'admin_post_' ), array( 'name', 'hook' ), 500 ),
-		'pages'     => array(
-			'known'  => count( $pages ),
-			'loaded' => min( $most, count( $pages ) ) - count( $bad ),
-			'failed' => $bad,
+	$hooks = array();
+	foreach ( array( 'ajax' => 'wp_ajax_', 'admin-post' => 'admin_post_' ) as $kind => $prefix ) {
+		foreach ( action_rows( $prefix ) as $row ) {
+			$hooks[] = array( 'kind' => $kind, 'action' => $row['name'] ) + $row;
+		}
+	}
+	$actions = listing( array( ...$hooks, ...array_values( $found ) ), array( 'kind', 'action', 'target', 'page' ), 2000 );
+	return result( 'wordpress-admin-action-inventory' ) + array(
+		'adminUrl'    => admin_url(),
+		'menuLoaded'  => ! empty( $GLOBALS['menu'] ),
+		'pages'       => $rows,
+	) + listed( 'actions', $actions ) + array(
+		'totals'      => array( 'pages' => count( $rows ) ) + array_count_values( array_column( $rows, 'status' ) ) + array_count_values( array_column( $actions['items'], 'kind' ) ),
+		'redaction'   => array(
+			'values' => 'omitted',
+			'note'   => 'values of fields and of query parameters are left out, names are listed',
 		),
-		'forms'     => listing( array_values( $found ), array( 'kind', 'target', 'action', 'page' ), 1000 ),
+		'diagnostics' => array_values(
+			array_map(
+				static fn ( array $row ): array => array(
+					'code'    => 'page-failed',
+					'message' => "the page {$row['path']} was not rendered; wordpress.simulated-admin-page-load shows why",
+				),
+				array_filter( $rows, static fn ( array $row ): bool => 'failed' === $row['status'] )
+			)
+		),
 	);
 }
 

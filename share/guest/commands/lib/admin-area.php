@@ -15,7 +15,7 @@ define( 'WP_ADMIN', true );
 define( 'WP_NETWORK_ADMIN', false );
 define( 'WP_USER_ADMIN', false );
 define( 'WP_BLOG_ADMIN', true );
-begin();
+null === Entry::$arguments && begin();
 require wordpress( '/wp-admin/index.php' );
 $GLOBALS['pagenow'] = 'index.php';
 wp_set_current_user( 1 );

@@ -52,3 +52,14 @@ function admin_pages(): array {
 	}
 	return array_values( $rows );
 }
+
+/**
+ * Returns the pages of the admin menu with those of plugins first, because they are usually the interesting ones.
+ *
+ * @return list<array<string,mixed>>
+ */
+function plugin_pages_first(): array {
+	$pages = listing( admin_pages(), array( 'path' ), 500 )['items'];
+	usort( $pages, static fn ( array $a, array $b ): int => array( 'core' === $a['source'], $a['path'] ) <=> array( 'core' === $b['source'], $b['path'] ) );
+	return $pages;
+}

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/watch.php';
+require_once __DIR__ . '/block-checks.php';
 
 /**
  * Starts the command, and the observer that records what rendering does.
@@ -26,6 +27,9 @@ final class Block {
 	/** Size limit of reported markup and output, in bytes. */
 	private const SHOWN = 65536;
 
+	/** Modes: the ones of the public form, then the checks that a caller can select. */
+	public const MODES = array( 'render', 'serialize-parse', 'editor-insert-save', 'serialize', 'round-trip', 'all' );
+
 	/**
 	 * Creates the object.
 	 *
@@ -37,25 +41,26 @@ final class Block {
 	/**
 	 * Runs the requested checks and returns their results.
 	 *
-	 * @param string $mode Checks to run: render, serialize, round-trip or all.
+	 * @param string $mode One of MODES.
 	 * @return array<string,mixed> Result document.
 	 */
 	public function exercise( string $mode ): array {
 		$name = $this->arguments->required( 'block-name' );
+		if ( 1 === preg_match( '~^[a-z][a-z0-9-]*$~', $name ) ) {
+			$name = "core/$name";
+		}
 		if ( 1 !== preg_match( '~^[a-z][a-z0-9-]*/[a-z][a-z0-9-]*$~', $name ) ) {
 			throw Refusal::input( sprintf( 'block-name is %s, but must be like core/paragraph', Arguments::shown( $name ) ) );
 		}
 		$type     = \WP_Block_Type_Registry::get_instance()->get_registered( $name );
 		$block    = $this->block( $name );
-		$document = array(
-			'schema'     => 'wp-codebox/wordpress-block-exercise-result/v1',
-			'status'     => 'ok',
-			'block'      => $name,
-			'mode'       => $mode,
-			'registered' => null !== $type,
-		);
-		if ( $this->arguments->has( 'source' ) ) {
-			$document['source'] = cut( $this->arguments->text( 'source' ), 500 );
+		$document = $this->document( $name, $mode, $block, null !== $type );
+		if ( 'editor-insert-save' === $mode ) {
+			throw new Refusal(
+				'wp_codebox_command_unsupported',
+				'this command has no editor; insert and save the block with wordpress.editor-actions, which runs the block editor in a browser',
+				array_merge( $document, array( 'status' => 'unsupported' ) )
+			);
 		}
 		if ( null === $type ) {
 			throw Refusal::failed( "no block $name is registered on the server; wordpress.runtime-discovery and wordpress.execution-surfaces list the registered ones", $document );
@@ -63,18 +68,84 @@ final class Block {
 		$document['dynamic'] = $type->is_dynamic();
 		$document['checks']  = array();
 		$markup              = serialize_block( $block );
+		$this->watch->begin();
 		if ( 'render' !== $mode ) {
-			$document['markup'] = plain_text( $markup, self::SHOWN );
-			$document['checks'] = $this->checks( $type, $block, $markup, $mode );
+			$document['serialized'] = array(
+				'markup' => plain_text( $markup, self::SHOWN ),
+				'bytes'  => strlen( $markup ),
+				'sha256' => hash( 'sha256', $markup ),
+			);
+			$document['parsed']     = parsed_block( $markup );
+			$document['checks']     = block_checks( $type, $block, $markup, $mode );
 		}
 		if ( 'render' === $mode || 'all' === $mode ) {
-			$document += $this->render( $block );
+			$document['render'] = $this->render( $block, $document );
 		}
 		$failed = array_filter( $document['checks'], static fn ( array $check ): bool => 'failed' === $check['status'] );
+		if ( 'render' !== $mode ) {
+			$document['validation'] = array(
+				'valid'  => array() === $failed,
+				'issues' => array_values( $failed ),
+			);
+		}
+		$document = array_merge( $document, $this->observed() );
 		if ( $failed ) {
 			throw Refusal::failed( count( $failed ) . ' of ' . count( $document['checks'] ) . ' checks failed: ' . implode( ', ', array_column( $failed, 'name' ) ), $document );
 		}
 		return $document;
+	}
+
+	/**
+	 * Returns the members of the result that are known before the block is rendered.
+	 *
+	 * @param string              $name       Name of the block.
+	 * @param string              $mode       Requested mode.
+	 * @param array<string,mixed> $block      Requested block.
+	 * @param bool                $registered Whether the server knows the block.
+	 * @return array<string,mixed>
+	 */
+	private function document( string $name, string $mode, array $block, bool $registered ): array {
+		$input = array( 'attrs' => (object) plain( $block['attrs'] ?? array() ) );
+		foreach ( array( 'content', 'markup' ) as $text ) {
+			if ( $this->arguments->has( $text ) ) {
+				$input[ $text ] = plain_text( $this->arguments->text( $text ), self::SHOWN );
+			}
+		}
+		return result( 'wordpress-block-exercise-result' ) + array(
+			'blockName'    => $name,
+			'attrs'        => (object) plain( $block['attrs'] ?? array() ),
+			'input'        => $input,
+			// The selections of checks have no mode of their own in the public form.
+			'mode'         => in_array( $mode, array( 'render', 'editor-insert-save' ), true ) ? $mode : 'serialize-parse',
+			'selection'    => $mode,
+			'source'       => $this->arguments->has( 'source' ) ? cut( $this->arguments->text( 'source' ), 500 ) : ( $this->arguments->has( 'markup' ) ? 'markup' : 'attributes' ),
+			'registered'   => $registered,
+			'notices'      => array(),
+			'errors'       => array(),
+			'diagnostics'  => array(),
+			'artifacts'    => (object) array(),
+			'artifactRefs' => array(),
+			'metadata'     => (object) array(),
+		);
+	}
+
+	/**
+	 * Returns what WordPress and PHP did since the start.
+	 *
+	 * @return array<string,mixed>
+	 */
+	private function observed(): array {
+		$messages = $this->watch->php()['messages'];
+		$error    = static fn ( array $row ): bool => 'error' === $row['level'];
+		$queries  = $this->watch->queries();
+		return array(
+			'notices'     => array_values( array_filter( $messages, static fn ( array $row ): bool => ! $error( $row ) ) ),
+			'errors'      => array_map( static fn ( array $row ): array => array( 'code' => 'php-error' ) + $row, array_values( array_filter( $messages, $error ) ) ),
+			'performance' => $this->watch->costs() + array(
+				'queryCount' => $queries['count'],
+				'queryMs'    => $queries['totalMs'],
+			),
+		);
 	}
 
 	/**
@@ -85,8 +156,8 @@ final class Block {
 	 */
 	private function block( string $name ): array {
 		$content = $this->arguments->text( 'content' );
-		if ( $this->arguments->has( 'markup' ) ) {
-			if ( $this->arguments->has( 'attrs-json' ) || $this->arguments->has( 'content' ) ) {
+		if ( '' !== $this->arguments->text( 'markup' ) ) {
+			if ( array() !== $this->arguments->object( 'attrs-json' ) || '' !== $content ) {
 				throw Refusal::input( 'give either markup or attrs-json and content' );
 			}
 			$blocks = array_values( array_filter( parse_blocks( $this->arguments->text( 'markup' ) ), static fn ( array $block ): bool => null !== $block['blockName'] ) );
@@ -107,68 +178,22 @@ final class Block {
 	}
 
 	/**
-	 * Checks the block's attributes, and whether its serialized markup parses to the same block.
+	 * Renders the block and reports the output.
 	 *
-	 * @param \WP_Block_Type      $type   Block type.
-	 * @param array<string,mixed> $block  Parsed block.
-	 * @param string              $markup Markup of the block.
-	 * @param string              $mode   Checks to run: serialize, round-trip or all.
-	 * @return list<array<string,mixed>>
-	 */
-	private function checks( \WP_Block_Type $type, array $block, string $markup, string $mode ): array {
-		$checks = array();
-		if ( 'round-trip' !== $mode ) {
-			$unknown  = array_diff( array_keys( (array) $block['attrs'] ), array_keys( $type->get_attributes() ) );
-			$prepared = $type->prepare_attributes_for_render( (array) $block['attrs'] );
-			$known    = array_diff_key( (array) $block['attrs'], array_flip( $unknown ) );
-			// WordPress drops a value of the wrong type, or uses the default instead.
-			$invalid  = array_keys( array_filter( $known, static fn ( $value, $name ): bool => ! array_key_exists( $name, $prepared ) || $prepared[ $name ] !== $value, ARRAY_FILTER_USE_BOTH ) );
-			$checks[] = self::check( 'attributes-known', array() === $unknown, 'unknown: ' . implode( ', ', array_slice( $unknown, 0, 20 ) ) );
-			$checks[] = self::check( 'attributes-valid', array() === $invalid, 'wrong type: ' . implode( ', ', array_slice( $invalid, 0, 20 ) ) );
-		}
-		if ( 'serialize' !== $mode ) {
-			$again    = parse_blocks( $markup );
-			$same     = 1 === count( $again ) && serialize_block( $again[0] ) === $markup && ( $again[0]['attrs'] ?? array() ) == $block['attrs'];
-			$checks[] = self::check( 'round-trip', $same, 'the text that WordPress makes of the block parses into ' . ( 1 === count( $again ) ? 'another block' : count( $again ) . ' blocks' ) );
-		}
-		return $checks;
-	}
-
-	/**
-	 * Builds the result row of one check.
-	 *
-	 * @param string $name    Name of the check.
-	 * @param bool   $passed  Whether the check passed.
-	 * @param string $message Error message when the check failed.
+	 * @param array<string,mixed> $block    Parsed block.
+	 * @param array<string,mixed> $document Result document so far.
 	 * @return array<string,mixed>
 	 */
-	private static function check( string $name, bool $passed, string $message ): array {
-		return array(
-			'name'   => $name,
-			'status' => $passed ? 'passed' : 'failed',
-		) + ( $passed ? array() : array( 'message' => cut( $message, 500 ) ) );
-	}
-
-	/**
-	 * Renders the block and reports the output with its effects.
-	 *
-	 * @param array<string,mixed> $block Parsed block.
-	 * @return array<string,mixed>
-	 */
-	private function render( array $block ): array {
-		$this->watch->begin();
+	private function render( array $block, array $document ): array {
 		try {
 			$html = (string) render_block( $block );
 		} catch ( \Throwable $thrown ) {
-			throw Refusal::failed( sprintf( 'rendering threw %s: %s in %s:%d', get_class( $thrown ), cut( $thrown->getMessage(), 500 ), guest_path( $thrown->getFile() ), $thrown->getLine() ) );
+			throw Refusal::failed( sprintf( 'rendering threw %s: %s in %s:%d', get_class( $thrown ), cut( $thrown->getMessage(), 500 ), guest_path( $thrown->getFile() ), $thrown->getLine() ), array_merge( $document, $this->observed() ) );
 		}
 		return array(
-			'html'    => plain_text( $html, self::SHOWN ),
-			'bytes'   => strlen( $html ),
-			'sha256'  => hash( 'sha256', $html ),
-			'php'     => $this->watch->php(),
-			'queries' => $this->watch->queries(),
-			'costs'   => $this->watch->costs(),
+			'html'   => plain_text( $html, self::SHOWN ),
+			'bytes'  => strlen( $html ),
+			'sha256' => hash( 'sha256', $html ),
 		);
 	}
 }

@@ -110,9 +110,10 @@ final class Observed_Cache extends \WP_Object_Cache {
 final class Churn {
 	/** Names of the operations by kind of storage. */
 	private const OPERATIONS = array(
-		'objectCache' => array( 'hit', 'miss', 'add', 'set', 'replace', 'increment', 'decrement', 'delete', 'flush' ),
-		'options'     => array( 'read', 'add', 'update', 'delete' ),
-		'transients'  => array( 'hit', 'miss', 'set', 'delete' ),
+		'objectCache'    => array( 'hit', 'miss', 'add', 'set', 'replace', 'increment', 'decrement', 'delete', 'flush' ),
+		'options'        => array( 'read', 'add', 'update', 'delete' ),
+		'transients'     => array( 'hit', 'miss', 'set', 'delete' ),
+		'siteTransients' => array( 'hit', 'miss', 'set', 'delete' ),
 	);
 
 	/**
@@ -187,9 +188,11 @@ final class Churn {
 			'added_option' => $this->happened( 'options', 'add', $value, '' ),
 			'updated_option' => $this->happened( 'options', 'update', $value, '' ),
 			'deleted_option' => $this->happened( 'options', 'delete', $value, '' ),
-			'set_transient', 'set_site_transient' => $this->happened( 'transients', 'set', $value, '' ),
-			'deleted_transient', 'deleted_site_transient' => $this->happened( 'transients', 'delete', $value, '' ),
-			default => 1 === preg_match( '/^(?:site_)?transient_(.+)$/s', $hook, $found ) && $name === $found[1] ? $this->happened( 'transients', false === $value ? 'miss' : 'hit', $found[1], '' ) : null,
+			'set_transient' => $this->happened( 'transients', 'set', $value, '' ),
+			'set_site_transient' => $this->happened( 'siteTransients', 'set', $value, '' ),
+			'deleted_transient' => $this->happened( 'transients', 'delete', $value, '' ),
+			'deleted_site_transient' => $this->happened( 'siteTransients', 'delete', $value, '' ),
+			default => 1 === preg_match( '/^(site_)?transient_(.+)$/s', $hook, $found ) && $name === $found[2] ? $this->happened( '' === $found[1] ? 'transients' : 'siteTransients', false === $value ? 'miss' : 'hit', $found[2], '' ) : null,
 		};
 	}
 

@@ -9,8 +9,11 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/crud-request.php';
+require_once __DIR__ . '/crud-fields.php';
 require_once __DIR__ . '/crud-types.php';
 require_once __DIR__ . '/crud-stored.php';
+require_once __DIR__ . '/crud-rest.php';
 
 /**
  * Runs one requested operation on one type of objects.
@@ -19,12 +22,15 @@ final class Crud {
 	/** Maximum number of listed objects. */
 	private const ROWS = 200;
 
+	/** Names of the maximum number of listed objects, here and in WordPress's own query classes. */
+	private const LIMITS = array( 'limit', 'per_page', 'perPage', 'posts_per_page', 'number' );
+
 	/**
 	 * Creates the object.
 	 *
-	 * @param array<string,mixed> $operation Operation as requested.
+	 * @param Crud_Request $request Operation as requested.
 	 */
-	public function __construct( private readonly array $operation ) {}
+	public function __construct( private readonly Crud_Request $request ) {}
 
 	/**
 	 * Runs the operation and returns its result.
@@ -32,89 +38,106 @@ final class Crud {
 	 * @return array<string,mixed> Result document.
 	 */
 	public function run(): array {
-		$operation = $this->word( 'operation', array( 'create', 'read', 'update', 'delete', 'list' ) );
-		$name      = $this->word( 'type', array( 'post', 'term', 'user', 'comment', 'option', 'meta' ) );
-		$type      = match ( $name ) {
+		$kind     = $this->request->kind;
+		$document = result( 'wordpress-crud-result' ) + array(
+			'operation'    => $this->request->document(),
+			'effects'      => array(),
+			'diagnostics'  => ignored_options( $this->request->member( 'options' ), array( ...self::LIMITS, 'page', 'paged', 'offset', 'force' ) ),
+			'errors'       => array(),
+			'artifactRefs' => array(),
+			'metadata'     => (object) $this->request->member( 'metadata' ),
+		);
+		try {
+			return array_merge( $document, 'rest' === $kind ? crud_rest( $this->request ) : $this->operate( $kind ) );
+		} catch ( Refusal $refusal ) {
+			if ( 'wp_codebox_input_invalid' === $refusal->reason ) {
+				throw $refusal;
+			}
+			$unsupported = 'wp_codebox_command_unsupported' === $refusal->reason ? array( 'status' => 'unsupported' ) : array();
+			throw new Refusal( $refusal->reason, $refusal->getMessage(), array_merge( $document, $refusal->document, $unsupported ) );
+		}
+	}
+
+	/**
+	 * Runs the operation with WordPress's functions for the kind of objects.
+	 *
+	 * @param string $kind Kind of the objects.
+	 * @return array<string,mixed> Members of the result.
+	 */
+	private function operate( string $kind ): array {
+		$type = match ( $kind ) {
 			'post' => new Crud_Post(),
 			'term' => new Crud_Term( $this->taxonomy() ),
 			'user' => new Crud_User(),
 			'comment' => new Crud_Comment(),
 			'option' => new Crud_Option(),
-			'meta' => new Crud_Meta( $this->word( 'objectType', array( 'post', 'term', 'user', 'comment' ) ), $this->number( 'objectId', 0, 1, PHP_INT_MAX ) ),
+			'meta' => $this->meta(),
+			default => throw Refusal::unsupported( sprintf( 'there is no kind %s of objects; available: post, term, user, comment, option, meta, rest, and the name of a post type or a taxonomy', Arguments::shown( $kind ) ) ),
 		};
-		Arguments::closed( $this->operation, self::members( $operation, $name ), "operation-json ($operation of a $name)" );
-		$document = array(
-			'schema'    => 'wp-codebox/wordpress-crud-result/v1',
-			'status'    => 'ok',
-			'operation' => $operation,
-			'type'      => $name,
-		);
-		if ( 'list' === $operation ) {
-			$limit  = $this->number( 'limit', 50, 1, self::ROWS );
-			$offset = $this->number( 'offset', 0, 0, 1 << 40 );
-			$items  = $type->list( $this->fields( 'query' ), $limit + 1, $offset );
-			return $document + array(
+		if ( 'list' === $this->request->operation ) {
+			$limit  = $this->request->number( self::LIMITS, 50, 1, self::ROWS );
+			$page   = $this->request->number( array( 'page', 'paged' ), 1, 1, 1 << 20 );
+			$offset = $this->request->number( array( 'offset' ), ( $page - 1 ) * $limit, 0, 1 << 40 );
+			$query  = array_diff_key( $this->request->member( 'query' ), array_flip( array( ...self::LIMITS, 'page', 'paged', 'offset' ) ) );
+			$items  = $type->list( $query + ( 'post' === $kind && '' !== $this->request->type ? array( 'post_type' => $this->request->type ) : array() ), $limit + 1, $offset );
+			return array(
 				'items'     => array_map( self::shown( ... ), array_slice( $items, 0, $limit ) ),
 				'count'     => min( count( $items ), $limit ),
 				'truncated' => count( $items ) > $limit,
 			);
 		}
-		if ( 'create' === $operation ) {
-			$id = self::done( $type->create( $this->fields( 'data' ) ), 'created' );
-			return $document + array(
-				'id'   => $id,
-				'item' => self::shown( (array) $type->read( $id ) ),
+		if ( 'create' === $this->request->operation ) {
+			$id = self::done( $type->create( $this->data( $kind ) ), 'created' );
+			return array(
+				'id'      => $id,
+				'item'    => self::shown( (array) $type->read( $id ) ),
+				'effects' => $this->effects( 'created', $id ),
 			);
 		}
-		$id     = $this->id( $name );
+		$id     = $this->id( $kind );
 		$before = $type->read( $id );
 		if ( null === $before ) {
-			throw Refusal::failed( sprintf( 'there is no %s %s', $name, Arguments::shown( $id ) ), $document + array( 'id' => $id, 'found' => false ) );
+			throw Refusal::failed( sprintf( 'there is no %s %s', $kind, Arguments::shown( $id ) ), array( 'id' => $id, 'found' => false ) );
 		}
-		$document['id'] = $id;
-		if ( 'read' === $operation ) {
-			return $document + array( 'item' => self::shown( $before ) );
+		if ( 'read' === $this->request->operation ) {
+			return array(
+				'id'   => $id,
+				'item' => self::shown( $before ),
+			);
 		}
-		if ( 'delete' === $operation ) {
-			self::done( $type->delete( $id, true === ( $this->operation['force'] ?? false ) ), 'deleted' );
+		if ( 'delete' === $this->request->operation ) {
+			self::done( $type->delete( $id, $this->request->option( 'force' ) ), 'deleted' );
 			$after = $type->read( $id );
-			return $document + array(
+			return array(
+				'id'       => $id,
 				'previous' => self::shown( $before ),
 				'deleted'  => null === $after,
+				'effects'  => $this->effects( null === $after ? 'deleted' : 'trashed', $id ),
 			) + ( null === $after ? array() : array( 'item' => self::shown( $after ) ) );
 		}
-		self::done( $type->update( $id, $this->fields( 'data' ) ), 'updated' );
-		return $document + array(
+		self::done( $type->update( $id, $this->data( $kind ) ), 'updated' );
+		return array(
+			'id'       => $id,
 			'previous' => self::shown( $before ),
 			'item'     => self::shown( (array) $type->read( $id ) ),
+			'effects'  => $this->effects( 'updated', $id ),
 		);
 	}
 
 	/**
-	 * Returns the names of the members that an operation may have.
+	 * Returns the effects of the operation, as the result lists them.
 	 *
-	 * @param string $operation Name of the operation.
-	 * @param string $type      Object type.
-	 * @return list<string>
+	 * @param string     $effect What happened.
+	 * @param int|string $id     Id of the object.
+	 * @return list<array<string,mixed>>
 	 */
-	private static function members( string $operation, string $type ): array {
-		$place = match ( $type ) {
-			'term' => array( 'taxonomy' ),
-			'meta' => array( 'objectType', 'objectId' ),
-			default => array(),
-		};
-		$id    = in_array( $type, array( 'option', 'meta' ), true ) ? array( 'id', 'key' ) : array( 'id' );
+	private function effects( string $effect, int|string $id ): array {
 		return array(
-			'operation',
-			'type',
-			...$place,
-			...match ( $operation ) {
-				'list' => array( 'query', 'limit', 'offset' ),
-				'create' => array( 'data' ),
-				'read' => $id,
-				'delete' => array( ...$id, 'force' ),
-				'update' => array( ...$id, 'data' ),
-			},
+			array(
+				'effect' => $effect,
+				'kind'   => $this->request->kind,
+				'id'     => $id,
+			),
 		);
 	}
 
@@ -147,24 +170,53 @@ final class Crud {
 	/**
 	 * Returns the id of the object that the operation is about.
 	 *
-	 * @param string $name Object type.
+	 * @param string $kind Kind of the object.
 	 */
-	private function id( string $name ): int|string {
-		if ( in_array( $name, array( 'option', 'meta' ), true ) ) {
-			$id = $this->operation['id'] ?? $this->operation['key'] ?? null;
+	private function id( string $kind ): int|string {
+		if ( in_array( $kind, array( 'option', 'meta' ), true ) ) {
+			$id = $this->request->identifier( 'id', 'name', 'key', 'option_name', 'meta_key' );
 			if ( ! is_string( $id ) || '' === $id || strlen( $id ) > 191 ) {
-				throw Refusal::input( "id must be the name of the $name" );
+				throw Refusal::input( "id must be the name of the $kind" );
 			}
 			return $id;
 		}
-		return $this->number( 'id', 0, 1, PHP_INT_MAX );
+		$id = $this->request->identifier( 'id', 'ID', "{$kind}_id", "{$kind}Id" ) ?? 0;
+		if ( 'post' === $kind && 0 === $id ) {
+			$slug = $this->request->identifier( 'slug', 'post_name', 'path' );
+			$post = is_string( $slug ) ? get_page_by_path( $slug, OBJECT, '' === $this->request->type ? array( 'post', 'page' ) : $this->request->type ) : null;
+			$id   = $post instanceof \WP_Post ? $post->ID : $id;
+		}
+		if ( 'user' === $kind && 0 === $id ) {
+			$named = $this->request->identifier( 'login', 'user_login', 'username', 'email' );
+			$id    = is_string( $named ) ? Users::get( $named )->ID : $id;
+		}
+		if ( ! is_numeric( $id ) || (int) $id != $id || $id < 1 ) {
+			throw Refusal::input( sprintf( 'id is %s, but must be a whole number from 1', Arguments::shown( $id ) ) );
+		}
+		return (int) $id;
+	}
+
+	/**
+	 * Returns the metadata of one object.
+	 */
+	private function meta(): Crud_Meta {
+		$types = array( 'post', 'term', 'user', 'comment' );
+		$type  = '' === $this->request->type ? $this->request->identifier( 'objectType', 'object_type' ) : $this->request->type;
+		if ( ! in_array( $type, $types, true ) ) {
+			throw Refusal::input( sprintf( 'objectType is %s, but must be one of %s', Arguments::shown( $type ), implode( ', ', $types ) ) );
+		}
+		$object = $this->request->identifier( 'objectId', 'object_id', "{$type}_id", "{$type}Id" ) ?? 0;
+		if ( ! is_numeric( $object ) || (int) $object != $object || $object < 1 ) {
+			throw Refusal::input( sprintf( 'objectId is %s, but must be a whole number from 1', Arguments::shown( $object ) ) );
+		}
+		return new Crud_Meta( $type, (int) $object );
 	}
 
 	/**
 	 * Returns the taxonomy that an operation on terms names.
 	 */
 	private function taxonomy(): string {
-		$taxonomy = $this->operation['taxonomy'] ?? 'category';
+		$taxonomy = '' === $this->request->type ? $this->request->identifier( 'taxonomy' ) ?? 'category' : $this->request->type;
 		if ( ! is_string( $taxonomy ) || ! taxonomy_exists( $taxonomy ) ) {
 			throw Refusal::input( sprintf( 'there is no taxonomy %s; available: %s', Arguments::shown( $taxonomy ), cut( implode( ', ', get_taxonomies() ), 500 ) ) );
 		}
@@ -172,49 +224,26 @@ final class Crud {
 	}
 
 	/**
-	 * Returns the fields in a member of the operation.
+	 * Returns the fields to set, with the names that WordPress's functions take.
 	 *
-	 * @param string $name Member name: data or query.
+	 * @param string $kind Kind of the object.
 	 * @return array<string,mixed>
 	 */
-	private function fields( string $name ): array {
-		$fields = $this->operation[ $name ] ?? array();
-		if ( ! is_array( $fields ) || array() !== $fields && array_is_list( $fields ) ) {
-			throw Refusal::input( "$name must be an object" );
-		}
-		if ( 'data' === $name && array() === $fields ) {
+	private function data( string $kind ): array {
+		$data = $this->request->member( 'data' );
+		if ( array() === $data ) {
 			throw Refusal::input( 'data must have at least one field to set' );
 		}
-		return $fields;
-	}
-
-	/**
-	 * Returns a member of the operation that must be one of several words.
-	 *
-	 * @param string       $name  Name of the member.
-	 * @param list<string> $words Allowed words.
-	 */
-	private function word( string $name, array $words ): string {
-		$value = $this->operation[ $name ] ?? null;
-		if ( ! in_array( $value, $words, true ) ) {
-			throw Refusal::input( sprintf( '%s is %s, but must be one of %s', $name, Arguments::shown( $value ), implode( ', ', $words ) ) );
+		$data = crud_fields( $kind, $data );
+		if ( 'create' !== $this->request->operation ) {
+			return $data;
 		}
-		return $value;
-	}
-
-	/**
-	 * Returns an integer member of the operation within limits.
-	 *
-	 * @param string $name     Name of the member.
-	 * @param int    $fallback Value used when the member is missing.
-	 * @param int    $least    Smallest allowed number.
-	 * @param int    $most     Largest allowed number.
-	 */
-	private function number( string $name, int $fallback, int $least, int $most ): int {
-		$value = $this->operation[ $name ] ?? $fallback;
-		if ( ! is_int( $value ) || $value < $least || $value > $most ) {
-			throw Refusal::input( sprintf( '%s is %s, but must be a whole number from %d%s', $name, Arguments::shown( $value ), $least, PHP_INT_MAX === $most ? '' : " to $most" ) );
-		}
-		return $value;
+		return $data + match ( $kind ) {
+			'post' => '' === $this->request->type ? array() : array( 'post_type' => $this->request->type ),
+			// The name of a new option or metadata entry may be its id.
+			'option' => array( 'name' => $this->request->identifier( 'id', 'name', 'option_name' ) ),
+			'meta' => array( 'key' => $this->request->identifier( 'id', 'key', 'meta_key' ) ),
+			default => array(),
+		};
 	}
 }

@@ -9,14 +9,19 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-require_once __DIR__ . '/listing.php';
+require_once __DIR__ . '/addresses.php';
+require_once __DIR__ . '/admin-pages.php';
+require_once __DIR__ . '/inventories.php';
+require_once __DIR__ . '/surfaces.php';
+require_once __DIR__ . '/tables.php';
+require_once __DIR__ . '/users.php';
 
 /**
  * Describes one part of this WordPress at a time.
  */
 final class Discovery {
 	/** Names of the parts that can be described. */
-	public const SURFACES = array( 'runtime', 'plugins', 'themes', 'content', 'users', 'abilities' );
+	public const SURFACES = array( 'rest', 'admin', 'database', 'frontend', 'blocks', 'auth', 'execution', 'runtime', 'plugins', 'themes', 'content', 'users', 'abilities' );
 
 	/**
 	 * Returns the description of one part.
@@ -26,6 +31,16 @@ final class Discovery {
 	 */
 	public function surface( string $name ): array {
 		return match ( $name ) {
+			'rest' => rest_inventory( true ),
+			'admin' => admin_inventory() + array(
+				'ajaxActions' => array_column( action_rows( 'wp_ajax_' ), 'hook' ),
+				'postActions' => array_column( action_rows( 'admin_post_' ), 'hook' ),
+			),
+			'database' => array( 'engine' => $this->runtime()['database']['engine'] ) + database_inventory( true ),
+			'frontend' => frontend_inventory(),
+			'blocks' => block_inventory(),
+			'auth' => $this->auth(),
+			'execution' => array( 'surfaces' => array_map( static fn ( array $row ): array => array_diff_key( $row, array( 'items' => 0 ) ) + array( 'names' => array_column( $row['items'], 'name' ) ), execution_surfaces() ) ),
 			'runtime' => $this->runtime(),
 			'plugins' => $this->plugins(),
 			'themes' => $this->themes(),
@@ -165,6 +180,22 @@ final class Discovery {
 			);
 		}
 		return array( 'total' => (int) $counts['total_users'] ) + array( 'roles' => listing( $roles, array( 'name' ) ) );
+	}
+
+	/**
+	 * Describes who can log in and how: the roles, the login page and the authentication filters.
+	 *
+	 * @return array<string,mixed>
+	 */
+	private function auth(): array {
+		return $this->users() + array(
+			'loginUrl'                => wp_login_url(),
+			'registrationOpen'        => (bool) get_option( 'users_can_register' ),
+			'defaultRole'             => (string) get_option( 'default_role' ),
+			'applicationPasswords'    => wp_is_application_passwords_available(),
+			'authenticationCallbacks' => array_column( hook_callbacks( 'authenticate' ), 'callback' ),
+			'administrator'           => Users::row( Users::administrator() ),
+		);
 	}
 
 	/**

@@ -45,29 +45,38 @@ final class Ownership {
 				) );
 			}
 		}
-		$tables = array_values( array_filter( table_names(), static fn ( string $table ): bool => ! is_core_table( $table ) ) );
-		$named  = array();
+		$tables = array();
+		foreach ( array_filter( table_names(), static fn ( string $table ): bool => ! is_core_table( $table ) ) as $table ) {
+			$tables[ $table ] = array(
+				'name' => $table,
+				'rows' => (int) $wpdb->get_var( $wpdb->prepare( 'SELECT COUNT(*) FROM %i', $table ) ),
+			);
+		}
 		$all    = 0;
 		$rows   = array();
+		$owners = array();
 		foreach ( get_plugins() as $file => $head ) {
-			$found  = $this->found( (string) $file, array_keys( $options ), $tables, $all );
+			$found  = $this->found( (string) $file, array_keys( $options ), array_keys( $tables ), $all );
 			$rows[] = array(
-				'plugin'  => (string) $file,
-				'name'    => cut( (string) $head['Name'], 200 ),
-				'active'  => is_plugin_active( $file ),
-				'options' => array_map( static fn ( string $name ): array => $options[ $name ], $found['options'] ),
-				'tables'  => array_map( static fn ( string $table ): array => array( 'name' => $table, 'rows' => (int) $wpdb->get_var( $wpdb->prepare( 'SELECT COUNT(*) FROM %i', $table ) ) ), $found['tables'] ),
-				'whole'   => $found['whole'],
-			);
-			$named  = array_merge( $named, $found['options'], $found['tables'] );
+				'plugin' => (string) $file,
+				'name'   => cut( (string) $head['Name'], 200 ),
+				'active' => is_plugin_active( $file ),
+			) + $found;
+			foreach ( array( ...$found['options'], ...$found['tables'] ) as $name ) {
+				$owners[ $name ][] = (string) $file;
+			}
 		}
-		$named = array_flip( $named );
+		$owned = static fn ( array $row ): array => $row + array( 'plugins' => $owners[ $row['name'] ] ?? array() );
 		return array(
-			'readOnly'  => true,
-			'plugins'   => listing( $rows, array( 'plugin' ), 200 ),
-			'unclaimed' => array(
-				'options' => array_values( array_diff_key( $options, $named ) ),
-				'tables'  => array_values( array_filter( $tables, static fn ( string $table ): bool => ! isset( $named[ $table ] ) ) ),
+			'readOnly' => true,
+			'options'  => array_map( $owned, array_values( $options ) ),
+			'tables'   => array_map( $owned, array_values( $tables ) ),
+			'plugins'  => listing( $rows, array( 'plugin' ), 200 )['items'],
+			'totals'   => array(
+				'options'   => count( $options ),
+				'tables'    => count( $tables ),
+				'plugins'   => count( $rows ),
+				'unclaimed' => count( array_diff_key( $options + $tables, $owners ) ),
 			),
 		);
 	}

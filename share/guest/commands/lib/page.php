@@ -10,6 +10,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/page-result.php';
 require_once __DIR__ . '/watch.php';
 
 /**
@@ -45,15 +46,14 @@ final class Page {
 	/**
 	 * Creates the page; must run before WordPress is loaded.
 	 *
-	 * @param string              $surface     Surface: admin or frontend.
-	 * @param array<string,mixed> $request     Request as reported in the document.
-	 * @param \Closure(): ?int    $asked       Id of the user that the page was requested for.
-	 * @param ?int                $expected    Required HTTP status; null accepts every status, except for a
+	 * @param Page_Request     $request     Request of the page.
+	 * @param \Closure(): ?int $asked       Id of the user that the page was requested for.
+	 * @param ?int             $expected    Required HTTP status; null accepts every status, except for a
 	 *   fatal error of an admin page.
-	 * @param bool                $diagnostics Whether queries are listed.
-	 * @param Watch               $watch       Observer that records the effects.
+	 * @param bool             $diagnostics Whether queries are listed.
+	 * @param Watch            $watch       Observer that records the effects.
 	 */
-	public function __construct( private readonly string $surface, private readonly array $request, private readonly \Closure $asked, private readonly ?int $expected, private readonly bool $diagnostics, private readonly Watch $watch ) {
+	public function __construct( private readonly Page_Request $request, private readonly \Closure $asked, private readonly ?int $expected, private readonly bool $diagnostics, private readonly Watch $watch ) {
 		before_wordpress( 'status_header', $this->answered( ... ), 2, PHP_INT_MAX );
 		before_wordpress( 'wp_headers', $this->headed( ... ), 1, PHP_INT_MAX );
 		before_wordpress( 'nocache_headers', $this->headed( ... ), 1, PHP_INT_MAX );
@@ -137,40 +137,15 @@ final class Page {
 	}
 
 	/**
-	 * Returns the result document, once the page has ended.
+	 * Returns what WordPress did, once the page has ended: {status, headers, location, user, died?, template?,
+	 * fatal?, php, queries, costs, hooks}.
 	 *
 	 * @return array<string,mixed>
 	 */
-	public function document(): array {
+	public function seen(): array {
 		$error = error_get_last();
 		$fatal = null !== $error && 0 !== ( $error['type'] & ( E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR ) );
-		if ( $fatal ) {
-			$this->status = 500;
-		}
-		$document = array(
-			'schema'  => 'wp-codebox/wordpress-page-load-result/v1',
-			'surface' => $this->surface,
-			'mode'    => 'simulated',
-			'request' => $this->request,
-			'actedAs' => self::acting(),
-			'status'  => $this->status,
-			'outcome' => match ( true ) {
-				$fatal => 'fatal',
-				null !== $this->location => 'redirected',
-				null !== $this->died => 'died',
-				default => 'rendered',
-			},
-			'headers' => (object) $this->headers,
-			'title'   => null,
-			// The parent process adds the printed page here, because it reads the output of this process.
-			'body'    => null,
-			'php'     => $this->watch->php(),
-			'queries' => $this->watch->queries( $this->diagnostics ? self::FINGERPRINTS : 0 ),
-			'costs'   => $this->watch->costs(),
-			'hooks'   => $this->watch->hooks(),
-		);
-		$more     = array(
-			'redirect' => $this->location,
+		$more  = array(
 			'died'     => $this->died,
 			'template' => $this->template,
 			'fatal'    => $fatal ? array(
@@ -179,22 +154,42 @@ final class Page {
 				'line'    => $error['line'],
 			) : null,
 		);
-		$document += array_filter( $more, static fn ( $value ): bool => null !== $value );
-		if ( $this->is_of_another( $document ) ) {
+		return array(
+			'status'   => $fatal ? 500 : $this->status,
+			'headers'  => (object) $this->headers,
+			'location' => $this->location,
+			'user'     => self::acting(),
+			'php'      => $this->watch->php(),
+			'queries'  => $this->watch->queries( $this->diagnostics ? self::FINGERPRINTS : 0 ),
+			'costs'    => $this->watch->costs(),
+			'hooks'    => $this->watch->hooks(),
+		) + array_filter( $more, static fn ( $value ): bool => null !== $value );
+	}
+
+	/**
+	 * Returns the result document, once the page has ended.
+	 *
+	 * @return array<string,mixed>
+	 */
+	public function document(): array {
+		$seen     = $this->seen();
+		$status   = $seen['status'];
+		$document = page_result( $this->request, 'simulated', $status, $this->headers, $this->location, $seen );
+		if ( $this->is_of_another( $document['outcome'], $seen['user']['id'] ?? null ) ) {
 			return failure(
 				'not-logged-in',
 				sprintf(
 					'the page was asked for as %s, but WordPress refused it to %s; look for a plugin that changes who is logged in',
-					$this->request['user'] ?? 'the user of the session',
-					$document['actedAs']['login'] ?? 'a visitor who is not logged in'
+					'' === $this->request->user ? 'the user of the session' : cut( $this->request->user, 100 ),
+					$seen['user']['login'] ?? 'a visitor who is not logged in'
 				),
 				$document
 			);
 		}
 		if ( null !== $this->expected ) {
-			return $this->expected === $this->status ? $document : failure( 'wp_codebox_command_failed', "the page answered with {$this->status}, but {$this->expected} was expected", $document );
+			return $this->expected === $status ? $document : failure( 'wp_codebox_command_failed', "the page answered with $status, but {$this->expected} was expected", $document );
 		}
-		return $fatal && 'admin' === $this->surface ? failure( 'wp_codebox_command_failed', "the page ended with a fatal error: {$document['fatal']['message']}; give expect-status=500 where it is wanted", $document ) : $document;
+		return isset( $seen['fatal'] ) && 'admin' === $this->request->surface ? failure( 'wp_codebox_command_failed', "the page ended with a fatal error: {$seen['fatal']['message']}; give expect-status=500 where it is wanted", $document ) : $document;
 	}
 
 	/**
@@ -211,15 +206,16 @@ final class Page {
 	 * Checks whether WordPress refused the page because the current user is not the one for whom it was
 	 * requested. A refusal of the requested user is a valid result.
 	 *
-	 * @param array<string,mixed> $document Result document of the page.
+	 * @param string $outcome How the page ended.
+	 * @param ?int   $user    Id of the current user; null for a visitor.
 	 */
-	private function is_of_another( array $document ): bool {
+	private function is_of_another( string $outcome, ?int $user ): bool {
 		$asked = ( $this->asked )();
-		if ( null === $asked || $asked === ( $document['actedAs']['id'] ?? null ) ) {
+		if ( null === $asked || $asked === $user ) {
 			return false;
 		}
 		// auth_redirect() redirects to the login page with this argument.
-		return 'died' === $document['outcome'] || ( 'redirected' === $document['outcome'] && str_contains( (string) $this->location, 'reauth=1' ) );
+		return 'died' === $outcome || ( 'redirected' === $outcome && str_contains( (string) $this->location, 'reauth=1' ) );
 	}
 }
 
@@ -230,21 +226,49 @@ final class Page {
  * @param string    $fallback  Value used when neither is given.
  */
 function page_target( Arguments $arguments, string $fallback ): string {
-	if ( $arguments->has( 'path' ) && $arguments->has( 'url' ) ) {
+	if ( '' !== $arguments->first( 'path' ) && '' !== $arguments->first( 'url' ) ) {
 		throw Refusal::input( 'give either path or url' );
 	}
-	$target = $arguments->text( 'path', $fallback );
-	if ( $arguments->has( 'url' ) ) {
-		$parts = parse_url( $arguments->text( 'url' ) );
-		if ( ! is_array( $parts ) || ! in_array( $parts['host'] ?? 'localhost', array( 'localhost', '127.0.0.1' ), true ) ) {
-			throw Refusal::input( sprintf( 'url is %s, but must be a page of this sandbox: http://localhost/…', Arguments::shown( $arguments->text( 'url' ) ) ) );
-		}
-		$target = ( $parts['path'] ?? '/' ) . ( isset( $parts['query'] ) ? '?' . $parts['query'] : '' );
-	}
+	$target = $arguments->first( 'path', 'url' );
+	$target = '' === $target ? $fallback : own_page( $target );
 	$target = '/' . ltrim( $target, '/' );
 	if ( strlen( $target ) > 4096 || 1 === preg_match( '/[\x00-\x20\x7f]/', $target ) || 1 === preg_match( '~(?:^|/)\.\.(?:/|$)~', rawurldecode( (string) parse_url( 'http://localhost' . $target, PHP_URL_PATH ) ) ) ) {
 		throw Refusal::input( sprintf( '%s is not the path of a page', Arguments::shown( $target ) ) );
 	}
 	$query = http_build_query( $arguments->object( 'query-json' ) );
 	return '' === $query ? $target : $target . ( str_contains( $target, '?' ) ? '&' : '?' ) . $query;
+}
+
+/**
+ * Returns path and query of a page of this site that is given as a path or as a URL.
+ *
+ * @param string $given Path or URL.
+ */
+function own_page( string $given ): string {
+	if ( 1 !== preg_match( '~^[A-Za-z][A-Za-z0-9+.-]*:|^//~', $given ) ) {
+		return (string) preg_replace( '/#.*$/s', '', $given );
+	}
+	$parts = parse_url( $given );
+	$hosts = array( 'localhost', '127.0.0.1', (string) parse_url( Entry::$call['url'], PHP_URL_HOST ) );
+	if ( ! is_array( $parts ) || ! in_array( strtolower( $parts['host'] ?? '' ), $hosts, true ) || ! in_array( $parts['scheme'] ?? 'http', array( 'http', 'https' ), true ) ) {
+		throw Refusal::input( sprintf( 'url is %s, but must be a page of this sandbox: http://localhost/…', Arguments::shown( $given ) ) );
+	}
+	return ( $parts['path'] ?? '/' ) . ( isset( $parts['query'] ) ? '?' . $parts['query'] : '' );
+}
+
+/**
+ * Returns whether a page load records its database queries: a boolean, or a list of what to record.
+ *
+ * @param Arguments $arguments Arguments of the guest command.
+ */
+function records_queries( Arguments $arguments ): bool {
+	$words = $arguments->texts( 'capture-diagnostics' );
+	if ( 1 === count( $words ) && 'wpdb-queries' !== $words[0] ) {
+		return $arguments->truth( 'capture-diagnostics', false );
+	}
+	$unknown = array_diff( $words, array( 'wpdb-queries' ) );
+	if ( array() !== $unknown ) {
+		throw Refusal::input( sprintf( 'capture-diagnostics has %s, but may only have wpdb-queries, or be true or false', Arguments::shown( reset( $unknown ) ) ) );
+	}
+	return array() !== $words;
 }

@@ -12,11 +12,11 @@ require_once __DIR__ . '/page.php';
 
 ( static function (): void {
 	$file = (string) getenv( 'CODEBOX_PAGE_DOCUMENT' );
-	$page = new WPCodebox\Guest\Command\Page( 'server', array(), static fn (): ?int => null, null, false, new WPCodebox\Guest\Command\Watch() );
+	$page = new WPCodebox\Guest\Command\Page( new WPCodebox\Guest\Command\Page_Request( 'frontend', 'GET', '/', null ), static fn (): ?int => null, null, false, new WPCodebox\Guest\Command\Watch() );
 	// Registered during PHP's shutdown, so it runs after WordPress's shutdown functions.
 	register_shutdown_function(
 		static fn () => register_shutdown_function(
-			static fn () => file_put_contents( $file, WPCodebox\Guest\Command\document_text( $page->document() ) )
+			static fn () => file_put_contents( $file, WPCodebox\Guest\Command\document_text( $page->seen() ) )
 		)
 	);
 } )();

@@ -54,21 +54,17 @@ final class Server {
 			proc_close( $process );
 			unlink( $watched );
 		}
-		$document = array(
-			'schema'     => 'wp-codebox/wordpress-page-load-result/v1',
-			'surface'    => $surface,
-			'mode'       => 'server',
-			'request'    => array(
-				'method' => $method,
-				'path'   => cut( $target, 2000 ),
-			),
-			'status'     => $answer['status'],
-			'outcome'    => isset( $seen['fatal'] ) ? 'fatal' : ( $answer['status'] >= 300 && $answer['status'] < 400 && isset( $answer['headers']['location'] ) ? 'redirected' : ( isset( $seen['died'] ) ? 'died' : 'rendered' ) ),
-			'headers'    => (object) $answer['headers'],
-			'title'      => page_title( $answer['held'] ),
-			'body'       => $answer['body'],
-			'durationMs' => round( $took, 3 ),
-		) + array_intersect_key( $seen, array_flip( array( 'php', 'queries', 'costs', 'hooks', 'redirect', 'died', 'template', 'fatal' ) ) );
+		$status   = $answer['status'];
+		$location = $status >= 300 && $status < 400 ? $answer['headers']['location'] ?? null : null;
+		$request  = new Page_Request( $surface, $method, $target, form_fields( $arguments ) );
+		$document = array_merge(
+			page_result( $request, 'server-http', $status, $answer['headers'], $location, $seen ),
+			array(
+				'title'      => page_title( $answer['held'] ),
+				'body'       => $answer['body'],
+				'durationMs' => round( $took, 3 ),
+			)
+		);
 		if ( null !== $expect && $expect !== $answer['status'] ) {
 			throw new Refusal( 'wp_codebox_command_failed', "the page answered with {$answer['status']}, but $expect was expected", $document );
 		}
@@ -182,4 +178,19 @@ final class Server {
 			),
 		);
 	}
+}
+
+/**
+ * Returns the fields of a request body that is a form; null for another body.
+ *
+ * @param Arguments $arguments Guest command arguments with headers-json and body.
+ * @return ?array<string,mixed>
+ */
+function form_fields( Arguments $arguments ): ?array {
+	$headers = array_change_key_case( $arguments->object( 'headers-json' ) );
+	if ( ! str_starts_with( strtolower( (string) ( $headers['content-type'] ?? '' ) ), 'application/x-www-form-urlencoded' ) ) {
+		return null;
+	}
+	parse_str( $arguments->text( 'body' ), $fields );
+	return $fields;
 }

@@ -116,6 +116,15 @@ final class Sessions {
 	}
 
 	/**
+	 * Returns whether there is a session of this name.
+	 *
+	 * @param string $name Name of the session.
+	 */
+	public static function exists( string $name ): bool {
+		return 1 === preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]*$/D', $name ) && is_file( root() . self::DIRECTORY . '/' . $name . '.json' );
+	}
+
+	/**
 	 * Acts as the user of a session, with the nonces and capabilities of a browser that has it.
 	 *
 	 * @param string $name  Name of the session.

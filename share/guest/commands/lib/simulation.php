@@ -21,9 +21,10 @@ function simulate( string $surface ): string {
 		$arguments = Entry::$arguments;
 		$admin     = 'admin' === $surface;
 		$target    = page_target( $arguments, $admin ? '/wp-admin/index.php' : '/' );
-		$method    = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST' ), $arguments->has( 'body-json' ) ? 'POST' : 'GET' );
+		$method    = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS' ), $arguments->has( 'body-json' ) ? 'POST' : 'GET' );
 		$body      = $arguments->object( 'body-json' );
 		$user      = $arguments->text( 'user', $admin && ! $arguments->has( 'session' ) ? ADMINISTRATOR : '' );
+		// PHP reads the fields of a form only from the body of a POST request.
 		if ( array() !== $body && 'POST' !== $method ) {
 			throw Refusal::input( "body-json needs method POST, not $method" );
 		}
@@ -32,15 +33,11 @@ function simulate( string $surface ): string {
 		} elseif ( 1 === preg_match( '~^/(?:wp-admin(?:/|$)|wp-content/|wp-includes/|(?!index\.php)[^/?]+\.php(?:[/?]|$))~', $target ) ) {
 			throw Refusal::input( "$target is not a front-end page; wordpress.simulated-admin-page-load renders admin pages, wordpress.server-page-load any file" );
 		}
-		$diagnostics = $arguments->truth( 'capture-diagnostics', false );
+		$diagnostics = records_queries( $arguments );
 		$expected    = $arguments->has( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;
 		$asked       = log_in( $user, $arguments->text( 'session' ) );
-		$request     = array(
-			'method' => $method,
-			'path'   => cut( $target, 2000 ),
-			'user'   => '' === $user ? null : cut( $user, 100 ),
-		);
-		new Page( $surface, $request, $asked, $expected, $diagnostics, new Watch() );
+		$request     = new Page_Request( $surface, $method, $target, 'POST' === $method ? $body : null, ADMINISTRATOR === $user ? '' : $user, $arguments->text( 'session' ) );
+		new Page( $request, $asked, $expected, $diagnostics, new Watch() );
 	} catch ( Refusal $refusal ) {
 		finish( static fn () => throw $refusal );
 	}

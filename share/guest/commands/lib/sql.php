@@ -1,6 +1,6 @@
 <?php
 /**
- * Checks that an SQL text is one read-only statement.
+ * Checks that an SQL text is one statement that reads, or one that writes rows.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,17 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * One SELECT, SHOW or DESCRIBE statement. Keywords are searched outside of quotes and comments only.
+ * What an SQL statement may do.
+ */
+enum Sql_Kind {
+	/** SELECT, SHOW or DESCRIBE. */
+	case Read;
+	/** INSERT, REPLACE, UPDATE or DELETE. */
+	case Write;
+}
+
+/**
+ * One statement that reads, or one that writes rows. Keywords are searched outside of quotes and comments only.
  */
 final class Sql {
 	/** Maximum length of a statement, in bytes. */
@@ -23,11 +33,12 @@ final class Sql {
 	private readonly string $text;
 
 	/**
-	 * Accepts the text when it is one read-only statement.
+	 * Accepts the text when it is one statement of the kind.
 	 *
-	 * @param string $text SQL text to check.
+	 * @param string   $text SQL text to check.
+	 * @param Sql_Kind $kind What the statement may do.
 	 */
-	public function __construct( string $text ) {
+	public function __construct( string $text, Sql_Kind $kind = Sql_Kind::Read ) {
 		$text = rtrim( trim( $text ), "; \t\r\n" );
 		if ( '' === $text || strlen( $text ) > self::BYTES ) {
 			throw Refusal::input( sprintf( 'sql must be a statement of at most %d bytes', self::BYTES ) );
@@ -43,8 +54,14 @@ final class Sql {
 		if ( str_contains( $this->bare, ';' ) ) {
 			throw Refusal::input( 'sql must be one statement; there is a semicolon in it' );
 		}
+		if ( Sql_Kind::Write === $kind ) {
+			if ( 1 !== preg_match( '/^\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b/i', $this->bare ) ) {
+				throw Refusal::input( 'sql of a write must begin with INSERT, REPLACE, UPDATE or DELETE' );
+			}
+			return;
+		}
 		if ( 1 !== preg_match( '/^\s*\(*\s*(?:SELECT|WITH|SHOW|DESCRIBE|DESC)\b/i', $this->bare ) ) {
-			throw Refusal::input( 'sql must begin with SELECT, SHOW or DESCRIBE; insert, update and delete name table, values and where' );
+			throw Refusal::input( 'sql must begin with SELECT, SHOW or DESCRIBE; write takes a statement that writes' );
 		}
 		if ( 1 === preg_match( '/\bINTO\b|\bFOR\s+(?:UPDATE|SHARE)\b|\bLOCK\s+IN\b|\b(?:LOAD_FILE|SLEEP|BENCHMARK|GET_LOCK)\s*\(|^\s*WITH\b.*\b(?:INSERT|UPDATE|DELETE|REPLACE)\b/is', $this->bare, $found ) ) {
 			throw Refusal::input( sprintf( 'sql has %s, which does more than read', Arguments::shown( strtoupper( trim( cut( $found[0], 30 ) ) ) ) ) );
@@ -52,7 +69,7 @@ final class Sql {
 	}
 
 	/**
-	 * Returns the statement with its values and a row limit.
+	 * Returns the statement with its values, and a row limit when it selects rows.
 	 *
 	 * @param \wpdb        $db     Database connection.
 	 * @param list<scalar> $values Values of the placeholders.

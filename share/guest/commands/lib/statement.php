@@ -10,7 +10,10 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/sql.php';
+require_once __DIR__ . '/statement-request.php';
 require_once __DIR__ . '/statement-parts.php';
+require_once __DIR__ . '/tables.php';
+require_once __DIR__ . '/watch.php';
 
 /**
  * Runs the statement through wpdb; values are always separate from the SQL text.
@@ -38,55 +41,102 @@ final class Statement {
 	/**
 	 * Runs the requested operation and returns its result.
 	 *
-	 * @param array<string,mixed> $operation Operation as requested.
+	 * @param Statement_Request $request Operation as requested.
 	 * @return array<string,mixed> Result document.
 	 */
-	public function run( array $operation ): array {
-		$name = $operation['operation'] ?? null;
-		if ( ! in_array( $name, array( 'select', 'explain', 'insert', 'update', 'delete' ), true ) ) {
-			throw Refusal::input( sprintf( 'operation is %s, but must be one of select, explain, insert, update, delete', Arguments::shown( $name ) ) );
+	public function run( Statement_Request $request ): array {
+		$document = result( 'wordpress-db-result' ) + array(
+			'operation'    => $request->document(),
+			'readOnly'     => $request->reads(),
+			'diagnostics'  => ignored_options( $request->member( 'options' ), array( 'limit', 'offset', 'maxBytes', 'readOnly' ) ),
+			'errors'       => array(),
+			'artifactRefs' => array(),
+			'metadata'     => (object) $request->member( 'metadata' ),
+		);
+		if ( ! $request->reads() && false !== ( $request->member( 'options' )['readOnly'] ?? false ) ) {
+			throw Refusal::input( 'operation write writes, but options.readOnly is set' );
 		}
-		$reads = in_array( $name, array( 'select', 'explain' ), true );
-		if ( ! $reads && false !== ( $operation['readOnly'] ?? false ) ) {
-			throw Refusal::input( "operation $name writes, but readOnly is set" );
+		if ( null === $request->statement ) {
+			return $document + $this->tables( $request );
 		}
-		$members = match ( true ) {
-			// given() rejects table, columns and where beside sql with its own message.
-			isset( $operation['sql'] ) => array( 'sql', 'values', 'table', 'columns', 'where', ...( $reads ? array( 'limit', 'maxBytes' ) : array() ) ),
-			$reads => array( 'table', 'columns', 'where', 'orderBy', 'limit', 'offset', 'maxBytes' ),
-			'insert' === $name => array( 'table', 'values' ),
-			'update' === $name => array( 'table', 'values', 'where' ),
-			default => array( 'table', 'where' ),
-		};
-		Arguments::closed( $operation, array( 'operation', 'readOnly', ...$members ), "operation-json ($name)" );
-		$limit = $this->bound( $operation, 'limit', self::ROWS );
-		$text  = isset( $operation['sql'] ) ? $this->given( $operation, $reads, $limit + 1 ) : $this->built( $name, $operation, $limit + 1 );
+		try {
+			return $document + $this->execute( $request );
+		} catch ( Refusal $refusal ) {
+			throw 'wp_codebox_input_invalid' === $refusal->reason ? $refusal : new Refusal( $refusal->reason, $refusal->getMessage(), $document + $refusal->document );
+		}
+	}
+
+	/**
+	 * Describes one table, or all of them: the columns and indexes (schema), or the facts about them (inspect).
+	 *
+	 * @param Statement_Request $request Operation as requested.
+	 * @return array<string,mixed> Members of the result.
+	 */
+	private function tables( Statement_Request $request ): array {
+		$extra = array_diff( array_keys( $request->parts ), array( 'table', 'limit', 'offset' ) );
+		if ( array() !== $extra ) {
+			throw Refusal::input( sprintf( '%s describes tables and takes only a table, not %s; read returns rows', $request->operation, implode( ', ', $extra ) ) );
+		}
+		$table = $request->parts['table'] ?? null;
+		$names = null === $table ? table_names() : array( $this->parts->table( $table ) );
+		$rows  = array_map(
+			static function ( string $name ) use ( $request ): array {
+				$facts = table_facts( $name );
+				return 'schema' === $request->operation ? array_intersect_key( $facts, array_flip( array( 'name', 'columns', 'indexes' ) ) ) : array( 'columns' => array_column( $facts['columns'], 'name' ), 'indexes' => array_column( $facts['indexes'], 'name' ) ) + $facts;
+			},
+			array_slice( $names, $this->bound( $request->parts, 'offset', PHP_INT_MAX >> 8, 0 ), $this->bound( $request->parts, 'limit', self::ROWS ) )
+		);
+		return null === $table ? array(
+			'items'    => $rows,
+			'rowCount' => count( $rows ),
+		) : array(
+			'table' => $names[0],
+			'item'  => $rows[0] ?? null,
+			'items' => $rows,
+		);
+	}
+
+	/**
+	 * Runs the statement of the caller.
+	 *
+	 * @param Statement_Request $request Operation as requested.
+	 * @return array<string,mixed> Members of the result.
+	 */
+	private function execute( Statement_Request $request ): array {
+		$name  = (string) $request->statement;
+		$parts = $request->parts;
+		$reads = $request->reads();
+		$limit = $this->bound( $parts, 'limit', self::ROWS );
+		$text  = isset( $parts['sql'] ) ? $this->given( $parts, $reads, $limit + 1 ) : $this->built( $name, $parts, $limit + 1 );
 
 		$this->db->hide_errors();
 		$this->db->suppress_errors();
-		$start    = hrtime( true );
-		$answer   = $reads ? ( 'explain' === $name ? $this->plan( $text ) : $this->db->get_results( $text, ARRAY_A ) ) : $this->db->query( $text );
-		$document = array(
-			'schema'     => 'wp-codebox/wordpress-db-result/v1',
-			'status'     => 'ok',
-			'operation'  => $name,
-			'readOnly'   => $reads,
+		$start   = hrtime( true );
+		$answer  = $reads ? ( 'explain' === $name ? $this->plan( $text ) : $this->db->get_results( $text, ARRAY_A ) ) : $this->db->query( $text );
+		$members = array(
 			'durationMs' => round( ( hrtime( true ) - $start ) / 1e6, 3 ),
 		);
-		if ( isset( $operation['table'] ) ) {
-			$document['table'] = $this->parts->table( $operation['table'] );
+		if ( isset( $parts['table'] ) ) {
+			$members['table'] = $this->parts->table( $parts['table'] );
 		}
 		if ( '' !== $this->db->last_error || false === $answer || null === $answer ) {
-			throw Refusal::failed( 'the database refused the statement: ' . $this->complaint() );
+			throw Refusal::failed( 'the database refused the statement: ' . $this->complaint(), $members );
 		}
-		if ( $reads ) {
-			return $document + $this->rows( (array) $answer, $limit, $this->bound( $operation, 'maxBytes', self::BYTES ) );
+		if ( ! $reads ) {
+			$members['affectedRows'] = (int) $answer;
+			if ( 1 === preg_match( '/^\s*(?:INSERT|REPLACE)\b/i', $text ) ) {
+				$members['insertId'] = (int) $this->db->insert_id;
+			}
+			return $members + array( 'item' => array_intersect_key( $members, array_flip( array( 'table', 'affectedRows', 'insertId' ) ) ) );
 		}
-		$document['affectedRows'] = (int) $answer;
-		if ( 'insert' === $name ) {
-			$document['insertId'] = (int) $this->db->insert_id;
-		}
-		return $document;
+		$members += $this->rows( (array) $answer, $limit, $this->bound( $parts, 'maxBytes', self::BYTES ) );
+		return 'query-summary' === $request->operation ? $members + array(
+			'item' => array(
+				'query'       => fingerprint( $text ),
+				'fingerprint' => hash( 'sha256', fingerprint( $text ) ),
+				'plan'        => $members['items'],
+			),
+		) : $members;
 	}
 
 	/**
@@ -148,7 +198,7 @@ final class Statement {
 		}
 		return array(
 			'columns'   => array_map( 'strval', array_keys( $answer[0] ?? array() ) ),
-			'rows'      => $rows,
+			'items'     => $rows,
 			'rowCount'  => count( $rows ),
 			'truncated' => array(
 				'rows'  => count( $answer ) > $limit,
@@ -165,9 +215,6 @@ final class Statement {
 	 * @param int                 $most      Maximum number of rows.
 	 */
 	private function given( array $operation, bool $reads, int $most ): string {
-		if ( ! $reads ) {
-			throw Refusal::input( 'sql is for select and explain; insert, update and delete name table, values and where' );
-		}
 		if ( isset( $operation['table'] ) || isset( $operation['where'] ) || isset( $operation['columns'] ) ) {
 			throw Refusal::input( 'give either sql or table, columns and where' );
 		}
@@ -175,7 +222,7 @@ final class Statement {
 		if ( ! is_string( $operation['sql'] ) || ! is_array( $values ) || ! array_is_list( $values ) || array_filter( $values, static fn ( $v ): bool => ! is_scalar( $v ) ) ) {
 			throw Refusal::input( 'sql must be a text, and values a list of texts, numbers and truth values' );
 		}
-		$sql = new Sql( str_replace( '{prefix}', $this->db->prefix, $operation['sql'] ) );
+		$sql = new Sql( str_replace( '{prefix}', $this->db->prefix, $operation['sql'] ), $reads ? Sql_Kind::Read : Sql_Kind::Write );
 		return $sql->bounded( $this->db, $values, $most );
 	}
 

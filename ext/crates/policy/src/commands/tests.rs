@@ -55,6 +55,65 @@ fn workload_program_accepts_the_same_command_arguments_as_the_registry() {
     }
 }
 
+/// Values of an argument by its public format, as `tests/conformance/public/commands.json` names it.
+fn public_samples(name: &str, format: &str) -> Vec<String> {
+    let samples: &[&str] = match format {
+        "JSON object" => &["{}", "{\"a\":{\"b\":[1]}}"],
+        "JSON array" => &["[]", "[1,{\"a\":null}]"],
+        "boolean" => &["1", "true", "yes", "on", "0", "false", "no", "off"],
+        "HTTP status code" => &["200", "404"],
+        "positive integer" => &["1", "100000"],
+        "non-negative integer" => &["0", "100000"],
+        "comma-separated enum" if name == "safe_methods" => &["GET", "GET,HEAD", "OPTIONS"],
+        "comma-separated enum" => &["wpdb-queries"],
+        "block slug" => &["core/paragraph"],
+        words if words.contains('|') => return words.split('|').map(str::to_owned).collect(),
+        words if words.contains(',') => {
+            let all = words.split(',').chain([words]);
+            return all.map(str::to_owned).collect();
+        }
+        _ => &["/a b", "http://localhost/?a=b#c", "name"],
+    };
+    samples.iter().map(|s| (*s).to_owned()).collect()
+}
+
+#[test]
+fn site_commands_accept_every_argument_of_their_public_form() {
+    let public: serde_json::Value = serde_json::from_str(include_str!(
+        "../../../../../tests/conformance/public/commands.json"
+    ))
+    .unwrap();
+    let mut checked = 0;
+    for row in public.as_array().unwrap() {
+        let found = descriptor(row["id"].as_str().unwrap());
+        let Some(found) = found.filter(|c| {
+            matches!(
+                c.group,
+                CommandGroup::State
+                    | CommandGroup::Discovery
+                    | CommandGroup::Observation
+                    | CommandGroup::Fuzz
+            )
+        }) else {
+            continue;
+        };
+        for public in row["args"].as_array().unwrap() {
+            let (id, name) = (found.id, public["name"].as_str().unwrap());
+            let arg = found.accepted_args.iter().find(|a| a.name == name);
+            let arg = arg.unwrap_or_else(|| panic!("{id} has no argument {name}"));
+            assert!(!arg.required || public["required"] == true, "{id} {name}");
+            for value in public_samples(name, public["format"].as_str().unwrap()) {
+                assert_eq!(arg.format.check(&value), Ok(()), "{id} {name}={value}");
+                checked += 1;
+            }
+        }
+        if let Some(schema) = row["output"]["$id"].as_str() {
+            assert_eq!(found.output_schema, Some(schema), "{}", found.id);
+        }
+    }
+    assert!(checked > 150, "only {checked} values were checked");
+}
+
 #[test]
 fn policy_must_list_every_command_that_a_command_requires() {
     let activate = call("wordpress.ensure-plugin-active", &["plugin=hello"]);
@@ -80,7 +139,7 @@ fn policy_must_list_every_command_that_a_command_requires() {
 fn unsupported_command_ids_are_refused_with_the_reason_in_the_message() {
     let policy = everything();
     for (command, word) in [
-        ("wordpress.fuzz-admin-pages", "fuzz"),
+        ("wp-codebox/run-fuzz-suite", "fuzz"),
         ("wp-codebox.agent-fanout", "agent-fanout"),
         ("wordpress.browser-actions.evaluate", "right"),
         ("wordpress.visual-compare", "screenshots"),
@@ -276,7 +335,7 @@ fn command_catalogue_lists_every_command_once() {
     assert_eq!(assert["repeatable"], true);
     assert_eq!(assert.get("required"), None);
     assert_eq!(row("wordpress.browser-actions.evaluate")["recipe"], false);
-    assert_eq!(row("wordpress.fuzz-admin-pages")["supported"], false);
+    assert_eq!(row("wp-codebox/run-fuzz-suite")["supported"], false);
     assert_eq!(
         row("wordpress.ensure-plugin-active")["policyRequirement"],
         "Runtime policy commands must include wordpress.ensure-plugin-active, and wordpress.plugin-state"

@@ -54,6 +54,17 @@ pub(super) const fn integer(
     arg(name, Format::Integer { least, most }, description)
 }
 
+/// Largest accepted limit of a result. A program has a lower limit of its own, which it then uses.
+const MOST: i64 = 1_000_000_000;
+
+pub(super) const fn limit(
+    name: &'static str,
+    least: i64,
+    description: &'static str,
+) -> AcceptedArg {
+    integer(name, least, MOST, description)
+}
+
 pub(super) const fn one_of(
     name: &'static str,
     words: &'static [&'static str],
@@ -97,7 +108,7 @@ pub(super) const CAPABILITY: AcceptedArg = text(
 );
 pub(super) const DESTRUCTIVE: AcceptedArg = text(
     "destructive-boundary",
-    "Isolation of a destructive action: sandbox (default), or none, which refuses the action.",
+    "Name of what isolates a destructive action; default sandbox. It is always this sandbox; none refuses the action.",
 );
 pub(super) const OUTPUT_DIR: AcceptedArg = text(
     "output-dir",
@@ -106,6 +117,22 @@ pub(super) const OUTPUT_DIR: AcceptedArg = text(
 pub(super) const BROWSER_URLS: AcceptedArg = text(
     "browser-urls",
     "Origins of the cookies, separated by commas; default: the site's own origin.",
+);
+/// What a page load can record in addition, or a boolean that selects all of it.
+pub(super) const PAGE_DIAGNOSTICS: AcceptedArg = arg(
+    "capture-diagnostics",
+    Format::ListOf(&[
+        "wpdb-queries",
+        "1",
+        "true",
+        "yes",
+        "on",
+        "0",
+        "false",
+        "no",
+        "off",
+    ]),
+    "Additional data to record: wpdb-queries, or true for all of it.",
 );
 pub(super) const DIAGNOSTICS: AcceptedArg = arg(
     "capture-diagnostics",

@@ -1,12 +1,17 @@
-//! Commands that try the site with many generated inputs. The registry lists them, but this
-//! backend does not support them.
+//! Commands that try the site with many inputs. The registry lists the one that generates inputs,
+//! but this backend does not support it.
 
-use super::super::model::{CommandDescriptor as Row, CommandGroup::Fuzz, Handler};
-use super::args::{DIAGNOSTICS, flag, integer, json, text};
+use super::super::format::Format;
+use super::super::model::{CommandDescriptor as Row, CommandGroup::Fuzz, GuestProgram, Handler};
+use super::args::{PAGE_DIAGNOSTICS, arg, flag, json, limit, text};
 
 const NO_FUZZ: Handler = Handler::Unsupported {
     reason: "there is no fuzz engine here; write the inputs as steps of a recipe",
 };
+
+const fn file(name: &'static str) -> Handler {
+    Handler::Program(GuestProgram::File(name))
+}
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -61,46 +66,53 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "wordpress.fuzz-admin-pages",
         Fuzz,
-        NO_FUZZ,
-        "Loads every screen of wp-admin with varied inputs.",
+        file("fuzz-admin-pages.php"),
+        "Loads the screens of wp-admin as an administrator, with each of the methods, and reports faults.",
     )
     .args(&[
-        flag("safe_methods", "Whether to send only GET and HEAD."),
-        integer("max-pages", 1, 200, "Maximum number of screens to load."),
-        integer("max_pages", 1, 200, "The same as max-pages."),
-        DIAGNOSTICS,
+        arg(
+            "safe_methods",
+            Format::ListOf(&["GET", "HEAD", "OPTIONS"]),
+            "Methods to load each screen with; default GET.",
+        ),
+        limit("max-pages", 1, "Maximum number of screens to load; default 25."),
+        limit("max_pages", 1, "The same as max-pages."),
+        PAGE_DIAGNOSTICS,
     ])
-    .prints("JSON {schema, pages, coverage}")
+    .prints("JSON {schema, command, status, adminUrl, menuLoaded, pages, coverage: [{path, method, status, httpStatus, outcome, notices, errors}], diagnostics}")
     .schema("wp-codebox/wordpress-admin-page-coverage/v1"),
     Row::new(
         "wordpress.fuzz-plugin-module-state",
         Fuzz,
-        NO_FUZZ,
-        "Plans state changes of a plugin's modules.",
+        file("fuzz-plugin-module-state.php"),
+        "Plans changes of the options and tables of plugins, and makes those of options and takes them back.",
     )
     .args(&[
         flag(
             "external_dispatch",
-            "Whether requests to other hosts are allowed.",
+            "Whether a change may send requests to other hosts; default false.",
         ),
         flag(
             "execute_mutations",
-            "Whether to make the changes instead of only planning them.",
+            "Whether to make the changes instead of only planning them; default false.",
         ),
-        text("mutation_mode", "Strategy for choosing changes."),
+        text(
+            "mutation_mode",
+            "Name of the strategy, copied into the result; plan-only and dry-run make no change.",
+        ),
         flag(
             "connected_state_required_for_mutation",
-            "Whether a change needs a connected plugin.",
+            "Whether a change needs a plugin that is connected to its service; default true.",
         ),
         flag(
             "runtime_isolation_required_for_mutation",
-            "Whether a change needs an isolated runtime.",
+            "Whether a change needs an isolated runtime, which this sandbox is; default true.",
         ),
         flag(
             "disposable_sandbox_required",
-            "Whether a change needs a disposable sandbox.",
+            "Whether a change needs a disposable sandbox, which this is; default true.",
         ),
     ])
-    .prints("JSON {schema, plan}")
+    .prints("JSON {schema, command, status, mutationMode, executeMutations, safeguards, plannedActions, skipReasons, diagnostics}")
     .schema("wp-codebox/wordpress-plugin-module-state-plan/v1"),
 ];

@@ -5,7 +5,7 @@ use super::super::model::{
     CommandGroup::{Benchmark, Observation},
     GuestProgram, Handler,
 };
-use super::args::{METHOD, PARAMS, SESSION, USER, integer, list, object, text};
+use super::args::{METHOD, PARAMS, SESSION, USER, integer, limit, list, object, text};
 
 const fn file(name: &'static str) -> Handler {
     Handler::Program(GuestProgram::File(name))
@@ -24,27 +24,24 @@ pub(super) const ROWS: &[Row] = &[
         PARAMS,
         USER,
         SESSION,
-        integer(
+        limit(
             "query-fingerprint-limit",
-            1,
-            500,
+            0,
             "Maximum number of kinds of queries in the result.",
         ),
-        integer(
+        limit(
             "query-length-limit",
-            16,
-            10_000,
+            1,
             "Maximum number of characters of a query in the result.",
         ),
-        integer(
+        limit(
             "hook-sample-limit",
-            1,
-            10_000,
+            0,
             "Maximum number of hook calls to count.",
         ),
-        integer("hook-limit", 1, 500, "Maximum number of hooks in the result."),
+        limit("hook-limit", 1, "Maximum number of hooks in the result."),
     ])
-    .prints("JSON {schema, request, status, response, timing, memory, queries, hooks, php}")
+    .prints("JSON {schema, command, status, request, response, timing, memory, database, hooks, php}")
     .schema("wp-codebox/performance-observation/v1"),
     Row::new(
         "wordpress.cache-churn-observation",
@@ -58,12 +55,12 @@ pub(super) const ROWS: &[Row] = &[
         PARAMS,
         USER,
         SESSION,
-        integer("sample-limit", 1, 1_000, "Maximum number of operations in the result."),
+        limit("sample-limit", 1, "Maximum number of operations in the result."),
         text("case-id", "Name of a case, copied into the result."),
         text("action-id", "Name of an action, copied into the result."),
         text("correlation-id", "Name of a task, copied into the result."),
     ])
-    .prints("JSON {schema, request, status, response, objectCache, options, transients, rewritten, samples}")
+    .prints("JSON {schema, command, status, artifactKind, request, response, objectCache, options, transients, siteTransients, correlation, rewritten, samples}")
     .schema("wp-codebox/cache-churn-observation/v1"),
     Row::new(
         "wordpress.bench",

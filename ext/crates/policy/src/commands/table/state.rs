@@ -4,8 +4,8 @@ use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::State, GuestProgram, Handler,
 };
 use super::args::{
-    BODY, CAPABILITY, DESTRUCTIVE, EXPECT_STATUS, HEADERS, METHOD, MUTATES, SESSION, USER, flag,
-    integer, list, object, one_of, text,
+    BODY, CAPABILITY, DESTRUCTIVE, EXPECT_STATUS, HEADERS, METHOD, MUTATES, PAGE_DIAGNOSTICS,
+    SESSION, USER, integer, list, object, one_of, text,
 };
 
 const ADMIN_USER: AcceptedArg = text(
@@ -37,10 +37,6 @@ const MARKUP: AcceptedArg = text(
     "markup",
     "Serialised block, in place of name, attributes and content.",
 );
-const RECORD: AcceptedArg = flag(
-    "capture-diagnostics",
-    "Whether the result contains PHP messages and queries.",
-);
 const SOURCE: AcceptedArg = text("source", "Source of the block, copied into the result.");
 
 pub(super) const ROWS: &[Row] = &[
@@ -62,7 +58,7 @@ pub(super) const ROWS: &[Row] = &[
         BODY,
         EXPECT_STATUS,
     ])
-    .prints("JSON {schema, surface, mode, request, status, outcome, headers, title, body, durationMs, php, queries, costs}")
+    .prints("JSON {schema, command, status, mode, source, target, http, redirect?, title, body, notices, errors, performance, diagnostics}")
     .schema(PAGE_LOAD),
     row(
         "wordpress.invoke-hook",
@@ -76,7 +72,7 @@ pub(super) const ROWS: &[Row] = &[
         CAPABILITY,
         DESTRUCTIVE,
     ])
-    .prints("JSON {schema, action, status, output, mutation, capability, destructiveBoundary}")
+    .prints("JSON {schema, command, status, target, safety, result, output, diagnostics}")
     .schema(ACTION),
     row(
         "wordpress.invoke-cron-event",
@@ -87,8 +83,8 @@ pub(super) const ROWS: &[Row] = &[
         text("hook", "Name of the event's hook.").required(),
         one_of(
             "operation",
-            &["run", "schedule", "unschedule"],
-            "Action; default run.",
+            &["run-hook", "schedule-single", "run", "schedule", "unschedule"],
+            "Action; default run-hook, which leaves the schedule alone; run also unschedules the event.",
         ),
         ARGUMENTS,
         integer(
@@ -101,35 +97,35 @@ pub(super) const ROWS: &[Row] = &[
         CAPABILITY,
         DESTRUCTIVE,
     ])
-    .prints("JSON {schema, action, status, output, mutation, capability, destructiveBoundary}")
+    .prints("JSON {schema, command, status, target, safety, result, output, diagnostics}")
     .schema(ACTION),
     row(
         "wordpress.simulated-admin-page-load",
         "simulated-admin-page-load.php",
         "Renders a wp-admin screen in process, as a user. A fatal error fails the command, unless expect-status is given.",
     )
-    .args(&[PATH, URL, METHOD, QUERY, FIELDS, ADMIN_USER, SESSION, RECORD, EXPECT_STATUS])
-    .prints("JSON {schema, surface, mode, request, actedAs, status, outcome, headers, title, body, php, queries, costs, hooks}")
+    .args(&[PATH, URL, METHOD, QUERY, FIELDS, ADMIN_USER, SESSION, PAGE_DIAGNOSTICS, EXPECT_STATUS])
+    .prints("JSON {schema, command, status, mode, source, target, identity, http, redirect?, title, body, notices, errors, performance, diagnostics}")
     .schema(PAGE_LOAD),
     row(
         "wordpress.simulated-frontend-page-load",
         "simulated-frontend-page-load.php",
         "Renders a page of the front end in process.",
     )
-    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, RECORD, EXPECT_STATUS])
-    .prints("JSON {schema, surface, mode, request, actedAs, status, outcome, headers, title, body, php, queries, costs, hooks}")
+    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, PAGE_DIAGNOSTICS, EXPECT_STATUS])
+    .prints("JSON {schema, command, status, mode, source, target, identity, http, redirect?, title, body, notices, errors, performance, diagnostics}")
     .schema(PAGE_LOAD),
     row(
         "wordpress.crud-operation",
         "crud-operation.php",
-        "Creates, reads, updates, deletes or lists posts, terms, users, comments or options.",
+        "Creates, reads, updates, deletes or lists posts, terms, users, comments, options, metadata or REST resources.",
     )
     .args(&[object(
         "operation-json",
-        "The operation: {operation: create|read|update|delete|list, type, id?, data?, query?, limit?}.",
+        "The operation: {operation: create|read|update|delete|list, resource: {kind, type?, id?, route?, identifiers?}, data?, query?, options?, metadata?}.",
     )
     .required()])
-    .prints("JSON {schema, status, operation, type, id?, item?, previous?, items?, truncated?}")
+    .prints("JSON {schema, command, status, operation, id?, item?, previous?, items?, truncated?, effects, errors}")
     .schema("wp-codebox/wordpress-crud-result/v1"),
     row(
         "wordpress.block-render",
@@ -137,7 +133,7 @@ pub(super) const ROWS: &[Row] = &[
         "Renders a block as on the front end.",
     )
     .args(&[BLOCK_NAME, ATTRIBUTES, CONTENT, MARKUP, SOURCE])
-    .prints("JSON {schema, status, block, registered, dynamic, html, bytes, sha256, queries}")
+    .prints("JSON {schema, command, status, blockName, attrs, input, mode, source, render, notices, errors, performance}")
     .schema(BLOCK),
     row(
         "wordpress.block-exercise",
@@ -151,12 +147,19 @@ pub(super) const ROWS: &[Row] = &[
         MARKUP,
         one_of(
             "mode",
-            &["render", "serialize", "round-trip", "all"],
-            "Checks to run; default: all.",
+            &[
+                "render",
+                "serialize-parse",
+                "editor-insert-save",
+                "serialize",
+                "round-trip",
+                "all",
+            ],
+            "Checks to run; default: all. editor-insert-save is not supported here.",
         ),
         SOURCE,
     ])
-    .prints("JSON {schema, status, block, registered, dynamic, checks, markup, html, bytes, sha256}")
+    .prints("JSON {schema, command, status, blockName, attrs, input, mode, source, serialized, parsed, validation, render?, checks, notices, errors}")
     .schema(BLOCK),
     row(
         "wordpress.db-operation",
@@ -165,27 +168,27 @@ pub(super) const ROWS: &[Row] = &[
     )
     .args(&[object(
         "operation-json",
-        "The operation: {operation: select|explain|insert|update|delete, table?, sql?, values?, where?, columns?, limit?}.",
+        "The operation: {operation: schema|read|inspect|query-summary|write, resource?: {table?, identifiers?}, query?: {columns?, where?, values?, limit?, sql?}, options?}.",
     )
     .required()])
-    .prints("JSON {schema, status, operation, table?, rows?, rowCount?, truncated?, affectedRows?, insertId?}")
+    .prints("JSON {schema, command, status, operation, table?, item?, items?, rowCount?, truncated?, affectedRows?, insertId?}")
     .schema("wp-codebox/wordpress-db-result/v1"),
     row(
         "wordpress.admin-action",
         "admin-action.php",
-        "Fires an action of wp-admin (admin-post, admin-ajax, a screen's form) as a user.",
+        "Runs an action of wp-admin as a user: of admin-post, of admin-ajax, or a hook.",
     )
     .args(&[
         object(
             "action-json",
-            "The action: {kind: post|ajax, action, method, params, user, session, nonce}.",
+            "The action: {family: admin-hook|ajax|admin-post, action, method, params, args, user, session, nonce}.",
         )
         .required(),
         object(
             "destructive-boundary-json",
-            "Isolation of a destructive action: {kind: sandbox|none}; default sandbox.",
+            "What isolates a destructive action, in the caller's words; {kind: none} refuses the action.",
         ),
     ])
-    .prints("JSON {schema, action, status, httpStatus, redirect, body, destructiveBoundary}")
+    .prints("JSON {schema, command, status, action, disposableDestructiveBoundary, familyDescriptors, executed, httpStatus?, redirect?, body?, errors}")
     .schema("wp-codebox/wordpress-admin-action-result/v1"),
 ];
