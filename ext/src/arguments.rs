@@ -80,7 +80,10 @@ impl<'a> Array<'a> {
 
     /// Like [`Array::object`], for a value that this extension returned to PHP before.
     pub(crate) fn own_object(&self, name: &str) -> Result<Map<String, Value>, ConvertError> {
-        let value = self.zval.map(|zval| from_own_zval(zval, name)).transpose()?;
+        let value = self
+            .zval
+            .map(|zval| from_own_zval(zval, name))
+            .transpose()?;
         match value {
             Some(Value::Object(map)) => Ok(map),
             None => Ok(Map::new()),

@@ -20,5 +20,6 @@ def bench(environment):
 def pytest_collection_modifyitems(items):
     """Assigns all cases that read the result of the shared recipe run to one process, so that the recipe runs only once."""
     for item in items:
-        if "recipe_run" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("recipe"))
+        for fixture in ("recipe_run", "contract_run"):
+            if fixture in item.fixturenames:
+                item.add_marker(pytest.mark.xdist_group(fixture))

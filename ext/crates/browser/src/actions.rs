@@ -1,12 +1,11 @@
 //! Executes the steps of a browser command in a page, through the browser's own input events.
 
-use super::asserts::Frame;
-use super::asserts::{Weight, query};
+use super::asserts::{Element, Frame, Weight, query};
 use super::events::cut;
+use super::input::Selects;
 use super::page::{PAUSE, Page};
-use super::request::{Task, address};
-use super::steps::WaitFor;
-use super::steps::{StepAction, StepSpec};
+use super::step_spec::{Condition, StepAction, StepSpec, WaitFor};
+use super::task::{Task, address};
 use super::wire::{Failure, timeout};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -17,24 +16,13 @@ const BEGIN: Duration = Duration::from_millis(150);
 /// only in the result.
 const TOLD: usize = 50;
 
-/// Keys that a step can name: name, `code` and key code of the keyboard event, and the text that
-/// the key types.
-const KEYS: &[(&str, &str, u32, &str)] = &[
-    ("Enter", "Enter", 13, "\r"),
-    ("Tab", "Tab", 9, ""),
-    ("Escape", "Escape", 27, ""),
-    ("Backspace", "Backspace", 8, ""),
-    ("Delete", "Delete", 46, ""),
-    ("ArrowUp", "ArrowUp", 38, ""),
-    ("ArrowDown", "ArrowDown", 40, ""),
-    ("ArrowLeft", "ArrowLeft", 37, ""),
-    ("ArrowRight", "ArrowRight", 39, ""),
-    ("Home", "Home", 36, ""),
-    ("End", "End", 35, ""),
-    ("PageUp", "PageUp", 33, ""),
-    ("PageDown", "PageDown", 34, ""),
-    ("Space", "Space", 32, " "),
-];
+/// Returns the name of a step's file, without extension.
+fn file_name(index: usize, name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("step-{index}-{name}"),
+        None => format!("step-{index}"),
+    }
+}
 
 impl Page<'_> {
     /// Executes steps in order until one fails, and adds a row for each executed step to the
@@ -48,7 +36,7 @@ impl Page<'_> {
             }
             let until = self.within(step.timeout.unwrap_or(task.step_timeout));
             let mut row = json!({"index": index, "kind": step.kind});
-            let done = self.step(index, step, until, &mut row);
+            let done = self.step(index, step, (task, until), &mut row);
             row["status"] = json!(if done.is_ok() { "passed" } else { "failed" });
             row["durationMs"] =
                 json!(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
@@ -80,7 +68,7 @@ impl Page<'_> {
         &mut self,
         index: usize,
         step: &StepSpec,
-        until: Instant,
+        (task, until): (&Task, Instant),
         row: &mut Value,
     ) -> Result<(), Failure> {
         match &step.act {
@@ -91,27 +79,19 @@ impl Page<'_> {
             } => {
                 let url = address(url).map_err(Failure::step)?;
                 self.navigate(&url, wait_for, until)?;
-                match wait_for {
-                    WaitFor::Selector(selector) => {
-                        self.wait_found(selector, true, until)?;
-                    }
-                    WaitFor::Duration => {
-                        self.pause(*duration)?;
-                    }
-                    WaitFor::DomContentLoaded | WaitFor::Load | WaitFor::NetworkIdle => {}
-                }
+                self.settle_step(wait_for, *duration, until)?;
             }
-            StepAction::Click { selector } => {
-                let at = self.point(selector, until)?;
+            StepAction::Click { element } => {
+                let at = self.point(element, until)?;
                 self.click(at, until)?;
                 self.follow(until)?;
             }
-            StepAction::Hover { selector } => {
-                let (x, y) = self.point(selector, until)?;
+            StepAction::Hover { element } => {
+                let (x, y) = self.point(element, until)?;
                 self.mouse("mouseMoved", x, y, 0, until)?;
             }
-            StepAction::Fill { selector, value } => {
-                self.focus(selector, true, until)?;
+            StepAction::Fill { element, value } => {
+                self.focus(element, Selects::Everything, until)?;
                 if value.is_empty() {
                     self.press("Delete", until)?;
                 } else {
@@ -119,37 +99,38 @@ impl Page<'_> {
                         .ask("Input.insertText", json!({"text": value}), until)?;
                 }
             }
-            StepAction::Type { selector, text } => {
-                if let Some(selector) = selector {
-                    self.focus(selector, false, until)?;
+            StepAction::Type { element, text } => {
+                if let Some(element) = element {
+                    self.focus(element, Selects::Nothing, until)?;
                 }
                 for sign in text.chars() {
                     self.press(&sign.to_string(), until)?;
                 }
             }
-            StepAction::Press { selector, key } => {
-                if let Some(selector) = selector {
-                    self.focus(selector, false, until)?;
+            StepAction::Press { element, key } => {
+                if let Some(element) = element {
+                    self.focus(element, Selects::Nothing, until)?;
                 }
                 self.press(key, until)?;
                 self.follow(until)?;
             }
-            StepAction::Select { selector, value } => {
-                self.wait_found(selector, true, until)?;
-                self.act(selector, json!({"act": "select", "value": value}), until)?;
+            StepAction::Select { element, values } => {
+                self.wait_found(element, true, until)?;
+                self.act(element, json!({"act": "select", "values": values}), until)?;
             }
-            StepAction::Check { selector, on } => {
-                self.wait_found(selector, true, until)?;
-                let found = self.act(selector, json!({"act": "point"}), until)?;
+            StepAction::Check { element, on } => {
+                self.wait_found(element, true, until)?;
+                let found = self.act(element, json!({"act": "point"}), until)?;
                 if found.get("checked").and_then(Value::as_bool) != Some(*on) {
-                    let at = self.point(selector, until)?;
+                    let at = self.point(element, until)?;
                     self.click(at, until)?;
                 }
             }
-            StepAction::Scroll { selector, x, y } => match selector {
-                Some(selector) => {
-                    self.wait_found(selector, true, until)?;
-                    self.act(selector, json!({"act": "scroll", "x": x, "y": y}), until)?;
+            StepAction::Drag { element, to } => self.drag(element, to, until)?,
+            StepAction::Scroll { element, x, y } => match element {
+                Some(element) => {
+                    self.wait_found(element, true, until)?;
+                    self.act(element, json!({"act": "scroll", "x": x, "y": y}), until)?;
                 }
                 None => {
                     let params =
@@ -157,11 +138,11 @@ impl Page<'_> {
                     self.wire.ask("Input.dispatchMouseEvent", params, until)?;
                 }
             },
-            StepAction::WaitSelector { selector } => {
-                self.wait_found(selector, true, until)?;
+            StepAction::WaitSelector { element } => {
+                self.wait_found(element, true, until)?;
             }
-            StepAction::WaitHidden { selector } => {
-                self.wait_found(selector, false, until)?;
+            StepAction::WaitHidden { element } => {
+                self.wait_found(element, false, until)?;
             }
             StepAction::WaitUrl { part } => self.wait_url(part, until)?,
             StepAction::WaitTime { time } => self.pause(*time)?,
@@ -185,13 +166,31 @@ impl Page<'_> {
                     }
                 }
             }
-            StepAction::Screenshot { name, full } => {
-                let name = match name {
-                    Some(name) => format!("step-{index}-{name}"),
-                    None => format!("step-{index}"),
-                };
-                self.screenshot(&name, *full, until)?;
+            StepAction::Observed { path, condition } => {
+                self.check_observed(path, condition, row)?;
             }
+            StepAction::Screenshot {
+                name,
+                shows,
+                wait_for,
+                duration,
+            } => {
+                if let Some(wait_for) = wait_for {
+                    self.staged(wait_for, until)?;
+                    self.settle_step(wait_for, *duration, until)?;
+                }
+                self.screenshot(&file_name(index, name.as_deref()), shows, until)?;
+            }
+            StepAction::Capture { captures, name } => {
+                let prefix = format!("{}-", file_name(index, name.as_deref()));
+                let before = self.report.notes.len();
+                self.capture_all(captures, &prefix, task);
+                // A capture at the end of a command may fail, a step must not.
+                if let Some(why) = self.report.notes.get(before) {
+                    return Err(Failure::step(why.clone()));
+                }
+            }
+            StepAction::Editor(call) => row["result"] = self.editor_call(call, until)?,
             StepAction::Evaluate { expression, assert } => {
                 let answer = self.script(expression, until)?;
                 row["result"] = answer.shown();
@@ -207,104 +206,46 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn act(&mut self, selector: &str, what: Value, until: Instant) -> Result<Value, Failure> {
-        let mut asked = query(&Frame::Main, Some(selector), None);
-        if let (Some(asked), Value::Object(what)) = (asked.as_object_mut(), what) {
-            asked.extend(what);
-        }
-        let found = self.query_document(&asked, until)?;
-        match found.get("error").and_then(Value::as_str) {
-            Some(error) => Err(Failure::step(format!("{selector}: {}", cut(error, 300)))),
-            None => Ok(found),
-        }
-    }
-
-    /// Waits until an element can be clicked, and returns the coordinates to click at.
-    fn point(&mut self, selector: &str, until: Instant) -> Result<(f64, f64), Failure> {
-        loop {
-            self.wait_found(selector, true, until)?;
-            let found = self.act(selector, json!({"act": "point"}), until)?;
-            let is = |name: &str| found.get(name).and_then(Value::as_bool).unwrap_or(false);
-            let number = |name: &str| found.get(name).and_then(Value::as_f64);
-            match (number("x"), number("y"), is("covered") || is("disabled")) {
-                (Some(x), Some(y), false) => return Ok((x, y)),
-                _ if Instant::now() >= until => {
-                    let why = if is("disabled") {
-                        "is disabled"
-                    } else {
-                        "is covered by another element at the point of the click"
-                    };
-                    return Err(Failure::step(format!("{selector} {why}")));
-                }
-                _ => self.pause_until(until.min(Instant::now() + PAUSE))?,
-            }
-        }
-    }
-
-    fn click(&mut self, (x, y): (f64, f64), until: Instant) -> Result<(), Failure> {
-        self.mouse("mouseMoved", x, y, 0, until)?;
-        self.mouse("mousePressed", x, y, 1, until)?;
-        self.mouse("mouseReleased", x, y, 1, until)
-    }
-
-    fn mouse(
+    /// Waits for the element or the time that a condition requires after the load stage.
+    fn settle_step(
         &mut self,
-        kind: &str,
-        x: f64,
-        y: f64,
-        clicks: u32,
+        wait_for: &WaitFor,
+        duration: Duration,
         until: Instant,
     ) -> Result<(), Failure> {
-        let button = if clicks > 0 { "left" } else { "none" };
-        let params = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": clicks});
-        self.wire
-            .ask("Input.dispatchMouseEvent", params, until)
-            .map(drop)
-    }
-
-    fn focus(&mut self, selector: &str, all: bool, until: Instant) -> Result<(), Failure> {
-        self.wait_found(selector, true, until)?;
-        let found = self.act(selector, json!({"act": "focus", "selectAll": all}), until)?;
-        if found.get("focused").and_then(Value::as_bool) == Some(true) {
-            Ok(())
-        } else {
-            Err(Failure::step(format!("{selector} cannot be focused")))
+        match wait_for {
+            WaitFor::Selector(selector) => {
+                let element = Element::of_page(selector);
+                self.wait_found(&element, true, until).map(drop)
+            }
+            WaitFor::Duration => self.pause(duration),
+            WaitFor::DomContentLoaded | WaitFor::Load | WaitFor::NetworkIdle => Ok(()),
         }
     }
 
-    fn press(&mut self, key: &str, until: Instant) -> Result<(), Failure> {
-        let (name, code, number, text) = match KEYS.iter().find(|row| row.0 == key) {
-            Some((name, code, number, text)) => (*name, *code, *number, *text),
-            None if key.chars().count() == 1 => (key, "", 0, key),
-            None => {
-                let names: Vec<&str> = KEYS.iter().map(|row| row.0).collect();
-                return Err(Failure::step(format!(
-                    "unknown key {:?}; use a single character or one of {}",
-                    cut(key, 40),
-                    names.join(", ")
-                )));
-            }
+    /// Compares a value of the command's result so far. A path is the name of a member, followed by
+    /// names and numbers after dots, e.g. `network.0.status`.
+    fn check_observed(
+        &mut self,
+        path: &str,
+        condition: &Condition,
+        row: &mut Value,
+    ) -> Result<(), Failure> {
+        let mut document = self.observations();
+        let (url, title) = self.place();
+        document["url"] = json!(url);
+        document["finalUrl"] = json!(url);
+        document["title"] = json!(title);
+        document["steps"] = json!(self.report.steps);
+        let pointer = match path.starts_with('/') {
+            true => path.to_owned(),
+            false => format!("/{}", path.replace('.', "/")),
         };
-        let name = if name == "Space" { " " } else { name };
-        let base = json!({"key": name, "code": code, "windowsVirtualKeyCode": number});
-        let with = |kind: &str, text: &str| {
-            let mut params = base.clone();
-            params["type"] = json!(kind);
-            if !text.is_empty() {
-                params["text"] = json!(text);
-            }
-            params
-        };
-        let down = if text.is_empty() {
-            "rawKeyDown"
-        } else {
-            "keyDown"
-        };
-        self.wire
-            .ask("Input.dispatchKeyEvent", with(down, text), until)?;
-        self.wire
-            .ask("Input.dispatchKeyEvent", with("keyUp", ""), until)
-            .map(drop)
+        let found = document.pointer(&pointer);
+        row["result"] = found.cloned().unwrap_or(Value::Null);
+        condition
+            .check(found)
+            .map_err(|why| Failure::step(format!("{} does not hold: {why}", cut(path, 200))))
     }
 
     /// Waits until the navigation that a click or key press has started is complete, if there is

@@ -20,6 +20,42 @@ pub(super) enum Frame {
     Url(String),
 }
 
+/// Element of a page: a selector or locator, and the document in which it is searched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Element {
+    pub(super) selector: String,
+    pub(super) frame: Frame,
+}
+
+impl Element {
+    /// Returns the element with this selector in the page itself.
+    pub(super) fn of_page(selector: impl Into<String>) -> Self {
+        Self {
+            selector: selector.into(),
+            frame: Frame::Main,
+        }
+    }
+
+    /// Returns the query by which `page.js` looks up the element.
+    pub(super) fn query(&self) -> Value {
+        query(&self.frame, Some(&self.selector), None)
+    }
+}
+
+/// Kinds of locators: a selector that begins with one of these and `=` is not a CSS selector.
+const LOCATORS: &[&str] = &[
+    "css",
+    "text",
+    "label",
+    "role",
+    "placeholder",
+    "alt",
+    "title",
+    "testid",
+    "data-testid",
+    "xpath",
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Equal,
@@ -164,8 +200,8 @@ impl Assertion {
     }
 
     /// Creates the assertion of an `expect` or `waitFor` step that names a selector and a state.
-    pub(super) fn of_state(selector: &str, state: &str) -> Result<Self, String> {
-        let name = selector.to_owned();
+    pub(super) fn of_state(element: &Element, state: &str) -> Result<Self, String> {
+        let name = element.selector.clone();
         let (form_name, form) = match state {
             "visible" => (state, Form::Visible(name)),
             "hidden" => (state, Form::Hidden(name)),
@@ -178,9 +214,9 @@ impl Assertion {
             other => return Err(format!("unknown state {other:?}")),
         };
         Ok(Self {
-            text: format!("{form_name}:{selector}"),
+            text: format!("{form_name}:{}", element.selector),
             weight: Weight::Required,
-            frame: Frame::Main,
+            frame: element.frame.clone(),
             form,
         })
     }
@@ -307,7 +343,8 @@ pub(super) fn query(frame: &Frame, selector: Option<&str>, attribute: Option<&st
     json!({"frame": frame, "frameUrl": frame_url, "selector": selector, "attribute": attribute})
 }
 
-/// Splits a text at the first `sign` outside of brackets and quotes.
+/// Splits a text at the first `sign` outside of brackets and quotes; the `=` of a locator such as
+/// `text=` does not count.
 fn outside(text: &str, sign: char) -> Option<(String, String)> {
     let (mut depth, mut quote) = (0_u32, None);
     for (at, c) in text.char_indices() {
@@ -317,6 +354,7 @@ fn outside(text: &str, sign: char) -> Option<(String, String)> {
             (None, '"' | '\'') if depth > 0 => quote = Some(c),
             (None, '[' | '(') => depth += 1,
             (None, ']' | ')') => depth = depth.saturating_sub(1),
+            (None, '=') if sign == '=' && depth == 0 && is_locator(text.get(..at)?) => {}
             (None, c) if c == sign && depth == 0 => {
                 let rest = text.get(at + c.len_utf8()..)?;
                 return Some((text.get(..at)?.trim().to_owned(), rest.trim().to_owned()));
@@ -325,6 +363,12 @@ fn outside(text: &str, sign: char) -> Option<(String, String)> {
         }
     }
     None
+}
+
+/// Returns whether the text ends with the name of a locator, at its begin or after ` >> `.
+fn is_locator(text: &str) -> bool {
+    let last = text.rsplit(" >> ").next().unwrap_or_default();
+    LOCATORS.contains(&last.trim())
 }
 
 fn count(text: &str) -> Option<Form> {
@@ -341,124 +385,4 @@ fn count(text: &str) -> Option<Form> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn form(text: &str) -> Form {
-        Assertion::parse(text).unwrap().form
-    }
-
-    #[test]
-    fn each_form_of_browser_assertion_is_parsed() {
-        assert_eq!(form("exists:#a"), Form::Exists("#a".to_owned()));
-        assert_eq!(
-            form("count:li.x>=3"),
-            Form::Count("li.x".to_owned(), Order::AtLeast, 3)
-        );
-        assert_eq!(
-            form("count:a[href=\"x=1\"]=0"),
-            Form::Count("a[href=\"x=1\"]".to_owned(), Order::Equal, 0)
-        );
-        assert_eq!(
-            form("text:a[data-x=\"1=2\"]=Hello = you"),
-            Form::Text("a[data-x=\"1=2\"]".to_owned(), "Hello = you".to_owned())
-        );
-        assert_eq!(
-            form("attr:a:not([x=\"@\"])@href=/y"),
-            Form::Attribute(
-                "a:not([x=\"@\"])".to_owned(),
-                "href".to_owned(),
-                Some("/y".to_owned())
-            )
-        );
-        assert_eq!(
-            form("attr:input@checked"),
-            Form::Attribute("input".to_owned(), "checked".to_owned(), None)
-        );
-        let framed = Assertion::parse("advisory:frame:iframe#x >> visible:.block").unwrap();
-        assert_eq!(
-            (framed.weight, framed.frame),
-            (Weight::Advisory, Frame::Selector("iframe#x".to_owned()))
-        );
-        for text in [
-            "",
-            "exists",
-            "exists:",
-            "count:a",
-            "count:a=b",
-            "text:a",
-            "attr:a",
-            "status:7",
-            "frame:x exists:a",
-            "no-errors:x",
-            "looks:nice",
-        ] {
-            let why = Assertion::parse(text).unwrap_err();
-            assert!(why.contains("forms are"), "{text}");
-        }
-    }
-
-    #[test]
-    fn failed_browser_assertion_states_the_actual_value() {
-        let observed = Observed {
-            status: Some(404),
-            ..Observed::default()
-        };
-        let found = json!({"count": 2, "visible": 1, "text": "Hello you", "url": "http://localhost/x", "title": "T", "attribute": "v"});
-        for (text, holds) in [
-            ("exists:a", true),
-            ("not-exists:a", false),
-            ("visible:a", true),
-            ("hidden:a", false),
-            ("count:a=2", true),
-            ("count:a<=1", false),
-            ("text:a=Hello", true),
-            ("text:a=Bye", false),
-            ("attr:a@x=v", true),
-            ("attr:a@x=w", false),
-            ("url:/x", true),
-            ("status:404", true),
-            ("status:200", false),
-            ("no-errors", true),
-        ] {
-            let verdict = Assertion::parse(text).unwrap().check(&found, &observed);
-            assert_eq!(verdict.is_ok(), holds, "{text}");
-        }
-        let control = json!({"count": 1, "visible": 1, "disabled": true, "checked": false});
-        for (state, holds) in [
-            ("enabled", false),
-            ("disabled", true),
-            ("checked", false),
-            ("unchecked", true),
-            ("attached", true),
-            ("detached", false),
-        ] {
-            let assertion = Assertion::of_state("a", state).unwrap();
-            assert_eq!(
-                assertion.check(&control, &observed).is_ok(),
-                holds,
-                "{state}"
-            );
-            // For a selector without match, only the state `detached` holds.
-            let none = json!({"count": 0, "visible": 0});
-            let verdict = assertion.check(&none, &observed);
-            assert_eq!(verdict.is_ok(), state == "detached", "{state}");
-        }
-        let none = json!({"count": 0, "visible": 0});
-        for text in ["exists:a", "visible:a", "text:a=", "attr:a@x"] {
-            assert!(
-                Assertion::parse(text)
-                    .unwrap()
-                    .check(&none, &observed)
-                    .is_err(),
-                "{text}"
-            );
-        }
-        assert!(
-            Assertion::parse("not-exists:a")
-                .unwrap()
-                .check(&json!({"error": "bad selector"}), &observed)
-                .is_err()
-        );
-    }
-}
+mod tests;

@@ -19,6 +19,13 @@ pub enum AssetKind {
     Html,
     Lines,
     Accessibility,
+    Performance,
+    Memory,
+    DomSnapshot,
+    EditorState,
+    EditorValidity,
+    /// Picture that shows the differences of two pictures.
+    Difference,
 }
 
 impl Asset {
@@ -53,6 +60,12 @@ impl Asset {
             AssetKind::Html => ("browser-html", "text/plain; charset=utf-8", "html.txt"),
             AssetKind::Lines => ("browser-log", "application/x-ndjson", "jsonl"),
             AssetKind::Accessibility => ("browser-accessibility", "application/json", "json"),
+            AssetKind::Performance => ("browser-performance", "application/json", "json"),
+            AssetKind::Memory => ("browser-memory", "application/json", "json"),
+            AssetKind::DomSnapshot => ("browser-dom-snapshot", "application/json", "json"),
+            AssetKind::EditorState => ("editor-state", "application/json", "json"),
+            AssetKind::EditorValidity => ("editor-validity", "application/json", "json"),
+            AssetKind::Difference => ("visual-difference", "image/png", "png"),
         };
         ArtifactFile {
             path: format!("{directory}/{}.{extension}", self.name),

@@ -2,10 +2,12 @@
 //! accessibility tree.
 
 use super::assets::{Asset, AssetKind};
-use super::events::{cut, text};
+use super::capture_kind::Capture;
+use super::events::{address, cut, text};
 use super::page::Page;
 use super::png;
-use super::request::{Capture, Task};
+use super::step_spec::Shows;
+use super::task::{EditorAct, Task, Work};
 use super::wire::Failure;
 use base64::Engine;
 use serde_json::{Value, json};
@@ -19,6 +21,9 @@ const CAPTURING: Duration = Duration::from_secs(10);
 const NODES: usize = 5000;
 /// Maximum width and height of a full-page screenshot, in CSS pixels.
 const HIGHEST: f64 = 8000.0;
+const SNAPSHOT: &str = include_str!("snapshot.js");
+/// Expression for the durations that the page itself has measured, in milliseconds.
+const TIMING: &str = "(() => { const [one] = performance.getEntriesByType('navigation'); const paint = performance.getEntriesByType('paint'); return { navigation: one ? { type: one.type, responseStart: one.responseStart, domInteractive: one.domInteractive, domContentLoaded: one.domContentLoadedEventEnd, load: one.loadEventEnd, transferSize: one.transferSize } : null, paint: Object.fromEntries(paint.slice(0, 10).map((row) => [row.name, row.startTime])), resources: performance.getEntriesByType('resource').length }; })()";
 /// Maximum number of bytes stored of a page's HTML.
 const HTML: usize = 4 * 1024 * 1024;
 
@@ -26,24 +31,14 @@ impl Page<'_> {
     /// Captures what the task requests. A failed capture becomes a note, never an error: captures
     /// matter most when the command has failed.
     pub fn capture(&mut self, task: &Task) {
+        self.capture_all(&task.capture, "", task);
+    }
+
+    /// Captures `captures` under names that begin with `prefix`.
+    pub(super) fn capture_all(&mut self, captures: &[Capture], prefix: &str, task: &Task) {
         let until = Instant::now() + CAPTURING;
-        for capture in task.capture.clone() {
-            let kept = match capture {
-                Capture::Screenshot => self.screenshot("screenshot", false, until),
-                Capture::FullPage => self.screenshot("full-page", true, until),
-                Capture::Html => self.html(until),
-                Capture::Accessibility => self.accessibility(until),
-                Capture::Console => {
-                    self.keep(Asset::lines("console", &self.wire.observed.console.kept))
-                }
-                Capture::Errors => {
-                    self.keep(Asset::lines("errors", &self.wire.observed.errors.kept))
-                }
-                Capture::Network => {
-                    self.keep(Asset::lines("network", &self.wire.observed.requests.kept))
-                }
-            };
-            if let Err(failure) = kept {
+        for capture in captures {
+            if let Err(failure) = self.capture_one(*capture, prefix, task, until) {
                 self.report
                     .notes
                     .push(format!("{capture:?} could not be captured: {failure}"));
@@ -51,7 +46,60 @@ impl Page<'_> {
         }
     }
 
-    fn keep(&mut self, asset: Asset) -> Result<(), Failure> {
+    fn capture_one(
+        &mut self,
+        capture: Capture,
+        prefix: &str,
+        task: &Task,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        let named = |name: &str| format!("{prefix}{name}");
+        let asset = match capture {
+            Capture::Screenshot => {
+                return self.screenshot(&named("screenshot"), &Shows::Viewport, until);
+            }
+            Capture::FullPage => {
+                return self.screenshot(&named("full-page"), &Shows::FullPage, until);
+            }
+            Capture::Html => self.html(&named("page"), until)?,
+            Capture::Accessibility => self.accessibility(&named("accessibility"), until)?,
+            Capture::Performance => self.performance(&named("performance"), until)?,
+            Capture::Memory => self.memory(&named("memory"), until)?,
+            Capture::DomSnapshot => {
+                let document = self.dom_snapshot(task.snapshot_elements, until)?;
+                Asset::document(AssetKind::DomSnapshot, &named("dom-snapshot"), document)
+            }
+            Capture::EditorState => {
+                let state = self.editor_call(&json!({"act": "state"}), until)?;
+                Asset::document(AssetKind::EditorState, &named("editor-state"), state)
+            }
+            Capture::EditorValidity => {
+                let call = match &task.work {
+                    Work::Editor(editor) => match &editor.act {
+                        EditorAct::Validate { content, .. } => {
+                            json!({"act": "validity", "content": content})
+                        }
+                        EditorAct::Open | EditorAct::Probe(_) | EditorAct::Steps(_) => {
+                            json!({"act": "validity"})
+                        }
+                    },
+                    _ => json!({"act": "validity"}),
+                };
+                let document = self.editor_call(&call, until)?;
+                Asset::document(
+                    AssetKind::EditorValidity,
+                    &named("editor-validity"),
+                    document,
+                )
+            }
+            Capture::Steps => Asset::lines(&named("steps"), &self.report.steps),
+            Capture::Console => Asset::lines(&named("console"), &self.wire.observed.console.kept),
+            Capture::Errors => Asset::lines(&named("errors"), &self.wire.observed.errors.kept),
+            Capture::Network => Asset::lines(&named("network"), &self.wire.observed.requests.kept),
+            Capture::WebSockets => {
+                Asset::lines(&named("websocket"), &self.wire.observed.sockets.kept)
+            }
+        };
         self.report.assets.push(asset);
         Ok(())
     }
@@ -60,51 +108,111 @@ impl Page<'_> {
     /// errors and requests, which this process has recorded.
     pub fn capture_observed(&mut self, task: &Task) {
         let mut observed = task.clone();
-        observed
-            .capture
-            .retain(|c| matches!(c, Capture::Console | Capture::Errors | Capture::Network));
+        observed.capture.retain(|capture| capture.is_recorded());
         self.capture(&observed);
     }
 
-    /// Takes a screenshot of the visible part or of the full page.
+    /// Takes a screenshot and adds it to the files of the command.
     pub(super) fn screenshot(
         &mut self,
         name: &str,
-        full: bool,
+        shows: &Shows,
         until: Instant,
     ) -> Result<(), Failure> {
+        let (bytes, (width, height)) = self.picture(shows, until)?;
+        self.report
+            .screenshots
+            .push(json!({"name": name, "width": width, "height": height}));
+        self.report.assets.push(Asset {
+            kind: AssetKind::Screenshot,
+            name: name.to_owned(),
+            content: ArtifactContent::Bytes(bytes),
+        });
+        Ok(())
+    }
+
+    /// Takes a screenshot; returns the PNG, its width and height.
+    pub(super) fn picture(
+        &mut self,
+        shows: &Shows,
+        until: Instant,
+    ) -> Result<(Vec<u8>, (u32, u32)), Failure> {
         let mut params = json!({"format": "png", "optimizeForSpeed": false});
-        if full {
-            let sizes = self.wire.ask("Page.getLayoutMetrics", json!({}), until)?;
-            let side = |name: &str| {
-                sizes
-                    .pointer(&format!("/cssContentSize/{name}"))
-                    .and_then(Value::as_f64)
-                    .unwrap_or(1.0)
-                    .clamp(1.0, HIGHEST)
-            };
+        let clip = match shows {
+            Shows::Viewport => None,
+            Shows::FullPage => {
+                let sizes = self.wire.ask("Page.getLayoutMetrics", json!({}), until)?;
+                let side = |name: &str| {
+                    let path = format!("/cssContentSize/{name}");
+                    sizes.pointer(&path).and_then(Value::as_f64).unwrap_or(1.0)
+                };
+                Some([0.0, 0.0, side("width"), side("height")])
+            }
+            Shows::Element(element) => Some(self.element_box(element, until)?),
+            Shows::Frame(frame) => Some(self.frame_box(frame, until)?),
+        };
+        if let Some([x, y, width, height]) = clip {
+            let side = |side: f64| side.clamp(1.0, HIGHEST);
             params["captureBeyondViewport"] = json!(true);
-            params["clip"] = json!({"x": 0, "y": 0, "width": side("width"), "height": side("height"), "scale": 1});
+            params["clip"] =
+                json!({"x": x, "y": y, "width": side(width), "height": side(height), "scale": 1});
         }
         let answer = self.wire.ask("Page.captureScreenshot", params, until)?;
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(text(&answer, "/data"))
             .unwrap_or_default();
-        let Some((width, height)) = png::size(&bytes) else {
-            let what = "the browser's screenshot is not a valid PNG";
-            return Err(Failure::step(what));
-        };
-        self.report
-            .screenshots
-            .push(json!({"name": name, "width": width, "height": height}));
-        self.keep(Asset {
-            kind: AssetKind::Screenshot,
-            name: name.to_owned(),
-            content: ArtifactContent::Bytes(bytes),
-        })
+        match png::size(&bytes) {
+            Some(size) => Ok((bytes, size)),
+            None => Err(Failure::step("the browser's screenshot is not a valid PNG")),
+        }
     }
 
-    fn html(&mut self, until: Instant) -> Result<(), Failure> {
+    /// Returns the visible elements of the page with their positions, `{url, title, viewport,
+    /// elements, total}`.
+    pub(super) fn dom_snapshot(&mut self, most: usize, until: Instant) -> Result<Value, Failure> {
+        let expression = format!("({SNAPSHOT})({most})");
+        let answer = self.evaluate_isolated(&expression, 8000, until)?;
+        let mut document = answer
+            .pointer("/result/value")
+            .filter(|value| value.is_object())
+            .cloned()
+            .ok_or_else(|| Failure::step("the document could not be inspected"))?;
+        document["url"] = json!(address(text(&document, "/url")));
+        Ok(document)
+    }
+
+    fn performance(&mut self, name: &str, until: Instant) -> Result<Asset, Failure> {
+        self.wire.ask("Performance.enable", json!({}), until)?;
+        let answer = self.wire.ask("Performance.getMetrics", json!({}), until)?;
+        let rows = answer.get("metrics").and_then(Value::as_array);
+        let metrics: serde_json::Map<String, Value> = rows
+            .into_iter()
+            .flatten()
+            .take(200)
+            .map(|row| {
+                let value = row.get("value").cloned().unwrap_or(Value::Null);
+                (cut(text(row, "/name"), 80), value)
+            })
+            .collect();
+        let timing = self.evaluate_isolated(TIMING, 4000, until)?;
+        let timing = timing.pointer("/result/value").cloned();
+        let document = json!({"metrics": metrics, "page": timing});
+        Ok(Asset::document(AssetKind::Performance, name, document))
+    }
+
+    fn memory(&mut self, name: &str, until: Instant) -> Result<Asset, Failure> {
+        let heap = self.wire.ask("Runtime.getHeapUsage", json!({}), until)?;
+        let counters = self.wire.ask("Memory.getDOMCounters", json!({}), until)?;
+        let number = |value: &Value, name: &str| value.get(name).cloned().unwrap_or(Value::Null);
+        let document = json!({
+            "usedBytes": number(&heap, "usedSize"), "totalBytes": number(&heap, "totalSize"),
+            "documents": number(&counters, "documents"), "nodes": number(&counters, "nodes"),
+            "listeners": number(&counters, "jsEventListeners"),
+        });
+        Ok(Asset::document(AssetKind::Memory, name, document))
+    }
+
+    fn html(&mut self, name: &str, until: Instant) -> Result<Asset, Failure> {
         let expression = format!(
             "(document.doctype ? '<!DOCTYPE ' + document.doctype.name + '>\\n' : '') + document.documentElement.outerHTML.slice(0, {HTML})"
         );
@@ -114,14 +222,14 @@ impl Page<'_> {
             .rev()
             .find(|at| html.is_char_boundary(*at));
         html.truncate(cut_at.unwrap_or(0));
-        self.keep(Asset {
+        Ok(Asset {
             kind: AssetKind::Html,
-            name: "page".to_owned(),
+            name: name.to_owned(),
             content: ArtifactContent::Text(html),
         })
     }
 
-    fn accessibility(&mut self, until: Instant) -> Result<(), Failure> {
+    fn accessibility(&mut self, name: &str, until: Instant) -> Result<Asset, Failure> {
         let answer = self
             .wire
             .ask("Accessibility.getFullAXTree", json!({}), until)?;
@@ -143,9 +251,9 @@ impl Page<'_> {
                 })
             })
             .collect();
-        self.keep(Asset::document(
+        Ok(Asset::document(
             AssetKind::Accessibility,
-            "accessibility",
+            name,
             json!({"nodes": rows, "total": total}),
         ))
     }

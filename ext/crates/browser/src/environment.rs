@@ -1,5 +1,6 @@
 //! Environment that the browser emulates for a page: device, location, locale and network speed.
 
+use super::arguments::truth;
 use super::devices::{DESKTOP, DEVICES, Device, PERMISSIONS, PROFILES, THROTTLES};
 use super::events::text;
 use super::wire::{Failure, Wire};
@@ -10,6 +11,8 @@ use wp_codebox_contracts::SITE_ORIGIN;
 /// Default locale and time zone, so that pages look the same on every host.
 const LOCALE: &str = "en-US";
 const ZONE: &str = "UTC";
+/// Media feature of a user who wants no motion.
+const REDUCED_MOTION: &str = "prefers-reduced-motion";
 
 /// Location that the page sees, in degrees, and its accuracy in meters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +33,8 @@ pub struct Environment {
     pub(super) throttle: &'static str,
     pub(super) place: Option<Geolocation>,
     pub(super) permissions: Vec<&'static str>,
+    /// Media features that style sheets can query: name and value.
+    pub(super) media: Vec<(&'static str, &'static str)>,
 }
 
 impl Default for Environment {
@@ -43,6 +48,7 @@ impl Default for Environment {
             throttle: "none",
             place: None,
             permissions: Vec::new(),
+            media: Vec::new(),
         }
     }
 }
@@ -117,11 +123,21 @@ impl Environment {
             found.zone = word("timezone", zone)?;
         }
         if let Some(name) = value("throttle") {
+            // A profile's name stands for its network speed and its slow processor.
+            let profile = PROFILES.iter().find(|row| row.0 == name && row.3 != "none");
             let row = THROTTLES.iter().find(|row| row.0 == name);
-            found.throttle = row.map(|row| row.0).ok_or_else(|| {
-                let known = names(THROTTLES.iter().map(|row| row.0));
-                format!("unknown throttle {name:?}; known throttles: {known}")
-            })?;
+            found.throttle = profile
+                .map(|row| row.3)
+                .or(row.map(|row| row.0))
+                .ok_or_else(|| {
+                    let known = names(THROTTLES.iter().map(|row| row.0));
+                    format!(
+                        "unknown throttle {name:?}; known throttles: {known}, low-end-mobile-slow-4g"
+                    )
+                })?;
+            if let Some(profile) = profile {
+                found.slowdown = profile.2;
+            }
         }
         found.place = place(&value)?;
         if let Some(list) = value("permissions") {
@@ -136,17 +152,25 @@ impl Environment {
         match value("geolocation-permission").as_deref() {
             Some("granted") => found.permissions.push("geolocation"),
             Some("denied" | "prompt") => found.permissions.retain(|name| *name != "geolocation"),
-            Some(other) => {
+            Some(other) if other != "default" => {
                 return Err(format!(
-                    "geolocation-permission is {other:?}, but must be granted, denied or prompt"
+                    "geolocation-permission is {other:?}, but must be granted, denied, prompt or default"
                 ));
             }
-            None => {}
+            Some(_) | None => {}
         }
+        found.media = media(&value)?;
         Ok(found)
     }
 
-    /// Makes the browser emulate this environment for the page.
+    /// Makes style sheets see that the user wants no motion, unless the command says otherwise.
+    pub(super) fn without_motion(&mut self) {
+        if !self.media.iter().any(|row| row.0 == REDUCED_MOTION) {
+            self.media.push((REDUCED_MOTION, "reduce"));
+        }
+    }
+
+    /// Makes the browser emulate this environment for the page, whatever it emulated before.
     pub(super) fn apply(&self, wire: &mut Wire<'_>, until: Instant) -> Result<(), Failure> {
         let device = &self.device;
         let agent = if self.user_agent.is_empty() {
@@ -167,9 +191,15 @@ impl Environment {
             json!({"width": device.width, "height": device.height,
                 "deviceScaleFactor": device.scale, "mobile": device.mobile}),
         )?;
-        if device.touch {
-            let params = json!({"enabled": true});
-            ask("Emulation.setTouchEmulationEnabled", params)?;
+        let params = json!({"enabled": device.touch});
+        ask("Emulation.setTouchEmulationEnabled", params)?;
+        if !self.media.is_empty() {
+            let features: Vec<_> = self
+                .media
+                .iter()
+                .map(|(name, value)| json!({"name": name, "value": value}))
+                .collect();
+            ask("Emulation.setEmulatedMedia", json!({"features": features}))?;
         }
         let zone = json!({"timezoneId": self.zone});
         ask("Emulation.setTimezoneOverride", zone)?;
@@ -183,12 +213,10 @@ impl Environment {
                 json!({"latitude": place.latitude, "longitude": place.longitude, "accuracy": place.accuracy}),
             )?;
         }
-        if self.slowdown > 1.0 {
-            let params = json!({"rate": self.slowdown});
-            ask("Emulation.setCPUThrottlingRate", params)?;
-        }
+        let params = json!({"rate": self.slowdown});
+        ask("Emulation.setCPUThrottlingRate", params)?;
         let throttle = THROTTLES.iter().find(|row| row.0 == self.throttle);
-        if let Some((name, latency, down, up)) = throttle.filter(|row| row.0 != "none") {
+        if let Some((name, latency, down, up)) = throttle {
             ask(
                 "Network.emulateNetworkConditions",
                 json!({"offline": *name == "offline", "latency": latency,
@@ -203,17 +231,27 @@ impl Environment {
     }
 }
 
+/// Returns the device with this name; ` landscape` after the name turns it.
 fn device_named(name: &str) -> Result<Device, String> {
-    DEVICES
-        .iter()
-        .find(|device| device.name == name)
-        .copied()
-        .ok_or_else(|| {
-            let known = names(DEVICES.iter().map(|device| device.name));
-            format!(
-                "unknown device {name:?}; known devices: {known}; or set viewport and user-agent"
-            )
-        })
+    let (upright, turned) = match name.strip_suffix(" landscape") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let found = DEVICES.iter().find(|device| device.name == upright);
+    let Some(device) = found.filter(|device| device.mobile || !turned) else {
+        let known = names(DEVICES.iter().map(|device| device.name));
+        return Err(format!(
+            "unknown device {name:?}; known devices: {known}; or set viewport and user-agent"
+        ));
+    };
+    Ok(match turned {
+        true => Device {
+            width: device.height,
+            height: device.width,
+            ..*device
+        },
+        false => *device,
+    })
 }
 
 fn permission(name: &str) -> Result<&'static str, String> {
@@ -227,12 +265,30 @@ fn permission(name: &str) -> Result<&'static str, String> {
         })
 }
 
-pub(super) fn truth(name: &str, text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "true" | "yes" | "on" => Ok(true),
-        "0" | "false" | "no" | "off" => Ok(false),
-        other => Err(format!("{name} is {other:?}, but must be true or false")),
+fn media(
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<(&'static str, &'static str)>, String> {
+    let mut found = Vec::new();
+    match value("color-scheme").as_deref() {
+        None | Some("no-preference") => {}
+        Some("light") => found.push(("prefers-color-scheme", "light")),
+        Some("dark") => found.push(("prefers-color-scheme", "dark")),
+        Some(other) => {
+            return Err(format!(
+                "colorScheme is {other:?}, but must be light or dark"
+            ));
+        }
     }
+    match value("reduced-motion").as_deref() {
+        None => {}
+        Some("reduce") => found.push((REDUCED_MOTION, "reduce")),
+        Some("no-preference") => found.push((REDUCED_MOTION, "no-preference")),
+        Some(text) => found.push(match truth("reduced-motion", text)? {
+            true => (REDUCED_MOTION, "reduce"),
+            false => (REDUCED_MOTION, "no-preference"),
+        }),
+    }
+    Ok(found)
 }
 
 fn place(value: impl Fn(&str) -> Option<String>) -> Result<Option<Geolocation>, String> {
@@ -280,6 +336,18 @@ mod tests {
             (low.device.width, low.slowdown, low.throttle),
             (412, 4.0, "slow-4g")
         );
+        let throttled = read(&[("throttle", "low-end-mobile-slow-4g")]).unwrap();
+        assert_eq!(
+            (
+                throttled.device.width,
+                throttled.slowdown,
+                throttled.throttle
+            ),
+            (1280, 4.0, "slow-4g")
+        );
+        let turned = read(&[("device", "Pixel 5 landscape"), ("reduced-motion", "true")]).unwrap();
+        assert_eq!((turned.device.width, turned.device.height), (727, 393));
+        assert_eq!(turned.media, [("prefers-reduced-motion", "reduce")]);
         let sized = read(&[("device", "Pixel 7"), ("viewport", "300x200")]).unwrap();
         assert_eq!(
             (sized.device.width, sized.device.height, sized.device.mobile),
@@ -296,6 +364,8 @@ mod tests {
         for rows in [
             [("profile", "fast")],
             [("device", "Toaster")],
+            [("device", "Desktop Chrome landscape")],
+            [("color-scheme", "pink")],
             [("viewport", "0x5")],
             [("geolocation-latitude", "52.5")],
             [("permissions", "everything")],

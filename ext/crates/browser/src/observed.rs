@@ -58,6 +58,12 @@ pub struct Observed {
     pub console: Bounded<Console>,
     pub errors: Bounded<PageError>,
     pub requests: Bounded<Request>,
+    /// Web sockets of the page: opened, closed, and direction and size of each message.
+    pub sockets: Bounded<Value>,
+    /// Number of events that the browser has sent.
+    pub(super) events: u64,
+    /// Data of a drag that the browser has reported instead of performing it.
+    pub(super) dragged: Option<Value>,
     pub dialogs: Bounded<Value>,
     /// Number of windows that the page opened; this process closed each.
     pub windows: u64,
@@ -101,6 +107,7 @@ impl Observed {
     pub(super) fn take(&mut self, message: &Value) -> Option<Reaction> {
         let method = message.get("method")?.as_str()?;
         let params = message.get("params").unwrap_or(&Value::Null);
+        self.events += 1;
         match method {
             "Runtime.consoleAPICalled" => self.console.push(events::console(params), ENTRIES),
             "Runtime.exceptionThrown" => self.errors.push(events::exception(params), ENTRIES),
@@ -113,6 +120,12 @@ impl Observed {
             "Network.responseReceived" => self.response(params),
             "Network.loadingFinished" => self.finished(params, None),
             "Network.loadingFailed" => self.finished(params, Some(text(params, "/errorText"))),
+            "Network.webSocketCreated"
+            | "Network.webSocketFrameSent"
+            | "Network.webSocketFrameReceived"
+            | "Network.webSocketFrameError"
+            | "Network.webSocketClosed" => self.socket(method, params),
+            "Input.dragIntercepted" => self.dragged = params.get("data").cloned(),
             "Page.lifecycleEvent" => self.lifecycle(params),
             "Page.frameNavigated" if text(params, "/frame/id") == self.frame => {
                 self.navigations += 1;
@@ -190,6 +203,21 @@ impl Observed {
                 .or_default()
                 .insert(name.to_owned());
         }
+    }
+
+    /// Records an event of a web socket, without the content of messages.
+    fn socket(&mut self, method: &str, params: &Value) {
+        let event = method.strip_prefix("Network.webSocket").unwrap_or(method);
+        let mut row = json!({"event": event, "id": cut(text(params, "/requestId"), 60)});
+        match event {
+            "Created" => row["url"] = json!(events::address(text(params, "/url"))),
+            "FrameSent" | "FrameReceived" => {
+                row["bytes"] = json!(text(params, "/response/payloadData").len());
+            }
+            "FrameError" => row["error"] = json!(cut(text(params, "/errorMessage"), 200)),
+            _ => {}
+        }
+        self.sockets.push(row, ENTRIES);
     }
 
     fn request(&mut self, params: &Value) {
@@ -309,6 +337,18 @@ mod tests {
             (closed.method, closed.params),
             ("Target.closeTarget", json!({"targetId": "other"}))
         );
+    }
+
+    #[test]
+    fn messages_of_web_sockets_are_recorded_by_size_and_without_content() {
+        let mut observed = Observed::default();
+        let opened = json!({"requestId": "1", "url": "ws://localhost/x?key=secret"});
+        told(&mut observed, "Network.webSocketCreated", opened);
+        let sent = json!({"requestId": "1", "response": {"payloadData": "secret"}});
+        told(&mut observed, "Network.webSocketFrameSent", sent);
+        let rows = json!(observed.sockets.kept);
+        assert_eq!(rows[1]["bytes"], 6);
+        assert!(!rows.to_string().contains("secret"), "{rows}");
     }
 
     #[test]

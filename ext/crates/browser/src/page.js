@@ -1,12 +1,12 @@
 // Queries a document from an isolated world, where the page's own scripts cannot change the result.
-// `query_document` in page.rs replaces `QUERY` by a JSON object.
+// `query_document` in page.rs adds `locate` (locate.js) and calls this function with a JSON object.
 ((query) => {
 	try {
 		let root = document;
 		const frames = () => [...document.querySelectorAll('iframe, frame')];
 		let frame = null;
 		if (query.frame) {
-			frame = document.querySelector(query.frame);
+			frame = locate(document, query.frame)[0];
 			if (!frame) return { error: 'no element matches the frame selector', count: 0, visible: 0 };
 		}
 		if (query.frameUrl) {
@@ -16,6 +16,11 @@
 			if (!frame) return { error: 'no frame has a URL that contains the text after frame-url:', count: 0, visible: 0 };
 		}
 		if (frame) {
+			if (query.frameBox) {
+				frame.scrollIntoView({ block: 'center', behavior: 'instant' });
+				const box = frame.getBoundingClientRect();
+				return { count: 1, visible: 1, box: [box.left + scrollX, box.top + scrollY, box.width, box.height] };
+			}
 			root = frame.contentDocument;
 			if (!root) return { error: 'the frame has another origin than the page, so it cannot be searched', count: 0, visible: 0 };
 		}
@@ -26,7 +31,15 @@
 			visible: 0,
 		};
 		if (query.selector === null || query.selector === undefined) return found;
-		const all = root.querySelectorAll(query.selector);
+		let all = locate(root, query.selector);
+		// The canvas of the block editor is a frame; a selector that matches nothing outside of it means an element inside.
+		if (!frame && query.canvas && all.length === 0) {
+			const canvas = document.querySelector(query.canvas);
+			if (canvas && canvas.contentDocument) {
+				[frame, root] = [canvas, canvas.contentDocument];
+				all = locate(root, query.selector);
+			}
+		}
 		const shows = (one) => {
 			const box = one.getBoundingClientRect();
 			return box.width > 0 && box.height > 0 && one.checkVisibility({ visibilityProperty: true, opacityProperty: true });
@@ -38,6 +51,12 @@
 				found.visible++;
 				first = first || all[at];
 			}
+		}
+		if (query.boxes) {
+			found.boxes = all.slice(0, query.boxes).map((one) => {
+				const box = one.getBoundingClientRect();
+				return { x: box.left + scrollX, y: box.top + scrollY, width: box.width, height: box.height };
+			});
 		}
 		const one = all[0];
 		if (one) {
@@ -67,6 +86,7 @@
 			}
 			found.x = x + dx;
 			found.y = y + dy;
+			found.box = [box.left + dx + scrollX, box.top + dy + scrollY, box.width, box.height];
 		}
 		if (query.act === 'focus') {
 			first.focus();
@@ -77,9 +97,11 @@
 			}
 		}
 		if (query.act === 'select') {
-			const wanted = [...(first.options || [])].find((option) => option.value === query.value || option.label === query.value);
-			if (!wanted) return { ...found, error: 'it has no option with this value or label' };
-			first.value = wanted.value;
+			const options = [...(first.options || [])];
+			const wanted = query.values.map((value) => options.find((option) => option.value === value || option.label === value));
+			if (wanted.includes(undefined)) return { ...found, error: 'it has no option with this value or label' };
+			if (wanted.length > 1 && !first.multiple) return { ...found, error: 'only one of its options can be selected' };
+			for (const option of options) option.selected = wanted.includes(option);
 			for (const kind of ['input', 'change']) first.dispatchEvent(new Event(kind, { bubbles: true }));
 		}
 		if (query.act === 'scroll') first.scrollBy(query.x, query.y);
@@ -87,4 +109,4 @@
 	} catch (error) {
 		return { error: String(error && error.message || error).slice(0, 500), count: 0, visible: 0 };
 	}
-})(QUERY)
+})

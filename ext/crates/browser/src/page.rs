@@ -1,16 +1,24 @@
 //! One page of the browser: navigates, queries the document, and runs scripts and assertions.
 
-use super::asserts::{self, Assertion, Frame, Weight};
+use super::asserts::{self, Assertion, Element, Frame, Weight};
 use super::assets::Asset;
+use super::attach::attach;
 use super::events::{address, cut, exception, text};
-use super::request::Task;
-use super::steps::WaitFor;
+use super::step_spec::{WaitFor, json_equal};
 use super::storage::StorageState;
+use super::task::{CANVAS, Task, Work};
 use super::wire::{Failure, Waited, Wire, timeout};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-const LOOKUP: &str = include_str!("page.js");
+/// Function that queries a document. It takes the query, and gets the function that finds elements.
+const LOOKUP: &str = concat!(
+    "((locate) => (",
+    include_str!("page.js"),
+    "))(",
+    include_str!("locate.js"),
+    ")"
+);
 /// Maximum duration of one query of the document.
 const LOOK: Duration = Duration::from_secs(5);
 /// Interval between two queries of the document while waiting for a condition.
@@ -31,6 +39,8 @@ pub struct Report {
     pub steps: Vec<Value>,
     /// Value of the caller's script, if it has run.
     pub script: Option<Value>,
+    /// Members that the result of the command has in addition, e.g. the state of the block editor.
+    pub more: serde_json::Map<String, Value>,
     /// Files for the bundle (the run's result directory).
     pub assets: Vec<Asset>,
     /// Rows of the screenshots in the result.
@@ -68,7 +78,7 @@ impl Answer {
     /// does not. A value that is too long or not JSON differs from every value.
     pub(super) fn differs_from(&self, wanted: &Value) -> Option<String> {
         match self {
-            Self::Value(value) if super::steps::json_equal(value, wanted) => None,
+            Self::Value(value) if json_equal(value, wanted) => None,
             Self::Value(value) => Some(format!(
                 "the script returned {}, but assert is {}",
                 cut(&value.to_string(), 300),
@@ -91,6 +101,10 @@ pub struct Page<'h> {
     /// Results of the command so far.
     pub report: Report,
     until: Instant,
+    /// Selector of a frame in which elements are searched that the page itself does not contain.
+    canvas: Option<&'static str>,
+    /// Maximum time without an event of the browser while a page loads.
+    stall: Option<Duration>,
 }
 
 impl<'h> Page<'h> {
@@ -102,11 +116,13 @@ impl<'h> Page<'h> {
         storage: &StorageState,
         until: Instant,
     ) -> Result<Self, Failure> {
-        prepare(&mut wire, task, storage, until)?;
+        attach(&mut wire, task, storage, until)?;
         Ok(Self {
             wire,
             report: Report::default(),
             until,
+            canvas: matches!(task.work, Work::Editor(_)).then_some(CANVAS),
+            stall: task.stall,
         })
     }
 
@@ -152,18 +168,86 @@ impl<'h> Page<'h> {
             let stage = wait_for.stage();
             // If the document of this navigation redirects at once, it never reaches the stage.
             // Then the document that replaced it must reach the stage.
-            let waited = self.wire.wait(until, |seen| {
+            let loaded = |seen: &super::observed::Observed| {
                 seen.reached(&loader, stage)
                     || (seen.current != loader && seen.reached(&seen.current, stage))
-            })?;
-            if waited == Waited::TooLong {
-                return Err(timeout(
-                    &format!("waiting for {stage} of {}", address(url)),
-                    began,
-                ));
-            }
+            };
+            let what = format!("waiting for {stage} of {}", address(url));
+            self.wait_loading(&what, until, loaded)?;
         }
         self.report.navigation_ms = u64::try_from(began.elapsed().as_millis()).ok();
+        Ok(())
+    }
+
+    /// Waits until a condition holds while a page loads. Fails at `until`, and earlier when the
+    /// browser sends no event for longer than the task allows.
+    fn wait_loading(
+        &mut self,
+        what: &str,
+        until: Instant,
+        mut done: impl FnMut(&super::observed::Observed) -> bool,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        loop {
+            let seen = self.wire.observed.events;
+            let pause = self.stall.unwrap_or(Duration::MAX);
+            let next = Instant::now()
+                .checked_add(pause)
+                .map_or(until, |at| at.min(until));
+            match self.wire.wait(next, &mut done)? {
+                Waited::Done => return Ok(()),
+                Waited::TooLong if next == until => return Err(timeout(what, began)),
+                Waited::TooLong if self.wire.observed.events == seen => {
+                    let what = format!("{what}: the browser sent no event during stall-timeout");
+                    return Err(timeout(&what, began));
+                }
+                Waited::TooLong => {}
+            }
+        }
+    }
+
+    /// Makes the browser emulate another environment for the next page.
+    pub fn emulate(
+        &mut self,
+        environment: &super::environment::Environment,
+    ) -> Result<(), Failure> {
+        let until = self.until;
+        environment.apply(&mut self.wire, until)
+    }
+
+    /// Ends the page load of a profile: captures the page and adds a row to the result. `before` is
+    /// the number of assertions that were checked before.
+    pub fn end_profile(&mut self, name: &str, task: &Task, before: usize) {
+        let (url, title) = self.place();
+        self.capture_all(&task.capture, &format!("{name}-"), task);
+        let assertions = self.report.assertions.get(before..).unwrap_or_default();
+        let row = json!({"profile": name, "finalUrl": url, "title": title,
+            "httpStatus": self.wire.observed.status, "navigationMs": self.report.navigation_ms,
+            "assertions": assertions, "script": self.report.script});
+        let rows = self.report.more.entry("profiles").or_insert(json!([]));
+        if let Some(rows) = rows.as_array_mut() {
+            rows.push(row);
+        }
+    }
+
+    /// Adds to the result how many elements match each selector that the task observes, and the
+    /// text of the first one.
+    pub fn observe_elements(&mut self, task: &Task) -> Result<(), Failure> {
+        let mut rows = Vec::new();
+        for selector in &task.observe {
+            let until = self.within(LOOK);
+            let found = self.query_document(&Element::of_page(selector).query(), until)?;
+            let count = |name: &str| found.get(name).and_then(Value::as_u64).unwrap_or(0);
+            let mut row = json!({"selector": selector, "count": count("count"),
+                "visible": count("visible"), "text": cut(text(&found, "/text"), 500)});
+            if let Some(error) = found.get("error").and_then(Value::as_str) {
+                row["error"] = json!(cut(error, 300));
+            }
+            rows.push(row);
+        }
+        if !rows.is_empty() {
+            self.report.more.insert("observed".to_owned(), json!(rows));
+        }
         Ok(())
     }
 
@@ -171,7 +255,7 @@ impl<'h> Page<'h> {
     pub fn settle(&mut self, task: &Task) -> Result<(), Failure> {
         if let WaitFor::Selector(selector) = &task.wait_for {
             let until = self.until;
-            self.wait_found(selector, true, until)?;
+            self.wait_found(&Element::of_page(selector), true, until)?;
         }
         if !task.duration.is_zero() {
             self.pause(task.duration)?;
@@ -219,7 +303,11 @@ impl<'h> Page<'h> {
         until: Instant,
     ) -> Result<Value, Failure> {
         let until = until.min(Instant::now() + LOOK);
-        let expression = LOOKUP.replace("(QUERY)", &format!("({query})"));
+        let mut query = query.clone();
+        if let Some(canvas) = self.canvas {
+            query["canvas"] = json!(canvas);
+        }
+        let expression = format!("{LOOKUP}({query})");
         let answer = self.evaluate_isolated(&expression, 4000, until)?;
         Ok(answer
             .pointer("/result/value")
@@ -253,16 +341,16 @@ impl<'h> Page<'h> {
         self.wire.wait(until, |_| false).map(drop)
     }
 
-    /// Waits until an element that matches the selector is visible, or with `shown` false, until
-    /// none is.
+    /// Waits until a matching element is visible, or with `shown` false, until none is.
     pub(super) fn wait_found(
         &mut self,
-        selector: &str,
+        element: &Element,
         shown: bool,
         until: Instant,
     ) -> Result<Value, Failure> {
         let began = Instant::now();
-        let query = asserts::query(&Frame::Main, Some(selector), None);
+        let selector = &element.selector;
+        let query = element.query();
         loop {
             // A query fails while the page navigates; the loop then queries again.
             match self.query_document(&query, self.within(LOOK)) {
@@ -298,13 +386,12 @@ impl<'h> Page<'h> {
         assertion: &Assertion,
         until: Instant,
     ) -> Result<Result<(), String>, Failure> {
-        // The deadline of a query is later than `until`: on a busy host, a query that starts before
-        // `until` may end after it.
-        let last = self.within(LOOK);
         loop {
-            let found = match self.query_document(&assertion.query(), last) {
+            // The deadline of a query may be later than `until`: on a busy host, a query that starts
+            // before `until` may end after it.
+            let found = match self.query_document(&assertion.query(), self.within(LOOK)) {
                 Ok(found) => found,
-                Err(failure) if failure.is_final() || Instant::now() >= last => {
+                Err(failure) if failure.is_final() || Instant::now() >= until => {
                     return Err(failure);
                 }
                 Err(_) => json!({"error": "the document could not be queried"}),
@@ -373,6 +460,8 @@ impl<'h> Page<'h> {
             "network": first(&seen.requests.kept),
             "networkTotal": seen.requests.total,
             "networkFailed": first(&failed),
+            "websockets": first(&seen.sockets.kept),
+            "websocketsTotal": seen.sockets.total,
             "dialogs": first(&seen.dialogs.kept),
             "dialogsTotal": seen.dialogs.total,
             "windowsClosed": seen.windows,
@@ -385,79 +474,4 @@ impl<'h> Page<'h> {
 /// Returns the first [`SHOWN`] rows of a list.
 fn first<T>(rows: &[T]) -> &[T] {
     &rows[..rows.len().min(SHOWN)]
-}
-
-fn prepare(
-    wire: &mut Wire<'_>,
-    task: &Task,
-    storage: &StorageState,
-    until: Instant,
-) -> Result<(), Failure> {
-    let began = Instant::now();
-    // The browser answers shortly before its first page exists, so ask until there is a page.
-    let target = loop {
-        let found = wire.ask_browser("Target.getTargets", json!({}), until)?;
-        let list = found.get("targetInfos").and_then(Value::as_array);
-        let page = list.and_then(|list| list.iter().find(|info| text(info, "/type") == "page"));
-        if let Some(page) = page {
-            break text(page, "/targetId").to_owned();
-        }
-        if Instant::now() >= until {
-            return Err(timeout("starting the browser", began));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let attached = wire.ask_browser(
-        "Target.attachToTarget",
-        json!({"targetId": target, "flatten": true}),
-        until,
-    )?;
-    wire.attach(text(&attached, "/sessionId").to_owned());
-    wire.observed.target = target;
-    wire.ask_browser(
-        "Target.setDiscoverTargets",
-        json!({"discover": true}),
-        until,
-    )?;
-    wire.ask_browser(
-        "Browser.setDownloadBehavior",
-        json!({"behavior": "deny", "eventsEnabled": true}),
-        until,
-    )?;
-    wire.ask("Page.enable", json!({}), until)?;
-    let tree = wire.ask("Page.getFrameTree", json!({}), until)?;
-    wire.observed.frame = text(&tree, "/frameTree/frame/id").to_owned();
-    for (method, params) in [
-        ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
-        (
-            "Page.setInterceptFileChooserDialog",
-            json!({"enabled": true}),
-        ),
-        ("Runtime.enable", json!({})),
-        ("Log.enable", json!({})),
-        ("Inspector.enable", json!({})),
-        (
-            "Network.enable",
-            json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0, "maxPostDataSize": 0}),
-        ),
-    ] {
-        wire.ask(method, params, until)?;
-    }
-    task.environment.apply(wire, until)?;
-    if !storage.cookies.is_empty() {
-        let cookies: Vec<Value> = storage
-            .cookies
-            .iter()
-            .map(super::storage::Cookie::param)
-            .collect();
-        wire.ask("Network.setCookies", json!({"cookies": cookies}), until)?;
-    }
-    for script in storage.script().iter().chain(&task.pre_script) {
-        wire.ask(
-            "Page.addScriptToEvaluateOnNewDocument",
-            json!({"source": script}),
-            until,
-        )?;
-    }
-    Ok(())
 }

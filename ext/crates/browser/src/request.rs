@@ -1,129 +1,34 @@
 //! Converts the arguments of a browser command to a task.
 
+use super::arguments::Arguments;
 use super::asserts::Assertion;
-use super::environment::{Environment, truth};
-use super::steps::{self, StepSpec, StepsRefused, WaitFor, wait_for};
-use serde_json::Value;
+use super::capture_kind::{Capture, PageKind};
+use super::environment::Environment;
+use super::step_spec::{StepAction, WaitFor, wait_for};
+use super::task::{Auth, CompareInput, EditorAct, External, Task, Work, address};
+use super::work::work;
 use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy, SITE_ORIGIN};
-use wp_codebox_policy::{Host, arg_value, browser_duration, check_browser_scenario};
+use wp_codebox_policy::Host;
 
 /// Command id that the policy must contain before steps may run JavaScript of the caller.
 const EVALUATE: &str = "wordpress.browser-actions.evaluate";
 /// Timeout of a browser command that sets none.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of a comparison and of a command in the block editor that sets none. They load several
+/// pages, or a large one.
+const LONG_TIMEOUT: Duration = Duration::from_secs(120);
 /// Timeout of a step that sets none.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 const SCRIPT: usize = 256 * 1024;
-
-/// User that the browser is logged in as.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Auth {
-    /// The browser is not logged in.
-    Nobody,
-    /// The user with this id, or without an id the first administrator.
-    User(Option<u64>),
-}
-
-/// What a command captures of a page for the bundle (the run's result directory).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Capture {
-    Screenshot,
-    FullPage,
-    Html,
-    Console,
-    Errors,
-    Network,
-    Accessibility,
-}
-
-const CAPTURES: &[(&str, Capture)] = &[
-    ("screenshot", Capture::Screenshot),
-    ("full-page-screenshot", Capture::FullPage),
-    ("html", Capture::Html),
-    ("console", Capture::Console),
-    ("errors", Capture::Errors),
-    ("network", Capture::Network),
-    ("accessibility", Capture::Accessibility),
-];
-
-/// Kind of a browser command, with the arguments that only this kind has.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Work {
-    /// Loads one page, checks assertions, and captures what the caller asked for.
-    Probe,
-    /// Loads a page of the site's front end or administration.
-    PageLoad {
-        /// Part of the site: `frontend` or `admin`.
-        surface: String,
-    },
-    /// Returns the HTML of a page.
-    Html,
-    /// Executes steps, such as clicks, on a page.
-    Actions {
-        /// Steps to execute, in order.
-        steps: Vec<StepSpec>,
-        /// Name of the scenario that contains the steps, if the caller gave one.
-        name: Option<String>,
-    },
-}
-
-/// What a browser command must do.
-#[derive(Debug, Clone)]
-pub struct Task {
-    /// Kind of the browser command.
-    pub work: Work,
-    /// URL to load first; `None` when the first step navigates.
-    pub url: Option<String>,
-    /// Load stage at which a navigation counts as complete.
-    pub wait_for: WaitFor,
-    /// How long to observe the page after it has loaded.
-    pub duration: Duration,
-    /// Timeout of the whole command.
-    pub timeout: Duration,
-    /// Timeout of a step that sets none.
-    pub step_timeout: Duration,
-    /// Device, locale, network speed and permissions that the browser emulates.
-    pub environment: Environment,
-    /// User that the browser is logged in as.
-    pub auth: Auth,
-    /// Initial cookies and local storage, as JSON or as the path of a file.
-    pub storage: Option<String>,
-    /// Script that runs before the page's own scripts.
-    pub pre_script: Option<String>,
-    /// Script to run in the loaded page; the result contains its value.
-    pub script: Option<String>,
-    /// Assertions to check at the end, in order.
-    pub asserts: Vec<Assertion>,
-    /// What to capture of the page for the bundle.
-    pub capture: Vec<Capture>,
-    /// Whether the first failed assertion ends the checks.
-    pub fail_fast: bool,
-    /// Hosts to which requests are restricted, among those that the policy allows. If the list is
-    /// empty, requests may reach every host that the policy allows.
-    pub only_hosts: Vec<Host>,
-    /// Hosts that requests must not reach, even if the policy allows them.
-    pub never_hosts: Vec<Host>,
-    /// Whether requests may reach other hosts than the site.
-    pub external: External,
-}
-
-/// Which hosts besides the site the page's requests may reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum External {
-    /// All hosts that the policy allows.
-    Policy,
-    /// No external host.
-    Deny,
-}
+/// Maximum number of elements of a DOM snapshot for a command that sets none.
+const SNAPSHOT_ELEMENTS: usize = 1000;
+/// Maximum number of selectors that a command observes.
+const OBSERVED: usize = 50;
 
 /// Arguments that the command registry knows for browser commands but this backend does not
 /// support, with the alternative or reason that the error states.
 const REFUSED: &[(&str, &str)] = &[
-    (
-        "profiles",
-        "one command has one profile: give one command per profile",
-    ),
     (
         "route-host",
         "requests always go to the host in their URL; serve the other host's responses from the site",
@@ -132,374 +37,280 @@ const REFUSED: &[(&str, &str)] = &[
         "route-host-drain",
         "requests always go to the host in their URL; use block-host",
     ),
-    (
-        "preview-mode",
-        "the browser always loads the site from the work guest directly",
-    ),
-    (
-        "observe",
-        "console, errors and network are always observed; capture selects what is stored",
-    ),
-    ("stall-timeout", "use timeout and step-timeout"),
     ("action-corpus-json", "list each step in steps-json"),
     ("adaptive-exploration-json", "list each step in steps-json"),
     (
         "transport-faults-json",
-        "single requests cannot be made to fail; throttle=offline fails all of them",
+        "single requests cannot be made to fail; block-host refuses those to a host, and throttle=offline fails all of them",
     ),
     (
-        "browser-environment-json",
-        "set viewport, locale, timezone and so on as separate arguments",
+        "matrix-json",
+        "one command makes one comparison; give one step per pair of pages and viewport",
     ),
-    (
-        "max-dom-snapshot-elements",
-        "DOM snapshots are not supported; capture has html and accessibility",
-    ),
-    ("output-dir", "files are stored in the bundle"),
 ];
 
 /// Converts the call of a browser command to a task. The call has already passed the checks of the
-/// command registry.
+/// command registry, and the caller has replaced arguments that name a file by its content.
 pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBody> {
     let invalid = |why: String| {
         ErrorBody::new(ErrorCode::InputInvalid, format!("{}: {why}", call.command))
             .with("command", call.command.clone())
     };
-    let value = |name: &str| {
-        arg_value(call, name)
-            .map(str::to_owned)
-            .filter(|value| !value.is_empty())
-    };
-    for (name, why) in REFUSED {
-        if value(name).is_some() {
-            let message = format!(
-                "{}: {name} is not offered by this backend: {why}",
-                call.command
-            );
-            return Err(ErrorBody::new(ErrorCode::CommandUnsupported, message)
-                .with("command", call.command.clone())
-                .with("argument", *name));
-        }
-    }
-    let work = work(call, &value).map_err(|refused| {
+    let arguments = Arguments::of(call).map_err(&invalid)?;
+    refused(&arguments)?;
+    let work = work(&arguments).map_err(|refused| {
         let mut body = invalid(refused.why);
         if refused.unsupported {
             body.code = ErrorCode::CommandUnsupported;
         }
         body
     })?;
-    if let Work::Actions { steps, .. } = &work {
-        let evaluates = steps
-            .iter()
-            .any(|step| matches!(step.act, steps::StepAction::Evaluate { .. }));
-        if evaluates && !policy.commands.iter().any(|id| id == EVALUATE) {
-            let message = format!(
-                "{}: a step evaluates JavaScript, but the policy's commands do not contain {EVALUATE}",
-                call.command
-            );
-            return Err(ErrorBody::new(ErrorCode::CommandDisallowed, message)
-                .with("command", EVALUATE)
-                .with("allowedCommands", policy.commands.clone()));
-        }
+    let task = task(&arguments, work).map_err(&invalid)?;
+    let evaluates = |action: &StepAction| matches!(action, StepAction::Evaluate { .. });
+    if task.steps().iter().any(|step| evaluates(&step.act))
+        && !policy.commands.iter().any(|id| id == EVALUATE)
+    {
+        let message = format!(
+            "{}: a step evaluates JavaScript, but the policy's commands do not contain {EVALUATE}",
+            call.command
+        );
+        return Err(ErrorBody::new(ErrorCode::CommandDisallowed, message)
+            .with("command", EVALUATE)
+            .with("allowedCommands", policy.commands.clone()));
     }
-    let url = match (value("url").or_else(|| value("path")), &work) {
-        (Some(url), _) => Some(address(&url).map_err(&invalid)?),
-        (None, Work::PageLoad { surface }) => Some(match surface.as_str() {
-            "admin" => format!("{SITE_ORIGIN}/wp-admin/"),
-            _ => format!("{SITE_ORIGIN}/"),
-        }),
-        (None, Work::Actions { .. }) => None,
-        (None, Work::Probe | Work::Html) => return Err(invalid("url is required".to_owned())),
+    Ok(task)
+}
+
+fn refused(arguments: &Arguments<'_>) -> Result<(), ErrorBody> {
+    let public = arguments.value("preview-mode").as_deref() == Some("public");
+    let preview = public.then_some(&(
+        "preview-mode",
+        "public loads pages by a public address, which a sandbox does not have; use local",
+    ));
+    let mut rows = REFUSED
+        .iter()
+        .filter(|row| arguments.value(row.0).is_some());
+    let Some((name, why)) = rows.next().or(preview) else {
+        return Ok(());
     };
-    let time = |name: &str, default: Duration| -> Result<Duration, ErrorBody> {
-        value(name).map_or(Ok(default), |text| {
-            browser_duration(&text).ok_or_else(|| {
-                invalid(format!(
-                    "{name} must be a number with ms or s, up to 10 minutes"
-                ))
-            })
-        })
+    let command = arguments.command();
+    let message = format!("{command}: {name} is not offered by this backend: {why}");
+    Err(ErrorBody::new(ErrorCode::CommandUnsupported, message)
+        .with("command", command)
+        .with("argument", *name))
+}
+
+fn task(arguments: &Arguments<'_>, work: Work) -> Result<Task, String> {
+    let value = |name: &str| arguments.value(name);
+    let script = |name: &str| match value(name) {
+        Some(text) if text.len() > SCRIPT => Err(format!("{name} is longer than {SCRIPT} bytes")),
+        other => Ok(other),
     };
-    let script = |name: &str| -> Result<Option<String>, ErrorBody> {
-        match value(name) {
-            Some(text) if text.len() > SCRIPT => {
-                Err(invalid(format!("{name} is longer than {SCRIPT} bytes")))
-            }
-            other => Ok(other),
-        }
+    let hosts = |name: &str| -> Result<Vec<Host>, String> {
+        let read = |text: &String| Host::parse(text).map_err(|e| format!("{name} {text:?}: {e}"));
+        arguments.all(name).iter().map(read).collect()
     };
-    let all = |name: &str| {
-        let prefix = format!("{name}=");
-        call.args
-            .iter()
-            .filter_map(move |arg| arg.strip_prefix(&prefix).map(str::to_owned))
-            .collect::<Vec<_>>()
-    };
-    let hosts = |name: &str| -> Result<Vec<Host>, ErrorBody> {
-        all(name)
-            .iter()
-            .map(|text| Host::parse(text).map_err(|e| invalid(format!("{name} {text:?}: {e}"))))
-            .collect()
-    };
-    if let Some(text) = value("record-external") {
-        // A valid value has no effect, because all requests are recorded anyway.
-        truth("record-external", &text).map_err(&invalid)?;
+    // A valid value has no effect, because all requests are recorded anyway.
+    arguments.flag("record-external")?;
+    match value("preview-mode").as_deref() {
+        None | Some("local") => {}
+        Some(other) => return Err(format!("preview-mode is {other:?}, but must be local")),
     }
+    let (mut environment, profiles) = environments(arguments)?;
+    if let Work::Compare(_) = work {
+        environment.without_motion();
+    }
+    let page = match &work {
+        Work::Editor(_) => PageKind::Editor,
+        Work::Probe
+        | Work::PageLoad { .. }
+        | Work::Html
+        | Work::Actions { .. }
+        | Work::Compare(_) => PageKind::Any,
+    };
     Ok(Task {
-        url,
-        wait_for: wait_for(value("wait-for").as_deref()).map_err(&invalid)?,
-        duration: time("duration", Duration::ZERO)?,
-        timeout: time("timeout", TIMEOUT)?,
-        step_timeout: time("step-timeout", STEP_TIMEOUT)?,
-        environment: Environment::read(value).map_err(&invalid)?,
-        auth: auth(&value).map_err(&invalid)?,
+        url: url(&work, arguments)?,
+        wait_for: match &work {
+            // The editor waits for its own state.
+            Work::Editor(_) => WaitFor::DomContentLoaded,
+            _ => wait_for(value("wait-for").as_deref())?,
+        },
+        duration: arguments.time("duration")?.unwrap_or_default(),
+        timeout: timeout(&work, arguments)?,
+        step_timeout: arguments.time("step-timeout")?.unwrap_or(STEP_TIMEOUT),
+        stall: arguments.time("stall-timeout")?,
+        environment,
+        profiles,
+        auth: auth(&work, arguments)?,
         storage: value("storage-state"),
-        pre_script: script("pre-page-script")?,
+        pre_script: match value("frozen-time") {
+            Some(time) => Some(super::frozen::script(&time)?),
+            None => script("pre-page-script")?,
+        },
         script: script("script")?,
-        asserts: all("assert")
+        asserts: arguments
+            .all("assert")
             .iter()
-            .map(|text| Assertion::parse(text).map_err(&invalid))
+            .map(|text| Assertion::parse(text))
             .collect::<Result<_, _>>()?,
-        capture: capture(&work, value("capture").as_deref()).map_err(&invalid)?,
-        fail_fast: value("fail-fast")
-            .map_or(Ok(false), |text| truth("fail-fast", &text))
-            .map_err(&invalid)?,
+        observe: observed(value("observe").as_deref())?,
+        capture: match value("capture") {
+            Some(names) => Capture::list(names.split(','), page)?,
+            None => captures(&work),
+        },
+        snapshot_elements: arguments.count("max-dom-snapshot-elements", SNAPSHOT_ELEMENTS)?,
+        prefix: prefix(value("artifact-prefix"))?,
+        fail_fast: arguments.flag("fail-fast")?.unwrap_or(false),
         only_hosts: hosts("allow-host")?,
         never_hosts: hosts("block-host")?,
         external: match value("network-policy").as_deref() {
-            None | Some("policy") => External::Policy,
-            Some("deny" | "site-only" | "block-external") => External::Deny,
+            _ if arguments.flag("block-external-requests")? == Some(true) => External::Deny,
+            None | Some("policy" | "record" | "allow") => External::Policy,
+            Some("deny" | "block" | "site-only" | "block-external") => External::Deny,
             Some(other) => {
-                return Err(invalid(format!(
-                    "network-policy is {other:?}, but must be policy (what the run's policy allows) or deny (the site only)"
-                )));
+                return Err(format!(
+                    "network-policy is {other:?}, but must be policy, record or allow (what the run's policy allows), or deny or block (the site only)"
+                ));
             }
         },
         work,
     })
 }
 
-fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
-    match call.command.as_str() {
-        "wordpress.browser-page-load" => Ok(Work::PageLoad {
-            surface: value("surface").unwrap_or_else(|| "frontend".to_owned()),
-        }),
-        "wordpress.capture-html" => Ok(Work::Html),
-        "wordpress.browser-actions" => {
-            let steps = match value("steps-json") {
-                Some(json) => steps::parse(&json)?,
-                None if value("url").is_some() => Vec::new(),
-                None => return Err("give steps-json or url".to_owned().into()),
-            };
-            Ok(Work::Actions { steps, name: None })
-        }
-        "wordpress.browser-scenario" => scenario(value),
-        _ => Ok(Work::Probe),
-    }
-}
-
-/// Parses the steps of a browser scenario, given as `{name?, description?, steps: [...]}` in
-/// `scenario-json` or as a list in `steps-json`.
-fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
-    let Some(text) = value("scenario-json") else {
-        let steps = value("steps-json").map_or(Ok(Vec::new()), |json| steps::parse(&json))?;
-        return Ok(Work::Actions { steps, name: None });
+/// Returns the environment of the first page load, and the environments of all profiles.
+fn environments(
+    arguments: &Arguments<'_>,
+) -> Result<(Environment, Vec<(String, Environment)>), String> {
+    let value = |name: &str| arguments.value(name);
+    let Some(names) = value("profiles") else {
+        return Ok((Environment::read(value)?, Vec::new()));
     };
-    if value("steps-json").is_some() {
-        return Err("give scenario-json or steps-json, not both"
-            .to_owned()
-            .into());
+    if value("profile").is_some() {
+        return Err("give profile or profiles, not both".to_owned());
     }
-    let document: Value = serde_json::from_str(&text).map_err(|e| format!("scenario-json: {e}"))?;
-    steps::judged(&check_browser_scenario(&document))?;
-    let list = document.get("steps").and_then(Value::as_array);
-    let steps = steps::parse_values(list.map_or(&[][..], Vec::as_slice))?;
-    let name = document
-        .get("name")
-        .and_then(Value::as_str)
-        .map(str::to_owned);
-    Ok(Work::Actions { steps, name })
+    let mut profiles: Vec<(String, Environment)> = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        let named = |asked: &str| match asked {
+            "profile" => Some(name.to_owned()),
+            other => value(other),
+        };
+        if !profiles.iter().any(|row| row.0 == name) {
+            profiles.push((name.to_owned(), Environment::read(named)?));
+        }
+    }
+    let first = profiles.first().map(|row| row.1.clone());
+    Ok((first.unwrap_or_default(), profiles))
 }
 
-/// Converts a path of the site or an absolute URL to the URL to load; fails for anything else.
-pub(super) fn address(text: &str) -> Result<String, String> {
-    let fits = text.len() <= 4096 && !text.chars().any(|c| c.is_control() || c == ' ');
-    if fits && text.starts_with('/') && !text.starts_with("//") {
-        return Ok(format!("{SITE_ORIGIN}{text}"));
+fn url(work: &Work, arguments: &Arguments<'_>) -> Result<Option<String>, String> {
+    let given = arguments.value("url").or_else(|| arguments.value("path"));
+    match (work, given) {
+        (Work::Editor(_), _) => super::work::editor_url(arguments).map(Some),
+        (Work::Compare(compare), _) => Ok(match &compare.source.from {
+            CompareInput::Page(url) => Some(url.clone()),
+            CompareInput::Stored(_) => None,
+        }),
+        (_, Some(url)) => address(&url).map(Some),
+        (Work::PageLoad { surface }, None) if surface == "admin" => {
+            Ok(Some(format!("{SITE_ORIGIN}/wp-admin/")))
+        }
+        (Work::PageLoad { .. }, None) => Ok(Some(format!("{SITE_ORIGIN}/"))),
+        (Work::Actions { .. }, None) => Ok(None),
+        (Work::Probe | Work::Html, None) => Err("url is required".to_owned()),
     }
-    if fits && (text.starts_with("http://") || text.starts_with("https://")) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "{text:?} is neither a path like /wp-admin/ nor an http:// or https:// URL"
-    ))
 }
 
-fn auth(value: &dyn Fn(&str) -> Option<String>) -> Result<Auth, String> {
-    let id = value("auth-user-id")
+fn timeout(work: &Work, arguments: &Arguments<'_>) -> Result<Duration, String> {
+    let default = match work {
+        Work::Editor(editor) => LONG_TIMEOUT.max(editor.wait_timeout * 2),
+        Work::Compare(_) => LONG_TIMEOUT,
+        Work::Probe | Work::PageLoad { .. } | Work::Html | Work::Actions { .. } => TIMEOUT,
+    };
+    Ok(arguments.time("timeout")?.unwrap_or(default))
+}
+
+fn auth(work: &Work, arguments: &Arguments<'_>) -> Result<Auth, String> {
+    let id = arguments
+        .value("auth-user-id")
         .map(|text| {
             text.parse()
                 .map_err(|_| format!("auth-user-id {text:?} is not a number"))
         })
         .transpose()?;
-    match (value("auth").as_deref(), id) {
+    match (arguments.value("auth").as_deref(), id) {
+        (None, None) if matches!(work, Work::Editor(_)) => Ok(Auth::User(None)),
         (None | Some("none"), None) => Ok(Auth::Nobody),
-        (None | Some("wp-admin"), id) => Ok(Auth::User(id)),
+        (None | Some("wordpress-admin" | "wp-admin"), id) => Ok(Auth::User(id)),
         (Some("none"), Some(_)) => {
             Err("auth is none, but auth-user-id names a user; omit one of the two".to_owned())
         }
-        (Some(other), _) => Err(format!("auth is {other:?}, but must be none or wp-admin")),
+        (Some(other), _) => Err(format!(
+            "auth is {other:?}, but must be none or wordpress-admin"
+        )),
     }
 }
 
-fn capture(work: &Work, text: Option<&str>) -> Result<Vec<Capture>, String> {
-    let Some(text) = text else {
-        return Ok(match work {
-            Work::Html => vec![Capture::Html],
-            Work::PageLoad { .. } => vec![Capture::Errors],
-            Work::Probe | Work::Actions { .. } => vec![
+fn captures(work: &Work) -> Vec<Capture> {
+    match work {
+        Work::Html => vec![Capture::Html],
+        Work::PageLoad { .. } => vec![Capture::Errors],
+        // A comparison stores its own pictures.
+        Work::Compare(_) => Vec::new(),
+        Work::Editor(editor) => match editor.act {
+            EditorAct::Validate { .. } => vec![Capture::Errors],
+            EditorAct::Probe(_) => vec![Capture::Screenshot],
+            EditorAct::Open | EditorAct::Steps(_) => vec![
                 Capture::Screenshot,
                 Capture::Console,
                 Capture::Errors,
-                Capture::Network,
+                Capture::EditorState,
             ],
-        });
-    };
-    let mut found = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        match CAPTURES.iter().find(|row| row.0 == name) {
-            Some((_, capture)) if !found.contains(capture) => found.push(*capture),
-            Some(_) => {}
-            None if matches!(name, "" | "none") => {}
-            None => {
-                let known: Vec<&str> = CAPTURES.iter().map(|row| row.0).collect();
-                return Err(format!(
-                    "capture has {name:?}, but takes {} or none",
-                    known.join(", ")
-                ));
-            }
-        }
+        },
+        Work::Probe | Work::Actions { .. } => vec![
+            Capture::Screenshot,
+            Capture::Console,
+            Capture::Errors,
+            Capture::Network,
+        ],
     }
-    Ok(found)
+}
+
+fn observed(names: Option<&str>) -> Result<Vec<String>, String> {
+    let selectors: Vec<String> = names
+        .into_iter()
+        .flat_map(|names| names.split(','))
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if selectors.len() > OBSERVED {
+        return Err(format!("observe has more than {OBSERVED} selectors"));
+    }
+    Ok(selectors)
+}
+
+/// Checks the directory in which a command stores its files, below its own.
+fn prefix(name: Option<String>) -> Result<Option<String>, String> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let name = name.trim_matches('/').to_owned();
+    let word = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    if name.len() <= 100 && name.split('/').all(word) {
+        Ok(Some(name))
+    } else {
+        Err(format!(
+            "artifact-prefix is {:?}, but must be a relative directory of letters, digits, -, _ and .",
+            name.chars().take(100).collect::<String>()
+        ))
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wp_codebox_policy::defaults;
-
-    fn read(command: &str, args: &[&str]) -> Result<Task, ErrorBody> {
-        let call = CommandCall {
-            command: command.to_owned(),
-            args: args.iter().map(|a| (*a).to_owned()).collect(),
-        };
-        parse(&call, &defaults(vec![command.to_owned()]))
-    }
-
-    const PROBE: &str = "wordpress.browser-probe";
-    const ACTIONS: &str = "wordpress.browser-actions";
-
-    #[test]
-    fn browser_probe_arguments_are_parsed() {
-        let task = read(
-            PROBE,
-            &[
-                "url=/x?a=1",
-                "wait-for=selector:#a",
-                "timeout=1.5s",
-                "assert=exists:a",
-                "assert=advisory:url:/x",
-                "auth=wp-admin",
-                "capture=html,screenshot",
-                "allow-host=fonts.example.com",
-            ],
-        )
-        .unwrap();
-        assert_eq!(task.url.as_deref(), Some("http://localhost/x?a=1"));
-        assert_eq!(
-            (task.wait_for, task.timeout),
-            (
-                WaitFor::Selector("#a".to_owned()),
-                Duration::from_millis(1500)
-            )
-        );
-        assert_eq!((task.asserts.len(), task.auth), (2, Auth::User(None)));
-        assert_eq!(task.capture, [Capture::Html, Capture::Screenshot]);
-        assert_eq!(task.only_hosts.len(), 1);
-    }
-
-    #[test]
-    fn unsupported_browser_arguments_are_refused_and_named() {
-        for (args, code, word) in [
-            (
-                &["url=/", "route-host=a=b"][..],
-                ErrorCode::CommandUnsupported,
-                "route-host",
-            ),
-            (
-                &["url=/", "profiles=mobile-chrome"],
-                ErrorCode::CommandUnsupported,
-                "profiles",
-            ),
-            (
-                &["url=file:///etc/passwd"],
-                ErrorCode::InputInvalid,
-                "neither a path",
-            ),
-            (
-                &["url=javascript:alert(1)"],
-                ErrorCode::InputInvalid,
-                "neither a path",
-            ),
-            (
-                &["url=//other.example/"],
-                ErrorCode::InputInvalid,
-                "neither a path",
-            ),
-            (
-                &["url=/", "capture=video"],
-                ErrorCode::InputInvalid,
-                "capture",
-            ),
-            (
-                &["url=/", "wait-for=forever"],
-                ErrorCode::InputInvalid,
-                "wait-for",
-            ),
-            (
-                &["url=/", "timeout=11m"],
-                ErrorCode::InputInvalid,
-                "timeout",
-            ),
-            (
-                &["url=/", "block-host=localhost"],
-                ErrorCode::InputInvalid,
-                "block-host",
-            ),
-            (
-                &["url=/", "network-policy=allow"],
-                ErrorCode::InputInvalid,
-                "network-policy",
-            ),
-            (&["url=/", "auth=root"], ErrorCode::InputInvalid, "auth"),
-        ] {
-            let error = read(PROBE, args).unwrap_err();
-            assert_eq!(error.code, code, "{args:?}");
-            assert!(error.message.contains(word), "{}", error.message);
-        }
-    }
-
-    #[test]
-    fn browser_evaluate_step_is_refused_unless_the_policy_lists_its_command() {
-        let steps = r#"steps-json=[{"kind":"evaluate","expression":"1"}]"#;
-        let refused = read(ACTIONS, &["url=/", steps]).unwrap_err();
-        assert_eq!(refused.code, ErrorCode::CommandDisallowed);
-        let call = CommandCall {
-            command: ACTIONS.to_owned(),
-            args: vec!["url=/".to_owned(), steps.to_owned()],
-        };
-        let allowed = defaults(vec![ACTIONS.to_owned(), EVALUATE.to_owned()]);
-        assert!(parse(&call, &allowed).is_ok());
-        assert!(read(ACTIONS, &[]).is_err());
-    }
-}
+mod tests;

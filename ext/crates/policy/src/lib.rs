@@ -30,8 +30,8 @@ pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, GuestProgram, Handler,
     MailOperation, StepIssue, arg_value, arg_values, assert_command, browser_duration,
     call_commands, catalog, catalog_entry, check_browser_scenario, check_browser_steps,
-    command_line, descriptor, is_blank_option, is_true, line_words, list_words, registry,
-    required_commands, target_call,
+    check_editor_steps, command_line, descriptor, is_blank_option, is_true, line_words, list_words,
+    named_file, registry, required_commands, target_call,
 };
 pub use components::{
     ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,

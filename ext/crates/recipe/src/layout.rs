@@ -6,7 +6,7 @@ use crate::model::{ExtraPlugin, HealthKind, HealthProbe, LoadAs, ProbeKind, Reci
 use crate::model::{StartupProbe, Step, Workspace};
 use crate::sources::{PathKind, Sources};
 use wp_codebox_contracts::{CommandCall, string_enum};
-use wp_codebox_policy::{GUEST_MU_COMPONENTS, GUEST_STAGED_ROOT};
+use wp_codebox_policy::{AcceptedArg, Format, GUEST_MU_COMPONENTS, GUEST_STAGED_ROOT, named_file};
 
 /// WordPress directory in the guest.
 pub(crate) const WORDPRESS: &str = "/wordpress";
@@ -42,16 +42,13 @@ pub struct PlacedStep<'a> {
 }
 
 impl PlacedStep<'_> {
-    /// Returns the command as the guest executes it: a `code-file` on the host is replaced by the
-    /// path of its copy in the guest.
+    /// Returns the command as the guest executes it: files of the host that its arguments name are
+    /// replaced by the paths of their copies in the guest.
     #[must_use]
     pub fn call(&self) -> CommandCall {
         let mut args = self.step.args.clone();
-        if let Some((at, host)) = self.code_file() {
-            args[at] = format!(
-                "code-file={}",
-                code_file_target(self.phase, self.index, host)
-            );
+        for file in self.files() {
+            args[file.at] = format!("{}={}{}", file.name, file.mark, file.target);
         }
         CommandCall {
             command: self.step.command.clone(),
@@ -59,31 +56,86 @@ impl PlacedStep<'_> {
         }
     }
 
-    /// Returns the argument index and host path of a `code-file` that must be copied into the
-    /// guest. Returns `None` for a path below `/workspace`, `/wordpress` or the directory of copied
-    /// files, because that is already a guest path.
+    /// Returns the files of the host that must be copied into the guest, because arguments name
+    /// them: `code-file=path`, `source-screenshot=path` and others, and `name=@path` where the command accepts a
+    /// file. A path below `/workspace`, `/wordpress` or the directory of copied files is already a
+    /// guest path, and `files/…` names a file that an earlier step stored; both are not returned.
     #[must_use]
-    pub fn code_file(&self) -> Option<(usize, &str)> {
-        let takes_one = wp_codebox_policy::descriptor(&self.step.command)
-            .is_some_and(|found| found.accepted_args.iter().any(|a| a.name == "code-file"));
-        if !takes_one {
-            return None;
-        }
-        self.step.args.iter().enumerate().find_map(|(at, arg)| {
-            let path = arg.strip_prefix("code-file=")?;
+    pub fn files(&self) -> Vec<StepFile<'_>> {
+        let Some(found) = wp_codebox_policy::descriptor(&self.step.command) else {
+            return Vec::new();
+        };
+        let mut files = Vec::new();
+        for (at, arg) in self.step.args.iter().enumerate() {
+            let Some((name, value)) = arg.split_once('=') else {
+                continue;
+            };
+            let Some(row) = found.accepted_args.iter().find(|row| row.name == name) else {
+                continue;
+            };
+            let (mark, path) = match (FILE_ARGUMENTS.contains(&name), named_file(value)) {
+                (true, _) => ("", value),
+                (false, Some(path)) if takes_file(row) => ("@", path),
+                (false, _) => continue,
+            };
+            let of_run = path.starts_with(RUN_FILES) && name != "code-file";
             let of_guest = ["/workspace", WORDPRESS, GUEST_STAGED_ROOT]
                 .iter()
                 .any(|root| path.strip_prefix(root).is_some_and(|r| r.starts_with('/')));
-            (!of_guest && !path.is_empty()).then_some((at, path))
-        })
+            if !of_guest && !of_run && !path.is_empty() {
+                files.push(StepFile {
+                    at,
+                    name,
+                    mark,
+                    host: path,
+                    target: file_target(self.phase, self.index, name, path),
+                });
+            }
+        }
+        files
     }
 }
 
-/// Returns the guest path of the copy of a step's `code-file`.
-#[must_use]
-pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
-    // PHPUnit needs the name of a test file, and PHP's error messages show it.
-    let name: String = base(host)
+/// Arguments whose value is the path of a file.
+const FILE_ARGUMENTS: &[&str] = &[
+    "code-file",
+    "content-file",
+    "source-screenshot",
+    "candidate-screenshot",
+    "baseline",
+    "source-dom-snapshot",
+    "candidate-dom-snapshot",
+];
+/// Directory of the run's result in which commands store files; a later step can name them.
+const RUN_FILES: &str = "files/";
+
+/// Returns whether the value of an argument may be `@` and the path of a file.
+fn takes_file(row: &AcceptedArg) -> bool {
+    matches!(
+        row.format,
+        Format::JsonObjectOrFile | Format::JsonListOrFile
+    ) || row.name == "storage-state" // can also name a session, so its format is text
+}
+
+/// A file of the host that an argument of a step names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepFile<'a> {
+    /// Position of the argument in the step.
+    pub at: usize,
+    /// Name of the argument.
+    pub name: &'a str,
+    /// Text between `=` and the path: `@` or nothing.
+    pub mark: &'static str,
+    /// Path on the host, as the recipe writes it.
+    pub host: &'a str,
+    /// Guest path of the copy.
+    pub target: String,
+}
+
+/// Returns the guest path of the copy of a file that the argument `name` of a step names.
+fn file_target(phase: Phase, index: usize, name: &str, host: &str) -> String {
+    // PHPUnit needs the name of a test file, and error messages show it.
+    let base: String = base(host)
         .chars()
         .map(|c| match c {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' => c,
@@ -91,8 +143,9 @@ pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
         })
         .take(80)
         .collect();
+    let prefix = name.strip_suffix("-file").unwrap_or(name);
     format!(
-        "{GUEST_STAGED_ROOT}/recipe/{}-{index}/code/{name}",
+        "{GUEST_STAGED_ROOT}/recipe/{}-{index}/{prefix}/{base}",
         phase.as_str()
     )
 }

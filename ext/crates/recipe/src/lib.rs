@@ -33,7 +33,7 @@ pub use continuation::{
 };
 pub use issue::{Issue, IssueCode};
 pub use json::{MAX_RECIPE_BYTES, MAX_RECIPE_DEPTH};
-pub use layout::{Phase, PlacedStep, code_file_target};
+pub use layout::{Phase, PlacedStep, StepFile};
 pub use lower::{Demand, Lowered, SecretUse, demand, lower};
 pub use model::{
     Access, Artifacts, Assets, Bootstrap, Declared, Distribution, DistributionArtifact,

@@ -46,7 +46,9 @@ pub(super) fn write(
         session.insert("artifacts".to_owned(), names.clone());
     }
     answer.insert("artifacts".to_owned(), names);
-    put(&fanout.join("plan.json"), |out| document(out, &answer["plan"]))?;
+    put(&fanout.join("plan.json"), |out| {
+        document(out, &answer["plan"])
+    })?;
     put(&fanout.join("events.jsonl"), |out| {
         for event in answer["events"].as_array().into_iter().flatten() {
             serde_json::to_writer(&mut *out, event)?;
@@ -129,8 +131,14 @@ mod tests {
         assert_eq!(result["runs"][1]["worker_id"], "b");
         assert_eq!(answer["session"]["artifacts"], answer["artifacts"]);
         let below = |name: &str| json(temp.path().join(name).to_str().unwrap());
-        assert_eq!(below("fanout/workers/b/result.json"), json!({"worker_id": "b"}));
-        assert_eq!(below("aggregate/final/result.json"), json!({"status": "succeeded"}));
+        assert_eq!(
+            below("fanout/workers/b/result.json"),
+            json!({"worker_id": "b"})
+        );
+        assert_eq!(
+            below("aggregate/final/result.json"),
+            json!({"status": "succeeded"})
+        );
     }
 
     #[test]
@@ -141,7 +149,10 @@ mod tests {
         let mut answer = answer();
         let error = write(&root, &mut answer, &["a", "b"], &mut spool()).unwrap_err();
         note_failure(&mut answer, &root, &error);
-        assert_eq!(answer["artifacts"]["error"]["code"], "wp_codebox_bundle_write_failed");
+        assert_eq!(
+            answer["artifacts"]["error"]["code"],
+            "wp_codebox_bundle_write_failed"
+        );
         assert!(answer["session"].get("artifacts").is_none());
     }
 }

@@ -9,7 +9,9 @@ mod bus;
 mod session;
 mod sse;
 
-pub use agent_task::{AgentTaskError, AgentTaskFacts, agent_task_row, agent_task_run, task_document};
+pub use agent_task::{
+    AgentTaskError, AgentTaskFacts, agent_task_row, agent_task_run, task_document,
+};
 pub use bus::{BusEvent, BusEventType, BusProjection, project_to_bus};
 pub use session::{SessionState, sandbox_session, session_id};
 pub use sse::{SseError, SseFrame, last_event_id};

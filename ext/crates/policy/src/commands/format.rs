@@ -22,6 +22,10 @@ pub enum Format {
     JsonObject,
     /// A JSON list.
     JsonList,
+    /// A JSON object, or `@` and the path of a file that contains one.
+    JsonObjectOrFile,
+    /// A JSON list, or `@` and the path of a file that contains one.
+    JsonListOrFile,
     /// True as 1, true, yes or on; false as 0, false, no or off.
     Boolean,
     /// An integer.
@@ -61,6 +65,8 @@ impl fmt::Display for Format {
             Format::Json => f.write_str("json"),
             Format::JsonObject => f.write_str("json-object"),
             Format::JsonList => f.write_str("json-list"),
+            Format::JsonObjectOrFile => f.write_str("json-object or @path"),
+            Format::JsonListOrFile => f.write_str("json-list or @path"),
             Format::Boolean => f.write_str("boolean"),
             Format::Integer {
                 least,
@@ -91,6 +97,12 @@ impl Format {
             Format::Json => serde_json::from_str::<Value>(value).is_ok(),
             Format::JsonObject => serde_json::from_str::<Value>(value).is_ok_and(|v| v.is_object()),
             Format::JsonList => serde_json::from_str::<Value>(value).is_ok_and(|v| v.is_array()),
+            Format::JsonObjectOrFile => {
+                named_file(value).is_some() || Format::JsonObject.check(value).is_ok()
+            }
+            Format::JsonListOrFile => {
+                named_file(value).is_some() || Format::JsonList.check(value).is_ok()
+            }
             Format::Boolean => {
                 let value = value.trim().to_ascii_lowercase();
                 YES.contains(&value.as_str()) || NO.contains(&value.as_str())
@@ -117,6 +129,12 @@ impl Format {
             Format::Json => "must be JSON".to_owned(),
             Format::JsonObject => "must be a JSON object".to_owned(),
             Format::JsonList => "must be a JSON list".to_owned(),
+            Format::JsonObjectOrFile => {
+                "must be a JSON object, or @ and the path of a file with one".to_owned()
+            }
+            Format::JsonListOrFile => {
+                "must be a JSON list, or @ and the path of a file with one".to_owned()
+            }
             Format::Boolean => {
                 format!("must be one of {} or {}", YES.join(", "), NO.join(", "))
             }
@@ -145,6 +163,12 @@ impl Format {
             }
         }
     }
+}
+
+/// Returns the path in a value of the form `@path`, which names a file that contains the value.
+#[must_use]
+pub fn named_file(value: &str) -> Option<&str> {
+    value.strip_prefix('@').filter(|path| !path.is_empty())
 }
 
 /// Returns whether a valid boolean argument means true.
@@ -203,6 +227,16 @@ mod tests {
             (Format::Json, &["1", "{}", "null"], &["", "{", "x"]),
             (Format::JsonObject, &["{}"], &["[]", "1", ""]),
             (Format::JsonList, &["[]"], &["{}", "", "1"]),
+            (
+                Format::JsonObjectOrFile,
+                &["{}", "@a.json"],
+                &["[]", "@", "a.json"],
+            ),
+            (
+                Format::JsonListOrFile,
+                &["[]", "@/a.json"],
+                &["{}", "@", "a.json"],
+            ),
             (
                 Format::Boolean,
                 &["1", "true", "yes", "on", "0", "FALSE", "No", "off"],

@@ -13,12 +13,14 @@ mod model;
 mod table;
 mod target;
 
-pub use browser_steps::{StepIssue, browser_duration, check_browser_scenario, check_browser_steps};
+pub use browser_steps::{
+    StepIssue, browser_duration, check_browser_scenario, check_browser_steps, check_editor_steps,
+};
 pub use catalog::{catalog, catalog_entry};
 pub use check::{
     CommandError, arg_value, arg_values, assert_command, is_blank_option, required_commands,
 };
-pub use format::{Format, is_true};
+pub use format::{Format, is_true, named_file};
 pub use model::{
     AcceptedArg, CommandDescriptor, CommandGroup, GuestProgram, Handler, MailOperation,
 };

@@ -142,7 +142,6 @@ fn unsupported_command_ids_are_refused_with_the_reason_in_the_message() {
         ("wp-codebox/run-fuzz-suite", "fuzz"),
         ("wp-codebox.agent-fanout", "agent-fanout"),
         ("wordpress.browser-actions.evaluate", "right"),
-        ("wordpress.visual-compare", "screenshots"),
     ] {
         let error = assert_command(&policy, &call(command, &[]))
             .unwrap_err()

@@ -235,7 +235,10 @@ mod tests {
         batch.settle(GroupStatus::Completed, &row("/s/artifacts/run_1"));
         batch.settle(GroupStatus::Failed, &row("/s/artifacts/run_2"));
         assert_eq!(batch.answer(1).0["artifacts"], "/s/artifacts");
-        assert_eq!(batch.answer(1).0["paths"], json!({"artifacts": "/s/artifacts"}));
+        assert_eq!(
+            batch.answer(1).0["paths"],
+            json!({"artifacts": "/s/artifacts"})
+        );
         batch.settle(GroupStatus::Completed, &row("/other/run_3"));
         assert!(!batch.answer(1).0.contains_key("artifacts"));
     }

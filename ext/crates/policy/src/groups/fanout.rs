@@ -366,21 +366,33 @@ mod tests {
             json!({"status": "failed", "run": {"outcome": "failed"}, "summary": "no",
             "run_id": "r", "artifact_id": "i", "artifacts": {"path": "/b"}}),
         );
-        end.insert("timings".to_owned(), json!({"started_at": "1", "ended_at": "2"}));
+        end.insert(
+            "timings".to_owned(),
+            json!({"started_at": "1", "ended_at": "2"}),
+        );
         group.settle(0, &mut end, TouchedFiles::new(), "");
         assert_eq!(end["artifacts"]["namespace"], "a");
         let (at, mut skipped) = group.blocked().remove(0);
         assert_eq!((at, &skipped["dependencies"]), (1, &json!(["a"])));
         group.settle(at, &mut skipped, TouchedFiles::new(), "3");
         assert!(group.blocked().is_empty() && group.ready(&BTreeSet::new()).is_empty());
-        assert!(group.answer(&Map::new()).0["events"].as_array().unwrap().is_empty());
+        assert!(
+            group.answer(&Map::new()).0["events"]
+                .as_array()
+                .unwrap()
+                .is_empty()
+        );
         let timings = row(json!({"started_at": "0", "ended_at": "4", "duration_ms": 4}));
         let (answer, exit) = group.answer(&timings);
         let events = answer["events"].as_array().unwrap().iter();
         let events: Vec<String> = events
             .map(|event| {
                 let worker = event["worker_id"].as_str().unwrap_or("-");
-                format!("{} {worker} {}", event["time"].as_str().unwrap(), event["event"])
+                format!(
+                    "{} {worker} {}",
+                    event["time"].as_str().unwrap(),
+                    event["event"]
+                )
             })
             .collect();
         assert_eq!(
@@ -396,10 +408,17 @@ mod tests {
             ]
         );
         assert_eq!(
-            (&answer["fanout_id"], &answer["status"], &answer["plan"]["workers"][1]["id"]),
+            (
+                &answer["fanout_id"],
+                &answer["status"],
+                &answer["plan"]["workers"][1]["id"]
+            ),
             (&json!("s"), &json!("failed"), &json!("b"))
         );
-        assert_eq!(answer["workerResultRefs"], answer["aggregate"]["workerResultRefs"]);
+        assert_eq!(
+            answer["workerResultRefs"],
+            answer["aggregate"]["workerResultRefs"]
+        );
         assert_eq!(answer["aggregate"]["plan"]["id"], "s");
         assert_eq!(
             (

@@ -184,7 +184,10 @@ mod tests {
             (json!({"outcome": "no_op"}), GroupStatus::Failed),
             (json!({"run": {"outcome": "no_op"}}), GroupStatus::Completed),
             (json!({"run": {"outcome": "partial"}}), GroupStatus::Failed),
-            (json!({"run": {"outcome": "timed_out"}}), GroupStatus::TimedOut),
+            (
+                json!({"run": {"outcome": "timed_out"}}),
+                GroupStatus::TimedOut,
+            ),
             (json!({"run": {"outcome": 7}}), GroupStatus::Failed),
             (
                 json!({"error": {"code": "wp_codebox_run_timeout"}}),

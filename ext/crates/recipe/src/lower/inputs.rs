@@ -78,9 +78,8 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
         .chain(&layout::workflow(recipe))
         .chain(&layout::probes(recipe))
     {
-        if let Some((_, host)) = placed.code_file() {
-            let target = layout::code_file_target(placed.phase, placed.index, host);
-            stage(all, host, target);
+        for file in placed.files() {
+            stage(all, file.host, file.target);
         }
     }
 }

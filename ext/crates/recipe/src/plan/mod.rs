@@ -64,7 +64,7 @@ fn plan(recipe: &Recipe, context: Context<'_>, policy: &RuntimePolicy) -> Value 
         .as_ref()
         .map(|runtime| steps::plugin_runtime(recipe, runtime, policy));
     let mut staged = inputs::staged_files(recipe);
-    staged.extend(steps::code_files(recipe));
+    staged.extend(steps::argument_files(recipe));
     Row::new()
         .with("runtime", runtime(recipe, context))
         .maybe(

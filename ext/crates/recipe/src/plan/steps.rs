@@ -91,27 +91,25 @@ pub(super) fn probes(recipe: &Recipe, policy: &RuntimePolicy) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the host files with PHP code that steps execute, and the guest paths of their copies.
-pub(super) fn code_files(recipe: &Recipe) -> Vec<Value> {
+/// Returns the host files that arguments of steps name, and the guest paths of their copies.
+pub(super) fn argument_files(recipe: &Recipe) -> Vec<Value> {
+    let rows = |placed: &layout::PlacedStep<'_>| {
+        let row = |file: &layout::StepFile<'_>| {
+            Row::new()
+                .with("source", file.host)
+                .with("target", &file.target)
+                .with("role", file.name)
+                .with("phase", placed.phase.as_str())
+                .with("index", placed.index)
+                .value()
+        };
+        placed.files().iter().map(row).collect::<Vec<_>>()
+    };
     layout::setup(recipe)
         .iter()
         .chain(&layout::workflow(recipe))
         .chain(&layout::probes(recipe))
-        .filter_map(|placed| {
-            let (_, source) = placed.code_file()?;
-            Some(
-                Row::new()
-                    .with("source", source)
-                    .with(
-                        "target",
-                        layout::code_file_target(placed.phase, placed.index, source),
-                    )
-                    .with("role", "code-file")
-                    .with("phase", placed.phase.as_str())
-                    .with("index", placed.index)
-                    .value(),
-            )
-        })
+        .flat_map(rows)
         .collect()
 }
 

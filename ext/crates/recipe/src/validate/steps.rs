@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use wp_codebox_contracts::CommandCall;
 use wp_codebox_policy::{
     CommandDescriptor, Handler, arg_value, assert_command, call_commands, check_browser_scenario,
-    check_browser_steps, defaults, descriptor, line_words,
+    check_browser_steps, check_editor_steps, defaults, descriptor, line_words, named_file,
 };
 
 /// Maximum step timeout: one day, which is also the maximum duration of a run.
@@ -74,8 +74,9 @@ pub(super) fn check_step(validator: &mut Validator<'_>, placed: &PlacedStep<'_>)
             args: step.args.clone(),
         },
     );
-    if let Some((at, path)) = placed.code_file() {
-        check_code_file(validator, &format!("{}.args[{at}]", placed.path), path);
+    for file in placed.files() {
+        let path = format!("{}.args[{}]", placed.path, file.at);
+        check_file(validator, &path, file.name, file.host);
     }
     check_continuation(validator, placed);
 }
@@ -220,10 +221,18 @@ fn check_meaning(
             check_mail(validator, path, call, index, found);
         }
         if found.handler == Handler::Browser {
-            check_browser(validator, &format!("{path}.args[{index}]"), name, value);
+            let at = format!("{path}.args[{index}]");
+            check_browser(validator, &at, found.id, name, value);
         }
         let json = name.ends_with("-json") || (found.id == "wordpress.ability" && name == "input");
-        if json && !value.trim().is_empty() && serde_json::from_str::<Value>(value).is_err() {
+        let row = found.accepted_args.iter().find(|row| row.name == name);
+        let file =
+            named_file(value).is_some() && row.is_some_and(|r| r.format.check(value).is_ok());
+        if json
+            && !file
+            && !value.trim().is_empty()
+            && serde_json::from_str::<Value>(value).is_err()
+        {
             let code = if found.id == "wordpress.ability" {
                 IssueCode::InvalidAbilityInput
             } else {
@@ -268,8 +277,17 @@ fn check_mail(
 }
 
 /// Checks browser steps and scenarios by the same rules as the program that runs them.
-fn check_browser(validator: &mut Validator<'_>, path: &str, name: &str, value: &str) {
+fn check_browser(
+    validator: &mut Validator<'_>,
+    path: &str,
+    command: &str,
+    name: &str,
+    value: &str,
+) {
     let (code, issues) = match (name, serde_json::from_str(value)) {
+        ("steps-json", Ok(Value::Array(steps))) if command == "wordpress.editor-actions" => {
+            (IssueCode::InvalidStepsJson, check_editor_steps(&steps))
+        }
         ("steps-json", Ok(Value::Array(steps))) => {
             (IssueCode::InvalidStepsJson, check_browser_steps(&steps))
         }
@@ -284,22 +302,25 @@ fn check_browser(validator: &mut Validator<'_>, path: &str, name: &str, value: &
     }
 }
 
-fn check_code_file(validator: &mut Validator<'_>, path: &str, file: &str) {
-    let (code, message) = match validator.sources.kind(file) {
+fn check_file(validator: &mut Validator<'_>, path: &str, name: &str, file: &str) {
+    let (code, why) = match validator.sources.kind(file) {
         PathKind::File => return,
         PathKind::Missing => (
             IssueCode::MissingSource,
-            "the code file does not exist; relative paths are resolved from the recipe's directory",
+            "does not exist; relative paths are resolved from the recipe's directory",
         ),
-        PathKind::Directory | PathKind::Other => {
-            (IssueCode::NotFile, "the code file is not a regular file")
-        }
+        PathKind::Directory | PathKind::Other => (IssueCode::NotFile, "is not a regular file"),
         PathKind::Denied => (
             IssueCode::InvalidSource,
-            "the host's settings do not permit exposing this file to a guest",
+            "may not be exposed to a guest, by the host's settings",
         ),
     };
-    validator.report(code, path, message);
+    let what = if name == "code-file" {
+        "the code file".to_owned()
+    } else {
+        format!("the file of {name}")
+    };
+    validator.report(code, path, format!("{what} {why}"));
 }
 
 fn check_continuation(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {

@@ -40,7 +40,8 @@ pub(super) fn artifact_result(
     }
     if let Some(error) = facts.error() {
         let part = |name: &str| error.get(name).cloned().unwrap_or_else(|| "".into());
-        let row = json!({"name": "AgentTaskError", "message": part("message"), "code": part("code")});
+        let row =
+            json!({"name": "AgentTaskError", "message": part("message"), "code": part("code")});
         envelope.insert("error".to_owned(), row);
     }
     Value::Object(envelope)

@@ -88,8 +88,7 @@ impl<'a> Facts<'a> {
             directory,
             bundle_id: bundle("bundle_id"),
             manifest_sha256: bundle("manifest_sha256"),
-            completion: document("completion_outcome")
-                .unwrap_or_else(|| Value::Object(Map::new())),
+            completion: document("completion_outcome").unwrap_or_else(|| Value::Object(Map::new())),
             agent: document("agent_result"),
         })
     }

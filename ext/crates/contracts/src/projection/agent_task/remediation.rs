@@ -27,10 +27,7 @@ pub(super) fn remediation_outcome(facts: &Facts<'_>) -> Option<Value> {
         ("kind".to_owned(), kind.into()),
         ("exit_code".to_owned(), facts.outcome.exit_status().into()),
         ("retryable".to_owned(), facts.is_retryable().into()),
-        (
-            "metadata".to_owned(),
-            json!({"upstream_run": facts.run_id}),
-        ),
+        ("metadata".to_owned(), json!({"upstream_run": facts.run_id})),
     ]);
     match kind {
         "completed" => {}

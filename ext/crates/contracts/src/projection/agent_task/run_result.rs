@@ -96,9 +96,7 @@ pub(super) fn rows(facts: &Facts<'_>) -> Vec<Value> {
         }));
     }
     for notice in facts.list("notices").iter().filter_map(Value::as_str) {
-        rows.push(
-            json!({"code": "notice", "message": notice, "severity": "info", "phase": "run"}),
-        );
+        rows.push(json!({"code": "notice", "message": notice, "severity": "info", "phase": "run"}));
     }
     rows
 }

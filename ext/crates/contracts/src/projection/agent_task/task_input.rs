@@ -47,7 +47,9 @@ impl Member {
 /// Members without a usable value are empty.
 #[must_use]
 pub fn task_document(input: &Map<String, Value>, task: &Map<String, Value>) -> Value {
-    let goal = [task, input].into_iter().find_map(|from| from.get("goal")?.as_str());
+    let goal = [task, input]
+        .into_iter()
+        .find_map(|from| from.get("goal")?.as_str());
     let mut document = Map::from_iter([
         ("schema".to_owned(), schema_id::TASK_INPUT.into()),
         ("version".to_owned(), 1.into()),

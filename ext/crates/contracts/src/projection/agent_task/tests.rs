@@ -64,7 +64,10 @@ fn successful_run_gives_all_results_with_references_to_its_bundle() {
     assert_eq!(run["run_metadata"]["provider"], "acme");
     assert!(run["run_metadata"].get("secret").is_none());
     let inner = &run["agent_task_run_result"];
-    assert_eq!((&inner["status"], &inner["success"]), (&json!("succeeded"), &json!(true)));
+    assert_eq!(
+        (&inner["status"], &inner["success"]),
+        (&json!("succeeded"), &json!(true))
+    );
     assert_eq!(
         inner["refs"]["patches"][0],
         json!({"id": "patch", "kind": "codebox-patch", "path": "/b/files/patch.diff",
@@ -73,9 +76,15 @@ fn successful_run_gives_all_results_with_references_to_its_bundle() {
     assert_eq!(inner["refs"]["logs"].as_array().unwrap().len(), 2);
     assert_eq!(inner["metadata"]["patch_bytes"], 12);
     assert_eq!(inner["no_op"]["detected"], false);
-    assert_eq!(&run["headless_agent_task_result"]["agent_task_run_result"], inner);
+    assert_eq!(
+        &run["headless_agent_task_result"]["agent_task_run_result"],
+        inner
+    );
     let envelope = &run["artifact_result"];
-    assert_eq!((&envelope["status"], &envelope["success"]), (&json!("created"), &json!(true)));
+    assert_eq!(
+        (&envelope["status"], &envelope["success"]),
+        (&json!("created"), &json!(true))
+    );
     assert_eq!(
         envelope["artifactBundle"]["digest"],
         json!({"algorithm": "sha256", "value": &BUNDLE[23..]})
@@ -86,7 +95,10 @@ fn successful_run_gives_all_results_with_references_to_its_bundle() {
             "agent_reply": {"text": "I did it.", "summary": "done", "status": "completed"},
             "result": {"answer": 42}})
     );
-    assert_eq!(run["completion_outcome"]["provenance"]["artifactDirectory"], "/b");
+    assert_eq!(
+        run["completion_outcome"]["provenance"]["artifactDirectory"],
+        "/b"
+    );
     assert!(run.get("outcome").is_none() && run.get("error").is_none());
 }
 
@@ -102,37 +114,68 @@ fn failed_run_with_a_bundle_is_never_an_artifact_that_was_created() {
     assert_eq!(run["session"]["status"], "completed");
     assert_eq!(run["status"], "failed");
     let envelope = &run["artifact_result"];
-    assert_eq!((&envelope["status"], &envelope["success"]), (&json!("failed"), &json!(false)));
+    assert_eq!(
+        (&envelope["status"], &envelope["success"]),
+        (&json!("failed"), &json!(false))
+    );
     assert_eq!(envelope["artifactBundle"]["path"], "/b");
     assert_eq!(envelope["error"]["code"], "wp_codebox_run_failed");
     let inner = &run["agent_task_run_result"];
     assert_eq!(inner["failure_classification"], "non_zero_exit");
-    let codes: Vec<&str> = inner["diagnostics"].as_array().unwrap().iter()
-        .map(|row| row["code"].as_str().unwrap()).collect();
+    let codes: Vec<&str> = inner["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["code"].as_str().unwrap())
+        .collect();
     assert_eq!(codes, ["wp_codebox_run_failed", "check-failed"]);
-    assert_eq!(inner["diagnostics"][0]["metadata"], json!({"hints": ["look"]}));
+    assert_eq!(
+        inner["diagnostics"][0]["metadata"],
+        json!({"hints": ["look"]})
+    );
 }
 
 #[test]
 fn facts_that_a_run_does_not_have_are_left_out() {
     // PHP gives empty objects as empty lists, also where a document is expected.
-    let bare = map(json!({"run_id": "run_1", "outcome": "timed_out", "completion_outcome": [],
-        "agent_result": null, "changed_files": [], "cost": [], "error": []}));
+    let bare = map(
+        json!({"run_id": "run_1", "outcome": "timed_out", "completion_outcome": [],
+        "agent_result": null, "changed_files": [], "cost": [], "error": []}),
+    );
     let run = document(json!({}), json!({"goal": "g"}), &bare);
-    for name in ["agent_result", "agent_task_result", "paths", "evidence_refs", "artifact_id",
-        "error", "cost"] {
+    for name in [
+        "agent_result",
+        "agent_task_result",
+        "paths",
+        "evidence_refs",
+        "artifact_id",
+        "error",
+        "cost",
+    ] {
         assert!(run.get(name).is_none(), "{name}");
     }
-    assert_eq!((&run["artifacts"], &run["statuses"]["phase"]), (&json!(""), &json!("failed")));
+    assert_eq!(
+        (&run["artifacts"], &run["statuses"]["phase"]),
+        (&json!(""), &json!("failed"))
+    );
     assert_eq!(run["agent_task_run_result"]["artifacts"], json!([]));
-    assert_eq!(run["agent_task_run_result"]["failure_classification"], "timeout");
+    assert_eq!(
+        run["agent_task_run_result"]["failure_classification"],
+        "timeout"
+    );
     assert!(run["artifact_result"].get("artifactBundle").is_none());
     assert_eq!(run["outputs"], json!({"changed_files": []}));
     let refused = AgentTaskFacts {
-        input: &Map::new(), task: &Map::new(), result: &map(json!({"run_id": "r"})),
-        model: &Map::new(), wordpress: "",
+        input: &Map::new(),
+        task: &Map::new(),
+        result: &map(json!({"run_id": "r"})),
+        model: &Map::new(),
+        wordpress: "",
     };
-    assert!(matches!(agent_task_run(&refused), Err(AgentTaskError::OutcomeUnknown)));
+    assert!(matches!(
+        agent_task_run(&refused),
+        Err(AgentTaskError::OutcomeUnknown)
+    ));
 }
 
 #[test]
@@ -158,7 +201,10 @@ fn remediation_outcome_exists_only_for_a_target_of_that_kind() {
     assert!(of("plugin", "failed", json!({})).get("outcome").is_none());
     let good = of("audit-remediation", "succeeded", json!({}));
     assert_eq!(good["outcome"]["kind"], "completed");
-    assert_eq!(good["outcome"]["artifact"]["changed_files"], json!(["/workspace/x/a.txt"]));
+    assert_eq!(
+        good["outcome"]["artifact"]["changed_files"],
+        json!(["/workspace/x/a.txt"])
+    );
     let spent = json!({"error": {"code": "wp_codebox_budget_exhausted", "message": "m"}});
     let spent = of("remediation-outcome", "partial", spent);
     assert_eq!(spent["outcome"]["kind"], "max_turns_exceeded");
@@ -171,8 +217,17 @@ fn row_of_a_task_contains_its_results_and_the_bundle_as_an_object() {
     let row = agent_task_row(run.as_object().unwrap());
     assert_eq!(row["run_id"], "run_0123456789abcdef0123456789abcdef");
     assert_eq!(row["artifacts"], json!({"path": "/b"}));
-    for name in ["artifact_result", "outputs", "agent_task_run_result", "agent_result",
-        "agent_task_result", "completion_outcome", "session", "task_input", "run"] {
+    for name in [
+        "artifact_result",
+        "outputs",
+        "agent_task_run_result",
+        "agent_result",
+        "agent_task_result",
+        "completion_outcome",
+        "session",
+        "task_input",
+        "run",
+    ] {
         assert_eq!(row[name], run[name], "{name}");
     }
     assert!(!row.contains_key("status") && !row.contains_key("success"));

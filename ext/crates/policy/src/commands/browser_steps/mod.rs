@@ -1,5 +1,5 @@
-//! Validates the steps of `wordpress.browser-actions` and `wordpress.browser-scenario`: members
-//! of each kind of step and formats of their values.
+//! Validates the steps of `wordpress.browser-actions`, `wordpress.browser-scenario` and
+//! `wordpress.editor-actions`: members of each kind of step and formats of their values.
 //!
 //! The steps of a recipe are validated before the run starts, the steps of a single call before
 //! the browser starts. An unknown member is an error: if it were ignored, a step with a misspelled
@@ -12,7 +12,7 @@ use super::format::duration_form;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;
-use table::{Form, KIND, KINDS, Kind, REFUSED_KINDS, TIMEOUT, either};
+use table::{EDITOR_KINDS, Form, KIND, KINDS, Kind, Member, REFUSED_KINDS, TIMEOUT, either};
 
 /// Maximum number of steps of one command.
 const MAX_STEPS: usize = 200;
@@ -62,6 +62,16 @@ impl fmt::Display for StepIssue {
 /// Returns all faults of a list of browser steps.
 #[must_use]
 pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
+    check_steps(list, &[KINDS])
+}
+
+/// Returns all faults of a list of steps in the block editor: those of browsers, and its own.
+#[must_use]
+pub fn check_editor_steps(list: &[Value]) -> Vec<StepIssue> {
+    check_steps(list, &[EDITOR_KINDS, KINDS])
+}
+
+fn check_steps(list: &[Value], tables: &[&'static [Kind]]) -> Vec<StepIssue> {
     if list.is_empty() || list.len() > MAX_STEPS {
         return vec![StepIssue::invalid(format!(
             "there must be from 1 to {MAX_STEPS} steps"
@@ -70,7 +80,7 @@ pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
     list.iter()
         .enumerate()
         .flat_map(|(index, step)| {
-            one(step).into_iter().map(move |issue| StepIssue {
+            one(step, tables).into_iter().map(move |issue| StepIssue {
                 index: Some(index),
                 ..issue
             })
@@ -78,7 +88,24 @@ pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
         .collect()
 }
 
-/// Returns all faults of a browser scenario, `{name?, description?, steps}`.
+/// Members of a scenario that describe it and have no effect.
+const SCENARIO_TEXTS: &[&str] = &["schema", "id", "name", "title", "description"];
+/// Members of a scenario that mean the same as an argument of the command.
+const SCENARIO_ARGUMENTS: &[&str] = &[
+    "url",
+    "capture",
+    "viewport",
+    "device",
+    "locale",
+    "timezone",
+    "auth",
+    "userAgent",
+    "stepTimeout",
+    "timeout",
+];
+
+/// Returns all faults of a browser scenario: `steps`, texts that describe it, and members that mean
+/// the same as an argument of the command.
 #[must_use]
 pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     let Some(members) = document.as_object() else {
@@ -89,19 +116,28 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     let mut issues = Vec::new();
     for (name, value) in members {
         match name.as_str() {
-            "steps" => {}
-            "name" | "description" if value.is_string() => {}
-            "name" | "description" => {
-                issues.push(StepIssue::invalid(format!("{name} must be text")));
+            "steps" | "metadata" => {}
+            "capture" if check_value(Form::Texts, value).is_ok() => {}
+            "viewport" if value.is_object() || value.is_string() => {}
+            text if SCENARIO_TEXTS.contains(&text) || SCENARIO_ARGUMENTS.contains(&text) => {
+                if !value.is_string() {
+                    issues.push(StepIssue::invalid(format!("{name} must be text")));
+                }
             }
             other => issues.push(StepIssue::invalid(format!(
-                "a scenario has no member {}; it takes name, description and steps",
-                quoted(other)
+                "a scenario has no member {}; it takes steps, metadata, {} and {}",
+                quoted(other),
+                SCENARIO_TEXTS.join(", "),
+                SCENARIO_ARGUMENTS.join(", ")
             ))),
         }
     }
     match members.get("steps").and_then(Value::as_array) {
         Some(steps) => issues.extend(check_browser_steps(steps)),
+        None if members.contains_key("steps") => {
+            issues.push(StepIssue::invalid("steps must be a list".to_owned()));
+        }
+        None if members.contains_key("url") => {}
         None => issues.push(StepIssue::invalid(
             "the scenario has no list of steps".to_owned(),
         )),
@@ -127,13 +163,15 @@ pub fn browser_duration(text: &str) -> Option<Duration> {
     (ms <= MAX_DURATION_MS as f64).then(|| Duration::from_millis(ms as u64))
 }
 
-fn one(step: &Value) -> Vec<StepIssue> {
+fn one(step: &Value, tables: &[&'static [Kind]]) -> Vec<StepIssue> {
     let Some(step) = step.as_object() else {
         return vec![StepIssue::invalid("it is not an object".to_owned())];
     };
     let kinds = || {
-        let names: Vec<_> = KINDS
+        let names: Vec<_> = tables
             .iter()
+            .copied()
+            .flatten()
             .flat_map(|kind| kind.names.first())
             .copied()
             .collect();
@@ -160,7 +198,8 @@ fn one(step: &Value) -> Vec<StepIssue> {
             "{wanted} is not offered by this backend: {why}"
         ))];
     }
-    let Some(kind) = KINDS.iter().find(|kind| kind.names.contains(&wanted)) else {
+    let mut kinds_of_step = tables.iter().copied().flatten();
+    let Some(kind) = kinds_of_step.find(|kind| kind.names.contains(&wanted)) else {
         return vec![StepIssue::invalid(format!(
             "there is no kind {}; kinds are {}",
             quoted(wanted),
@@ -188,24 +227,20 @@ fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssu
             )));
             continue;
         };
-        match form {
-            Form::Refused(why) => issues.push(StepIssue::unsupported(format!(
-                "{name} of {wanted} is not offered by this backend: {why}"
-            ))),
-            form => issues.extend(
-                check_value(*form, value)
-                    .err()
-                    .map(|why| StepIssue::invalid(format!("{name} {why}"))),
-            ),
-        }
+        issues.extend(
+            check_value(*form, value)
+                .err()
+                .map(|why| StepIssue::invalid(format!("{name} {why}"))),
+        );
     }
     let timeouts = either(&["timeoutMs", "timeout"]);
     for choice in kind.choices.iter().chain([&timeouts]) {
-        let given: Vec<_> = choice
-            .of
-            .iter()
-            .filter(|name| is_there(step, name))
-            .collect();
+        let any = |name: &str| {
+            let json = |row: &&Member| row.0 == name && row.1 == Form::Json;
+            is_there(step, name)
+                || (step.contains_key(name) && kind.members.iter().any(|row| json(&row)))
+        };
+        let given: Vec<_> = choice.of.iter().filter(|name| any(name)).collect();
         match given.as_slice() {
             [] if choice.needed => issues.push(StepIssue::invalid(format!(
                 "{} is missing",
@@ -220,15 +255,26 @@ fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssu
     issues
 }
 
-/// Returns a fault if the step has `state` without `selector`, `waitFor: duration` without a
-/// duration, or a duration although it does not wait for one.
+/// Returns a fault if the step has `state` or a frame without an element, one coordinate without the other, `waitFor: duration` without a duration, or a duration although it does not wait for
+/// one.
 fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     let when = step.get("waitFor").and_then(Value::as_str);
     let time = is_there(step, "duration") || is_there(step, "durationMs");
     let waits = matches!(wanted, "waitFor" | "wait");
+    let frame = ["frameSelector", "frame", "frameUrl"];
+    let framed = frame.into_iter().find(|name| is_there(step, name));
+    let element = is_there(step, "selector")
+        || matches!(wanted, "drag" | "screenshot")
+        || (wanted == "click" && is_there(step, "text"));
     let message = match (when, time) {
         _ if is_there(step, "state") && !is_there(step, "selector") => {
             "state needs selector".to_owned()
+        }
+        _ if framed.is_some() && !element => {
+            format!("{} needs selector", framed.unwrap_or_default())
+        }
+        _ if wanted == "drag" && is_there(step, "x") != is_there(step, "y") => {
+            "x needs y, and y needs x".to_owned()
         }
         (Some("duration"), false) => "waitFor duration needs duration".to_owned(),
         (Some("duration"), true) | (_, false) => return None,
@@ -239,7 +285,7 @@ fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
 }
 
 /// Returns whether a step has a member. `null` counts as absent: it is a value only for members of
-/// [`Form::Json`], and this function is never called for one of those.
+/// [`Form::Json`].
 fn is_there(step: &Map<String, Value>, name: &str) -> bool {
     step.get(name).is_some_and(|value| !value.is_null())
 }
@@ -249,7 +295,6 @@ fn offered(kind: &Kind) -> String {
         .members
         .iter()
         .chain(TIMEOUT)
-        .filter(|row| !matches!(row.1, Form::Refused(_)))
         .map(|row| row.0)
         .collect();
     names.join(", ")
@@ -266,12 +311,29 @@ fn check_value(form: Form, value: &Value) -> Result<(), String> {
     let wrong = |good: bool, why: &str| if good { Ok(()) } else { Err(why.to_owned()) };
     let short = |text: &str| text.len() <= MAX_TEXT_BYTES;
     match form {
-        Form::Refused(_) | Form::Json => Ok(()),
+        Form::Json => Ok(()),
         Form::Text | Form::Filled if value.is_null() || value.is_number() => Ok(()),
         Form::Text => wrong(text.is_some_and(short), "must be text of at most 256 KiB"),
         Form::Filled => wrong(
             text.is_some_and(|text| short(text) && !text.is_empty()),
             "must be text of 1 byte to 256 KiB",
+        ),
+        Form::Texts => wrong(
+            match value {
+                Value::Array(rows) => {
+                    (1..=100).contains(&rows.len())
+                        && rows.iter().all(|row| row.as_str().is_some_and(short))
+                }
+                other => other
+                    .as_str()
+                    .is_some_and(|text| short(text) && !text.is_empty()),
+            },
+            "must be text or a list of 1 to 100 texts",
+        ),
+        Form::Object => wrong(value.is_object(), "must be a JSON object"),
+        Form::Count => wrong(
+            value.as_u64().is_some_and(|count| count <= 100_000),
+            "must be a whole number from 0 to 100000",
         ),
         Form::Flag => wrong(value.is_boolean(), "must be true or false"),
         Form::Number => wrong(
@@ -318,229 +380,4 @@ fn check_value(form: Form, value: &Value) -> Result<(), String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    /// Returns a valid value of a format.
-    fn good(form: Form) -> Value {
-        match form {
-            Form::Text | Form::Filled | Form::Json | Form::Refused(_) => json!("x"),
-            Form::Flag => json!(true),
-            Form::Number | Form::Milliseconds { .. } => json!(5),
-            Form::Duration => json!("2s"),
-            Form::When => json!("load"),
-            Form::Name => json!("one"),
-            Form::OneOf(words) => json!(words[0]),
-        }
-    }
-
-    fn least(kind: &Kind, name: &str) -> Map<String, Value> {
-        let mut step = Map::new();
-        step.insert("kind".to_owned(), json!(name));
-        for choice in kind.choices.iter().filter(|choice| choice.needed) {
-            step.insert(choice.of[0].to_owned(), json!("x"));
-        }
-        step
-    }
-
-    fn said(step: &Map<String, Value>) -> String {
-        let issues = check_browser_steps(&[Value::Object(step.clone())]);
-        let issues: Vec<_> = issues.iter().map(ToString::to_string).collect();
-        issues.join("\n")
-    }
-
-    #[test]
-    fn each_browser_step_kind_accepts_only_its_own_members() {
-        let everything: Vec<&str> = KINDS
-            .iter()
-            .flat_map(|kind| kind.members)
-            .chain(TIMEOUT)
-            .map(|row| row.0)
-            .chain(["asert", "waitfor", "optional"])
-            .collect();
-        for kind in KINDS {
-            for name in kind.names {
-                assert_eq!(said(&least(kind, name)), "", "{name}");
-                for member in &everything {
-                    let mut step = least(kind, name);
-                    let row = kind
-                        .members
-                        .iter()
-                        .chain(TIMEOUT)
-                        .find(|row| row.0 == *member);
-                    let value = row.map_or(json!("x"), |row| good(row.1));
-                    step.insert((*member).to_owned(), value);
-                    let said = said(&step);
-                    match row {
-                        None => assert!(
-                            said.starts_with(&format!(
-                                "steps[0]: {name} has no member {member:?}; it takes "
-                            )),
-                            "{name} {member}: {said}"
-                        ),
-                        Some((_, Form::Refused(_))) => {
-                            assert!(
-                                said.contains(&format!("{member} of {name} is not offered")),
-                                "{said}"
-                            );
-                        }
-                        // Even a valid value may be refused, because some members exclude another
-                        // member or require one.
-                        Some(_) => assert!(
-                            said.is_empty()
-                                || said.contains("leave one of them out")
-                                || said.contains(" needs ")
-                                || said.contains("allowed only with"),
-                            "{name} {member}: {said}"
-                        ),
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn browser_step_values_must_match_the_format_of_their_member() {
-        for (step, why) in [
-            (
-                json!({"kind": "evaluate", "script": "1", "assert": null}),
-                "",
-            ),
-            (
-                json!({"kind": "evaluate", "script": "1", "assert": {"a": [1]}, "timeout": "5s"}),
-                "",
-            ),
-            (
-                json!({"kind": "waitFor", "waitFor": "duration", "duration": "2s"}),
-                "",
-            ),
-            (json!({"kind": "waitFor", "durationMs": 5}), ""),
-            (
-                json!({"kind": "waitFor", "selector": "#a", "state": "detached"}),
-                "",
-            ),
-            (
-                json!({"kind": "expect", "selector": "#a", "state": "checked"}),
-                "",
-            ),
-            (
-                json!({"kind": "navigate", "url": "/", "waitFor": "selector:#a"}),
-                "",
-            ),
-            (json!({"kind": "fill", "selector": "#a", "value": ""}), ""),
-            (
-                json!({"kind": "waitFor", "selector": "#a", "state": "gone"}),
-                "state must be one of",
-            ),
-            (
-                json!({"kind": "waitFor", "state": "hidden"}),
-                "state needs selector",
-            ),
-            (
-                json!({"kind": "waitFor", "selector": "#a", "durationMs": 5}),
-                "selector and durationMs",
-            ),
-            (
-                json!({"kind": "waitFor", "waitFor": "load", "duration": "1s"}),
-                "allowed only with",
-            ),
-            (
-                json!({"kind": "waitFor", "waitFor": "duration"}),
-                "needs duration",
-            ),
-            (
-                json!({"kind": "waitFor", "waitFor": "soon"}),
-                "waitFor must be",
-            ),
-            (
-                json!({"kind": "waitFor", "waitFor": "selector: "}),
-                "waitFor must be",
-            ),
-            (
-                json!({"kind": "screenshot", "fullPage": "yes"}),
-                "fullPage must be",
-            ),
-            (
-                json!({"kind": "click", "selector": "#a", "timeout": "11m"}),
-                "timeout must be",
-            ),
-            (
-                json!({"kind": "click", "selector": "#a", "timeout": "601s"}),
-                "timeout must be",
-            ),
-            (
-                json!({"kind": "click", "selector": "#a", "timeout": "1s", "timeoutMs": 5}),
-                "timeoutMs and timeout",
-            ),
-            (
-                json!({"kind": "click", "action": "hover", "selector": "#a"}),
-                "kind and action",
-            ),
-            (
-                json!({"kind": "fill", "selector": "#a", "value": "a", "text": "b"}),
-                "value and text",
-            ),
-            (json!({"kind": "drag"}), "drag is not offered"),
-            (json!({"kind": "fly"}), "there is no kind"),
-            (json!({"url": "/"}), "kind is missing"),
-            (json!("click"), "not an object"),
-        ] {
-            let issues = check_browser_steps(std::slice::from_ref(&step));
-            let said = issues
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("\n");
-            if why.is_empty() {
-                assert_eq!(said, "", "{step}");
-            } else {
-                assert!(
-                    said.starts_with("steps[0]: ") && said.contains(why),
-                    "{step}: {said}"
-                );
-            }
-            let refused = step.get("kind") == Some(&json!("drag"));
-            assert!(
-                issues.iter().all(|issue| issue.unsupported == refused),
-                "{said}"
-            );
-        }
-        assert_eq!(check_browser_steps(&[]).len(), 1);
-    }
-
-    #[test]
-    fn browser_scenario_accepts_only_name_description_and_steps() {
-        let said = |document: &Value| {
-            let issues = check_browser_scenario(document);
-            issues.iter().map(ToString::to_string).collect::<Vec<_>>()
-        };
-        let steps = json!([{"kind": "hover", "selector": "#a"}]);
-        assert!(said(&json!({"name": "n", "description": "d", "steps": steps})).is_empty());
-        for (document, why) in [
-            (json!({"name": 5, "steps": steps}), "name must be text"),
-            (
-                json!({"steps": steps, "retries": 2}),
-                "no member \"retries\"",
-            ),
-            (json!({"name": "n"}), "no list of steps"),
-            (
-                json!({"steps": [{"kind": "hover", "selector": "#a", "x": 1}]}),
-                "steps[0]: hover has no member",
-            ),
-            (json!([]), "not a JSON object"),
-        ] {
-            let said = said(&document);
-            assert!(said.len() == 1 && said[0].contains(why), "{said:?}");
-        }
-    }
-
-    #[test]
-    fn browser_durations_above_ten_minutes_are_refused() {
-        assert_eq!(browser_duration("1.5s"), Some(Duration::from_millis(1500)));
-        assert_eq!(browser_duration("600s"), Some(Duration::from_secs(600)));
-        for text in ["601s", "1m", "5", ".5s", "1.s", "-1s", "1e3s", "infs"] {
-            assert_eq!(browser_duration(text), None, "{text}");
-        }
-    }
-}
+mod tests;

@@ -20,10 +20,12 @@ pub(super) enum Form {
     When,
     /// A name that becomes part of a file name.
     Name,
+    /// A string or a list of strings, not empty.
+    Texts,
+    Object,
+    /// A number from 0.
+    Count,
     OneOf(&'static [&'static str]),
-    /// No value: other backends accept the member, this one does not. The text gives the reason or
-    /// a replacement.
-    Refused(&'static str),
 }
 
 pub(super) type Member = (&'static str, Form);
@@ -59,8 +61,36 @@ pub(super) const TIMEOUT: &[Member] = &[
 ];
 const SELECTOR: Member = ("selector", Form::Filled);
 const VALUE: [Member; 2] = [("value", Form::Text), ("text", Form::Text)];
-const PAGE: &str = "use a waitFor step to wait for a page";
-const FRAME: &str = "screenshots always show the whole page";
+/// Members that select the frame in which an element is searched: a selector of the frame element,
+/// or a part of the frame's URL.
+const FRAMES: [Member; 3] = [
+    ("frameSelector", Form::Filled),
+    ("frame", Form::Filled),
+    ("frameUrl", Form::Filled),
+];
+const ONE_FRAME: Choice = either(&["frameSelector", "frame", "frameUrl"]);
+
+/// Returns the members and choices of a kind that acts on one element.
+macro_rules! element_kind {
+    ($($name:literal),+; $($member:expr),*; $($choice:expr),*) => {
+        Kind {
+            names: &[$($name),+],
+            members: &[SELECTOR, FRAMES[0], FRAMES[1], FRAMES[2], $($member),*],
+            choices: &[ONE_FRAME, $($choice),*],
+        }
+    };
+}
+
+const STATES: &[&str] = &[
+    "visible",
+    "hidden",
+    "attached",
+    "detached",
+    "enabled",
+    "disabled",
+    "checked",
+    "unchecked",
+];
 
 pub(super) const KINDS: &[Kind] = &[
     Kind {
@@ -73,112 +103,70 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         choices: &[need(&["url"]), either(&["duration", "durationMs"])],
     },
+    element_kind!("click"; ("text", Form::Filled); need(&["selector", "text"])),
+    element_kind!("fill"; VALUE[0], VALUE[1]; need(&["selector"]), need(&["value", "text"])),
+    element_kind!("type"; VALUE[0], VALUE[1]; need(&["value", "text"])),
+    element_kind!("press"; ("key", Form::Filled); need(&["key"])),
+    element_kind!(
+        "select"; VALUE[0], VALUE[1], ("values", Form::Texts);
+        need(&["selector"]), need(&["value", "text", "values"])
+    ),
+    element_kind!("check"; ; need(&["selector"])),
+    element_kind!("uncheck"; ; need(&["selector"])),
+    element_kind!("hover"; ; need(&["selector"])),
+    element_kind!(
+        "drag";
+        ("from", Form::Filled), ("source", Form::Filled), ("sourceSelector", Form::Filled),
+        ("to", Form::Filled), ("target", Form::Filled), ("targetSelector", Form::Filled),
+        ("x", Form::Number), ("y", Form::Number);
+        need(&["selector", "from", "source", "sourceSelector"]),
+        need(&["to", "target", "targetSelector", "x"]),
+        either(&["to", "target", "targetSelector", "y"])
+    ),
+    element_kind!("scroll"; ("x", Form::Number), ("y", Form::Number); ),
+    element_kind!(
+        "waitFor", "wait";
+        ("state", Form::OneOf(STATES)), ("url", Form::Filled), ("waitFor", Form::When),
+        ("duration", Form::Duration), ("durationMs", Form::Milliseconds { least: 0 });
+        either(&["selector", "url", "waitFor"]),
+        either(&["selector", "url", "duration", "durationMs"])
+    ),
+    element_kind!(
+        "expect";
+        ("assert", Form::Filled), ("expect", Form::Filled), ("state", Form::OneOf(STATES));
+        need(&["assert", "expect", "selector"])
+    ),
     Kind {
-        names: &["click"],
+        names: &["assertObservation"],
         members: &[
-            SELECTOR,
-            ("text", Form::Refused("name the element with selector")),
-        ],
-        choices: &[need(&["selector"])],
-    },
-    Kind {
-        names: &["fill"],
-        members: &[SELECTOR, VALUE[0], VALUE[1]],
-        choices: &[need(&["selector"]), need(&["value", "text"])],
-    },
-    Kind {
-        names: &["type"],
-        members: &[SELECTOR, VALUE[0], VALUE[1]],
-        choices: &[need(&["value", "text"])],
-    },
-    Kind {
-        names: &["press"],
-        members: &[SELECTOR, ("key", Form::Filled)],
-        choices: &[need(&["key"])],
-    },
-    Kind {
-        names: &["select"],
-        members: &[
-            SELECTOR,
-            VALUE[0],
-            VALUE[1],
-            (
-                "values",
-                Form::Refused("only one option can be selected: give value"),
-            ),
-        ],
-        choices: &[need(&["selector"]), need(&["value", "text"])],
-    },
-    Kind {
-        names: &["check"],
-        members: &[SELECTOR],
-        choices: &[need(&["selector"])],
-    },
-    Kind {
-        names: &["uncheck"],
-        members: &[SELECTOR],
-        choices: &[need(&["selector"])],
-    },
-    Kind {
-        names: &["hover"],
-        members: &[SELECTOR],
-        choices: &[need(&["selector"])],
-    },
-    Kind {
-        names: &["scroll"],
-        members: &[SELECTOR, ("x", Form::Number), ("y", Form::Number)],
-        choices: &[],
-    },
-    Kind {
-        names: &["waitFor", "wait"],
-        members: &[
-            SELECTOR,
-            (
-                "state",
-                Form::OneOf(&["visible", "hidden", "attached", "detached"]),
-            ),
-            ("url", Form::Filled),
-            ("waitFor", Form::When),
-            ("duration", Form::Duration),
-            ("durationMs", Form::Milliseconds { least: 0 }),
+            ("observation", Form::Filled),
+            ("path", Form::Filled),
+            ("equals", Form::Json),
+            ("expected", Form::Json),
+            ("contains", Form::Filled),
+            ("exists", Form::Flag),
+            ("min", Form::Number),
+            ("max", Form::Number),
         ],
         choices: &[
-            either(&["selector", "url", "waitFor"]),
-            either(&["selector", "url", "duration", "durationMs"]),
+            need(&["observation", "path"]),
+            need(&["equals", "expected", "contains", "exists", "min", "max"]),
         ],
     },
+    element_kind!(
+        "screenshot";
+        ("name", Form::Name), ("fullPage", Form::Flag), ("waitFor", Form::When),
+        ("duration", Form::Duration), ("durationMs", Form::Milliseconds { least: 0 });
+        either(&["duration", "durationMs"]), either(&["selector", "fullPage"])
+    ),
     Kind {
-        names: &["expect"],
+        names: &["capture"],
         members: &[
-            ("assert", Form::Filled),
-            ("expect", Form::Filled),
-            SELECTOR,
-            (
-                "state",
-                Form::OneOf(&[
-                    "visible",
-                    "hidden",
-                    "attached",
-                    "detached",
-                    "enabled",
-                    "disabled",
-                    "checked",
-                    "unchecked",
-                ]),
-            ),
-        ],
-        choices: &[need(&["assert", "expect", "selector"])],
-    },
-    Kind {
-        names: &["screenshot"],
-        members: &[
+            ("capture", Form::Texts),
+            ("artifacts", Form::Texts),
             ("name", Form::Name),
-            ("fullPage", Form::Flag),
-            ("waitFor", Form::Refused(PAGE)),
-            ("frameSelector", Form::Refused(FRAME)),
-            ("frameUrl", Form::Refused(FRAME)),
         ],
-        choices: &[],
+        choices: &[either(&["capture", "artifacts"])],
     },
     Kind {
         names: &["evaluate"],
@@ -191,19 +179,116 @@ pub(super) const KINDS: &[Kind] = &[
     },
 ];
 
-/// Kinds of steps that only other backends support, each with what to use instead.
-pub(super) const REFUSED_KINDS: &[(&str, &str)] = &[
-    ("drag", "use click, fill, hover or scroll"),
-    (
-        "capture",
-        "use a screenshot step; capture= selects what the command stores",
-    ),
-    (
-        "callTool",
-        "use steps that act on elements, such as click and fill",
-    ),
-    (
-        "assertObservation",
-        "use an expect step, or evaluate with assert",
-    ),
+/// Members that identify one block of the editor.
+const BLOCK: [Member; 4] = [
+    ("clientId", Form::Filled),
+    ("index", Form::Count),
+    ("blockName", Form::Filled),
+    ("name", Form::Filled),
 ];
+
+/// Steps that only the block editor has. They change the editor's content by its own functions.
+pub(super) const EDITOR_KINDS: &[Kind] = &[
+    Kind {
+        names: &["insertBlock", "insert-block"],
+        members: &[
+            BLOCK[2],
+            BLOCK[3],
+            ("attributes", Form::Object),
+            ("content", Form::Text),
+            ("innerBlocks", Form::Json),
+            BLOCK[1],
+            ("rootClientId", Form::Filled),
+        ],
+        choices: &[need(&["blockName", "name"])],
+    },
+    Kind {
+        names: &["setContent", "set-content"],
+        members: &[("content", Form::Text)],
+        choices: &[need(&["content"])],
+    },
+    Kind {
+        names: &["selectBlock", "select-block"],
+        members: &BLOCK,
+        choices: &[need(&["clientId", "index", "blockName", "name"])],
+    },
+    Kind {
+        names: &["updateBlock", "updateBlockAttributes", "update-block"],
+        members: &[
+            BLOCK[0],
+            BLOCK[1],
+            BLOCK[2],
+            BLOCK[3],
+            ("attributes", Form::Object),
+        ],
+        choices: &[
+            either(&["clientId", "index", "blockName", "name"]),
+            need(&["attributes"]),
+        ],
+    },
+    Kind {
+        names: &["removeBlock", "remove-block"],
+        members: &BLOCK,
+        choices: &[either(&["clientId", "index", "blockName", "name"])],
+    },
+    Kind {
+        names: &["moveBlock", "move-block"],
+        members: &[BLOCK[0], BLOCK[1], BLOCK[2], BLOCK[3], ("to", Form::Count)],
+        choices: &[
+            either(&["clientId", "index", "blockName", "name"]),
+            need(&["to"]),
+        ],
+    },
+    Kind {
+        names: &["setTitle", "set-title"],
+        members: &[
+            ("title", Form::Text),
+            ("value", Form::Text),
+            ("text", Form::Text),
+        ],
+        choices: &[need(&["title", "value", "text"])],
+    },
+    Kind {
+        names: &["save", "savePost", "saveDraft"],
+        members: &[],
+        choices: &[],
+    },
+    Kind {
+        names: &["publish"],
+        members: &[],
+        choices: &[],
+    },
+    Kind {
+        names: &["undo"],
+        members: &[],
+        choices: &[],
+    },
+    Kind {
+        names: &["redo"],
+        members: &[],
+        choices: &[],
+    },
+    Kind {
+        names: &["validateBlocks", "validate-blocks"],
+        members: &[],
+        choices: &[],
+    },
+    Kind {
+        names: &["expectBlock", "expect-block"],
+        members: &[
+            BLOCK[0],
+            BLOCK[1],
+            BLOCK[2],
+            BLOCK[3],
+            ("attributes", Form::Object),
+            ("count", Form::Count),
+        ],
+        choices: &[need(&["clientId", "index", "blockName", "name"])],
+    },
+];
+
+/// Kinds of steps that only other backends support, each with what to use instead.
+pub(super) const REFUSED_KINDS: &[(&str, &str)] = &[(
+    "callTool",
+    "a browser has no tools of an agent; run the tool's command as a step of the recipe, or use click and fill",
+)];

@@ -5,19 +5,12 @@ use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Browser, GuestProgram, Handler,
 };
 use super::args::{
-    BROWSER_URLS, OUTPUT_DIR, arg, duration, flag, integer, json, list, object, one_of, text,
+    BROWSER_URLS, OUTPUT_DIR, arg, duration, flag, integer, json, object, one_of, text,
 };
 
 const fn row(id: &'static str, description: &'static str) -> Row {
     Row::new(id, Browser, Handler::Browser, description)
 }
-
-/// Creates the row of a command that the registry lists and this backend does not support.
-const fn missing(id: &'static str, description: &'static str, reason: &'static str) -> Row {
-    Row::new(id, Browser, Handler::Unsupported { reason }, description)
-}
-
-const NO_EDITOR: &str = "open the block editor with wordpress.browser-actions like any page of wp-admin; the assertions of its steps are the only checks";
 
 const fn number(
     name: &'static str,
@@ -28,7 +21,7 @@ const fn number(
     arg(name, Format::Number { least, most }, description)
 }
 
-const URL: AcceptedArg = text("url", "Page: a path of the site, or a URL of it.");
+pub(super) const URL: AcceptedArg = text("url", "Page: a path of the site, or a URL of it.");
 const WAIT_FOR: AcceptedArg = text(
     "wait-for",
     "Condition under which a page counts as loaded: domcontentloaded, load, networkidle, duration or selector:….",
@@ -49,46 +42,47 @@ const PERMISSIONS: AcceptedArg = text("permissions", "Permissions of pages, sepa
 const LATITUDE: AcceptedArg = number("geolocation-latitude", -90, 90, "Degrees north.");
 const LONGITUDE: AcceptedArg = number("geolocation-longitude", -180, 180, "Degrees east.");
 const ACCURACY: AcceptedArg = number("geolocation-accuracy", 0, 1_000_000, "Accuracy in metres.");
-const AUTH: AcceptedArg = text("auth", "Login of the browser: none (default) or wp-admin.");
+const AUTH: AcceptedArg = text(
+    "auth",
+    "Login of the browser: none (default) or wordpress-admin; wp-admin means the same.",
+);
 const AUTH_USER: AcceptedArg = integer("auth-user-id", 1, i64::MAX, "Id of the user to log in.");
 const STORAGE_STATE: AcceptedArg = text(
     "storage-state",
-    "Name of a session, guest path of its storage state, or the state as JSON.",
+    "The state as JSON or @path, name of a session, or guest path of its storage state.",
 );
-const STEP_TIMEOUT: AcceptedArg = duration("step-timeout", "Timeout of one step.");
-const TIMEOUT: AcceptedArg = duration("timeout", "Timeout of the whole command.");
+pub(super) const STEP_TIMEOUT: AcceptedArg = duration("step-timeout", "Timeout of one step.");
+pub(super) const TIMEOUT: AcceptedArg = duration("timeout", "Timeout of the whole command.");
 const ALLOW_HOST: AcceptedArg =
     text("allow-host", "Host to which pages may send requests.").repeatable();
 const BLOCK_HOST: AcceptedArg =
     text("block-host", "Host to which pages may not send requests.").repeatable();
 const NETWORK_POLICY: AcceptedArg = text(
     "network-policy",
-    "Network access of pages in addition to the site.",
+    "Network access in addition to the site: policy (default; record and allow mean the same) or deny (block).",
 );
-const STEPS: AcceptedArg = list(
+const STEPS: AcceptedArg = arg(
     "steps-json",
-    "Steps as a JSON list: navigate, click, fill, type, press, select, check, uncheck, hover, scroll, waitFor, expect, screenshot, evaluate.",
+    Format::JsonListOrFile,
+    "Steps as a JSON list or @path: navigate, click, fill, type, press, select, check, uncheck, hover, drag, scroll, waitFor, expect, assertObservation, screenshot, capture, evaluate.",
 );
-const FAULTS: AcceptedArg = json(
+const FAULTS: AcceptedArg = arg(
     "transport-faults-json",
+    Format::JsonObjectOrFile,
     "Requests that the browser fails on purpose.",
 );
-const ENVIRONMENT: AcceptedArg = object(
+const ENVIRONMENT: AcceptedArg = arg(
     "browser-environment-json",
-    "Environment of the browser as one object.",
+    Format::JsonObjectOrFile,
+    "Environment of the browser as one object: viewport, device, locale, timezone and others.",
+);
+const GEOLOCATION_PERMISSION: AcceptedArg = text(
+    "geolocation-permission",
+    "Geolocation permission of pages: granted, denied, prompt or default.",
 );
 const SCALE: AcceptedArg = number("device-scale-factor", 0, 10, "Device pixels per CSS pixel.");
 const MOBILE: AcceptedArg = flag("is-mobile", "Whether to emulate a mobile device.");
 const TOUCH: AcceptedArg = flag("has-touch", "Whether the device has a touch screen.");
-const TARGET: AcceptedArg = text(
-    "target",
-    "Target of the editor: post, site, widgets or url.",
-);
-const POST_ID: AcceptedArg = integer("post-id", 1, i64::MAX, "Id of the post to open.");
-const POST_TYPE: AcceptedArg = text("post-type", "Post type of a new post to create and open.");
-const WAIT_SELECTOR: AcceptedArg = text("wait-selector", "Selector of an element that must exist.");
-const WAIT_TIMEOUT: AcceptedArg = duration("wait-timeout", "Timeout of waiting for the element.");
-
 /// Arguments of each command that opens a single page.
 macro_rules! page_args {
     ($($first:expr),* $(,)?) => {
@@ -115,8 +109,8 @@ macro_rules! page_args {
             LATITUDE,
             LONGITUDE,
             ACCURACY,
-            text("geolocation-permission", "Geolocation permission of pages: granted or denied."),
-            text("throttle", "Network speed to emulate."),
+            GEOLOCATION_PERMISSION,
+            text("throttle", "Network speed to emulate: none, low-end-mobile-slow-4g and others."),
             AUTH,
             AUTH_USER,
             STORAGE_STATE,
@@ -124,16 +118,16 @@ macro_rules! page_args {
             SCRIPT,
             text("assert", "Assertion about the page: exists:…, text:…, count:… and others.").repeatable(),
             CAPTURE,
-            text("observe", "Data to observe, separated by commas."),
+            text("observe", "Selectors of elements to report, separated by commas."),
             flag("fail-fast", "Whether the first failure ends the command."),
-            duration("stall-timeout", "Timeout without progress."),
+            duration("stall-timeout", "Timeout of a page load without an event of the browser."),
             TIMEOUT,
-            text("route-host", "Host whose requests are redirected to another host: FROM=TO.").repeatable(),
-            text("route-host-drain", "Host whose requests get an empty response."),
+            text("route-host", "Host whose requests go to the site.").repeatable(),
+            text("route-host-drain", "How to end requests of routed hosts: required or advisory."),
             ALLOW_HOST,
             BLOCK_HOST,
             flag("record-external", "Whether refused requests are recorded."),
-            text("preview-mode", "Route from the browser to the site."),
+            text("preview-mode", "Route from the browser to the site: local."),
             NETWORK_POLICY,
         ]
     };
@@ -199,7 +193,10 @@ pub(super) const ROWS: &[Row] = &[
         URL,
         STEPS,
         json("action-corpus-json", "Actions to choose from."),
-        json("adaptive-exploration-json", "Settings for automatic exploration."),
+        json(
+            "adaptive-exploration-json",
+            "Settings for automatic exploration.",
+        ),
         STEP_TIMEOUT,
         TIMEOUT,
         AUTH,
@@ -226,6 +223,7 @@ pub(super) const ROWS: &[Row] = &[
         LATITUDE,
         LONGITUDE,
         ACCURACY,
+        GEOLOCATION_PERMISSION,
     ])
     .prints("JSON {status, steps: [{index, kind, status}], artifacts}"),
     row(
@@ -257,71 +255,108 @@ pub(super) const ROWS: &[Row] = &[
         LATITUDE,
         LONGITUDE,
         ACCURACY,
+        GEOLOCATION_PERMISSION,
     ])
     .prints("JSON {status, scenario, steps, artifacts}"),
-    missing(
+    row(
         "wordpress.visual-compare",
-        "Compares the appearance of two pages.",
-        "use the screenshots of wordpress.browser-probe and wordpress.browser-actions; the reader of the bundle compares them",
+        "Compares two pages, or a page and a stored screenshot, pixel by pixel.",
     )
-        .args(&[
-            text("source-url", "URL of the reference page."),
-            text("candidate-url", "URL of the page to compare."),
-            json("matrix-json", "Pages and sizes to compare."),
-            text(
-                "source-screenshot",
-                "Guest path of an image to use in place of source-url.",
-            ),
-            text(
-                "candidate-screenshot",
-                "Guest path of an image to use in place of candidate-url.",
-            ),
-            text(
-                "source-dom-snapshot",
-                "Snapshot of the source, path in the guest.",
-            ),
-            text(
-                "candidate-dom-snapshot",
-                "Snapshot of the candidate, path in the guest.",
-            ),
-            text("baseline", "Image stored by an earlier run."),
-            text("source-label", "Name of the source in the result."),
-            text("candidate-label", "Name of the candidate in the result."),
-            WAIT_FOR,
-            DURATION,
-            VIEWPORT,
-            text("reduced-motion", "Whether pages see prefers-reduced-motion."),
-            text("animations", "Whether animations run."),
-            text("animated-media", "Whether animated images and videos play."),
-            text("frozen-time", "Clock time that pages see."),
-            text(
-                "capture-style",
-                "CSS added before the screenshot.",
-            ),
-            flag(
-                "block-external-requests",
-                "Whether requests to other hosts are blocked.",
-            ),
-            flag("full-page", "Whether the screenshot covers the whole page."),
-            number("threshold", 0, 1, "Maximum difference of a pixel."),
-            flag("include-aa", "Whether anti-aliased pixels count as differences."),
-            integer("max-regions", 1, 1_000, "Maximum number of regions in the result."),
-            integer(
-                "max-explanation-elements",
-                1,
-                10_000,
-                "Maximum number of elements to inspect.",
-            ),
-            integer(
-                "max-explanation-candidates",
-                1,
-                10_000,
-                "Maximum number of elements in the result.",
-            ),
-            text("explain-selector", "Elements to explain in the result.").repeatable(),
-        ])
-        .prints("JSON {schema, status, difference, regions, artifacts}")
-        .schema("wp-codebox/visual-compare/v1"),
+    .args(&[
+        text(
+            "source-url",
+            "Reference page: a path of the site, or a URL.",
+        ),
+        text(
+            "candidate-url",
+            "Page to compare: a path of the site, or a URL.",
+        ),
+        object("matrix-json", "Several comparisons in one command."),
+        text(
+            "source-screenshot",
+            "PNG in place of source-url: a path in the guest, or a file of this run.",
+        ),
+        text(
+            "candidate-screenshot",
+            "PNG in place of candidate-url: a path in the guest, or a file of this run.",
+        ),
+        text(
+            "source-dom-snapshot",
+            "Snapshot that belongs to source-screenshot; a path like it.",
+        ),
+        text(
+            "candidate-dom-snapshot",
+            "Snapshot that belongs to candidate-screenshot; a path like it.",
+        ),
+        text("baseline", "Means the same as source-screenshot."),
+        text("source-label", "Name of the source in the result."),
+        text("candidate-label", "Name of the candidate in the result."),
+        WAIT_FOR,
+        DURATION,
+        VIEWPORT,
+        flag(
+            "reduced-motion",
+            "Whether pages see prefers-reduced-motion; default true.",
+        ),
+        one_of(
+            "animations",
+            &["freeze", "allow"],
+            "Whether animations are stopped; default freeze.",
+        ),
+        one_of(
+            "animated-media",
+            &["allow", "first-frame"],
+            "Whether videos and animated images show only their first frame; default allow.",
+        ),
+        text(
+            "frozen-time",
+            "Time that pages see, like 2026-01-31T12:00:00Z.",
+        ),
+        text("capture-style", "CSS that is added before the screenshot."),
+        flag(
+            "block-external-requests",
+            "Whether requests to other hosts than the site are blocked; default false.",
+        ),
+        flag(
+            "full-page",
+            "Whether the screenshot shows the whole page; default false.",
+        ),
+        number(
+            "threshold",
+            0,
+            1,
+            "Difference of colour from which a pixel counts; default 0.1.",
+        ),
+        flag(
+            "include-aa",
+            "Whether anti-aliased pixels count; default false.",
+        ),
+        integer(
+            "max-regions",
+            1,
+            1_000,
+            "Maximum number of regions; default 20.",
+        ),
+        integer(
+            "max-explanation-elements",
+            1,
+            10_000,
+            "Maximum number of elements to inspect in a page; default 1000.",
+        ),
+        integer(
+            "max-explanation-candidates",
+            1,
+            10_000,
+            "Maximum number of elements per region; default 5.",
+        ),
+        text(
+            "explain-selector",
+            "Selector of elements whose position the result compares.",
+        )
+        .repeatable(),
+    ])
+    .prints("JSON {schema, command, status, summary, artifacts}")
+    .schema("wp-codebox/visual-compare/v1"),
     Row::new(
         "wordpress.browser-actions.evaluate",
         Browser,
@@ -331,74 +366,4 @@ pub(super) const ROWS: &[Row] = &[
         "Permission to run the caller's JavaScript in pages.",
     )
     .prints("Nothing: it is not a command"),
-    missing(
-        "wordpress.editor-canvas-probe",
-        "Inspects the canvas of the block editor.",
-        NO_EDITOR,
-    )
-    .args(&[
-        URL.required(),
-        text("iframe-selector", "Selector of the canvas' frame."),
-        text("layout-selector", "Selector of the layout."),
-        text("block-selector", "Selector of blocks."),
-        integer("timeout-ms", 1, 600_000, "Timeout in milliseconds."),
-        CAPTURE,
-        json(
-            "selector-groups-json",
-            "Groups of selectors to measure.",
-        ),
-    ])
-    .prints("JSON {status, url, canvas, blocks, artifacts}"),
-    missing(
-        "wordpress.editor-open",
-        "Opens the block editor and waits until it is ready.",
-        NO_EDITOR,
-    )
-    .args(&[
-        TARGET,
-        POST_ID,
-        POST_TYPE,
-        URL,
-        WAIT_SELECTOR,
-        WAIT_TIMEOUT,
-        CAPTURE,
-        text("artifact-prefix", "Name prefix of stored artifacts."),
-    ])
-    .prints("JSON {status, url, post, blocks, artifacts}"),
-    missing(
-        "wordpress.editor-actions",
-        "Executes steps in the block editor.",
-        NO_EDITOR,
-    )
-    .args(&[
-        TARGET,
-        POST_ID,
-        POST_TYPE,
-        URL,
-        STEPS.required(),
-        WAIT_SELECTOR,
-        WAIT_TIMEOUT,
-        STEP_TIMEOUT,
-        TIMEOUT,
-        CAPTURE,
-    ])
-    .prints("JSON {status, steps, blocks, artifacts}"),
-    missing(
-        "wordpress.editor-validate-blocks",
-        "Validates blocks with the block editor.",
-        NO_EDITOR,
-    )
-    .args(&[
-        text("content", "Serialised blocks."),
-        text("content-file", "Guest path of serialised blocks."),
-        TARGET,
-        POST_ID,
-        POST_TYPE,
-        URL,
-        text("validation-provider", "Validator: the editor."),
-        WAIT_SELECTOR,
-        WAIT_TIMEOUT,
-    ])
-    .prints("JSON {schema, status, blocks: [{name, valid, issues}]}")
-    .schema("wp-codebox/editor-validate-blocks/v1"),
 ];

@@ -5,6 +5,7 @@ mod browser;
 mod checkpoint;
 mod core;
 mod discovery;
+mod editor;
 mod fuzz;
 mod host;
 mod measure;
@@ -22,6 +23,7 @@ pub fn registry() -> impl Iterator<Item = &'static CommandDescriptor> {
         measure::ROWS,
         fuzz::ROWS,
         browser::ROWS,
+        editor::ROWS,
         host::ROWS,
     ]
     .into_iter()

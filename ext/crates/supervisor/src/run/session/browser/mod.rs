@@ -6,6 +6,7 @@
 //! to the work guest's web server, over one new connection each; all other requests follow the
 //! policy's rules, like the work guest's own. Guest and bridge end with the command.
 
+mod files;
 mod gateway;
 mod outcome;
 mod state;
@@ -22,8 +23,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use wp_codebox_browser::{
-    BROWSER_LIMITS, Chromium, Failure, Host, Page, StorageState, Task, Wire, Work, argv, discover,
-    environment, parse, wakes,
+    BROWSER_LIMITS, Chromium, EditorAct, Failure, Host, Page, StorageState, StoredFiles, Task,
+    Wire, Work, argv, discover, environment, parse, wakes,
 };
 use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, IsolationLevel,
@@ -39,7 +40,8 @@ impl Session<'_, '_> {
         call: &CommandCall,
         bounds: Bounds,
     ) -> Result<Commanded, ErrorBody> {
-        let task = parse(call, &self.context.prepared.policy)?;
+        let filled = self.with_contents(call, bounds)?;
+        let task = parse(&filled, &self.context.prepared.policy)?;
         if self.context.level != IsolationLevel::Full {
             let message = format!(
                 "{}: at isolation level {} there is no second isolated network, so no browser is started; make level full possible (`wp-codebox doctor` says how)",
@@ -50,6 +52,7 @@ impl Session<'_, '_> {
         }
         let chromium = discover(self.context.prepared.request.paths.browser.as_deref())?;
         let storage = self.browser_state(&task, bounds)?;
+        let files = self.stored_files(call, &task, bounds)?;
         self.site_server()?;
         let standing = self.standing(call);
         let begun = self.recorder.begin(&standing)?;
@@ -58,14 +61,17 @@ impl Session<'_, '_> {
         let until = started
             .checked_add(limit)
             .map_or(bounds.deadline, |at| at.min(bounds.deadline));
-        let visit = self.visit(&chromium, &task, &storage, (&begun.id, until))?;
+        let visit = self.visit(&chromium, &task, (&storage, &files), (&begun.id, until))?;
         let ended = outcome::End {
             task: &task,
             bounds,
             elapsed: started.elapsed(),
             cancelled: self.context.cancellation.reason().is_some(),
         };
-        let directory = format!("files/browser/{}", begun.id.as_str());
+        let mut directory = format!("files/browser/{}", begun.id.as_str());
+        if let Some(prefix) = &task.prefix {
+            directory = format!("{directory}/{prefix}");
+        }
         let (step, result) =
             outcome::settle(&call.command, visit, ended, &directory, self.recorder)?;
         self.recorder.conclude(begun, &standing, &step)?;
@@ -82,7 +88,7 @@ impl Session<'_, '_> {
         &mut self,
         chromium: &Chromium,
         task: &Task,
-        storage: &StorageState,
+        given: (&StorageState, &StoredFiles),
         (id, until): (&ExecutionId, Instant),
     ) -> Result<Visit, ErrorBody> {
         let backend = &self.context.backend;
@@ -114,7 +120,7 @@ impl Session<'_, '_> {
             failed: None,
         };
         let mut visit = match Wire::open(&mut window, wakes, streams) {
-            Ok(wire) => driven(wire, task, storage, until, began),
+            Ok(wire) => driven(wire, task, given, until, began),
             Err(error) => Visit::failed(Failure::Lost {
                 why: error.to_string(),
             }),
@@ -223,7 +229,7 @@ impl Host for Window<'_, '_> {
 fn driven(
     wire: Wire<'_>,
     task: &Task,
-    storage: &StorageState,
+    (storage, files): (&StorageState, &StoredFiles),
     until: Instant,
     began: Instant,
 ) -> Visit {
@@ -235,11 +241,20 @@ fn driven(
     page.wire
         .host
         .progress("started", json!({"ms": millis(start)}));
-    let failure = work(&mut page, task).err();
+    let failure = work(&mut page, task, files).err();
     let mut place = (String::new(), String::new());
     if !failure.as_ref().is_some_and(Failure::is_final) {
         page.wire.host.progress("capturing", json!({}));
-        page.capture(task);
+        if let Work::Editor(editor) = &task.work
+            && matches!(editor.act, EditorAct::Open | EditorAct::Steps(_))
+        {
+            page.editor_state();
+        }
+        // A command with several profiles captures at the end of each; only a profile that failed
+        // is captured here.
+        if task.profiles.is_empty() || failure.is_some() {
+            page.capture(task);
+        }
         place = page.place();
     } else {
         page.capture_observed(task);
@@ -256,7 +271,31 @@ fn driven(
     }
 }
 
-fn work(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
+fn work(page: &mut Page<'_>, task: &Task, files: &StoredFiles) -> Result<(), Failure> {
+    match &task.work {
+        Work::Editor(editor) => {
+            let url = task.url.as_deref().unwrap_or_default();
+            return page.editor(url, editor, task);
+        }
+        Work::Compare(compared) => return page.compare(compared, task, files),
+        Work::Probe | Work::PageLoad { .. } | Work::Html | Work::Actions { .. } => {}
+    }
+    if task.profiles.is_empty() {
+        return load(page, task);
+    }
+    for (index, (name, environment)) in task.profiles.iter().enumerate() {
+        if index > 0 {
+            page.emulate(environment)?;
+        }
+        let before = page.report.assertions.len();
+        load(page, task)?;
+        page.end_profile(name, task, before);
+    }
+    Ok(())
+}
+
+/// Loads the page of the task, executes its steps, and checks its assertions.
+fn load(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
     if let Some(url) = &task.url {
         let until = page.until();
         page.navigate(url, &task.wait_for, until)?;
@@ -269,5 +308,6 @@ fn work(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
         let until = page.until();
         page.report.script = Some(page.script(script, until)?.shown());
     }
+    page.observe_elements(task)?;
     page.assertions(task)
 }

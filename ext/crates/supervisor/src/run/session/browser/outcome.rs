@@ -4,12 +4,16 @@ use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use wp_codebox_browser::{Failure, Report, Task, Work};
+use wp_codebox_browser::{EditorAct, Failure, Report, Task, Work};
 use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Bounds, Cut, ExecutionEnd, ExecutionResult, Step};
 
 /// Schema id of the result of a page load.
 const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";
+/// Schema id of the result of a comparison.
+const COMPARE: &str = "wp-codebox/visual-compare/v1";
+/// Schema id of the result of a validation of blocks.
+const BLOCKS: &str = "wp-codebox/editor-validate-blocks/v1";
 
 /// What a browser found and measured during one command.
 pub(super) struct Visit {
@@ -201,8 +205,9 @@ fn document(
             put("bytes", html.map_or(Value::Null, |r| r["bytes"].clone()));
         }
         Work::PageLoad { surface } => {
-            put("schema", json!(PAGE_LOAD));
-            put("surface", json!(surface));
+            for (name, value) in page_load(surface, visit, end, error, references) {
+                put(name, value);
+            }
         }
         Work::Actions { name, .. } => {
             put("steps", json!(report.steps));
@@ -210,6 +215,31 @@ fn document(
                 put("scenario", json!(name));
             }
         }
+        Work::Editor(editor) => match editor.act {
+            EditorAct::Open | EditorAct::Probe(_) => {}
+            EditorAct::Steps(_) => put("steps", json!(report.steps)),
+            EditorAct::Validate { .. } => put("schema", json!(BLOCKS)),
+        },
+        Work::Compare(_) => {
+            put("schema", json!(COMPARE));
+            let named = |name: &str| {
+                let end = format!("/{name}");
+                references.iter().find_map(|r| {
+                    let path = r["path"].as_str()?;
+                    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+                    stem.ends_with(&end).then(|| r["path"].clone())
+                })
+            };
+            put(
+                "artifacts",
+                json!({"source": named("source"), "candidate": named("candidate"),
+                    "diff": named("diff"), "sourceDomSnapshot": named("source-dom-snapshot"),
+                    "candidateDomSnapshot": named("candidate-dom-snapshot"), "files": references}),
+            );
+        }
+    }
+    for (name, value) in &report.more {
+        put(name, value.clone());
     }
     if let Some(value) = &report.script {
         put("script", value.clone());
@@ -231,6 +261,58 @@ fn document(
         }
     }
     document
+}
+
+/// Returns the members that the result of a page load has in addition. Results of page loads
+/// without a browser have them, too.
+fn page_load<'v>(
+    surface: &str,
+    visit: &Visit,
+    end: End<'_>,
+    error: Option<&ErrorBody>,
+    references: &[Value],
+) -> Vec<(&'v str, Value)> {
+    let asked = end.task.url.as_deref().unwrap_or_default();
+    let http = visit.observations.get("httpStatus").and_then(Value::as_u64);
+    // The query may hold secrets, so the URLs that are compared do not contain it.
+    let shown = wp_codebox_browser::address(asked);
+    let redirected =
+        !visit.final_url.is_empty() && without_query(&visit.final_url) != without_query(&shown);
+    let status = match http {
+        _ if error.is_some() => "error",
+        Some(400..) => "error",
+        _ if redirected => "redirect",
+        _ => "ok",
+    };
+    let path = shown.split_once("://").map_or("", |(_, rest)| rest);
+    let path = path.find('/').and_then(|at| path.get(at..)).unwrap_or("/");
+    let mut members = vec![
+        ("schema", json!(PAGE_LOAD)),
+        ("mode", json!("browser")),
+        ("source", json!("browser")),
+        ("status", json!(status)),
+        ("surface", json!(surface)),
+        (
+            "target",
+            json!({"kind": surface, "path": path, "url": shown, "method": "GET"}),
+        ),
+        ("http", json!({"status": http})),
+        ("notices", json!(visit.report.notes)),
+        (
+            "performance",
+            json!({"navigationMs": visit.report.navigation_ms, "totalMs": millis(end.elapsed)}),
+        ),
+        ("artifactRefs", json!(references)),
+    ];
+    if redirected {
+        members.push(("redirect", json!({"from": shown, "to": visit.final_url})));
+    }
+    members
+}
+
+fn without_query(url: &str) -> &str {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    bare.trim_end_matches('/')
 }
 
 pub(super) fn millis(time: Duration) -> u64 {

@@ -1,0 +1,335 @@
+//! Input events of mouse and keyboard, and the elements at which they are directed.
+
+use super::asserts::{Element, Frame, query};
+use super::events::cut;
+use super::page::{PAUSE, Page};
+use super::step_spec::DropPlace;
+use super::wire::{Failure, timeout};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Maximum time to wait for the browser to report a drag; many elements are dragged by scripts,
+/// without one.
+const DRAG: Duration = Duration::from_millis(300);
+/// Number of mouse movements of a drag.
+const MOVES: u32 = 6;
+
+const ALT: u32 = 1;
+const CONTROL: u32 = 2;
+const META: u32 = 4;
+const SHIFT: u32 = 8;
+/// Keys that can be held while another key is pressed, with their bit in the keyboard event.
+const MODIFIERS: &[(&str, u32)] = &[
+    ("Alt", ALT),
+    ("Control", CONTROL),
+    ("ControlOrMeta", CONTROL),
+    ("Meta", META),
+    ("Shift", SHIFT),
+];
+
+/// Keys that a step can name: name, `code` and key code of the keyboard event, and the text that
+/// the key types.
+const KEYS: &[(&str, &str, u32, &str)] = &[
+    ("Enter", "Enter", 13, "\r"),
+    ("Tab", "Tab", 9, ""),
+    ("Escape", "Escape", 27, ""),
+    ("Backspace", "Backspace", 8, ""),
+    ("Delete", "Delete", 46, ""),
+    ("ArrowUp", "ArrowUp", 38, ""),
+    ("ArrowDown", "ArrowDown", 40, ""),
+    ("ArrowLeft", "ArrowLeft", 37, ""),
+    ("ArrowRight", "ArrowRight", 39, ""),
+    ("Home", "Home", 36, ""),
+    ("End", "End", 35, ""),
+    ("PageUp", "PageUp", 33, ""),
+    ("PageDown", "PageDown", 34, ""),
+    ("Space", "Space", 32, " "),
+];
+
+/// What a focused element selects of its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Selects {
+    Nothing,
+    Everything,
+}
+
+/// Splits a key from the modifiers before it.
+fn modified(keys: &str) -> (u32, &str) {
+    let (mut held, mut key) = (0, keys);
+    while let Some((name, rest)) = key.split_once('+') {
+        match MODIFIERS.iter().find(|row| row.0 == name) {
+            Some((_, bit)) if !rest.is_empty() => (held, key) = (held | bit, rest),
+            _ => break,
+        }
+    }
+    (held, key)
+}
+
+impl Page<'_> {
+    /// Makes `page.js` act on an element; returns what it found.
+    pub(super) fn act(
+        &mut self,
+        element: &Element,
+        what: Value,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        let selector = &element.selector;
+        let mut asked = element.query();
+        if let (Some(asked), Value::Object(what)) = (asked.as_object_mut(), what) {
+            asked.extend(what);
+        }
+        let found = self.query_document(&asked, until)?;
+        match found.get("error").and_then(Value::as_str) {
+            Some(error) => Err(Failure::step(format!("{selector}: {}", cut(error, 300)))),
+            None => Ok(found),
+        }
+    }
+
+    /// Waits until an element can be clicked, and returns the coordinates to click at.
+    pub(super) fn point(
+        &mut self,
+        element: &Element,
+        until: Instant,
+    ) -> Result<(f64, f64), Failure> {
+        let selector = &element.selector;
+        loop {
+            self.wait_found(element, true, until)?;
+            let found = self.act(element, json!({"act": "point"}), until)?;
+            let is = |name: &str| found.get(name).and_then(Value::as_bool).unwrap_or(false);
+            let number = |name: &str| found.get(name).and_then(Value::as_f64);
+            match (number("x"), number("y"), is("covered") || is("disabled")) {
+                (Some(x), Some(y), false) => return Ok((x, y)),
+                _ if Instant::now() >= until => {
+                    let why = if is("disabled") {
+                        "is disabled"
+                    } else {
+                        "is covered by another element at the point of the click"
+                    };
+                    return Err(Failure::step(format!("{selector} {why}")));
+                }
+                _ => self.pause_until(until.min(Instant::now() + PAUSE))?,
+            }
+        }
+    }
+
+    pub(super) fn click(&mut self, (x, y): (f64, f64), until: Instant) -> Result<(), Failure> {
+        self.mouse("mouseMoved", x, y, 0, until)?;
+        self.mouse("mousePressed", x, y, 1, until)?;
+        self.mouse("mouseReleased", x, y, 1, until)
+    }
+
+    pub(super) fn mouse(
+        &mut self,
+        kind: &str,
+        x: f64,
+        y: f64,
+        clicks: u32,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        let button = if clicks > 0 { "left" } else { "none" };
+        let params = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": clicks});
+        self.wire
+            .ask("Input.dispatchMouseEvent", params, until)
+            .map(drop)
+    }
+
+    pub(super) fn focus(
+        &mut self,
+        element: &Element,
+        selects: Selects,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        self.wait_found(element, true, until)?;
+        let all = selects == Selects::Everything;
+        let found = self.act(element, json!({"act": "focus", "selectAll": all}), until)?;
+        if found.get("focused").and_then(Value::as_bool) == Some(true) {
+            Ok(())
+        } else {
+            Err(Failure::step(format!(
+                "{} cannot be focused",
+                element.selector
+            )))
+        }
+    }
+
+    /// Presses a key; names of modifiers before it are held, e.g. `Control+a`.
+    pub(super) fn press(&mut self, keys: &str, until: Instant) -> Result<(), Failure> {
+        let (modifiers, key) = modified(keys);
+        let (name, code, number, text) = match KEYS.iter().find(|row| row.0 == key) {
+            Some((name, code, number, text)) => (*name, *code, *number, *text),
+            None if key.chars().count() == 1 => (key, "", 0, key),
+            None => {
+                let names: Vec<&str> = KEYS.iter().map(|row| row.0).collect();
+                return Err(Failure::step(format!(
+                    "unknown key {:?}; use a single character or one of {}",
+                    cut(key, 40),
+                    names.join(", ")
+                )));
+            }
+        };
+        let name = if name == "Space" { " " } else { name };
+        // A letter with Control or Meta is a command of the browser or the page, not text.
+        let text = if modifiers & (CONTROL | META) == 0 {
+            text
+        } else {
+            ""
+        };
+        let number = match name.bytes().next() {
+            Some(letter) if number == 0 && modifiers != 0 => u32::from(letter.to_ascii_uppercase()),
+            _ => number,
+        };
+        let base = json!({"key": name, "code": code, "windowsVirtualKeyCode": number,
+            "modifiers": modifiers});
+        let with = |kind: &str, text: &str| {
+            let mut params = base.clone();
+            params["type"] = json!(kind);
+            if !text.is_empty() {
+                params["text"] = json!(text);
+            }
+            params
+        };
+        let down = if text.is_empty() {
+            "rawKeyDown"
+        } else {
+            "keyDown"
+        };
+        self.wire
+            .ask("Input.dispatchKeyEvent", with(down, text), until)?;
+        self.wire
+            .ask("Input.dispatchKeyEvent", with("keyUp", ""), until)
+            .map(drop)
+    }
+
+    /// Drags an element with the mouse and drops it.
+    ///
+    /// The browser reports a drag of HTML's drag and drop instead of performing it, because it
+    /// would need a window system; then this sends the events of the drag. An element that a
+    /// script moves on mouse events gets only those.
+    pub(super) fn drag(
+        &mut self,
+        element: &Element,
+        to: &DropPlace,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        let intercept = |enabled: bool| json!({"enabled": enabled});
+        self.wire
+            .ask("Input.setInterceptDrags", intercept(true), until)?;
+        let done = self.drag_intercepted(element, to, until);
+        self.wire
+            .ask("Input.setInterceptDrags", intercept(false), until)?;
+        done
+    }
+
+    fn drag_intercepted(
+        &mut self,
+        element: &Element,
+        to: &DropPlace,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        if let DropPlace::Element(target) = to {
+            self.wait_found(target, true, until)?;
+        }
+        let (x, y) = self.point(element, until)?;
+        self.wire.observed.dragged = None;
+        self.mouse("mouseMoved", x, y, 0, until)?;
+        self.held("mousePressed", x, y, until)?;
+        // The first movements make the browser or the script notice the drag.
+        self.held("mouseMoved", x + 4.0, y + 4.0, until)?;
+        let (end_x, end_y) = match to {
+            DropPlace::By(dx, dy) => (x + dx, y + dy),
+            DropPlace::Element(target) => self.drop_point(target, until)?,
+        };
+        for step in 1..=MOVES {
+            let part = f64::from(step) / f64::from(MOVES);
+            let (at_x, at_y) = (x + (end_x - x) * part, y + (end_y - y) * part);
+            self.held("mouseMoved", at_x, at_y, until)?;
+        }
+        let noticed = until.min(Instant::now() + DRAG);
+        self.wire.wait(noticed, |seen| seen.dragged.is_some())?;
+        if let Some(data) = self.wire.observed.dragged.take() {
+            for kind in ["dragEnter", "dragOver", "drop"] {
+                let event = json!({"type": kind, "x": end_x, "y": end_y, "data": data});
+                self.wire.ask("Input.dispatchDragEvent", event, until)?;
+            }
+        }
+        self.held("mouseReleased", end_x, end_y, until)
+    }
+
+    /// Returns the middle of the element on which something is dropped. It may be covered by what
+    /// is dragged, so this does not check what is at the point.
+    fn drop_point(&mut self, target: &Element, until: Instant) -> Result<(f64, f64), Failure> {
+        let found = self.act(target, json!({"act": "point"}), until)?;
+        let number = |name: &str| found.get(name).and_then(Value::as_f64);
+        number("x")
+            .zip(number("y"))
+            .ok_or_else(|| Failure::step(format!("{} is not visible", target.selector)))
+    }
+
+    /// Sends a mouse event with the left button held.
+    fn held(&mut self, kind: &str, x: f64, y: f64, until: Instant) -> Result<(), Failure> {
+        let params = json!({"type": kind, "x": x, "y": y, "button": "left", "buttons": 1,
+            "clickCount": 1});
+        self.wire
+            .ask("Input.dispatchMouseEvent", params, until)
+            .map(drop)
+    }
+
+    /// Returns left, top, width and height of an element on the page, in CSS pixels.
+    pub(super) fn element_box(
+        &mut self,
+        element: &Element,
+        until: Instant,
+    ) -> Result<[f64; 4], Failure> {
+        self.wait_found(element, true, until)?;
+        let found = self.act(element, json!({"act": "point"}), until)?;
+        rectangle(&found)
+            .ok_or_else(|| Failure::step(format!("{} has no position", element.selector)))
+    }
+
+    /// Returns left, top, width and height of a frame's element on the page.
+    pub(super) fn frame_box(&mut self, frame: &Frame, until: Instant) -> Result<[f64; 4], Failure> {
+        let began = Instant::now();
+        let mut asked = query(frame, None, None);
+        asked["frameBox"] = json!(true);
+        loop {
+            let found = self.query_document(&asked, until)?;
+            if let Some(found) = rectangle(&found) {
+                return Ok(found);
+            }
+            if Instant::now() >= until {
+                return Err(timeout("waiting for the frame", began));
+            }
+            self.pause_until(until.min(Instant::now() + PAUSE))?;
+        }
+    }
+}
+
+/// Reads the member `box` of what `page.js` returns.
+fn rectangle(found: &Value) -> Option<[f64; 4]> {
+    let rows = found.get("box")?.as_array()?;
+    match rows.as_slice() {
+        [x, y, width, height] => {
+            Some([x.as_f64()?, y.as_f64()?, width.as_f64()?, height.as_f64()?])
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modifiers_before_a_key_are_held() {
+        for (keys, wanted) in [
+            ("Control+a", (CONTROL, "a")),
+            ("Control+Shift+Enter", (CONTROL | SHIFT, "Enter")),
+            ("+", (0, "+")),
+            ("Control++", (CONTROL, "+")),
+            ("a", (0, "a")),
+            ("Hyper+a", (0, "Hyper+a")),
+        ] {
+            assert_eq!(modified(keys), wanted, "{keys}");
+        }
+    }
+}
