@@ -73,6 +73,7 @@ enum ErrorCode: string {
 	case BrowserUnavailable = 'wp_codebox_browser_unavailable';
 	case ApiAbilityNotSupported = 'wp_codebox_api_ability_not_supported';
 	case BrowserSessionsUnavailable = 'wp_codebox_browser_sessions_unavailable';
+	case RuntimeProfileUnresolved = 'wp_codebox_runtime_profile_unresolved';
 	case Forbidden = 'wp_codebox_forbidden';
 	case Busy = 'wp_codebox_busy';
 	case RunTimeout = 'wp_codebox_run_timeout';
@@ -235,6 +236,7 @@ enum ErrorCode: string {
 		'wp_codebox_browser_unavailable' => [ 503, 125 ],
 		'wp_codebox_api_ability_not_supported' => [ 404, 1 ],
 		'wp_codebox_browser_sessions_unavailable' => [ 501, 1 ],
+		'wp_codebox_runtime_profile_unresolved' => [ 400, 1 ],
 		'wp_codebox_forbidden' => [ 403, 126 ],
 		'wp_codebox_busy' => [ 429, 125 ],
 		'wp_codebox_run_timeout' => [ 504, 124 ],

@@ -59,6 +59,8 @@ use WPCodebox\Run\RunService;
 use WPCodebox\Run\SecretChoice;
 use WPCodebox\Run\TaskLimits;
 use WPCodebox\Run\ToolChoice;
+use WPCodebox\TaskInput\StagedFiles;
+use WPCodebox\TaskInput\TaskInput;
 use WPCodebox\Transfer\DownloadService;
 use WPCodebox\Transfer\ExportService;
 use WPCodebox\Transfer\ImportService;
@@ -152,6 +154,8 @@ final class Services {
 			new SecretChoice(),
 			new TaskLimits( $this->settings ),
 			new EarlierBundle( $this->site, $access ),
+			new TaskInput( $schemas, $this->settings ),
+			new StagedFiles( $this->site ),
 			$this->settings
 		);
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );

@@ -436,6 +436,7 @@ ELSEWHERE = {
     "wp_codebox_agent_bundle_import_failed": "tests/components/test_bundle.py: test_failed_agent_bundle_import_fails_the_run",
     "wp_codebox_agent_bundle_importer_unavailable": "tests/components/test_bundle.py: test_run_with_an_agent_bundle_but_without_an_importer_is_refused",
     "wp_codebox_api_ability_not_supported": f"{CASES}/facade.php: an unknown ability name is refused with its error code",
+    "wp_codebox_runtime_profile_unresolved": f"{CASES}/public-input.php: a runtime profile adds components and defaults, and an unknown one is refused",
     "wp_codebox_browser_sessions_unavailable": f"{CASES}/public-facade.php: a method about browser sessions is refused and names an alternative",
     # The extension is missing, or it and the plugin are from different builds.
     "wp_codebox_extension_missing": f"{CASES}/gate.php: without the extension abilities are registered and answer 503",

@@ -19,6 +19,7 @@ use WPCodebox\Native\Exception;
 use WPCodebox\Native\Fanout;
 use WPCodebox\Native\GroupSlot;
 use WPCodebox\Sentence;
+use WPCodebox\TaskInput\Workers;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -59,7 +60,7 @@ final class FanoutService {
 	public function run( array $input, Authority $authority, GroupHooks $hooks = new GroupHooks() ): array {
 		$this->gate->check();
 		try {
-			$plan = Fanout::read( $input, $this->most(), 'fanout-' . bin2hex( random_bytes( 8 ) ) );
+			$plan = Fanout::read( Workers::known( $input ), $this->most(), 'fanout-' . bin2hex( random_bytes( 8 ) ) );
 			// Limits the open batches and fan-outs of a user, as each occupies a PHP worker. The slot is freed on return.
 			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {

@@ -16,6 +16,8 @@ use WPCodebox\Model\TaskModel;
 use WPCodebox\Native\Policy;
 use WPCodebox\Native\Run;
 use WPCodebox\Settings;
+use WPCodebox\TaskInput\StagedFiles;
+use WPCodebox\TaskInput\TaskInput;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -39,6 +41,8 @@ final class RequestBuilder {
 	 * @param SecretChoice  $secrets    Resolves the secrets of a task.
 	 * @param TaskLimits    $limits     Resolves the limits of a task.
 	 * @param EarlierBundle $earlier    Finds the earlier bundle that a task continues.
+	 * @param TaskInput     $task_input Converts public fields of a task.
+	 * @param StagedFiles   $staged     Finds the host files that a task shows to its sandbox.
 	 * @param Settings      $settings   Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct(
@@ -52,6 +56,8 @@ final class RequestBuilder {
 		private readonly SecretChoice $secrets,
 		private readonly TaskLimits $limits,
 		private readonly EarlierBundle $earlier,
+		private readonly TaskInput $task_input,
+		private readonly StagedFiles $staged,
 		private readonly Settings $settings
 	) {}
 
@@ -70,6 +76,8 @@ final class RequestBuilder {
 	 * @throws Failure When mounts, agent, secrets or the earlier bundle cannot be found.
 	 */
 	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [], array $commands = [] ): RunRequest {
+		$public  = $this->task_input->staged( $input );
+		$input   = $this->task_input->known( $input );
 		$tools   = $this->tools->resolve( $input );
 		$secrets = $this->secrets->resolve( $input, $authority, $lent );
 		$parent  = $this->parent->listed( $input );
@@ -114,6 +122,7 @@ final class RequestBuilder {
 		if ( null !== $parent ) {
 			$host['parent_tools'] = $parent;
 		}
+		$staged = [ ...$staged, ...$this->staged->rows( $public, $authority ) ];
 		if ( [] !== $staged ) {
 			$host['staged_files'] = $staged;
 			// Records only targets, so a replay can report the missing files.

@@ -65,7 +65,9 @@ return static function ( Harness $t ): void {
 							[ $status, $data ] = $call( 'POST', 'run-agent-task', [ $name => $value ] + [ 'goal' => ' ' ] );
 							$refused           = str_contains( $data['message'] ?? '', "$name is not a valid property" );
 							if ( 'goal' !== $name ) {
-								$t->same( [ 400, 'caller' !== $authority ], [ $status, $refused ], $name . ': ' . wp_json_encode( $data ) );
+								// `mode` and `staged_files` of a caller are public fields with another meaning, which PHP converts.
+								$host = 'caller' !== $authority && ! in_array( $name, [ 'mode', 'staged_files' ], true );
+								$t->same( [ 400, $host ], [ $status, $refused ], $name . ': ' . wp_json_encode( $data ) );
 							}
 						}
 					}

@@ -185,9 +185,11 @@ return static function ( Harness $t ): void {
 		'an unknown field is refused by the schema',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
-			foreach ( [ 'wp_codebox_bin' => '/tmp/x', 'artifacts_path' => '/tmp', 'staged_files' => [ [ 'source' => '/etc/passwd', 'target' => '/run/codebox/staged/x' ] ] ] as $field => $value ) {
+			foreach ( [ 'wp_codebox_bin' => '/tmp/x', 'preview_lease' => [] ] as $field => $value ) {
 				$t->same( 'ability_invalid_input', $t->ability( 'run-agent-task', $agent( 'nothing' ) + [ $field => $value ] )->get_error_code(), $field );
 			}
+			$t->error( 'wp_codebox_input_invalid', 400, $t->ability( 'run-agent-task', $agent( 'nothing' ) + [ 'artifacts_path' => '/tmp' ] ) );
+			$t->error( 'wp_codebox_mount_denied', 403, $t->ability( 'run-agent-task', $agent( 'nothing' ) + [ 'staged_files' => [ [ 'source' => '/etc/passwd', 'target' => '/run/codebox/staged/x' ] ] ] ) );
 			$t->same( 'no_op', $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) ) )['run']['outcome'], 'positive control' );
 		}
 	);

@@ -31,10 +31,10 @@ return static function ( Harness $t ): void {
 		'the fields that batch and fan-out share have the same schema as in a single task',
 		static function () use ( $t, $directory ): void {
 			$read   = static fn( string $name ): array => json_decode( (string) file_get_contents( "$directory/$name.v1.schema.json" ), true )['properties'];
-			$fields = array_diff_key( $read( 'run-agent-task-input' ), array_flip( [ 'goal', 'wait', 'code', 'code_file' ] ) );
+			$fields = array_diff_key( $read( 'run-agent-task-input' ), array_flip( [ 'goal', 'wait', 'code', 'code_file', 'schema', 'version' ] ) );
 			foreach ( [
 				'run-agent-task-batch-input'  => [ 'tasks', 'stop_on_failure' ],
-				'run-agent-task-fanout-input' => [ 'workers', 'concurrency', 'aggregator' ],
+				'run-agent-task-fanout-input' => [ 'schema', 'workers', 'concurrency', 'aggregator' ],
 			] as $name => $own ) {
 				$t->same( $fields, array_diff_key( $read( $name ), array_flip( $own ) ), $name );
 			}

@@ -173,6 +173,8 @@ codes! {
     /// The ability belongs to WordPress sites that run in the visitor's browser; this version has
     /// no such sessions.
     BrowserSessionsUnavailable = "wp_codebox_browser_sessions_unavailable", Unavailable, 501, 1;
+    /// The task names a runtime profile that this site does not have.
+    RuntimeProfileUnresolved = "wp_codebox_runtime_profile_unresolved", InvalidInput, 400, 1;
     /// The caller has no permission for this call.
     Forbidden = "wp_codebox_forbidden", Denied, 403, 126;
     /// A limit is reached, e.g. of concurrent runs or waiting requests, or a kernel resource is

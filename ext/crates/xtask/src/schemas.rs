@@ -18,6 +18,7 @@ const SUFFIX: &str = ".v1.schema.json";
 /// an object is data of the caller, or a policy or network rule, whose unknown members the
 /// extension reports.
 const FREE: &[&str] = &[
+    "/agent_workload",
     "/apply_target",
     "/approver",
     "/artifact_ref",
@@ -36,16 +37,25 @@ const FREE: &[&str] = &[
     "/input",
     "/metadata",
     "/orchestrator",
+    "/parent_request",
     "/payload",
     "/provenance",
     "/redaction",
     "/request",
     "/request_schema",
     "/result_schema",
+    "/runtime_overlays/items",
+    "/runtime_profile",
+    "/runtime_state_mounts/items",
     "/sandbox_env",
     "/session",
+    "/site_seeds/items",
     "/structured_artifacts/items",
     "/target",
+    "/workload",
+    "/workspace_artifact_policy",
+    // PHP converts these rows to mounts, which the extension validates.
+    "/workspaces/items",
     // The rows of this list are separate tasks, which are validated one by one.
     "/tasks/items",
     "/workers/items",

@@ -22,7 +22,7 @@ const GROUPS: [(&str, &str); 2] = [
 ];
 /// Fields of a task that a batch or fan-out cannot set for all its tasks at once. `code` and
 /// `code_file` are refused in each single task, too, because a task cannot carry raw code.
-const NOT_SHARED: [&str; 4] = ["goal", "wait", "code", "code_file"];
+const NOT_SHARED: [&str; 6] = ["goal", "wait", "code", "code_file", "schema", "version"];
 
 /// Returns the schemas of batch and fan-out, and the table of who may set each field.
 pub fn documents(root: &Path) -> Result<Vec<Generated>, TaskError> {
@@ -76,6 +76,36 @@ fn pretty(document: &Value) -> String {
 mod tests {
     use super::*;
 
+    /// Fields that PHP converts to fields of the table or refuses (`plugin-php/includes/TaskInput`);
+    /// the extension never gets them from a caller.
+    const CONVERTED: [&str; 25] = [
+        "code",
+        "code_file",
+        "schema",
+        "version",
+        "staged_files",
+        "agent_workload",
+        "workload",
+        "parent_request",
+        "mode",
+        "runtime_profile",
+        "workspace_artifact_policy",
+        "workspaces",
+        "runtime_stack_mounts",
+        "runtime_config_mounts",
+        "runtime_state_mounts",
+        "runtime_overlays",
+        "runtime_env",
+        "wp",
+        "debug",
+        "site_seeds",
+        "preview_hold_seconds",
+        "preview_port",
+        "preview_bind",
+        "preview_public_url",
+        "artifacts_path",
+    ];
+
     /// The extension would refuse a field that is in the schema but not in the table.
     #[test]
     fn task_schema_has_exactly_the_fields_a_caller_may_set() {
@@ -88,7 +118,7 @@ mod tests {
             .unwrap()
             .keys()
             .map(String::as_str)
-            .filter(|name| !["code", "code_file"].contains(name))
+            .filter(|name| !CONVERTED.contains(name))
             .collect();
         let mut rows: Vec<&str> = TASK_FIELDS
             .iter()

@@ -1,0 +1,268 @@
+<?php
+/**
+ * Public fields of a task: each has its effect, or is refused by its name.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Abilities\SchemaStore;
+use WPCodebox\Authority;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Run\RunRequest;
+use WPCodebox\Services;
+use WPCodebox\Settings;
+use WPCodebox\TaskInput\TaskInput;
+use WPCodebox\TaskInput\Workers;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$here     = WP_PLUGIN_DIR . '/wp-codebox/abilities';
+	$schemas  = new SchemaStore( $here . '/schemas' );
+	$services = new Services( new ExtensionGate( \WPCodebox\VERSION, ( require $here . '/manifest.php' )['contract_digest'] ), $schemas );
+	$sample   = (string) realpath( WP_PLUGIN_DIR . '/sample' );
+	$prepared = static function ( array $input, Authority $authority = Authority::User ) use ( $services, $schemas ): RunRequest {
+		$input += [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'true' ];
+		$valid  = $schemas->check( 'run-agent-task-input', $input );
+		if ( is_wp_error( $valid ) ) {
+			throw new RuntimeException( $valid->get_error_message() );
+		}
+		return $services->runs->prepare( $input, $authority );
+	};
+	$refused  = static function ( array $input ) use ( $t, $prepared ): Failure {
+		try {
+			$prepared( $input );
+		} catch ( Failure $failure ) {
+			return $failure;
+		}
+		throw new RuntimeException( 'not refused: ' . wp_json_encode( $input ) );
+	};
+
+	$t->test(
+		'texts are trimmed, lists are trimmed and distinct, and empty objects count as none',
+		static function () use ( $t, $prepared ): void {
+			$t->as( 'administrator' );
+			$task = $prepared(
+				[
+					'schema'              => 'wp-codebox/task-input/v1',
+					'version'             => 1,
+					'goal'                => "  Fix it \n",
+					'model'               => '',
+					'allowed_tools'       => [ ' workspace.read', 'workspace.read', '' ],
+					'expected_artifacts'  => [ 'patch ', 'patch' ],
+					'structured_artifacts' => [],
+					'target'              => [],
+					'tool_bridge'         => [],
+					'parent_tool_bridge'  => [],
+					'sandbox_tool_policy' => [],
+					'policy'              => [],
+					'context'             => [],
+				]
+			)->task;
+			$t->same( [ 'goal' => 'Fix it', 'allowed_tools' => [ 'workspace.read' ], 'expected_artifacts' => [ 'patch' ], 'plugin' => 'sample', 'agent_command' => 'true' ], $task );
+		}
+	);
+	$t->test(
+		'workspaces and runtime mounts become mounts',
+		static function () use ( $t, $prepared, $refused, $sample ): void {
+			$t->as( 'administrator' );
+			$mounts = static fn( array $input ): array => array_map( static fn( array $row ): array => array_intersect_key( $row, array_flip( [ 'source', 'target', 'mode', 'exclude' ] ) ), array_slice( $prepared( $input )->host['mounts'], 1 ) );
+			$t->same(
+				[
+					[ 'source' => $sample, 'target' => '/workspace/a', 'mode' => 'readwrite', 'exclude' => [ 'node_modules', 'dist' ] ],
+					[ 'source' => $sample, 'target' => '/workspace/sample', 'mode' => 'readonly' ],
+					[ 'source' => $sample, 'target' => '/workspace/stack', 'mode' => 'readonly' ],
+					[ 'source' => $sample, 'target' => '/workspace/config', 'mode' => 'readwrite' ],
+				],
+				$mounts(
+					[
+						'workspaces'            => [
+							[ 'target' => '/workspace/a', 'seed' => [ 'type' => 'directory', 'source' => $sample, 'excludePaths' => [ 'node_modules/**', './dist/' ] ] ],
+							[ 'source' => $sample, 'mode' => 'readonly' ],
+						],
+						'runtime_stack_mounts'  => [ [ 'source' => $sample, 'target' => '/workspace/stack' ] ],
+						'runtime_config_mounts' => [ [ 'source' => $sample, 'target' => '/workspace/config', 'mode' => 'readwrite' ] ],
+					]
+				)
+			);
+			$t->same( [ 'field' => 'workspaces[0].seed.type' ], $refused( [ 'workspaces' => [ [ 'seed' => [ 'type' => 'plugin_scaffold', 'slug' => 'x' ] ] ] ] )->data );
+			$t->same( [ 'field' => 'workspaces[0].seed.source' ], $refused( [ 'workspaces' => [ [ 'target' => '/workspace/a' ] ] ] )->data );
+		}
+	);
+	$t->test(
+		'a task may stage files of the directories that it may mount, and no others',
+		static function () use ( $t, $prepared, $refused, $sample ): void {
+			$t->as( 'administrator' );
+			$file = static fn( string $source, array $more = [] ): array => [ 'staged_files' => [ [ 'source' => $source, 'target' => '/workspace/notes.txt' ] + $more ] ];
+			$made = $prepared( $file( "$sample/sample.php", [ 'metadata' => [ 'what' => 'notes' ] ] ) );
+			$t->same( [ [ 'source' => "$sample/sample.php", 'target' => '/workspace/notes.txt' ] ], $made->host['staged_files'] );
+			$t->same( [ [ 'target' => '/workspace/notes.txt', 'metadata' => [ 'what' => 'notes' ] ] ], $made->task['context']['staged_files'] );
+			$t->same( false, isset( $made->task['staged_files'] ) );
+			file_put_contents( "$sample/.env", 'KEY=value' );
+			symlink( '/etc/passwd', "$sample/link.txt" );
+			foreach ( [ '/etc/passwd', ABSPATH . 'wp-config.php', '/no/such/file', "$sample/link.txt", "$sample/.env" ] as $source ) {
+				$t->same( 'wp_codebox_mount_denied', $refused( $file( $source ) )->error_code, $source );
+			}
+			unlink( "$sample/.env" );
+			unlink( "$sample/link.txt" );
+			$t->same( 'wp_codebox_mount_source_invalid', $refused( $file( "$sample/none.txt" ) )->error_code );
+			$t->same( 'wp_codebox_mount_source_invalid', $refused( $file( $sample ) )->error_code );
+			$outside = (string) tempnam( sys_get_temp_dir(), 'staged' );
+			$t->same( 'wp_codebox_mount_denied', $refused( $file( $outside ) )->error_code );
+			$t->same( $outside, $prepared( $file( $outside ), Authority::Operator )->host['staged_files'][0]['source'], 'control: the operator may' );
+			unlink( $outside );
+		}
+	);
+	$t->test(
+		'environment, mode, debug settings, notes and the default agent of other systems have their effect',
+		static function () use ( $t, $prepared, $refused, $schemas ): void {
+			$t->as( 'administrator' );
+			$made = $prepared(
+				[
+					'runtime_env'               => [ 'NODE_ENV' => 'test', 'LEVEL' => 2, 'OWN' => 'b' ],
+					'agent_env'                 => [ 'OWN' => 'a' ],
+					'mode'                      => ' sandbox ',
+					'context'                   => [ 'ticket' => 7 ],
+					'workspace_artifact_policy' => [ 'include' => [ '*.php' ] ],
+					'debug'                     => [ 'provider_plugin_paths' => [ 'host-plugin', ' host-plugin' ] ],
+				]
+			);
+			$env = $made->host['resolved_agent']['env'];
+			ksort( $env );
+			$t->same( [ 'LEVEL' => '2', 'NODE_ENV' => 'test', 'OWN' => 'a' ], $env );
+			$t->same( [ 'ticket' => 7, 'mode' => 'sandbox' ], $made->task['context'] );
+			$t->same( [ 'workspace_artifact_policy' => [ 'include' => [ '*.php' ] ] ], $made->task['metadata'] );
+			$t->same( [ [ 'host-plugin', 'plugin' ] ], array_map( static fn( array $row ): array => [ $row['slug'], $row['load_as'] ], $made->host['components'] ) );
+			$t->same( [], array_intersect( [ 'mode', 'runtime_env', 'debug', 'workspace_artifact_policy' ], array_keys( $made->task ) ) );
+			$t->same( 'attached', $made->host['mode'] ?? 'attached', 'the mode of the agent is not the mode of the run' );
+			$task = new TaskInput( $schemas, new Settings() );
+			$t->same( [ 'ability' => 'a/b', 'input' => [ 'mode' => 'chat' ] ], $task->known( [ 'goal' => 'x', 'mode' => 'chat', 'runtime_task' => [ 'ability' => 'a/b' ] ] )['runtime_task'] );
+			$t->same( [ 'goal' => 'x' ], $task->known( [ 'goal' => 'x', 'agent' => 'wp-codebox-sandbox' ] ) );
+			$t->same( [ 'goal' => 'x', 'agent' => 'codex' ], $task->known( [ 'goal' => 'x', 'agent' => 'codex' ] ) );
+		}
+	);
+	$t->test(
+		'the WordPress version of the site and "latest" are accepted, others are refused',
+		static function () use ( $t, $prepared, $refused ): void {
+			$t->as( 'administrator' );
+			$own = (string) get_bloginfo( 'version' );
+			foreach ( [ 'latest', '', $own, explode( '.', $own )[0] ] as $version ) {
+				$t->same( false, isset( $prepared( [ 'wp' => $version ] )->task['wp'] ), $version );
+			}
+			$failure = $refused( [ 'wp' => '5.9' ] );
+			$t->same( [ 'wp_codebox_wordpress_invalid', [ 'field' => 'wp' ] ], [ $failure->error_code, $failure->data ] );
+			$t->contains( $own, $failure->getMessage() );
+		}
+	);
+	$t->test(
+		'a field that cannot have its effect is refused by its name with the reason, and accepted when it asks for nothing',
+		static function () use ( $t, $prepared, $refused ): void {
+			$t->as( 'administrator' );
+			foreach ( [
+				'preview_hold_seconds' => [ 60, 0, 'wp-codebox run --preview-hold-seconds' ],
+				'preview_port'         => [ 8080, null, '--preview-port' ],
+				'preview_bind'         => [ '0.0.0.0', '', '--preview-bind' ],
+				'preview_public_url'   => [ 'https://preview.example.org', '', '--preview-public-url' ],
+				'artifacts_path'       => [ '/tmp', '', 'wp_codebox.state_dir' ],
+				'site_seeds'           => [ [ [ 'type' => 'parent_site', 'name' => 'x', 'scopes' => [ 'posts' => [ 'maxRecords' => 1 ] ] ] ], [], 'siteSeeds' ],
+				'runtime_overlays'     => [ [ [ 'target' => '/wordpress/wp-includes' ] ], [], 'component_contracts' ],
+				'runtime_state_mounts' => [ [ [ 'source' => '/x', 'target' => '/y' ] ], [], 'mounts' ],
+				'debug'                => [ [ 'wp_codebox_bin' => '/bin/sh' ], [], 'wp_codebox.runner' ],
+			] as $field => [ $value, $nothing, $instead ] ) {
+				$failure = $refused( [ $field => $value ] );
+				$t->same( 'wp_codebox_input_invalid', $failure->error_code, $field );
+				$t->contains( $field, $failure->getMessage() );
+				$t->contains( $instead, implode( ' ', $failure->hints ) );
+				if ( null !== $nothing ) {
+					$t->same( false, isset( $prepared( [ $field => $nothing ] )->task[ $field ] ), $field );
+				}
+			}
+		}
+	);
+	$t->test(
+		'the envelopes agent_workload, workload and parent_request give fields that the task lacks',
+		static function () use ( $t, $prepared, $refused ): void {
+			$t->as( 'administrator' );
+			$task = $prepared(
+				[
+					'goal'           => '',
+					'allowed_tools'  => [ 'a.b' ],
+					'context'        => [ 'own' => 1 ],
+					'agent_workload' => [
+						'schema'        => 'wp-codebox/agent-workload/v1',
+						'task'          => [ 'prompt' => 'From the workload' ],
+						'tools'         => [ 'a.b', 'c.d' ],
+						'artifacts'     => [ 'patch' ],
+						'context'       => [ 'own' => 2, 'more' => 3 ],
+						'agent_runtime' => [ 'mode' => 'chat' ],
+					],
+					'parent_request' => [ 'schema' => 'wp-codebox/task-input/v1', 'goal' => 'Not used', 'expected_artifacts' => [ 'report' ] ],
+				]
+			)->task;
+			$t->same( 'From the workload', $task['goal'] );
+			$t->same( [ [ 'a.b', 'c.d' ], [ 'patch', 'report' ] ], [ $task['allowed_tools'], $task['expected_artifacts'] ] );
+			$t->same( [ 'own' => 1, 'more' => 3, 'mode' => 'chat' ], $task['context'] );
+			$t->same( [ 'parent_request' => [ 'id' => 4 ] ], $prepared( [ 'parent_request' => [ 'id' => 4 ] ] )->task['context'] );
+			$t->same( 'A goal', $prepared( [ 'goal' => '', 'workload' => [ 'task' => 'A goal' ] ] )->task['goal'] );
+			$t->same( [ 'field' => 'workload.schema' ], $refused( [ 'workload' => [ 'schema' => 'other/v1', 'task' => 'x' ] ] )->data );
+			$t->same( 'wp_codebox_input_invalid', $refused( [ 'workload' => [ 'task' => 'x', 'model' => [ 'not' => 'a name' ] ] ] )->error_code );
+		}
+	);
+	$t->test(
+		'a runtime profile adds components and defaults, and an unknown one is refused',
+		static function () use ( $t, $prepared, $refused, $schemas ): void {
+			$t->as( 'administrator' );
+			$slugs = static fn( array $input ): array => array_map( static fn( array $row ): array => [ $row['slug'], $row['load_as'], $row['activate'] ], $prepared( $input )->host['components'] );
+			$given = [ 'schema' => 'wp-codebox/runtime-profile/v1', 'capabilities' => [ 'x' ], 'plugins' => [ 'host-plugin' ], 'mu_plugins' => [ [ 'slug' => 'sample-two', 'path' => WP_PLUGIN_DIR . '/host-git-branch' ] ] ];
+			$t->same( [ [ 'sample-two', 'mu-plugin', false ], [ 'host-plugin', 'plugin', true ] ], $slugs( [ 'runtime_profile' => $given ] ) );
+			$t->same( [ [ 'sample-two', 'mu-plugin', false ], [ 'host-plugin', 'mu-plugin', false ] ], $slugs( [ 'runtime_profile' => $given, 'component_contracts' => [ [ 'slug' => 'host-plugin' ] ] ] ), 'the contract of the task wins' );
+			$task = new TaskInput( $schemas, new Settings() );
+			$t->same( [ 'goal' => 'x', 'provider' => 'openai' ], $task->known( [ 'goal' => 'x', 'runtime_profile' => [ 'id' => 'provider-openai' ] ] ) );
+			$t->same( [ 'goal' => 'x', 'provider' => 'own' ], $task->known( [ 'goal' => 'x', 'provider' => 'own', 'runtime_profile' => [ 'id' => 'provider-openai' ] ] ) );
+			$t->same( [ 'goal' => 'x' ], $task->known( [ 'goal' => 'x', 'runtime_profile' => 'wordpress-playground' ] ) );
+			$failure = $refused( [ 'runtime_profile' => [ 'id' => 'my-profile' ] ] );
+			$t->same( 'wp_codebox_runtime_profile_unresolved', $failure->error_code );
+			$t->contains( 'provider-openai', implode( ' ', $failure->hints ) );
+			$t->same( [ 'field' => 'runtime_profile.themes' ], $refused( [ 'runtime_profile' => [ 'themes' => [ 'x' ] ] ] )->data );
+			$t->filtered(
+				'wp_codebox_runtime_profile_registry',
+				static fn( array $registry, array $input ): array => $registry + [ 'my-profile' => [ 'plugins' => [ 'host-plugin' ] ] ],
+				static fn() => $t->same( [ [ 'host-plugin', 'plugin', true ] ], $slugs( [ 'runtime_profile' => [ 'id' => 'my-profile' ] ] ) )
+			);
+			$t->filtered( 'wp_codebox_runtime_profile', static fn( array $profile, mixed $raw ): array => $profile + [ 'model' => $raw['id'] ], static fn() => $t->same( 'wordpress-playground', $task->known( [ 'goal' => 'x', 'runtime_profile' => [ 'id' => 'wordpress-playground' ] ] )['model'] ) );
+			$t->filtered( 'wp_codebox_apply_runtime_profile', static fn( array $input, array $profile ): array => [ 'theme' => 'twentytwentyfive' ] + $input, static fn() => $t->same( 'twentytwentyfive', $task->known( [ 'goal' => 'x', 'runtime_profile' => [ 'id' => 'wordpress-playground' ] ] )['theme'] ) );
+		}
+	);
+	$t->test(
+		'fields of the host are never taken from a public field, an envelope or a filter',
+		static function () use ( $t, $prepared ): void {
+			$t->as( 'administrator' );
+			$made = $prepared( [ 'mode' => 'detached', 'parent_request' => [ 'schema' => 'wp-codebox/task-input/v1', 'wordpress' => '/etc', 'secrets' => [], 'hold' => [ 'ttl_ms' => 1 ] ] ] );
+			$t->same( [ false, false, false ], [ isset( $made->task['mode'] ), isset( $made->task['hold'] ), isset( $made->task['secrets'] ) ] );
+			$t->true( '/etc' !== $made->host['wordpress'] && ! isset( $made->host['mode'] ), 'host fields' );
+			$error = null;
+			try {
+				$t->filtered( 'wp_codebox_apply_runtime_profile', static fn( array $input ): array => [ 'hold' => [ 'ttl_ms' => 1 ] ] + $input, static fn() => $prepared( [ 'runtime_profile' => 'wordpress-playground' ] ) );
+			} catch ( Failure $failure ) {
+				$error = $failure->error_code;
+			}
+			$t->same( 'wp_codebox_input_invalid', $error );
+		}
+	);
+	$t->test(
+		'workers of a fan-out may name their goal "task" and their schema',
+		static function () use ( $t, $schemas ): void {
+			$input = [
+				'schema'  => 'wp-codebox/agent-fanout-request/v1',
+				'workers' => [
+					[ 'schema' => 'wp-codebox/agent-fanout-worker/v1', 'id' => 'a', 'task' => 'Fix a' ],
+					[ 'id' => 'b', 'task' => 'Not used', 'goal' => 'Fix b' ],
+					'Not a worker',
+				],
+			];
+			$t->same( true, $schemas->check( 'run-agent-task-fanout-input', $input ) );
+			$t->same( [ 'workers' => [ [ 'id' => 'a', 'goal' => 'Fix a' ], [ 'id' => 'b', 'goal' => 'Fix b' ], 'Not a worker' ] ], Workers::known( $input ) );
+			$t->same( true, $schemas->check( 'run-agent-task-batch-input', [ 'tasks' => [ 'A goal', [ 'goal' => 'x' ] ], 'wp' => 'latest', 'preview_hold_seconds' => 0 ] ) );
+		}
+	);
+};
