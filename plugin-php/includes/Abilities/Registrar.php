@@ -102,8 +102,9 @@ final class Registrar {
 	}
 
 	/**
-	 * Accepts input that only lacks required fields. After the permission check the service refuses it with a
-	 * specific error code for the missing field.
+	 * Accepts input that only lacks required fields: after the permission check the service refuses it with a
+	 * specific error code for the missing field. Explains which field of the input is unknown; the code of the error
+	 * stays that of WordPress.
 	 *
 	 * @param mixed $valid True, or the WP_Error of WordPress.
 	 * @param mixed $input Ability input.
@@ -113,7 +114,12 @@ final class Registrar {
 		if ( ! is_wp_error( $valid ) || ! isset( $this->files()[ $name ] ) ) {
 			return $valid;
 		}
-		return true === $this->schemas->check( $this->definition( $name )['input_schema'], $input ) ? true : $valid;
+		$refused = $this->schemas->check( $this->definition( $name )['input_schema'], $input );
+		if ( ! is_wp_error( $refused ) ) {
+			return true;
+		}
+		$data = (array) $refused->get_error_data();
+		return isset( $data['allowed'] ) && 'ability_invalid_input' === $valid->get_error_code() ? new WP_Error( 'ability_invalid_input', $refused->get_error_message(), $data ) : $valid;
 	}
 
 	/**
@@ -193,7 +199,7 @@ final class Registrar {
 			return Failure::from( $thrown )->to_wp_error();
 		}
 		if ( is_wp_error( $valid ) ) {
-			return Failure::invalid_input( $valid->get_error_message() )->to_wp_error();
+			return SchemaStore::failure( $valid )->to_wp_error();
 		}
 		return $this->execute( $name, $input );
 	}

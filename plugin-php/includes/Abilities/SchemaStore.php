@@ -84,9 +84,21 @@ final class SchemaStore {
 	 * @param string $name  Name of the schema.
 	 * @param mixed  $value Value to validate.
 	 * @param string $what  Name of the value in error messages.
+	 * @return bool|WP_Error An error about an unknown field has `field`, `allowed` and `hints` in its data.
 	 */
 	public function check( string $name, mixed $value, string $what = 'input' ): bool|WP_Error {
-		return rest_validate_value_from_schema( $value, array_diff_key( $this->get( $name ), [ 'required' => 1 ] ), $what );
+		$valid = rest_validate_value_from_schema( $value, array_diff_key( $this->get( $name ), [ 'required' => 1 ] ), $what );
+		return is_wp_error( $valid ) ? UnknownFields::first( $this->get( $name ), $value )?->to_wp_error() ?? $valid : $valid;
+	}
+
+	/**
+	 * Returns the failure for a value that `check()` refused.
+	 *
+	 * @param WP_Error $refused Error of `check()`.
+	 */
+	public static function failure( WP_Error $refused ): Failure {
+		$data = (array) $refused->get_error_data();
+		return Failure::invalid_input( $refused->get_error_message(), (array) ( $data['hints'] ?? [] ), array_intersect_key( $data, array_flip( [ 'field', 'allowed' ] ) ) );
 	}
 
 	/**
@@ -101,7 +113,7 @@ final class SchemaStore {
 	public function valid( string $name, array $value, string $what = 'input' ): array {
 		$valid = $this->check( $name, $value, $what );
 		if ( is_wp_error( $valid ) ) {
-			throw Failure::invalid_input( $valid->get_error_message() );
+			throw self::failure( $valid );
 		}
 		return (array) rest_sanitize_value_from_schema( $value, $this->get( $name ), $what );
 	}

@@ -185,6 +185,9 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$t->same( 'ability_invalid_input', $t->ability( 'get-artifact', [ 'no_such_field' => 1 ] )->get_error_code() );
 			$t->same( 'ability_invalid_input', $t->ability( 'run-agent-task', [ 'mounts' => [ [ 'source' => '/x' ] ] ] )->get_error_code() );
+			$explained = $t->ability( 'get-artifact', [ 'artefact_id' => 'x' ] );
+			$t->same( [ 'ability_invalid_input', 'artefact_id', 400 ], [ $explained->get_error_code(), $explained->get_error_data()['field'], $explained->get_error_data()['status'] ] );
+			$t->contains( 'artifact_id', implode( ' ', $explained->get_error_data()['hints'] ) );
 			$other = static fn(): WP_Error => new WP_Error( 'other_plugin', 'no' );
 			add_filter( 'wp_ability_validate_input', $other, 1 );
 			$refused = $t->ability( 'get-artifact' );

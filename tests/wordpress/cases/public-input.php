@@ -265,4 +265,33 @@ return static function ( Harness $t ): void {
 			$t->same( true, $schemas->check( 'run-agent-task-batch-input', [ 'tasks' => [ 'A goal', [ 'goal' => 'x' ] ], 'wp' => 'latest', 'preview_hold_seconds' => 0 ] ) );
 		}
 	);
+	$t->test(
+		'an unknown field is named with its path, and with similar fields, the reason or all fields',
+		static function () use ( $t, $schemas ): void {
+			$said = static function ( array $input, string $schema = 'run-agent-task-input' ) use ( $schemas ): array {
+				$error = $schemas->check( $schema, $input );
+				$data  = $error->get_error_data();
+				return [ $error->get_error_message(), $data['field'] ?? null, implode( ' ', $data['hints'] ?? [] ) ];
+			};
+			[ $message, $field, $hints ] = $said( [ 'goal' => 'x', 'plugn' => 'sample' ] );
+			$t->same( [ 'The input has no field "plugn".', 'plugn' ], [ $message, $field ] );
+			$t->contains( 'plugin', $hints );
+			[ $message, $field, $hints ] = $said( [ 'mounts' => [ [ 'source' => '/x', 'target' => '/y' ], [ 'sorce' => '/x' ] ] ] );
+			$t->same( 'mounts[1].sorce', $field );
+			$t->contains( 'source', $hints );
+			$t->contains( 'approved_files', $said( [ 'approved' => [] ], 'artifact-apply-input' )[2] );
+			$t->contains( 'page, per_page', $said( [ 'zzzzzzzz' => 1 ], 'artifact-list-input' )[2] );
+			foreach ( [ 'artifact-list-input', 'artifact-reference-input', 'artifact-apply-input', 'artifact-stage-input', 'artifact-review-input' ] as $schema ) {
+				[ $message, $field, $hints ] = $said( [ 'artifacts_path' => '/tmp' ], $schema );
+				$t->same( 'artifacts_path', $field );
+				$t->contains( 'wp_codebox.state_dir', $hints );
+			}
+			$t->contains( 'wp_codebox.runner', $said( [ 'wp_codebox_bin' => 'x' ] )[2] );
+			$t->same( null, $said( [ 'goal' => 7 ] )[1], 'a value of the wrong type keeps the message of WordPress' );
+			$t->contains( 'goal', $said( [ 'goal' => [] ] )[0] );
+			$error = WP_Codebox_API::get_run( [ 'runid' => 'x' ] );
+			$t->error( 'wp_codebox_input_invalid', 400, $error );
+			$t->contains( 'run_id', implode( ' ', $error->get_error_data()['hints'] ) );
+		}
+	);
 };

@@ -63,7 +63,7 @@ return static function ( Harness $t ): void {
 						foreach ( [ 'x', [ 'x' => 1 ] ] as $value ) {
 							// Without a goal nothing starts, whatever the value.
 							[ $status, $data ] = $call( 'POST', 'run-agent-task', [ $name => $value ] + [ 'goal' => ' ' ] );
-							$refused           = str_contains( $data['message'] ?? '', "$name is not a valid property" );
+							$refused           = str_contains( $data['message'] ?? '', "has no field \"$name\"" );
 							if ( 'goal' !== $name ) {
 								// `mode` and `staged_files` of a caller are public fields with another meaning, which PHP converts.
 								$host = 'caller' !== $authority && ! in_array( $name, [ 'mode', 'staged_files' ], true );
