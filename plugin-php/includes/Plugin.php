@@ -25,6 +25,7 @@ use WPCodebox\Host\SettingChecks;
 use WPCodebox\Host\SettingRules;
 use WPCodebox\Host\Site;
 use WPCodebox\Review\PendingApply;
+use WPCodebox\Runtime\RuntimeTaskRoute;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -73,6 +74,7 @@ final class Plugin {
 		$rules->register();
 		$registrar->register();
 		( new PendingApply( $capabilities, $services ) )->register();
+		( new RuntimeTaskRoute( $capabilities ) )->register();
 		add_filter( 'wp_codebox_browser_provider_request', static fn( mixed $answer, mixed $request = [], mixed $input = [] ): mixed => $services()->bridge->answer( $answer, $request, $input ), 10, 3 );
 		// The git branch answers before direct apply.
 		( new GitBranch\GitBranch( $settings, $site, new GitBranch\Repository( $settings ) ) )->register();

@@ -31,6 +31,7 @@ use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\HostPlugin\HostDelegation;
 use WPCodebox\Model\Connectors;
 use WPCodebox\Model\Inheritance;
 use WPCodebox\Model\ModelChoice;
@@ -59,11 +60,19 @@ use WPCodebox\Run\RunService;
 use WPCodebox\Run\SecretChoice;
 use WPCodebox\Run\TaskLimits;
 use WPCodebox\Run\ToolChoice;
+use WPCodebox\RunnerWorkspace\WorkspaceService;
+use WPCodebox\Runtime\RequiredCode;
+use WPCodebox\Runtime\RuntimePackages;
+use WPCodebox\Runtime\RuntimeRequirements;
+use WPCodebox\Runtime\RuntimeTasks;
 use WPCodebox\TaskInput\StagedFiles;
 use WPCodebox\TaskInput\TaskInput;
 use WPCodebox\Transfer\DownloadService;
 use WPCodebox\Transfer\ExportService;
 use WPCodebox\Transfer\ImportService;
+use WPCodebox\Workload\FuzzSuites;
+use WPCodebox\Workload\WorkloadRequest;
+use WPCodebox\Workload\WorkloadService;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -118,6 +127,20 @@ final class Services {
 	public readonly ProviderRequests $provider_requests;
 	/** Built-in provider adapter: sends requests in the older format over HTTP. */
 	public readonly ProviderBridge $bridge;
+	/** Runs tasks in the runtime that they name. */
+	public readonly RuntimeTasks $tasks;
+	/** Runs workflows of agent packages. */
+	public readonly RuntimePackages $packages;
+	/** Shows what a task needs and whether this site has it. */
+	public readonly RuntimeRequirements $requirements;
+	/** Runs commands in a WordPress of a disposable sandbox. */
+	public readonly WorkloadService $workloads;
+	/** Runs fuzz suites as workloads. */
+	public readonly FuzzSuites $fuzz;
+	/** Passes tasks to a plugin of this site. */
+	public readonly HostDelegation $delegations;
+	/** Passes requests about runner workspaces to the backend of this site. */
+	public readonly WorkspaceService $workspaces;
 
 	/**
 	 * Creates all services.
@@ -181,5 +204,13 @@ final class Services {
 
 		$this->connector_requests = new ConnectorRequests( $gate, $this->callers, $source, $audit );
 		$this->provider_requests  = new ProviderRequests( $gate, $this->callers, $source, $secrets, $audit );
+
+		$this->tasks        = new RuntimeTasks( $gate, $this->runs, $schemas );
+		$this->packages     = new RuntimePackages( $gate, $this->runs, $schemas );
+		$this->requirements = new RuntimeRequirements( $gate, $this->settings, $this->providers, $this->inheritance, new RequiredCode( $this->settings, $this->code ), new SecretChoice() );
+		$this->workloads    = new WorkloadService( $gate, new WorkloadRequest( $this->site, new MountPlan( $this->code ), new TaskLimits( $this->settings ), $this->settings ), $this->site, $audit );
+		$this->fuzz         = new FuzzSuites( $gate, $this->workloads );
+		$this->delegations  = new HostDelegation( $gate, $audit );
+		$this->workspaces   = new WorkspaceService( $gate, $audit );
 	}
 }

@@ -422,6 +422,15 @@ BRIDGE_REQUEST = f"{CASES}/bridge.php: a request with an unsupported operation, 
 BRIDGE_CALLBACK = f"{CASES}/bridge.php: an authenticate_request callback may change URL and headers, and the bridge checks the result"
 HANDLER = f"{CASES}/connectors.php: a handler that throws or returns an invalid response fails closed, and only its location is logged"
 IMPORT = f"{CASES}/transfers.php: transfer: an import with a missing, invalid or mismatched source is refused and audited"
+TARGET = f"{CASES}/runtime-tasks.php: runtime task: an unknown field, target or right of the caller is refused, also inside input and options"
+RUNTIME = f"{CASES}/runtime-tasks.php: runtime task: a plugin can provide a runtime, and its answer is checked"
+PACKAGE = f"{CASES}/runtime-tasks.php: runtime package: what cannot run is a failed result with the reason, and an incomplete request is refused"
+PACKAGE_PROVIDER = f"{CASES}/runtime-tasks.php: runtime package: a plugin can choose the runtime, and its answer is checked"
+WORKLOAD = f"{CASES}/workloads.php: workload: what a sandbox cannot do is answered as unsupported before anything runs"
+FUZZ = f"{CASES}/workloads.php: fuzz suite: a suite that needs this site, coverage or unknown targets is unsupported, and an invalid one is refused"
+DELEGATION = f"{CASES}/delegations.php: delegation: an answer that belongs to another request, or is none, is refused with its own code"
+DELEGATED = f"{CASES}/delegations.php: delegation: a request without a goal, with a wrong digest or too large is refused before the plugin is asked"
+WORKSPACE = f"{CASES}/runner-workspaces.php: runner workspace: failures and malformed answers of the backend have a type and a code"
 PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
 
 ELSEWHERE = {
@@ -468,6 +477,41 @@ ELSEWHERE = {
     "wp_codebox_git_failed": "tests/cli/test_git_branch.py: test_damaged_repository_is_refused_with_the_error_of_git_and_no_branch_is_created",
     "wp_codebox_apply_adapter_missing": f"{CASES}/adapters.php: an apply without an adapter is refused and written to the audit log",
     "wp_codebox_apply_result_invalid": f"{CASES}/adapters.php: an invalid adapter result is refused and recorded as a failure",
+    # Runtimes, workloads, delegations and workspaces of a site.
+    "wp_codebox_runtime_task_target_required": TARGET,
+    "wp_codebox_runtime_task_unsupported_target": TARGET,
+    "wp_codebox_runtime_task_provider_invalid": RUNTIME,
+    "wp_codebox_runtime_task_provider_invalid_result": RUNTIME,
+    "wp_codebox_runtime_package_task_invalid": PACKAGE,
+    "wp_codebox_runtime_package_source_missing": PACKAGE,
+    "wp_codebox_runtime_package_workflow_unavailable": PACKAGE,
+    "wp_codebox_runtime_provider_unavailable": PACKAGE_PROVIDER,
+    "wp_codebox_runtime_provider_invalid_result": PACKAGE_PROVIDER,
+    "wp_codebox_wordpress_workload_steps_missing":
+        f"{CASES}/workloads.php: workload: a user may mount and stage only code of the site, and an unknown field is refused by name",
+    "wp_codebox_wordpress_workload_step_unsupported": WORKLOAD,
+    "wp_codebox_wordpress_workload_input_unsupported": WORKLOAD,
+    "wp_codebox_wordpress_workload_provider_invalid_result": f"{CASES}/workloads.php: workload: a plugin can run workloads, and its answer is checked",
+    "wp_codebox_fuzz_case_invalid": FUZZ,
+    "wp_codebox_fuzz_step_unsupported": f"{CASES}/workloads.php: fuzz suite: each case runs as a command of the sandbox and has its own status",
+    "wp_codebox_fuzz_suite_runner_mode_unavailable": FUZZ,
+    "wp_codebox_host_delegation_request_invalid": DELEGATED,
+    "wp_codebox_host_delegation_source_digest_invalid": DELEGATED,
+    "wp_codebox_host_delegation_unavailable": f"{CASES}/delegations.php: delegation: without a plugin the status is unavailable, and the audit log says so",
+    "wp_codebox_host_delegation_provider_result_invalid": DELEGATION,
+    "wp_codebox_host_delegation_provider_status_invalid": DELEGATION,
+    "wp_codebox_host_delegation_request_id_mismatch": DELEGATION,
+    "wp_codebox_host_delegation_scope_mismatch": DELEGATION,
+    "wp_codebox_host_delegation_source_digest_mismatch": DELEGATION,
+    "wp_codebox_runner_workspace_prepare_invalid_request": ABILITIES,
+    "wp_codebox_runner_workspace_identity_invalid_request": ABILITIES,
+    "wp_codebox_runner_workspace_command_invalid_request": ABILITIES,
+    "wp_codebox_runner_workspace_publication_invalid_request": ABILITIES,
+    "wp_codebox_runner_workspace_prepare_clone_url_required":
+        f"{CASES}/runner-workspaces.php: runner workspace: without clone_url the backend looks the repository up; a backend without that operation asks for clone_url",
+    "wp_codebox_runner_workspace_backend_unavailable": f"{CASES}/runner-workspaces.php: does nothing and says so",
+    "wp_codebox_runner_workspace_backend_invalid_response": WORKSPACE,
+    "wp_codebox_runner_workspace_backend_error": WORKSPACE,
     # Requests of a browser to connectors and providers of a site.
     "wp_codebox_browser_connector_request_invalid": ABILITIES,
     "wp_codebox_browser_connector_unresolved": PROVIDER_REQUEST,

@@ -35,7 +35,7 @@ final class MountPlan {
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return list<array<string, mixed>>
-	 * @throws Failure `wp_codebox_mount_missing` when the task has no mount.
+	 * @throws Failure `wp_codebox_mount_missing` when a task of an agent has no mount.
 	 */
 	public function rows( array $input ): array {
 		$rows = [];
@@ -47,6 +47,10 @@ final class MountPlan {
 		}
 		foreach ( (array) ( $input['mounts'] ?? [] ) as $row ) {
 			$rows[] = array_filter( (array) $row, static fn( mixed $value ): bool => [] !== $value && null !== $value );
+		}
+		if ( [] === $rows && ! empty( $input['runtime_task'] ) ) {
+			// An ability of the guest's WordPress can do its work without code of this site.
+			return [];
 		}
 		if ( [] === $rows ) {
 			$plugins = array_keys( $this->code->installed( 'plugin' ) );

@@ -35,6 +35,16 @@ return static function ( Harness $t ): void {
 		'wp-codebox/list-artifact-history'    => [ true, false, true ],
 		'wp-codebox/browser-connector-request' => [ false, false, false ],
 		'wp-codebox/execute-browser-provider-request' => [ false, false, false ],
+		'wp-codebox/resolve-runtime-requirements' => [ true, false, true ],
+		'wp-codebox/run-runtime-task'         => [ false, false, false ],
+		'wp-codebox/run-runtime-package'      => [ false, false, false ],
+		'wp-codebox/run-wordpress-workload'   => [ false, false, false ],
+		'wp-codebox/run-fuzz-suite'           => [ false, false, false ],
+		'wp-codebox/request-host-delegation'  => [ false, false, false ],
+		'wp-codebox/runner-workspace-prepare' => [ false, false, false ],
+		'wp-codebox/runner-workspace-capture' => [ true, false, true ],
+		'wp-codebox/runner-workspace-command' => [ false, true, false ],
+		'wp-codebox/runner-workspace-publish' => [ false, true, false ],
 	];
 
 	$t->test(
@@ -94,9 +104,9 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'each ability is allowed with its own capability and denied with the other capabilities',
 		static function () use ( $t, $annotations ): void {
-			$run      = [ 'run-agent-task', 'run-agent-task-batch', 'run-agent-task-fanout', 'replay-artifact', 'browser-connector-request', 'execute-browser-provider-request' ];
+			$run      = [ 'run-agent-task', 'run-agent-task-batch', 'run-agent-task-fanout', 'replay-artifact', 'browser-connector-request', 'execute-browser-provider-request', 'resolve-runtime-requirements', 'run-runtime-task', 'run-runtime-package', 'run-wordpress-workload', 'run-fuzz-suite', 'request-host-delegation', 'runner-workspace-prepare', 'runner-workspace-capture', 'runner-workspace-command' ];
 			$both     = [ 'list-runs', 'get-run', 'list-run-events', 'cancel-run' ];
-			$apply    = [ 'apply-approved-artifact', 'rollback-artifact' ];
+			$apply    = [ 'apply-approved-artifact', 'rollback-artifact', 'runner-workspace-publish' ];
 			$all      = array_map( static fn( string $name ): string => substr( $name, strlen( 'wp-codebox/' ) ), array_keys( $annotations ) );
 			$expected = [
 				'wp_codebox_run'      => [ ...$run, ...$both ],
@@ -141,10 +151,24 @@ return static function ( Harness $t ): void {
 		'replay-artifact'          => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
 		'browser-connector-request' => [ 'connector' => 'wp_codebox_browser_connector_request_invalid', 'operation' => 'wp_codebox_browser_connector_request_invalid' ],
 		'execute-browser-provider-request' => [ 'operation' => 'wp_codebox_browser_provider_operation_required', 'request' => 'wp_codebox_browser_provider_request_required', 'inherit' => 'wp_codebox_browser_provider_connector_required' ],
+		'run-runtime-task'         => [ 'task' => 'wp_codebox_runtime_task_request_invalid', 'target_id' => 'wp_codebox_runtime_task_target_required' ],
+		'run-runtime-package'      => array_fill_keys( [ 'schema', 'package', 'workflow', 'input', 'artifact_declarations', 'required_artifacts' ], 'wp_codebox_runtime_package_task_invalid' ),
+		'run-wordpress-workload'   => [ 'schema' => 'wp_codebox_input_invalid', 'steps' => 'wp_codebox_wordpress_workload_steps_missing' ],
+		'run-fuzz-suite'           => [ 'schema' => 'wp_codebox_input_invalid', 'id' => 'wp_codebox_input_invalid', 'cases' => 'wp_codebox_fuzz_case_invalid' ],
+		'runner-workspace-prepare' => [ 'repo' => 'wp_codebox_runner_workspace_prepare_invalid_request' ],
+		'runner-workspace-capture' => [ 'workspace' => 'wp_codebox_runner_workspace_identity_invalid_request' ],
+		'runner-workspace-command' => [ 'workspace' => 'wp_codebox_runner_workspace_command_invalid_request', 'command' => 'wp_codebox_runner_workspace_command_invalid_request' ],
+		'runner-workspace-publish' => array_fill_keys( [ 'workspace', 'repo', 'commit_message', 'title', 'body' ], 'wp_codebox_runner_workspace_publication_invalid_request' ),
+	];
+	// Fields whose value depends on the ability.
+	$own = [
+		'run-runtime-package'    => [ 'schema' => 'wp-codebox/runtime-package-task/v1' ],
+		'run-wordpress-workload' => [ 'schema' => 'wp-codebox/wordpress-workload-run/v1' ],
+		'run-fuzz-suite'         => [ 'schema' => 'wp-codebox/fuzz-suite/v1' ],
 	];
 	$t->test(
 		'schemas list the required fields, and a missing required field returns its own error code',
-		static function () use ( $t, $annotations, $required ): void {
+		static function () use ( $t, $annotations, $required, $own ): void {
 			$made   = $t->made();
 			$values = [
 				'goal'           => 'x',
@@ -158,13 +182,29 @@ return static function ( Harness $t ): void {
 				'operation'      => 'chat.completions',
 				'request'        => [ 'x' => 1 ],
 				'inherit'        => [ 'connectors' => [ 'none' ] ],
+				'task'           => 'x',
+				'target_id'      => 'other/runtime',
+				'package'        => [ 'slug' => 'x', 'source' => 'x' ],
+				'workflow'       => [ 'id' => 'x' ],
+				'input'          => [ 'x' => 1 ],
+				'artifact_declarations' => [],
+				'required_artifacts' => [],
+				'steps'          => [ [ 'command' => 'x' ] ],
+				'id'             => 'x',
+				'cases'          => [ [ 'id' => 'x' ] ],
+				'repo'           => 'acme/shop',
+				'workspace'      => 'x',
+				'command'        => 'x',
+				'commit_message' => 'x',
+				'title'          => 'x',
+				'body'           => 'x',
 			];
 			foreach ( array_keys( $annotations ) as $name ) {
 				$short  = substr( $name, strlen( 'wp-codebox/' ) );
 				$schema = wp_get_ability( $name )->get_input_schema();
 				$fields = $required[ $short ] ?? [];
 				$t->same( array_keys( $fields ), $schema['required'] ?? [], $name );
-				$whole = array_intersect_key( $values, $fields );
+				$whole = array_intersect_key( ( $own[ $short ] ?? [] ) + $values, $fields );
 				$t->same( true, rest_validate_value_from_schema( $whole, $schema, 'input' ), $name );
 				foreach ( $fields as $field => $code ) {
 					$input = array_diff_key( $whole, [ $field => 1 ] );

@@ -48,6 +48,16 @@ return static function ( Harness $t ): void {
 		'list-artifact-history'    => 'GET',
 		'browser-connector-request' => 'POST',
 		'execute-browser-provider-request' => 'POST',
+		'resolve-runtime-requirements' => 'GET',
+		'run-runtime-task'         => 'POST',
+		'run-runtime-package'      => 'POST',
+		'run-wordpress-workload'   => 'POST',
+		'run-fuzz-suite'           => 'POST',
+		'request-host-delegation'  => 'POST',
+		'runner-workspace-prepare' => 'POST',
+		'runner-workspace-capture' => 'GET',
+		'runner-workspace-command' => 'POST',
+		'runner-workspace-publish' => 'POST',
 	];
 
 	$t->test(

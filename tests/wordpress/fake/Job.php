@@ -31,7 +31,12 @@ final class Job {
 			self::copy( $mount['source'], $work . '/b' . $index );
 			$this->emit( 'runtime.mounted', [ 'index' => $index, 'target' => $mount['target'], 'mode' => $mount['mode'] ?? 'readwrite', 'view' => 'overlay' ] );
 		}
-		[ $exit, $why ]        = isset( $this->request['agent']['argv'] ) ? $this->execute( $this->request['agent']['argv'], $work . '/b0', 'agent', 'exec-1' ) : $this->loop( $work . '/b0' );
+		[ $exit, $why ]        = match ( true ) {
+			isset( $this->request['hold'] ) => $this->held(),
+			isset( $this->request['agent']['argv'] ) => $this->execute( $this->request['agent']['argv'], $work . '/b0', 'agent', 'exec-1' ),
+			'ability' === ( $this->request['agent']['kind'] ?? '' ) => [ 0, '' ],
+			default => $this->loop( $work . '/b0' ),
+		};
 		[ $entries, $patches ] = $this->changes( $work );
 		$members               = [];
 		foreach ( $entries as $entry ) {
@@ -136,7 +141,7 @@ final class Job {
 			'cost'               => [ 'wall_ms' => $wall, 'cpu_ms' => 20, 'peak_memory_bytes' => 31457280 ] + ( 'model' === ( $this->request['agent']['kind'] ?? '' ) ? [ 'model' => [ 'turns' => 12, 'input_tokens' => 34000, 'cached_input_tokens' => 0, 'output_tokens' => 2100, 'cost_microusd' => 30000 ] ] : [] ),
 			'completion_outcome' => $completion,
 			'agent_result'       => $agent,
-			'transcript'         => [ 'schema' => 'wp-codebox/agent-transcript/v1', 'executions' => [] ],
+			'transcript'         => [ 'schema' => 'wp-codebox/agent-transcript/v1', 'executions' => $this->executions() ],
 			'session_status'     => $table[0],
 			'success'            => $table[1],
 			'exit_status'        => $table[2],
@@ -182,6 +187,27 @@ final class Job {
 		$this->emit( 'runtime.command.finished', [ 'exitCode' => $state['exitcode'], 'durationMs' => 7 ], $id );
 		proc_close( $process );
 		return [ $state['exitcode'], $why ];
+	}
+
+	/** What the ability of a component returned: its input. */
+	private function executions(): array {
+		if ( 'ability' !== ( $this->request['agent']['kind'] ?? '' ) ) {
+			return [];
+		}
+		$result = [ 'success' => true, 'outputs' => [ 'given' => $this->request['agent']['input'] ?? [] ], 'artifacts' => [ [ 'name' => 'report', 'content' => 'x' ] ] ];
+		return [ [ 'executionIndex' => 0, 'command' => 'command-agent-run', 'args' => [ 'ability=' . $this->request['agent']['ability'] ], 'phase' => 'agent', 'stdout' => '', 'stderr' => '', 'exitCode' => 0, 'parsed' => [ 'status' => 'completed', 'result' => $result ] ] ];
+	}
+
+	/** A held sandbox: waits until a client closes it. */
+	private function held(): array {
+		while ( ! is_file( $this->directory . '/close' ) ) {
+			if ( $this->cancelled() ) {
+				return [ 0, 'cancelled' ];
+			}
+			usleep( 5000 );
+			clearstatcache();
+		}
+		return [ 0, '' ];
 	}
 
 	/** The built-in agent of the stand-in: fixes the sample and sends the parent tool calls listed in the context. */

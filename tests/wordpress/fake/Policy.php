@@ -50,6 +50,8 @@ final class Policy {
 			'command-agent-run'      => 'Runs a program as the agent, without a shell, in the first writable mount.',
 			'wordpress.run-php'      => 'Runs PHP in the guest with WordPress loaded.',
 			'wordpress.wp-cli'       => 'Runs WP-CLI on the guest\'s WordPress.',
+			'wordpress.rest-request' => 'Dispatches a request to the REST API of the guest\'s site, in process.',
+			'wordpress.editor-open'  => 'Opens the editor.',
 		] as $id => $description ) {
 			$commands[] = [
 				'id'                => $id,
@@ -58,7 +60,7 @@ final class Policy {
 				'outputShape'       => 'text',
 				'policyRequirement' => 'Runtime policy commands must include ' . $id,
 				'recipe'            => true,
-			];
+			] + ( 'wordpress.editor-open' === $id ? [ 'supported' => false, 'unsupportedReason' => 'there is no browser' ] : [] );
 		}
 		return [
 			'schema'   => 'wp-codebox/command-catalog/v1',

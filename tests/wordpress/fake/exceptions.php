@@ -25,6 +25,8 @@ class Exception extends \RuntimeException {
 		'wp_codebox_mount_denied'                 => [ DeniedException::class, 403, 126 ],
 		'wp_codebox_policy_unenforceable'         => [ DeniedException::class, 422, 126 ],
 		'runtime-policy-invalid'                  => [ InvalidInputException::class, 400, 126 ],
+		'runtime-command-disallowed'              => [ DeniedException::class, 403, 126 ],
+		'wp_codebox_sandbox_not_held'             => [ ConflictException::class, 409, 1 ],
 		'wp_codebox_sandbox_start_failed'         => [ UnavailableException::class, 503, 125 ],
 		'wp_codebox_state_dir_invalid'            => [ UnavailableException::class, 503, 125 ],
 		'wp_codebox_busy'                         => [ UnavailableException::class, 429, 125 ],

@@ -11,6 +11,6 @@
 
 declare(strict_types=1);
 
-foreach ( [ 'exceptions', 'Extension', 'Policy', 'Redactor', 'Bundles', 'Archives', 'Artifacts', 'Changes', 'Job', 'Run', 'Runs', 'AgentTask', 'Groups' ] as $wp_codebox_fake ) {
+foreach ( [ 'exceptions', 'Extension', 'Policy', 'Redactor', 'Bundles', 'Archives', 'Artifacts', 'Changes', 'Job', 'Run', 'Runs', 'AgentTask', 'Sandbox', 'Groups' ] as $wp_codebox_fake ) {
 	require_once __DIR__ . '/' . $wp_codebox_fake . '.php';
 }

@@ -390,6 +390,70 @@ codes! {
     BrowserProviderBridgeAuthenticationFailed = "wp_codebox_browser_provider_bridge_authentication_failed", Internal, 502, 1;
     /// The provider is unreachable, or its response cannot be forwarded.
     BrowserProviderBridgeException = "wp_codebox_browser_provider_bridge_exception", Unavailable, 502, 1;
+    /// A runtime task names no target, i.e. no runtime that executes it.
+    RuntimeTaskTargetRequired = "wp_codebox_runtime_task_target_required", InvalidInput, 400, 1;
+    /// No runtime of the site executes tasks for this target.
+    RuntimeTaskUnsupportedTarget = "wp_codebox_runtime_task_unsupported_target", Unavailable, 422, 1;
+    /// A plugin of the site describes a runtime without id, target or callback.
+    RuntimeTaskProviderInvalid = "wp_codebox_runtime_task_provider_invalid", Internal, 500, 1;
+    /// The plugin that executes a runtime task failed or returned an invalid result.
+    RuntimeTaskProviderInvalidResult = "wp_codebox_runtime_task_provider_invalid_result", Internal, 502, 1;
+    /// The request to run a package is incomplete.
+    RuntimePackageTaskInvalid = "wp_codebox_runtime_package_task_invalid", InvalidInput, 400, 1;
+    /// The package's source is not a readable file that the caller may use.
+    RuntimePackageSourceMissing = "wp_codebox_runtime_package_source_missing", InvalidInput, 400, 1;
+    /// The workflow of the package names no ability that a sandbox can run.
+    RuntimePackageWorkflowUnavailable = "wp_codebox_runtime_package_workflow_unavailable", Unavailable, 422, 1;
+    /// The runtime that the site chose for packages does not exist.
+    RuntimeProviderUnavailable = "wp_codebox_runtime_provider_unavailable", Unavailable, 501, 1;
+    /// The plugin that runs packages failed or returned an invalid result.
+    RuntimeProviderInvalidResult = "wp_codebox_runtime_provider_invalid_result", Internal, 502, 1;
+    /// The workload has no steps.
+    WordpressWorkloadStepsMissing = "wp_codebox_wordpress_workload_steps_missing", InvalidInput, 400, 1;
+    /// A step of a workload names a command that a sandbox cannot run.
+    WordpressWorkloadStepUnsupported = "wp_codebox_wordpress_workload_step_unsupported", Unavailable, 422, 1;
+    /// A workload asks for something that a sandbox started by a site does not have.
+    WordpressWorkloadInputUnsupported = "wp_codebox_wordpress_workload_input_unsupported", Unavailable, 422, 1;
+    /// The plugin that runs workloads failed or returned an invalid result.
+    WordpressWorkloadProviderInvalidResult = "wp_codebox_wordpress_workload_provider_invalid_result", Internal, 502, 1;
+    /// A case of a fuzz suite is malformed.
+    FuzzCaseInvalid = "wp_codebox_fuzz_case_invalid", InvalidInput, 400, 1;
+    /// A case of a fuzz suite calls something that no command of a sandbox calls.
+    FuzzStepUnsupported = "wp_codebox_fuzz_step_unsupported", Unavailable, 422, 1;
+    /// The fuzz suite asks for a runner mode or for coverage that this site does not have.
+    FuzzSuiteRunnerModeUnavailable = "wp_codebox_fuzz_suite_runner_mode_unavailable", Unavailable, 422, 1;
+    /// A host delegation has neither goal nor task.
+    HostDelegationRequestInvalid = "wp_codebox_host_delegation_request_invalid", InvalidInput, 400, 1;
+    /// The source digest of a host delegation is not a SHA-256.
+    HostDelegationSourceDigestInvalid = "wp_codebox_host_delegation_source_digest_invalid", InvalidInput, 400, 1;
+    /// No plugin of the site takes host delegations.
+    HostDelegationUnavailable = "wp_codebox_host_delegation_unavailable", Unavailable, 501, 1;
+    /// The plugin that takes host delegations failed or returned an invalid result.
+    HostDelegationProviderResultInvalid = "wp_codebox_host_delegation_provider_result_invalid", Internal, 502, 1;
+    /// The result of a host delegation has an unknown status.
+    HostDelegationProviderStatusInvalid = "wp_codebox_host_delegation_provider_status_invalid", Internal, 502, 1;
+    /// The result of a host delegation belongs to another request.
+    HostDelegationRequestIdMismatch = "wp_codebox_host_delegation_request_id_mismatch", Internal, 502, 1;
+    /// The result of a host delegation belongs to another session.
+    HostDelegationScopeMismatch = "wp_codebox_host_delegation_scope_mismatch", Internal, 502, 1;
+    /// The result of a host delegation is about another source.
+    HostDelegationSourceDigestMismatch = "wp_codebox_host_delegation_source_digest_mismatch", Internal, 502, 1;
+    /// The request to prepare a runner workspace is malformed.
+    RunnerWorkspacePrepareInvalidRequest = "wp_codebox_runner_workspace_prepare_invalid_request", InvalidInput, 400, 1;
+    /// The backend has no checkout of the repository, and the request names no URL to clone.
+    RunnerWorkspacePrepareCloneUrlRequired = "wp_codebox_runner_workspace_prepare_clone_url_required", InvalidInput, 400, 1;
+    /// The request names no runner workspace.
+    RunnerWorkspaceIdentityInvalidRequest = "wp_codebox_runner_workspace_identity_invalid_request", InvalidInput, 400, 1;
+    /// The command for a runner workspace is malformed.
+    RunnerWorkspaceCommandInvalidRequest = "wp_codebox_runner_workspace_command_invalid_request", InvalidInput, 400, 1;
+    /// The request to publish a runner workspace is malformed.
+    RunnerWorkspacePublicationInvalidRequest = "wp_codebox_runner_workspace_publication_invalid_request", InvalidInput, 400, 1;
+    /// No plugin of the site keeps runner workspaces, or its configuration is invalid.
+    RunnerWorkspaceBackendUnavailable = "wp_codebox_runner_workspace_backend_unavailable", Unavailable, 501, 1;
+    /// The backend of runner workspaces returned an invalid response.
+    RunnerWorkspaceBackendInvalidResponse = "wp_codebox_runner_workspace_backend_invalid_response", Internal, 502, 1;
+    /// The backend of runner workspaces failed.
+    RunnerWorkspaceBackendError = "wp_codebox_runner_workspace_backend_error", Internal, 502, 1;
     /// The audit log entry about an applied change could not be written.
     AuditFailed = "wp_codebox_audit_failed", Internal, 500, 1;
     /// A defect of this program; the message has the detail.

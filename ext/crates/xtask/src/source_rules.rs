@@ -16,6 +16,7 @@ const MAX_CLASS_LINES: usize = 300;
 /// Modules that consist mostly of data tables and may be longer.
 const TABLES: &[&str] = &[
     "ext/crates/launcher/src/syscalls.rs",
+    "ext/crates/contracts/src/code.rs",
     "ext/crates/policy/src/tools/registry.rs",
     "plugin-php/includes/ErrorCode.php",
     "plugin-php/includes/WP_Codebox_API.php",

@@ -1,0 +1,120 @@
+<?php
+/**
+ * Converts a workload to a run request for the PHP extension.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Workload;
+
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Policy;
+use WPCodebox\Run\MountPlan;
+use WPCodebox\Run\RunRequest;
+use WPCodebox\Run\TaskLimits;
+use WPCodebox\Sentence;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The request has no agent. It holds the sandbox open for as long as the wall clock limit of the site allows; its policy
+ * allows exactly the commands of the workload, and no network.
+ */
+final class WorkloadRequest {
+
+	/** Lifetime of the sandbox when the site sets no wall clock limit, in milliseconds. */
+	private const TTL_MS = 900000;
+
+	/**
+	 * Creates the builder with its dependencies.
+	 *
+	 * @param Site       $site     Site the plugin runs on.
+	 * @param MountPlan  $mounts   Resolves mounts.
+	 * @param TaskLimits $limits   Resolves limits.
+	 * @param Settings   $settings Settings of the host (plugin settings page and constants).
+	 */
+	public function __construct(
+		private readonly Site $site,
+		private readonly MountPlan $mounts,
+		private readonly TaskLimits $limits,
+		private readonly Settings $settings
+	) {}
+
+	/**
+	 * Builds the request.
+	 *
+	 * @param array<string, mixed> $input     Workload: `mounts`, `staged_files`, `metadata`.
+	 * @param string               $goal      What the run does, one sentence for the record.
+	 * @param list<string>         $commands  Commands that the policy lists.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @throws Failure When a mount or file may not be used.
+	 */
+	public function build( array $input, string $goal, array $commands, Authority $authority ): RunRequest {
+		$limits = $this->limits->resolve( [] );
+		$host   = [
+			'site'       => $this->site->id(),
+			'wordpress'  => $this->site->wordpress(),
+			'denied'     => $this->site->denied(),
+			'code_roots' => $this->site->known_roots(),
+			'provenance' => [
+				'requester' => [
+					'kind' => get_current_user_id() > 0 ? 'user' : ( Authority::Operator === $authority ? 'operator' : 'none' ),
+					'id'   => get_current_user_id(),
+				],
+				'wordpress' => get_bloginfo( 'version' ),
+				'plugin'    => \WPCodebox\VERSION,
+			],
+			'limits'     => $limits,
+			'policy'     => Policy::defaults( $commands ),
+			'mounts'     => empty( $input['mounts'] ) ? [] : $this->mounts->rows( [ 'mounts' => $input['mounts'] ] ),
+			'hold'       => [ 'ttl_ms' => (int) ( $limits['wall_clock_ms'] ?? self::TTL_MS ) ],
+		];
+		$staged = array_map( fn( mixed $row ): array => $this->staged( (array) $row, $authority ), array_values( (array) ( $input['staged_files'] ?? [] ) ) );
+		if ( [] !== $staged ) {
+			$host['staged_files']               = $staged;
+			$host['provenance']['staged_files'] = array_column( $staged, 'target' );
+		}
+		$roots = $this->site->allowed_roots( $authority );
+		if ( null !== $roots ) {
+			$host['allowed_roots'] = $roots;
+		}
+		$max = $this->settings->own_max_runs();
+		if ( null !== $max ) {
+			$host['max_runs'] = $max;
+		}
+		$task = [ 'goal' => $goal ];
+		if ( ! empty( $input['metadata'] ) ) {
+			$task['metadata'] = (array) $input['metadata'];
+		}
+		return new RunRequest( $task, $host );
+	}
+
+	/**
+	 * Checks one file of the host that the sandbox shall read.
+	 *
+	 * @param array<string, mixed> $row       Row with `source` and `target`.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @return array{source: string, target: string}
+	 * @throws Failure `wp_codebox_mount_denied`.
+	 */
+	private function staged( array $row, Authority $authority ): array {
+		$source = trim( (string) ( $row['source'] ?? '' ) );
+		$real   = str_starts_with( $source, '/' ) ? realpath( $source ) : false;
+		$roots  = $this->site->allowed_roots( $authority );
+		// The supervisor checks the file that it opens by the same roots, and by the directories that are never mounted.
+		if ( null !== $roots && ( false === $real || ! Site::is_within( $real, $roots ) ) ) {
+			/* translators: %s: path. */
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The file %s is not in the installed plugins, themes and wp_codebox.mount_roots, so it is not passed to the sandbox.', 'codebox' ), sanitize_text_field( $source ) ), [], [ 'field' => 'staged_files' ] );
+		}
+		return [
+			'source' => $source,
+			'target' => trim( (string) ( $row['target'] ?? '' ) ),
+		];
+	}
+}
