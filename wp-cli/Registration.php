@@ -38,11 +38,18 @@ final class Registration {
 		$decisions = new ArtifactDecisions( ...$shared );
 		$reviews   = new ReviewCommands( ...$shared );
 		$transfers = new TransferCommands( ...$shared );
+		$runtime   = new RuntimeCommands( ...$shared );
+		$workloads = new WorkloadCommands( ...$shared );
 
 		WP_CLI::add_command( 'codebox', CodeboxNamespace::class );
 		WP_CLI::add_command( 'codebox run-agent-task', new RunAgentTaskCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox run-agent-task-batch', new BatchCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox run-agent-task-fanout', new FanoutCommand( ...$shared ) );
+		WP_CLI::add_command( 'codebox run-runtime-task', [ $runtime, 'run_runtime_task' ] );
+		WP_CLI::add_command( 'codebox run-runtime-package', [ $runtime, 'run_runtime_package' ] );
+		WP_CLI::add_command( 'codebox run-wordpress-workload', [ $workloads, 'run_wordpress_workload' ] );
+		WP_CLI::add_command( 'codebox run-fuzz-suite', [ $workloads, 'run_fuzz_suite' ] );
+		WP_CLI::add_command( 'codebox resolve-runtime-requirements', [ $runtime, 'resolve_runtime_requirements' ] );
 		WP_CLI::add_command( 'codebox runs', new RunsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox runs events', new RunEventsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox artifacts', new ArtifactsCommand( ...$shared ) );

@@ -87,7 +87,7 @@ final class TaskFlags {
 	 */
 	private function fields( array $args, array $flags ): array {
 		$json  = isset( $flags['input-json'] ) ? FlagList::json_object( '--input-json', (string) $flags['input-json'] ) : [];
-		$input = array_merge( $this->file( $flags ), $json, ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
+		$input = array_merge( DocumentFlags::file( $flags ), $json, ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
 		if ( isset( $args[0] ) ) {
 			if ( isset( $flags['goal'] ) ) {
 				throw Failure::invalid_input( __( 'The goal is given twice; give it as the argument or with --goal.', 'codebox' ) );
@@ -118,26 +118,6 @@ final class TaskFlags {
 			$input['limits'] = array_merge( (array) ( $input['limits'] ?? [] ), $limits );
 		}
 		return $input;
-	}
-
-	/**
-	 * Reads the input of `--input-file`; `-` is STDIN.
-	 *
-	 * @param array<string, mixed> $flags Flags of the command line, by name.
-	 * @return array<string, mixed>
-	 */
-	private function file( array $flags ): array {
-		if ( ! isset( $flags['input-file'] ) ) {
-			return [];
-		}
-		$path = (string) $flags['input-file'];
-		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a local file, not a URL.
-		$text = '-' === $path ? stream_get_contents( STDIN ) : ( is_file( $path ) ? file_get_contents( $path ) : false );
-		if ( false === $text ) {
-			/* translators: %s: path. */
-			throw Failure::invalid_input( Sentence::of( __( 'The file %s given with --input-file cannot be read.', 'codebox' ), $path ) );
-		}
-		return FlagList::json_object( '--input-file', $text );
 	}
 
 	/**

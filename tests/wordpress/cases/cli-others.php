@@ -86,7 +86,7 @@ return static function ( Harness $t ): void {
 			$t->contains( '(wp_codebox_input_invalid)', $err );
 		}
 	);
-	foreach ( [ [], [ 'run-agent-task' ], [ 'run-agent-task-batch' ], [ 'run-agent-task-fanout' ], [ 'runs' ], [ 'runs', 'list' ], [ 'runs', 'get' ], [ 'runs', 'events' ], [ 'runs', 'cancel' ], [ 'artifacts' ], [ 'artifacts', 'list' ], [ 'artifacts', 'get' ], [ 'artifacts', 'inspect' ], [ 'artifacts', 'diff' ], [ 'artifacts', 'preflight-apply' ], [ 'artifacts', 'apply' ], [ 'artifacts', 'discard' ], [ 'commands' ], [ 'policy' ], [ 'policy', 'show' ], [ 'policy', 'validate' ], [ 'doctor' ], [ 'gc' ] ] as $command ) {
+	foreach ( [ [], [ 'run-agent-task' ], [ 'run-agent-task-batch' ], [ 'run-agent-task-fanout' ], [ 'run-runtime-task' ], [ 'run-runtime-package' ], [ 'run-wordpress-workload' ], [ 'run-fuzz-suite' ], [ 'resolve-runtime-requirements' ], [ 'runs' ], [ 'runs', 'list' ], [ 'runs', 'get' ], [ 'runs', 'events' ], [ 'runs', 'cancel' ], [ 'artifacts' ], [ 'artifacts', 'list' ], [ 'artifacts', 'get' ], [ 'artifacts', 'inspect' ], [ 'artifacts', 'diff' ], [ 'artifacts', 'preflight-apply' ], [ 'artifacts', 'apply' ], [ 'artifacts', 'discard' ], [ 'commands' ], [ 'policy' ], [ 'policy', 'show' ], [ 'policy', 'validate' ], [ 'doctor' ], [ 'gc' ] ] as $command ) {
 		$t->test(
 			'wp help prints the synopsis of codebox ' . implode( ' ', $command ),
 			static function () use ( $t, $command ): void {
