@@ -11,7 +11,7 @@ PHP = ["--command", "wordpress.run-php", "--arg", "code=echo 1;"]
 
 
 def test_runs_commands_accept_the_registry_and_the_run_id_as_options(bench):
-    run = bench.run("--mount", f"{bench.source()}:/workspace/plugin", *PHP).expect(0).json["run_id"]
+    run = bench.run("--mount", f"{bench.source()}:/workspace/plugin", *PHP).expect(0).result["run_id"]
     site = ["--site", bench.site]
     plain = bench.call("runs", "status", run, "--state", bench.state, *site, "--json").expect(0)
     for registry in ("--registry", "--run-registry"):
@@ -83,3 +83,11 @@ def test_run_registry_that_is_missing_is_created_by_a_command_that_starts_a_sand
     must(not os.path.exists(registry), "a check created the directory")
     missing = bench.call("runs", "status", "--registry", registry, "--run-id", "run_1", "--json")
     must(missing.exit == 125 and missing.code == "wp_codebox_state_dir_invalid", str(missing))
+    recipe = os.path.join(bench.directory, "registry.json")
+    with open(recipe, "w", encoding="utf-8") as out:
+        json.dump({"schema": "wp-codebox/workspace-recipe/v1", "workflow": {"steps": [{"command": "wordpress.run-php", "args": ["code=echo 1;"]}]}}, out)
+    paths = bench.paths()
+    at = paths.index("--state")
+    ran = bench.call("recipe-run", "--recipe", recipe, *paths[:at], *paths[at + 2:], "--run-registry", registry, "--json").expect(0).json
+    shown = bench.call("runs", "status", "--registry", registry, "--run-id", ran["run"]["runId"], "--json").expect(0)
+    must(shown.json["lifecycle"]["terminal"] is True, str(shown))

@@ -5,7 +5,6 @@ use super::artifacts::open;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
-use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Manifest, ManifestFile};
 
 /// Maximum size of a file with documents, in bytes.
@@ -38,7 +37,6 @@ pub(crate) struct Evidence {
 pub(crate) struct Bundle {
     pub id: String,
     pub files: Vec<ManifestFile>,
-    pub directory: Dir,
 }
 
 /// A document that a command printed.
@@ -78,7 +76,11 @@ impl Evidence {
             .iter()
             .filter(|f| f.kind == BENCHMARK_RESULTS);
         let mut names: Vec<&str> = named.map(|file| file.path.as_str()).collect();
-        names.extend(MEMBERS.iter().filter(|member| !names.contains(member)));
+        for member in MEMBERS {
+            if !names.contains(&member) {
+                names.push(member);
+            }
+        }
         let roots = names
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), parse(&bytes(name)?)?)))
@@ -89,7 +91,6 @@ impl Evidence {
             bundle: Some(Bundle {
                 id: manifest.id,
                 files: manifest.files,
-                directory,
             }),
         })
     }

@@ -92,7 +92,7 @@ pub(crate) struct IndexArgs {
 /// Arguments of `bench matrix`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The matrix is {\"dimensions\": [{\"name\": NAME, \"values\": [TEXT, …]}, …]}; every combination of \
+The matrix is {\"dimensions\": [{\"name\": NAME, \"values\": [TEXT, ...]}, ...]}; every combination of \
 values is one run of the recipe. NAME says what a value sets: `wp` the recipe's runtime.wp, \
 `phpVersion` its runtime.phpVersion, `arg.NAME` the argument NAME of its wordpress.bench steps, a \
 name like CACHE_SIZE that variable in inputs.runtimeEnv. With --json the output is \

@@ -87,6 +87,11 @@ pub(crate) fn comparison(baseline: &Side<'_>, candidate: &Side<'_>) -> Result<Va
             .count()
     };
     let (compared, failed) = (of("compared"), of("failed"));
+    let notes: Vec<Value> = baseline
+        .note()
+        .into_iter()
+        .chain(candidate.note())
+        .collect();
     Ok(json!({
         "success": true,
         "schema": BENCHMARK_COMPARISON,
@@ -94,7 +99,7 @@ pub(crate) fn comparison(baseline: &Side<'_>, candidate: &Side<'_>) -> Result<Va
         "candidate": candidate.document(new),
         "scenarios": scenarios,
         "summary": {"scenarios": scenarios.len(), "compared": compared, "failed": failed},
-        "diagnostics": [baseline.note(), candidate.note()].into_iter().flatten().collect::<Vec<_>>(),
+        "diagnostics": notes,
     }))
 }
 

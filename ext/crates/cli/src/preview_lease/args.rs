@@ -15,7 +15,7 @@ token is shown by `wp-codebox sandbox preview` only.
 
 Examples:
   wp-codebox preview-lease status --lease-id run_1f
-  wp-codebox preview-lease status --registry /srv/state --lease-id run_1f --json
+  wp-codebox preview-lease status --registry /srv/state --lease-id run_1f
 
 Exit status: 0 for any status; 1 when no run or more than one matches; 125 when the state directory \
 cannot be used.")]

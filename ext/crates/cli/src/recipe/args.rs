@@ -91,7 +91,7 @@ pub(crate) struct RecipeRunArgs {
 Examples:
   wp-codebox validate-blueprint blueprint.json
   wp-codebox validate-blueprint blueprint.json --json
-  wp-codebox validate-blueprint --blueprint '{"login": true}'
+  wp-codebox validate-blueprint --blueprint '{\"login\": true}'
 
 Exit status: 0 every part is supported, 1 a part is not; each is listed with its reason.")]
 pub(crate) struct BlueprintArgs {
