@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '757f6f94f8f3bb1070cb9998bbd670448cbe75df7563f7cad642d7dc92bba42d',
+	'contract_digest' => 'd65bf4371d31aa5d6d7c7be48b9122642bd0abb4571562f60730d0c41bc64de6',
 ];

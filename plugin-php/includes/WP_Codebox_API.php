@@ -179,7 +179,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/runner-workspace-capture.
+	 * Reads the change in a runner workspace through the backend that this site configures.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -449,7 +449,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/runner-workspace-prepare.
+	 * Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status unavailable.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -467,7 +467,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/runner-workspace-publish.
+	 * Has the backend that this site configures publish the change of a runner workspace as a branch or pull request. Without such a backend nothing is published.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -503,7 +503,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/request-host-delegation.
+	 * Passes a task to the plugin of this site that takes such tasks. Without one, the answer has the status unavailable.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -512,7 +512,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/resolve-runtime-requirements.
+	 * Shows what a task needs (provider, model, components, secrets, connectors) and whether this site has it. Starts nothing and shows no secret.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -566,7 +566,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/run-fuzz-suite.
+	 * Runs the cases of a suite in a WordPress of a disposable sandbox. Nothing runs on this site; a suite that needs that is answered with the status unsupported.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -575,7 +575,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/runner-workspace-command.
+	 * Has the backend that this site configures run a command in a runner workspace. This plugin runs nothing itself.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -584,7 +584,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/run-runtime-package.
+	 * Runs a workflow of an agent package in a disposable sandbox, or in the runtime that a plugin of this site provides.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -593,7 +593,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/run-runtime-task.
+	 * Runs a task in the runtime that it names: in a sandbox of this host like run-agent-task, or in a runtime of a plugin of this site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -602,12 +602,48 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/run-wordpress-workload.
+	 * Runs commands in order in a WordPress of a disposable sandbox and returns what each one printed. Nothing runs on this site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function run_wordpress_workload( array $input ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/run-wordpress-workload', $input );
+	}
+
+	/**
+	 * Reads the change in a runner workspace through the backend that this site configures.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function runner_workspace_capture( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/runner-workspace-capture', $input );
+	}
+
+	/**
+	 * Has the backend that this site configures run a command in a runner workspace. This plugin runs nothing itself.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function runner_workspace_command( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/runner-workspace-command', $input );
+	}
+
+	/**
+	 * Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status unavailable.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function runner_workspace_prepare( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/runner-workspace-prepare', $input );
+	}
+
+	/**
+	 * Has the backend that this site configures publish the change of a runner workspace as a branch or pull request. Without such a backend nothing is published.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function runner_workspace_publish( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/runner-workspace-publish', $input );
 	}
 
 	/**
