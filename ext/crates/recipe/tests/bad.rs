@@ -1269,7 +1269,7 @@ fn archive_without_required_sha256_is_refused() {
 }
 
 #[test]
-fn recipe_issues_are_reported_in_the_order_of_the_recipes_sections() {
+fn recipe_issues_are_reported_in_the_section_order_of_the_recipe_format() {
     let host = FakeHost::default();
     let document = with(&json!({
         "distribution": {"name": "", "wordpress": {"root": "/x"}},

@@ -545,7 +545,7 @@ fn denied_egress_adds_no_environment_variables_and_allowed_egress_sets_up_every_
 }
 
 #[test]
-fn components_are_bind_mounted_read_only_outside_the_workspace() {
+fn components_are_added_as_read_only_bind_mounts_and_not_as_part_of_the_workspace() {
     let row = |slug: &str, place: &str| PlannedComponent {
         lowers: vec![HostSource::of(format!("/host/{slug}"))],
         target: GuestPath::new(format!("/wordpress/wp-content/{place}/{slug}")).unwrap(),

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_optional_worker_is_a_warning_but_an_error_for_required_workers_that_depend_on_it() {
+    fn failed_optional_worker_is_a_warning_unless_a_required_worker_is_skipped_because_of_it() {
         let mut ends = BTreeMap::from(["a", "b"].map(|id| end(id, GroupStatus::Completed, &[id])));
         let (id, mut lost) = end("c", GroupStatus::Failed, &[]);
         lost.outcome = Some("failed".to_owned());

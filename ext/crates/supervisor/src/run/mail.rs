@@ -225,8 +225,8 @@ fn inspected(mail: &Mail, redactor: &Redactor, asked: &Inspection<'_>) -> Option
 
 /// Maximum number of links that one message's row contains.
 const LINKS: usize = 10;
-/// Maximum size of the rows of one inspection, in bytes of JSON; rows of older messages are left
-/// out.
+/// Maximum size of the rows in the result of `host/smtp.inspect`, in bytes of JSON. If the rows of
+/// all messages are larger, those of the oldest messages are left out.
 const DOCUMENT: usize = 256 * 1024;
 
 /// Returns the path of message number `number` in the bundle.
