@@ -140,7 +140,7 @@ REFUSED = {
     "wp_codebox_policy_unenforceable": Case("network: unrestricted", 'use "deny" or name hosts', lambda w: w.php(*w.policy(network="allow"))),
     "wp_codebox_command_unknown": Case("wordpress.destroy", "`wp-codebox commands` lists all commands", lambda w: w.run("--command", "wordpress.destroy")),
     "wp_codebox_command_unsupported": Case(
-        "wordpress.fuzz-admin-pages", "write the inputs as steps of a recipe", lambda w: w.run("--command", "wordpress.fuzz-admin-pages")),
+        "wp-codebox/run-fuzz-suite", "write the inputs as steps of a recipe", lambda w: w.run("--command", "wp-codebox/run-fuzz-suite")),
     "wp_codebox_recipe_invalid": Case("$.workflow.steps[0].command", "correct these fields", lambda w: w.recipe({"command": "wordpress.no-such"})),
     "wp_codebox_profile_invalid": Case(
         "$.extension", "correct these fields",
