@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Field names of WordPress's functions by the names that its REST API uses, for each kind of objects. */
+/** Names of fields here by the names that WordPress's REST API and its tables use, for each kind of objects. */
 const CRUD_FIELDS = array(
 	'post'    => array(
 		'title'   => 'post_title',
@@ -44,7 +44,14 @@ const CRUD_FIELDS = array(
 		'type'         => 'comment_type',
 		'date'         => 'comment_date',
 	),
-	'term'    => array(),
+	'option'  => array(
+		'option_name'  => 'name',
+		'option_value' => 'value',
+	),
+	'meta'    => array(
+		'meta_key'   => 'key',
+		'meta_value' => 'value',
+	),
 );
 
 /**

@@ -29,6 +29,7 @@ final class Crud_Request {
 		'post-type'     => 'post',
 		'media'         => 'attachment',
 		'terms'         => 'term',
+		'taxonomy'      => 'term',
 		'taxonomy-term' => 'term',
 		'tag'           => 'post_tag',
 		'users'         => 'user',

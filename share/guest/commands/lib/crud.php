@@ -186,6 +186,11 @@ final class Crud {
 			$post = is_string( $slug ) ? get_page_by_path( $slug, OBJECT, '' === $this->request->type ? array( 'post', 'page' ) : $this->request->type ) : null;
 			$id   = $post instanceof \WP_Post ? $post->ID : $id;
 		}
+		if ( 'term' === $kind && 0 === $id ) {
+			$slug = $this->request->identifier( 'slug' );
+			$term = is_string( $slug ) ? get_term_by( 'slug', $slug, $this->taxonomy() ) : false;
+			$id   = $term instanceof \WP_Term ? $term->term_id : $id;
+		}
 		if ( 'user' === $kind && 0 === $id ) {
 			$named = $this->request->identifier( 'login', 'user_login', 'username', 'email' );
 			$id    = is_string( $named ) ? Users::get( $named )->ID : $id;
