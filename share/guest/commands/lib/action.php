@@ -144,7 +144,11 @@ function action_document( array $action, array $terms, array $writes, array $mor
  * @return array<string,mixed>
  */
 function act( Arguments $arguments, array $action, callable $work ): array {
-	$terms  = action_terms( $arguments );
+	try {
+		$terms = action_terms( $arguments );
+	} catch ( Refusal $refusal ) {
+		throw new Refusal( $refusal->reason, $refusal->getMessage(), refused_action( $action, $arguments ) );
+	}
 	$writes = new Writes();
 	add_filter( 'query', array( $writes, 'see' ), PHP_INT_MAX );
 	// An action that calls wp_die() fails; no page is printed.
@@ -174,6 +178,27 @@ function act( Arguments $arguments, array $action, callable $work ): array {
 		throw new Refusal( $refusal->reason, $refusal->getMessage(), action_document( $action, $terms, $writes->row(), $more ) );
 	}
 	return action_document( $action, $terms, $writes->row(), $more );
+}
+
+/**
+ * Builds the result document of an action that was refused before it ran.
+ *
+ * @param array<string,mixed> $action    Refused action.
+ * @param Arguments           $arguments Arguments mutates, capability, destructive-boundary.
+ * @return array<string,mixed> `wp-codebox/wordpress-execution-action-result/v1`.
+ */
+function refused_action( array $action, Arguments $arguments ): array {
+	return result( 'wordpress-execution-action-result' ) + array(
+		'action'      => $action,
+		'target'      => $action,
+		'safety'      => array(
+			'mutates'             => $arguments->truth( 'mutates', true ),
+			'capability'          => array( 'required' => $arguments->first( 'capability' ) ),
+			'destructiveBoundary' => cut( $arguments->first( 'destructive-boundary' ), 200 ),
+		),
+		'result'      => (object) array(),
+		'diagnostics' => array(),
+	);
 }
 
 /**
