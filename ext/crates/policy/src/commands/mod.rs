@@ -2,10 +2,12 @@
 //! execution of commands all use its one table.
 //!
 //! `table` holds the rows, `model` their types, `format` the formats of argument values,
-//! `browser_steps` the members of browser steps. `check` validates a call before it is executed,
-//! `target` finds the commands that a call executes, and `catalog` exports the table as JSON.
+//! `browser_steps` the members of browser steps. `call` reads a call, `target` finds the commands
+//! that it executes, `check` validates it before it is executed, and `catalog` exports the table as
+//! JSON.
 
 mod browser_steps;
+mod call;
 mod catalog;
 mod check;
 mod format;
@@ -16,10 +18,9 @@ mod target;
 pub use browser_steps::{
     StepIssue, browser_duration, check_browser_scenario, check_browser_steps, check_editor_steps,
 };
+pub use call::{arg_value, arg_values, required_commands};
 pub use catalog::{catalog, catalog_entry};
-pub use check::{
-    CommandError, arg_value, arg_values, assert_command, is_blank_option, required_commands,
-};
+pub use check::{CommandError, assert_command, is_blank_option};
 pub use format::{Format, is_true, named_file};
 pub use model::{
     AcceptedArg, CommandDescriptor, CommandGroup, GuestProgram, Handler, MailOperation,

@@ -1,6 +1,6 @@
 //! Commands that a call executes beyond the one that it names, and words of its command line.
 
-use super::check::{arg_value, required_commands};
+use super::call::{arg_value, required_commands};
 use super::descriptor;
 use super::format::Format;
 use super::model::CommandDescriptor;

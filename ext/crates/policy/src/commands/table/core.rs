@@ -317,10 +317,7 @@ pub(super) const ROWS: &[Row] = &[
         text("plugin-slug", "Directory of the plugin below wp-content/plugins."),
         text("cwd", "Working directory."),
         text("test-root", "Directory that paths of tests are relative to."),
-        text(
-            "code",
-            "PHP code of a test case or of the body of one test, in place of files.",
-        ),
+        text("code", "PHP code of a test case or of one test."),
         text(
             "code-file",
             "Test file of the guest or of the host: relative to the working directory of wp-codebox run, or to the recipe.",
@@ -401,10 +398,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         text("plugin", "Plugin file relative to wp-content/plugins, or its directory."),
         text("slug", "The same as plugin."),
-        flag(
-            "activate",
-            "Whether to activate the plugin; default true, for install false.",
-        ),
+        flag("activate", "Whether to activate; for install default no."),
         NETWORK,
     ])
     .prints("JSON {schema, command, status, action, target, plugins, operations, errors, artifactRefs}")
@@ -484,10 +478,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         text("theme", "Directory of the theme below wp-content/themes."),
         text("slug", "The same as theme."),
-        flag(
-            "activate",
-            "Whether to switch to the theme; default true, for install false.",
-        ),
+        flag("activate", "Whether to switch; for install default no."),
     ])
     .prints("JSON {schema, command, status, action, target, themes, operations, errors, artifactRefs}")
     .schema("wp-codebox/wordpress-theme-setup/v1"),

@@ -1,6 +1,7 @@
 //! `command-agent-run` with another registry command as its target: runs that command and wraps
 //! its result.
 
+use super::answer::requester;
 use super::{Commanded, Session};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -79,20 +80,6 @@ fn wrapped(
         document.insert("error".to_owned(), json!(error));
     }
     (Value::Object(document), error)
-}
-
-/// Returns the members of a result document that name session and task of a call.
-pub(super) fn requester(call: &CommandCall) -> Map<String, Value> {
-    let mut members = Map::new();
-    for (argument, member) in [
-        ("session-id", "sessionId"),
-        ("correlation-id", "correlationId"),
-    ] {
-        if let Some(value) = arg_value(call, argument).filter(|v| !v.is_empty()) {
-            members.insert(member.to_owned(), json!(value));
-        }
-    }
-    members
 }
 
 #[cfg(test)]

@@ -4,14 +4,13 @@
 //! The document comes from the guest and is untrusted: a command with a known schema must name that
 //! schema, and a failure's code and message are stored only as data.
 
-use super::agent_target::requester;
 use crate::run::ending::stop_of;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wp_codebox_contracts::{
     CommandCall, CommandResult, CommandStatus, ErrorBody, ErrorCode, schema_id,
 };
-use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
+use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler, arg_value};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 
 /// Maximum length of an error message that a guest program reports, in characters.
@@ -83,6 +82,20 @@ fn agent_run(call: &Call, step: &Step, status: CommandStatus, output: Option<Val
         document["result"] = json!(output);
     }
     document
+}
+
+/// Returns the members of a result document that name session and task of a call.
+pub(super) fn requester(call: &CommandCall) -> Map<String, Value> {
+    let mut members = Map::new();
+    for (argument, member) in [
+        ("session-id", "sessionId"),
+        ("correlation-id", "correlationId"),
+    ] {
+        if let Some(value) = arg_value(call, argument).filter(|v| !v.is_empty()) {
+            members.insert(member.to_owned(), json!(value));
+        }
+    }
+    members
 }
 
 fn millis(step: &Step) -> u64 {
