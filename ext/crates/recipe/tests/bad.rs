@@ -394,7 +394,7 @@ fn meaning() -> Vec<Row> {
         (
             browser(
                 "wordpress.browser-actions",
-                r#"steps-json=[{"kind":"drag"}]"#,
+                r#"steps-json=[{"kind":"callTool"}]"#,
             ),
             "invalid-steps-json",
             "$.workflow.steps[0].args[1]",
