@@ -2,8 +2,9 @@
 /**
  * Command `wordpress.export-browser-storage-state`: creates a storage state for browsers of this sandbox.
  *
- * `storage-state` is the name of the new session; `user-json` is its user, `{user, role}`. Cookie values stay
- * in the guest: the result names only the file and the cookies.
+ * `storage-state` is a storage state as JSON, `@` and the path of a guest file with one, or the name of the new
+ * session; `user-json` is its user, `{user, role}`. Without a given state, or with a user, the state contains the
+ * cookies of a login. Values stay in the guest: the result names only the file and the cookies.
  *
  * @package WPCodebox
  */
@@ -16,11 +17,66 @@ require __DIR__ . '/lib/users.php';
 require __DIR__ . '/lib/nonces.php';
 require __DIR__ . '/lib/wordpress.php';
 
+/** Members of `user-json` that name the user; the first one that is given counts. */
+const NAMES = array( 'user', 'login', 'username', 'user_login', 'email', 'user_email', 'id', 'ID', 'user_id' );
+
 finish(
 	static function ( Arguments $arguments ): array {
-		$who  = $arguments->record( 'user-json', array( 'user', 'role' ) );
-		$user = Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );
-		$row  = Sessions::of( $arguments, $user, 'storage-state' );
-		return delivered( $arguments, 'browser-storage-state.json', array( 'schema' => 'wp-codebox/browser-storage-state-export/v1' ) + $row );
+		$given = given_state( $arguments->text( 'storage-state', '' ) );
+		$who   = $arguments->record( 'user-json', array( ...NAMES, 'role' ) );
+		$names = array_values( array_filter( array_intersect_key( array_replace( array_fill_keys( NAMES, '' ), $who ), array_flip( NAMES ) ), static fn ( mixed $name ): bool => '' !== (string) $name ) );
+		if ( null === $given || array() !== $who ) {
+			$user = Users::ensure( (string) ( $names[0] ?? '' ), (string) ( $who['role'] ?? '' ) );
+			$row  = null === $given
+				? Sessions::of( $arguments, $user, 'storage-state' )
+				: Sessions::make( 'default', $user, array_values( array_unique( array( home_url(), ...$arguments->texts( 'browser-urls' ) ) ) ) );
+		}
+		if ( null !== $given ) {
+			$row = Sessions::merge( 'default', $given, $row ?? array() );
+		}
+		$document = array(
+			'schema'    => 'wp-codebox/browser-storage-state-export/v1',
+			'command'   => 'wordpress.export-browser-storage-state',
+			'status'    => 'ok',
+			'artifacts' => array( 'storageState' => $row['storageState'] ),
+		) + $row;
+
+		$delivered = delivered( $arguments, 'browser-storage-state.json', $document );
+		if ( isset( $delivered['file'] ) ) {
+			$delivered['artifacts']['summary'] = $delivered['file'];
+		}
+		return $delivered;
 	}
 );
+
+/**
+ * Returns the storage state that the argument contains or names; null when it is the name of a session.
+ *
+ * @param string $text Value of the argument.
+ * @return array{cookies: list<array<string,mixed>>, origins: list<array<string,mixed>>}|null
+ * @throws Refusal When the state is not readable.
+ */
+function given_state( string $text ): ?array {
+	if ( str_starts_with( $text, '@' ) ) {
+		$path = substr( $text, 1 );
+		$text = is_file( $path ) && filesize( $path ) <= 1048576 ? (string) file_get_contents( $path ) : '';
+	} elseif ( ! str_starts_with( ltrim( $text ), '{' ) ) {
+		return null;
+	}
+	$state = json_decode( $text, true );
+	$lists = is_array( $state ) ? array( $state['cookies'] ?? array(), $state['origins'] ?? array() ) : array( null, null );
+	foreach ( $lists as $list ) {
+		if ( ! is_array( $list ) || ! array_is_list( $list ) || array_filter( $list, 'is_array' ) !== $list ) {
+			throw Refusal::input( 'storage-state is not {cookies: [{name, value}], origins: [{origin, localStorage}]}' );
+		}
+	}
+	foreach ( $lists[0] as $cookie ) {
+		if ( ! is_string( $cookie['name'] ?? null ) || ! is_string( $cookie['value'] ?? null ) ) {
+			throw Refusal::input( 'storage-state has a cookie without name and value' );
+		}
+	}
+	return array(
+		'cookies' => $lists[0],
+		'origins' => $lists[1],
+	);
+}

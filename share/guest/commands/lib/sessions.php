@@ -125,6 +125,35 @@ final class Sessions {
 	}
 
 	/**
+	 * Writes a storage state that a caller gave under a session name, with the cookies of the session's login.
+	 *
+	 * @param string                                                                                   $name  Name of the session.
+	 * @param array{cookies: list<array<string,mixed>>, origins: list<array<string,mixed>>} $given State of the caller.
+	 * @param array<string, mixed>                                                                     $row   Session from make(); empty without login.
+	 * @return array<string, mixed> Session as results report it.
+	 * @throws Refusal When the state cannot be written.
+	 */
+	public static function merge( string $name, array $given, array $row ): array {
+		self::check( $name );
+		$directory = root() . self::DIRECTORY;
+		$file      = root() . self::storage_state( $name );
+		if ( array() !== $row ) {
+			$login            = json_decode( (string) file_get_contents( $file ), true );
+			$given['cookies'] = array( ...( $login['cookies'] ?? array() ), ...$given['cookies'] );
+		}
+		if ( ( ! is_dir( $directory ) && ! mkdir( $directory, 0700, true ) && ! is_dir( $directory ) )
+			|| false === file_put_contents( $file, (string) json_encode( $given, JSON_UNESCAPED_SLASHES ) ) || ! chmod( $file, 0600 ) ) {
+			throw new Refusal( 'disk', 'the storage state cannot be written' );
+		}
+		return array(
+			'session'      => $name,
+			'origins'      => array_values( array_unique( array_map( 'strval', array_column( $given['origins'], 'origin' ) ) ) ),
+			'cookies'      => array_values( array_unique( array_column( $given['cookies'], 'name' ) ) ),
+			'storageState' => self::storage_state( $name ),
+		) + $row;
+	}
+
+	/**
 	 * Acts as the user of a session, with the nonces and capabilities of a browser that has it.
 	 *
 	 * @param string $name  Name of the session.

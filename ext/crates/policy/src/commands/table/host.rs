@@ -3,9 +3,9 @@
 
 use super::super::format::Format;
 use super::super::model::{
-    AcceptedArg, CommandDescriptor as Row, CommandGroup::Host, Handler, MailOperation,
+    AcceptedArg, CommandDescriptor as Row, CommandGroup::Host, GuestProgram, Handler, MailOperation,
 };
-use super::args::{arg, integer, json, one_of, text};
+use super::args::{arg, integer, json, list, one_of, text};
 
 const fn row(id: &'static str, reason: &'static str, description: &'static str) -> Row {
     Row::new(id, Host, Handler::Unsupported { reason }, description)
@@ -20,23 +20,27 @@ const fn mail(id: &'static str, operation: MailOperation, description: &'static 
 const SERVICE: AcceptedArg = one_of("service", &["mail"], "Id of the service.").required();
 
 pub(super) const ROWS: &[Row] = &[
-    row(
+    Row::new(
         "wp-codebox.agent-runtime-probe",
-        "components are probed before a run's agent starts; include the component in the request",
-        "Reports whether a component that runs agents is ready.",
+        Host,
+        Handler::Program(GuestProgram::File("agent-runtime-probe.php")),
+        "Reports whether a component that runs agents is installed and active.",
     )
     .args(&[
-        text("component", "Slug of the component."),
+        text(
+            "component",
+            "Component: PATH[,slug=SLUG,pluginFile=FILE,loadAs=plugin|mu-plugin].",
+        ),
         text(
             "provider-plugin-slugs",
             "Plugins of model providers, separated by commas.",
         ),
-        json(
+        list(
             "provider-plugin-contracts-json",
-            "Capabilities that the provider plugins must have.",
+            "Provider plugins as a list of slugs or of {slug}.",
         ),
     ])
-    .prints("JSON {ready}")
+    .prints("JSON {command, status, ready, component, providerPlugins, missing, abilities, agents}")
     .requires(&["wordpress.run-php"]),
     row(
         "wp-codebox.agent-sandbox-run",
@@ -52,7 +56,10 @@ pub(super) const ROWS: &[Row] = &[
         text("session-id", "Name of a session."),
         integer("max-turns", 1, 10_000, "Maximum number of turns of the agent."),
         integer("timeout-seconds", 1, 86_400, "Timeout of the agent."),
-        text("component", "Slug of the component that runs agents."),
+        text(
+            "component",
+            "Component: PATH[,slug=SLUG,pluginFile=FILE,loadAs=plugin|mu-plugin].",
+        ),
         text(
             "provider-plugin-slugs",
             "Plugins of model providers, separated by commas.",
