@@ -232,7 +232,7 @@ ROWS = {
     "of the post": (VALIDATE, [f"post-id={POST}", "wait-timeout=120s"], 0, validated(("core/paragraph", True), ("core/heading", True))),
     "canvas": (CANVAS, [f"url=/wp-admin/post.php?post={POST}&action=edit", "timeout-ms=120000", 'selector-groups-json=[{"name":"headings","selectors":["h2"]},"#none"]'], 0, canvas),
     "no canvas": (CANVAS, ["url=/", "timeout-ms=3000"], 1, failed("waiting for")),
-    "no editor": (OPEN, ["url=/", "wait-timeout=3s"], 1, failed("block editor", "http://localhost/")),
+    "no editor": (OPEN, ["url=/", "wait-timeout=20s"], 1, failed("block editor", "http://localhost/")),
     # Comparisons.
     "same": (COMPARE, [f"source-url={PAGES}/elements.html", f"candidate-url={PAGES}/elements.html", "frozen-time=2026-01-31T12:00:00Z"], 0, compared(lambda count: count == 0)),
     "blue and red": (COMPARE, [f"source-url={PAGES}/elements.html", f"candidate-url={PAGES}/elements.html?red", "source-label=blue", "candidate-label=red", "full-page=true",

@@ -147,7 +147,8 @@ impl Page<'_> {
             let expression = format!("{STYLE}({})", json!(compared.style));
             self.evaluate_isolated(&expression, 4000, until)?;
         }
-        // Two frames later, style sheets and replaced images are painted, and fonts are loaded.
+        // Two frames later, style sheets and replaced images are painted, and fonts are loaded. A page
+        // that never gets there is compared as it is.
         let painted = "Promise.all([document.fonts.ready, new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))]).then(() => true)";
         let _ = self.script(painted, self.within(PAINTED));
         let shows = match compared.extent {

@@ -109,12 +109,13 @@ const FILE_ARGUMENTS: &[&str] = &[
 /// Directory of the run's result in which commands store files; a later step can name them.
 const RUN_FILES: &str = "files/";
 
-/// Returns whether the value of an argument may be `@` and the path of a file.
+/// Returns whether the value of an argument may be `@` and the path of a file. The format of
+/// `storage-state` is text, because its value may also be the name of a session.
 fn takes_file(row: &AcceptedArg) -> bool {
     matches!(
         row.format,
         Format::JsonObjectOrFile | Format::JsonListOrFile
-    ) || row.name == "storage-state" // can also name a session, so its format is text
+    ) || row.name == "storage-state"
 }
 
 /// A file of the host that an argument of a step names.
