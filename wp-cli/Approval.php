@@ -30,22 +30,22 @@ final class Approval {
 	/**
 	 * Converts the flags of apply, preflight-apply, review or stage-apply to the input of the ability that the command calls.
 	 *
-	 * @param list<string>         $args  Positional arguments: the bundle id.
+	 * @param list<string>         $args  Positional arguments: the bundle id, or none.
 	 * @param array<string, mixed> $flags Flags of the command line, by name.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public function input( array $args, array $flags ): array {
-		$input = [ 'artifact_id' => $args[0] ];
+		$input = JsonInput::artifact( $args, $flags );
 		if ( isset( $flags['approved-files'] ) && ! empty( $flags['all'] ) ) {
 			throw Failure::invalid_input( __( 'Both --approved-files and --all are given; give one of them.', 'codebox' ) );
 		}
 		if ( ! empty( $flags['all'] ) ) {
 			$input['approved_files'] = array_column( ArtifactService::changed_files( $this->services->artifacts->artifact( $input ) ), 'path' );
-		} else {
+		} elseif ( isset( $flags['approved-files'] ) || ! isset( $input['approved_files'] ) ) {
 			$input['approved_files'] = $this->paths( $input, FlagList::split( '--approved-files', (string) ( $flags['approved-files'] ?? '' ) ) );
 		}
-		$input += FlagList::texts( $flags, [ 'approver', 'manifest-sha256' ] );
+		$input = FlagList::texts( $flags, [ 'approver', 'manifest-sha256' ] ) + $input;
 		if ( isset( $flags['apply-target'] ) ) {
 			$input['apply_target'] = FlagList::json_object( '--apply-target', (string) $flags['apply-target'] );
 		}

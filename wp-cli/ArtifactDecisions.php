@@ -1,6 +1,6 @@
 <?php
 /**
- * `wp codebox artifacts preflight-apply|apply|rollback|discard`.
+ * `wp codebox artifacts preflight-apply|apply`.
  *
  * @package WPCodebox
  */
@@ -9,7 +9,6 @@ declare(strict_types=1);
 
 namespace WPCodebox\Cli;
 
-use WP_CLI;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
@@ -17,7 +16,7 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Applies, takes back or discards bundles. `ArtifactsCommand` holds the read-only subcommands.
+ * Applies bundles. `RollbackCommands` takes back and discards, `ArtifactsCommand` holds the read-only subcommands.
  */
 final class ArtifactDecisions extends Command {
 
@@ -26,8 +25,17 @@ final class ArtifactDecisions extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
+	 *
+	 * [--input-file=<file>]
+	 * : File with the input as a JSON object of the ability's input schema; - reads STDIN. Flags override it.
+	 *
+	 * [--input-json=<json>]
+	 * : Same JSON object, given inline.
 	 *
 	 * [--approved-files=<paths>]
 	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts get` lists
@@ -96,8 +104,17 @@ final class ArtifactDecisions extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
+	 *
+	 * [--input-file=<file>]
+	 * : File with the input as a JSON object of the ability's input schema; - reads STDIN. Flags override it.
+	 *
+	 * [--input-json=<json>]
+	 * : Same JSON object, given inline.
 	 *
 	 * [--approved-files=<paths>]
 	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts get` lists
@@ -165,125 +182,6 @@ final class ArtifactDecisions extends Command {
 					$this->files( $answer, array_map( static fn( string $path ): array => [ 'path' => $path ], $result['applied_files'] ), $flags );
 				}
 				return $answer['success'] ? 0 : 1;
-			}
-		);
-	}
-
-	/**
-	 * Takes an applied bundle back: restores the files that direct apply wrote.
-	 *
-	 * A file that changed since the apply is listed and left as it is.
-	 *
-	 * ## OPTIONS
-	 *
-	 * <id>
-	 * : Run id, artifact id, or the beginning of either.
-	 *
-	 * [--files=<paths>]
-	 * : Restore only these files, separated by commas or as a JSON list: paths as `artifacts get` lists
-	 * them, or relative to the plugin or theme.
-	 *
-	 * [--format=<format>]
-	 * : Output format of the result. table, csv and count list the restored files.
-	 * ---
-	 * default: table
-	 * options:
-	 *   - table
-	 *   - json
-	 *   - yaml
-	 *   - csv
-	 *   - ids
-	 *   - count
-	 * ---
-	 *
-	 * [--fields=<fields>]
-	 * : Columns of the restored files: path.
-	 *
-	 * [--porcelain]
-	 * : Print only the status.
-	 *
-	 * ## EXAMPLES
-	 *
-	 *     $ wp codebox artifacts rollback run_0123
-	 *
-	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags of the command line, by name.
-	 */
-	public function rollback( array $args, array $flags ): void {
-		$this->boundary->enter(
-			'codebox artifacts rollback',
-			Capabilities::APPLY,
-			'wp-codebox/rollback-artifact',
-			$flags,
-			function () use ( $args, $flags ): int {
-				$files  = isset( $flags['files'] ) ? FlagList::split( '--files', (string) $flags['files'] ) : [];
-				$answer = $this->services->rollbacks->roll_back( [ 'artifact_id' => $args[0], 'files' => $files ] );
-				$result = $answer['result'];
-				$this->console->say( $result['message'] );
-				foreach ( $result['conflicts'] as $conflict ) {
-					$this->console->say( sprintf( 'left as it is: %s (%s)', $conflict['path'], $conflict['reason'] ) );
-				}
-				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, $result['status'] . "\n" );
-				} else {
-					$this->files( $answer, array_map( static fn( string $path ): array => [ 'path' => $path ], $result['files'] ), $flags );
-				}
-				return $answer['success'] ? 0 : 1;
-			}
-		);
-	}
-
-	/**
-	 * Deletes a bundle permanently, even one that cannot be read.
-	 *
-	 * ## OPTIONS
-	 *
-	 * <id>
-	 * : Run id, artifact id, or the beginning of either.
-	 *
-	 * [--yes]
-	 * : Do not ask for confirmation. The command does not ask either when STDIN is not a terminal.
-	 *
-	 * [--format=<format>]
-	 * : Output format of the deleted bundle.
-	 * ---
-	 * default: table
-	 * options:
-	 *   - table
-	 *   - json
-	 *   - yaml
-	 *   - csv
-	 *   - ids
-	 *   - count
-	 * ---
-	 *
-	 * [--fields=<fields>]
-	 * : Columns: run_id, artifact_id, discarded.
-	 *
-	 * [--porcelain]
-	 * : Print only the run id.
-	 *
-	 * ## EXAMPLES
-	 *
-	 *     $ wp codebox artifacts discard run_0123 --yes
-	 *
-	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags of the command line, by name.
-	 */
-	public function discard( array $args, array $flags ): void {
-		$this->boundary->enter(
-			'codebox artifacts discard',
-			Capabilities::REVIEW,
-			'wp-codebox/discard-artifact',
-			$flags,
-			function () use ( $args, $flags ): int {
-				$this->services->gate->check();
-				if ( stream_isatty( STDIN ) ) {
-					WP_CLI::confirm( sprintf( 'Delete the bundle %s for good?', $args[0] ), $flags );
-				}
-				$answer = $this->services->artifacts->discard( [ 'artifact_id' => $args[0] ] );
-				$this->row( $answer, [ 'run_id', 'artifact_id', 'discarded' ], $answer['run_id'], $flags );
-				return 0;
 			}
 		);
 	}

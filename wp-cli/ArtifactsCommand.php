@@ -47,7 +47,7 @@ final class ArtifactsCommand extends Command {
 	 * ---
 	 *
 	 * [--fields=<fields>]
-	 * : Columns: run_id, artifact_id, created_at, outcome, state, changed_files, summary, directory, valid_manifest.
+	 * : Columns: id, run_id, artifact_id, created_at, outcome, state, changed_files, summary, directory, valid_manifest.
 	 *
 	 * [--porcelain]
 	 * : Print only run ids, one per line.
@@ -78,7 +78,7 @@ final class ArtifactsCommand extends Command {
 					}
 					return 0;
 				}
-				$this->table->print( $list['artifacts'], [ 'run_id', 'created_at', 'outcome', 'state', 'summary' ], 'run_id', $flags );
+				$this->table->print( $list['artifacts'], in_array( $flags['format'], [ 'json', 'yaml' ], true ) ? [ 'id', 'run_id', 'created_at', 'outcome', 'state', 'summary' ] : [ 'run_id', 'created_at', 'outcome', 'state', 'summary' ], 'run_id', $flags );
 				return 0;
 			}
 		);
@@ -89,8 +89,17 @@ final class ArtifactsCommand extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
+	 *
+	 * [--input-file=<file>]
+	 * : File with the input as a JSON object of the ability's input schema; - reads STDIN. Flags override it.
+	 *
+	 * [--input-json=<json>]
+	 * : Same JSON object, given inline.
 	 *
 	 * [--format=<format>]
 	 * : Output format. table, csv and count list the changed files.
@@ -125,7 +134,7 @@ final class ArtifactsCommand extends Command {
 			'wp-codebox/get-artifact',
 			$flags,
 			function () use ( $args, $flags ): int {
-				$answer = $this->services->artifacts->get( [ 'artifact_id' => $args[0] ] );
+				$answer = $this->services->artifacts->get( $this->services->schemas->valid( 'artifact-reference-input', JsonInput::artifact( $args, $flags ) ) );
 				$this->show( $answer, $flags );
 				return 0;
 			}
@@ -137,8 +146,17 @@ final class ArtifactsCommand extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
+	 *
+	 * [--input-file=<file>]
+	 * : File with the input as a JSON object of the ability's input schema; - reads STDIN. Flags override it.
+	 *
+	 * [--input-json=<json>]
+	 * : Same JSON object, given inline.
 	 *
 	 * [--format=<format>]
 	 * : Output format. table, csv and count list the violations.
@@ -173,7 +191,7 @@ final class ArtifactsCommand extends Command {
 			'wp-codebox/inspect-artifact',
 			$flags,
 			function () use ( $args, $flags ): int {
-				$answer = $this->services->artifacts->inspect( [ 'artifact_id' => $args[0] ] );
+				$answer = $this->services->artifacts->inspect( $this->services->schemas->valid( 'artifact-reference-input', JsonInput::artifact( $args, $flags ) ) );
 				$valid  = true === $answer['verification']['valid'];
 				if ( ! empty( $flags['porcelain'] ) ) {
 					fwrite( STDOUT, ( $answer['manifest_sha256'] ?? '' ) . "\n" );
@@ -197,8 +215,11 @@ final class ArtifactsCommand extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
 	 *
 	 * [--files=<paths>]
 	 * : Limit the patch to these changed files, separated by commas or as a JSON list.
@@ -218,7 +239,7 @@ final class ArtifactsCommand extends Command {
 			'wp-codebox/get-artifact',
 			$flags,
 			function () use ( $args, $flags ): int {
-				$input = [ 'artifact_id' => $args[0] ];
+				$input = JsonInput::artifact( $args, $flags );
 				if ( isset( $flags['files'] ) ) {
 					$input['files'] = ( new Approval( $this->services ) )->paths( $input, FlagList::split( '--files', (string) $flags['files'] ) );
 				}

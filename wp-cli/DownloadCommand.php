@@ -27,8 +27,11 @@ final class DownloadCommand extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
 	 *
 	 * [--files=<paths>]
 	 * : Only these changed files, separated by commas or as a JSON list: paths as `artifacts get` lists
@@ -80,7 +83,7 @@ final class DownloadCommand extends Command {
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
 				$input = [
-					'artifact_id' => $args[0],
+					'artifact_id' => JsonInput::artifact( $args, $flags )['artifact_id'],
 					'as'          => (string) $flags['as'],
 				];
 				if ( isset( $flags['files'] ) ) {

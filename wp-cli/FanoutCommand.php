@@ -127,6 +127,9 @@ final class FanoutCommand extends Command {
 	 * [--input-json=<json>]
 	 * : Same JSON object, given inline instead of from a file.
 	 *
+	 * [--<field>=<value>]
+	 * : Any other field of the input by its name, such as --task-timeout-seconds=60 or --target='{"kind":"plugin"}'.
+	 *
 	 * [--format=<format>]
 	 * : Output format of the result. table, csv and count list the rows; ids prints run ids.
 	 * ---

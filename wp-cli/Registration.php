@@ -36,7 +36,9 @@ final class Registration {
 		$console   = new Console();
 		$shared    = [ new Boundary( $console, $this->capabilities ), $console, new Table(), $this->services ];
 		$decisions = new ArtifactDecisions( ...$shared );
+		$rollbacks = new RollbackCommands( ...$shared );
 		$reviews   = new ReviewCommands( ...$shared );
+		$runtime   = new RuntimeCommand( ...$shared );
 		$transfers = new TransferCommands( ...$shared );
 		$runtime   = new RuntimeCommands( ...$shared );
 		$workloads = new WorkloadCommands( ...$shared );
@@ -55,8 +57,8 @@ final class Registration {
 		WP_CLI::add_command( 'codebox artifacts', new ArtifactsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox artifacts preflight-apply', [ $decisions, 'preflight_apply' ] );
 		WP_CLI::add_command( 'codebox artifacts apply', [ $decisions, 'apply' ] );
-		WP_CLI::add_command( 'codebox artifacts rollback', [ $decisions, 'rollback' ] );
-		WP_CLI::add_command( 'codebox artifacts discard', [ $decisions, 'discard' ] );
+		WP_CLI::add_command( 'codebox artifacts rollback', [ $rollbacks, 'rollback' ] );
+		WP_CLI::add_command( 'codebox artifacts discard', [ $rollbacks, 'discard' ] );
 		WP_CLI::add_command( 'codebox artifacts review', [ $reviews, 'review' ] );
 		WP_CLI::add_command( 'codebox artifacts stage-apply', [ $reviews, 'stage_apply' ] );
 		WP_CLI::add_command( 'codebox artifacts export', [ $transfers, 'export' ] );
@@ -65,6 +67,8 @@ final class Registration {
 		WP_CLI::add_command( 'codebox artifacts download', [ new DownloadCommand( ...$shared ), 'download' ] );
 		WP_CLI::add_command( 'codebox artifacts history', [ new HistoryCommand( ...$shared ), 'history' ] );
 		WP_CLI::add_command( 'codebox artifacts replay', new ReplayCommand( ...$shared ) );
+		WP_CLI::add_command( 'codebox runtime descriptor', [ $runtime, 'descriptor' ] );
+		WP_CLI::add_command( 'codebox wordpress-fuzz-runtime-contract', [ $runtime, 'fuzz_contract' ] );
 		WP_CLI::add_command( 'codebox audit', new AuditCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox commands', new CommandsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox policy', new PolicyCommand( ...$shared ) );

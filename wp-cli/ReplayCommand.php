@@ -27,8 +27,11 @@ final class ReplayCommand extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
 	 *
 	 * [--apply-target=<json>]
 	 * : Target as a JSON object {"directory":"/path"}, needed when the code is not an installed plugin or
@@ -70,7 +73,7 @@ final class ReplayCommand extends Command {
 			'wp-codebox/replay-artifact',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$input = [ 'artifact_id' => $args[0] ] + FlagList::texts( $flags, [ 'replay-run-id' ] );
+				$input = JsonInput::artifact( $args, $flags ) + FlagList::texts( $flags, [ 'replay-run-id' ] );
 				if ( isset( $flags['apply-target'] ) ) {
 					$input['apply_target'] = FlagList::json_object( '--apply-target', (string) $flags['apply-target'] );
 				}

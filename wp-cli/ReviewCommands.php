@@ -27,10 +27,19 @@ final class ReviewCommands extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
 	 *
-	 * --action=<action>
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
+	 *
+	 * [--input-file=<file>]
+	 * : File with the input as a JSON object of the ability's input schema; - reads STDIN. Flags override it.
+	 *
+	 * [--input-json=<json>]
+	 * : Same JSON object, given inline.
+	 *
+	 * [--action=<action>]
 	 * : Decision: approve, reject or request-changes.
 	 *
 	 * [--approved-files=<paths>]
@@ -93,7 +102,8 @@ final class ReviewCommands extends Command {
 			'wp-codebox/review-artifact',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$input  = ( new Approval( $this->services ) )->input( $args, $flags ) + FlagList::texts( $flags, [ 'action', 'reason', 'decided-at' ] );
+				$input  = FlagList::texts( $flags, [ 'action', 'reason', 'decided-at' ] ) + ( new Approval( $this->services ) )->input( $args, $flags );
+				$input  = $this->services->schemas->valid( 'artifact-review-input', $input );
 				$answer = $this->services->reviews->review( $input, $authority );
 				$result = array_intersect_key( $answer['result'], array_flip( [ 'adapter', 'status', 'audit_reference' ] ) );
 				if ( true !== $answer['verification']['valid'] ) {
@@ -114,8 +124,17 @@ final class ReviewCommands extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
+	 *
+	 * [--input-file=<file>]
+	 * : File with the input as a JSON object of the ability's input schema; - reads STDIN. Flags override it.
+	 *
+	 * [--input-json=<json>]
+	 * : Same JSON object, given inline.
 	 *
 	 * [--approved-files=<paths>]
 	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts get` lists
@@ -142,6 +161,9 @@ final class ReviewCommands extends Command {
 	 *
 	 * [--for-user=<id>]
 	 * : Id of the user who owns the pending action. With --user, only the id of that user is accepted.
+	 *
+	 * [--user-id=<id>]
+	 * : Same as --for-user.
 	 *
 	 * [--format=<format>]
 	 * : Output format of the result.
@@ -177,10 +199,11 @@ final class ReviewCommands extends Command {
 			'wp-codebox/stage-artifact-apply',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$input = ( new Approval( $this->services ) )->input( $args, $flags ) + FlagList::texts( $flags, [ 'summary', 'agent-id' ] );
-				if ( isset( $flags['for-user'] ) ) {
-					$input['user_id'] = (int) $flags['for-user'];
+				$input = FlagList::texts( $flags, [ 'summary', 'agent-id' ] ) + ( new Approval( $this->services ) )->input( $args, $flags );
+				if ( isset( $flags['for-user'] ) || isset( $flags['user-id'] ) ) {
+					$input['user_id'] = (int) ( $flags['for-user'] ?? $flags['user-id'] );
 				}
+				$input  = $this->services->schemas->valid( 'artifact-stage-input', $input );
 				$answer = $this->services->stages->stage( $input, $authority );
 				$this->console->say( sprintf( '%d changed files wait for a decision. Nothing was written.', count( $answer['approved_files'] ) ) );
 				$this->row( $answer, [ 'run_id', 'approved_files', 'manifest_sha256' ], $answer['manifest_sha256'], $flags );

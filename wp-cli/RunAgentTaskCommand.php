@@ -166,6 +166,9 @@ final class RunAgentTaskCommand extends Command {
 	 * [--input-json=<json>]
 	 * : Same JSON object, given inline instead of from a file.
 	 *
+	 * [--<field>=<value>]
+	 * : Any other field of the input by its name, such as --task-timeout-seconds=60 or --target='{"kind":"plugin"}'.
+	 *
 	 * [--format=<format>]
 	 * : Output format of the result. csv and count list the changed files; ids prints the run id.
 	 * ---

@@ -21,6 +21,10 @@ defined( 'ABSPATH' ) || exit;
 final class TaskFlags {
 
 	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'sandbox-session-id', 'session-id' ];
+
+	/** Flags that the commands describe. All others are fields of the input by their public names. */
+	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'output-limit', 'find-renames', 'sandbox-session-id', 'session-id', 'orchestrator' ];
+
 	private const LIMITS = [
 		'memory'       => 'memory_bytes',
 		'disk'         => 'disk_bytes',
@@ -56,7 +60,9 @@ final class TaskFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public function group( string $list, array $flags, string $schema ): array {
-		$input = $this->fields( [], $flags );
+		// `--policy` names how conflicts are handled; as a JSON object it is the runtime policy of each task.
+		$conflicts = isset( $flags['policy'] ) && ! str_starts_with( ltrim( (string) $flags['policy'] ), '{' );
+		$input     = $this->fields( [], array_diff_key( $flags, array_flip( [ $list, 'concurrency', 'aggregator', 'stop-on-failure', ...( $conflicts ? [ 'policy' ] : [] ) ] ) ) );
 		if ( isset( $flags[ $list ] ) ) {
 			$value = json_decode( (string) $flags[ $list ], true );
 			if ( ! is_array( $value ) || ! array_is_list( $value ) ) {
@@ -68,7 +74,10 @@ final class TaskFlags {
 		if ( isset( $flags['concurrency'] ) ) {
 			$input['concurrency'] = Quantity::whole( 'concurrency', (string) $flags['concurrency'], 0, PHP_INT_MAX );
 		}
-		if ( isset( $flags['policy'] ) ) {
+		if ( isset( $flags['aggregator'] ) ) {
+			$input['aggregator'] = FlagList::json_object( '--aggregator', (string) $flags['aggregator'] );
+		}
+		if ( $conflicts ) {
 			$input['aggregator'] = [ 'policy' => (string) $flags['policy'] ];
 		}
 		if ( ! empty( $flags['stop-on-failure'] ) ) {
@@ -86,8 +95,8 @@ final class TaskFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	private function fields( array $args, array $flags ): array {
-		$json  = isset( $flags['input-json'] ) ? FlagList::json_object( '--input-json', (string) $flags['input-json'] ) : [];
-		$input = array_merge( DocumentFlags::file( $flags ), $json, ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
+		$other = JsonInput::others( $flags, $this->services->schemas->get( 'run-agent-task-input' ), self::DESCRIBED );
+		$input = array_merge( JsonInput::fields( $flags ), $other, ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
 		if ( isset( $args[0] ) ) {
 			if ( isset( $flags['goal'] ) ) {
 				throw Failure::invalid_input( __( 'The goal is given twice; give it as the argument or with --goal.', 'codebox' ) );
@@ -208,7 +217,7 @@ final class TaskFlags {
 	 * @return array<string, mixed>
 	 */
 	private function with_current_directory( array $input ): array {
-		if ( isset( $input['plugin'] ) || isset( $input['theme'] ) || ! empty( $input['mounts'] ) ) {
+		if ( isset( $input['plugin'] ) || isset( $input['theme'] ) || ! empty( $input['mounts'] ) || ! empty( $input['workspaces'] ) ) {
 			return $input;
 		}
 		$mount = $this->services->code->mount_of( (string) getcwd() );

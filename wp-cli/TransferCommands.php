@@ -27,8 +27,11 @@ final class TransferCommands extends Command {
 	 *
 	 * ## OPTIONS
 	 *
-	 * <id>
+	 * [<id>]
 	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--artifact-id=<id>]
+	 * : Same as the argument <id>.
 	 *
 	 * [--output=<file>]
 	 * : New file to write; - for STDOUT (at most 16 MiB). Default: <run id>.tar in the current directory.
@@ -69,7 +72,7 @@ final class TransferCommands extends Command {
 			'wp-codebox/export-artifact-bundle',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$input = [ 'artifact_id' => $args[0] ];
+				$input = JsonInput::artifact( $args, $flags );
 				if ( '-' === ( $flags['output'] ?? '' ) ) {
 					if ( stream_isatty( STDOUT ) ) {
 						throw Failure::invalid_input( __( 'An archive is binary and is not printed to a terminal; give --output=<file> or redirect STDOUT.', 'codebox' ) );

@@ -40,12 +40,7 @@ finish(
 			'status'    => 'ok',
 			'artifacts' => array( 'storageState' => $row['storageState'] ),
 		) + $row;
-
-		$delivered = delivered( $arguments, 'browser-storage-state.json', $document );
-		if ( isset( $delivered['file'] ) ) {
-			$delivered['artifacts']['summary'] = $delivered['file'];
-		}
-		return $delivered;
+		return delivered( $arguments, 'browser-storage-state.json', $document );
 	}
 );
 

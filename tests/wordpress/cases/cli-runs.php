@@ -195,11 +195,12 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'an unknown flag is refused by WP-CLI',
+		'an unknown flag is refused with the fields that are similar',
 		static function () use ( $t ): void {
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugins=sample' ] );
 			$t->same( 1, $code );
-			$t->contains( 'unknown --plugins parameter', $err );
+			$t->contains( 'The input has no field "plugins". (wp_codebox_input_invalid)', $err );
+			$t->contains( 'Similar fields: plugin', $err );
 		}
 	);
 	$t->test(
