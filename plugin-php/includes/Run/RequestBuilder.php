@@ -76,8 +76,9 @@ final class RequestBuilder {
 	 * @throws Failure When mounts, agent, secrets or the earlier bundle cannot be found.
 	 */
 	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [], array $commands = [] ): RunRequest {
-		$public  = $this->task_input->staged( $input );
 		$input   = $this->task_input->known( $input );
+		$public  = $input['staged_files'] ?? [];
+		unset( $input['staged_files'] );
 		$tools   = $this->tools->resolve( $input );
 		$secrets = $this->secrets->resolve( $input, $authority, $lent );
 		$parent  = $this->parent->listed( $input );

@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
 final class TaskInput {
 
 	/** Fields that this class converts. The extension does not know them. */
-	private const CONVERTED = [ 'schema', 'version', 'mode', 'workspaces', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts', 'runtime_overlays', 'runtime_env', 'staged_files', 'wp', 'debug', 'site_seeds', 'workspace_artifact_policy', 'preview_hold_seconds', 'preview_port', 'preview_bind', 'preview_public_url', 'artifacts_path' ];
+	private const CONVERTED = [ 'schema', 'version', 'mode', 'workspaces', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts', 'runtime_overlays', 'runtime_env', 'wp', 'debug', 'site_seeds', 'workspace_artifact_policy', 'preview_hold_seconds', 'preview_port', 'preview_bind', 'preview_public_url', 'artifacts_path' ];
 
 	/** Texts whose surrounding white space means nothing. */
 	private const TEXTS = [ 'goal', 'agent', 'mode', 'provider', 'model', 'plugin', 'theme', 'base_url', 'wp', 'sandbox_session_id', 'session_id' ];
@@ -56,7 +56,7 @@ final class TaskInput {
 	) {}
 
 	/**
-	 * Returns the task in fields that the extension knows. Staged files are read by `StagedFiles`.
+	 * Returns the task in fields that the extension knows, and `staged_files`, whose files `StagedFiles` finds.
 	 *
 	 * @param array<string, mixed> $input Task input that its schema accepts.
 	 * @return array<string, mixed>
@@ -70,15 +70,6 @@ final class TaskInput {
 		}
 		$this->refused->check( $opened );
 		return array_diff_key( $this->with_mode( $this->converted( $this->trimmed( $opened ) ) ), array_flip( self::CONVERTED ) );
-	}
-
-	/**
-	 * Returns the field `staged_files` of a task, also of its envelopes.
-	 *
-	 * @param array<string, mixed> $input Task input.
-	 */
-	public function staged( array $input ): mixed {
-		return $this->envelopes->opened( $input )['staged_files'] ?? [];
 	}
 
 	/**

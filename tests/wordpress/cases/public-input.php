@@ -98,6 +98,8 @@ return static function ( Harness $t ): void {
 			$t->same( [ [ 'source' => "$sample/sample.php", 'target' => '/workspace/notes.txt' ] ], $made->host['staged_files'] );
 			$t->same( [ [ 'target' => '/workspace/notes.txt', 'metadata' => [ 'what' => 'notes' ] ] ], $made->task['context']['staged_files'] );
 			$t->same( false, isset( $made->task['staged_files'] ) );
+			$t->same( "$sample/sample.php", $prepared( [ 'parent_request' => [ 'schema' => 'wp-codebox/task-input/v1' ] + $file( "$sample/sample.php" ) ] )->host['staged_files'][0]['source'] );
+			$t->same( 'wp_codebox_mount_denied', $refused( [ 'parent_request' => [ 'schema' => 'wp-codebox/task-input/v1' ] + $file( '/etc/passwd' ) ] )->error_code );
 			file_put_contents( "$sample/.env", 'KEY=value' );
 			symlink( '/etc/passwd', "$sample/link.txt" );
 			foreach ( [ '/etc/passwd', ABSPATH . 'wp-config.php', '/no/such/file', "$sample/link.txt", "$sample/.env" ] as $source ) {
