@@ -200,13 +200,14 @@ final class RuntimeTasks {
 				break;
 			}
 		}
-		$schema = $this->schemas->get( 'run-agent-task-input' )['properties'];
 		$shared = HostAnswer::filled( array_intersect_key( $input, array_flip( self::SHARED ) ) );
-		if ( ! isset( $schema['mode'] ) ) {
-			// The agents of this host have one mode only.
-			unset( $shared['mode'] );
+		$fields = array_merge( (array) ( $input['options'] ?? [] ), (array) ( $input['input'] ?? [] ), $document, $task, $shared );
+		if ( isset( $shared['mode'] ) && ! isset( $this->schemas->get( 'run-agent-task-input' )['properties']['mode'] ) ) {
+			// The agent reads the mode in the context of its task.
+			$fields['context'] = (array) ( $fields['context'] ?? [] ) + [ 'mode' => $shared['mode'] ];
+			unset( $fields['mode'] );
 		}
-		return $this->schemas->valid( 'run-agent-task-input', array_merge( (array) ( $input['options'] ?? [] ), (array) ( $input['input'] ?? [] ), $document, $task, $shared ) );
+		return $this->schemas->valid( 'run-agent-task-input', $fields );
 	}
 
 	/**

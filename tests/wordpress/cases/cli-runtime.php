@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 1, 'unsupported' ], [ $code, $answer['status'] ] );
 			[ $code, , $err ] = $call( [ 'run-wordpress-workload', '--input-json={"stepz":[]}' ] );
 			$t->same( 1, $code );
-			$t->contains( 'stepz is not a valid property', $err );
+			$t->contains( 'stepz', $err );
 			[ $code, , $err ] = $call( [ 'run-wordpress-workload', '--input-file=/no/such/file' ] );
 			$t->same( 1, $code );
 			$t->contains( '/no/such/file', $err );

@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $with, $call ): void {
 			$t->as( 'administrator' );
 			foreach ( [
-				[ 'command', [ 'command' => [ 'exit_code' => 2, 'stdout' => '', 'stderr' => 'Authorization: Bearer sk-0123456789abcdef' ] ], 'backend_failed', null ],
+				[ 'command', [ 'command' => [ 'exit_code' => 2, 'stdout' => '', 'stderr' => 'token=ghp_0123456789abcdefghijklmnopqrstuvwxyz' ] ], 'backend_failed', null ],
 				[ 'command', [ 'command' => [ 'success' => true ] ], 'backend_invalid_response', 'wp_codebox_runner_workspace_backend_invalid_response' ],
 				[ 'command', [ 'command' => 'text' ], 'backend_invalid_response', 'wp_codebox_runner_workspace_backend_invalid_response' ],
 				[ 'command', [ 'command' => new WP_Error( 'worktree_locked', 'Locked' ) ], 'backend_failed', 'worktree_locked' ],
@@ -113,7 +113,7 @@ return static function ( Harness $t ): void {
 			] as [ $action, $changed, $type, $code ] ) {
 				$answer = Published::answers( $t, "runner-workspace-$action", $with( static fn(): mixed => $call( $action ), $changed ) );
 				$t->same( [ false, $type, $code ], [ $answer['success'], $answer['failure_type'], $answer['error']['code'] ?? null ], $action );
-				$t->true( 'native' !== $t->phase || ! str_contains( (string) wp_json_encode( $answer ), 'sk-0123' ), 'a token is in the answer' );
+				$t->true( 'native' !== $t->phase || ! str_contains( (string) wp_json_encode( $answer ), 'ghp_0123' ), 'a token is in the answer' );
 			}
 			$log    = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );
 			$broken = $t->ok( $with( static fn(): mixed => $call( 'command' ), [ 'command' => static fn() => throw new RuntimeException( 'hunter2' ) ] ) );

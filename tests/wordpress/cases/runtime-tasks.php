@@ -16,6 +16,7 @@ return static function ( Harness $t ): void {
 		'schema'             => 'wp-codebox/runtime-task-request/v1',
 		'task'               => ' Fix it ',
 		'target_id'          => 'wp-codebox/host-playground',
+		'mode'               => 'sandbox',
 		'input'              => [ 'plugin' => 'sample', 'agent_command' => 'php runtime-agent.php fix' ],
 		'task_input'         => $document,
 		'sandbox_session_id' => 'session-1',
@@ -41,7 +42,7 @@ return static function ( Harness $t ): void {
 				static function () use ( $t, $task ): void {
 					$answer = Published::answers( $t, 'run-runtime-task', $t->ability( 'run-runtime-task', Published::takes( $t, 'run-runtime-task', $task ) ) );
 					$t->same( [ true, 'completed', 'wp-codebox/host-playground', 'Fix it', 'session-1', [ 'id' => 'o' ], [ 'ticket' => 7 ] ], [ $answer['success'], $answer['status'], $answer['execution'], $answer['task'], $answer['sandbox_session_id'], $answer['orchestrator'], $answer['metadata'] ] );
-					$t->same( [ 'wp-codebox/agent-task-run/v1', 'succeeded', [ 'why' => 'x' ] ], [ $answer['result']['schema'], $answer['result']['outcome'], $answer['result']['task_input']['context'] ] );
+					$t->same( [ 'wp-codebox/agent-task-run/v1', 'succeeded', [ 'why' => 'x', 'mode' => 'sandbox' ] ], [ $answer['result']['schema'], $answer['result']['outcome'], $answer['result']['task_input']['context'] ] );
 					$t->same( [ $answer['result']['artifacts'], $answer['result']['run']['run_id'] ], [ $answer['artifacts'], $answer['run']['run_id'] ] );
 					$failed = Published::answers( $t, 'run-runtime-task', $t->ability( 'run-runtime-task', [ 'task' => [ 'prompt' => 'Fix it', 'agent_command' => 'php runtime-agent.php fix-and-fail' ] ] + $task ) );
 					$t->same( [ false, 'failed', 'Fix it' ], [ $failed['success'], $failed['status'], $failed['result']['task'] ] );
@@ -59,10 +60,10 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_runtime_task_unsupported_target', 422, $t->ability( 'run-runtime-task', [ 'target_id' => 'wp-codebox/browser-playground' ] + $task ) );
 			$t->error( 'wp_codebox_runtime_task_target_required', 400, $t->ability( 'run-runtime-task', [ 'target_id' => ' ' ] + $task ) );
 			$t->error( 'wp_codebox_runtime_task_request_invalid', 400, $t->ability( 'run-runtime-task', [ 'task' => '  ' ] + $task ) );
-			foreach ( [ [ 'input' => [ 'wp_codebox_bin' => '/bin/sh' ] ], [ 'options' => [ 'mode' => 'detached', 'site' => 'other' ] ], [ 'task' => [ 'goal' => 'x', 'denied' => [] ] ], [ 'input' => [ 'staged_files_of_host' => [] ] ] ] as $more ) {
+			foreach ( [ 'resolved_agent' => [ 'input' => [ 'resolved_agent' => [ 'argv' => [ 'sh' ] ] ] ], 'site' => [ 'options' => [ 'site' => 'other' ] ], 'denied' => [ 'task' => [ 'goal' => 'x', 'denied' => [] ] ], 'allowed_roots' => [ 'input' => [ 'allowed_roots' => [ '/' ] ] ] ] as $field => $more ) {
 				$refused = $t->ability( 'run-runtime-task', $more + $task );
 				$t->error( 'wp_codebox_input_invalid', 400, $refused );
-				$t->contains( 'is not a valid property', $refused->get_error_message() );
+				$t->contains( $field, $refused->get_error_message() );
 			}
 			$t->error( 'wp_codebox_raw_code_forbidden', 400, $t->ability( 'run-runtime-task', [ 'input' => [ 'plugin' => 'sample', 'agent_command' => 'true', 'code' => 'phpinfo();' ] ] + $task ) );
 			$t->error( 'wp_codebox_mount_denied', 403, $t->ability( 'run-runtime-task', [ 'input' => [ 'agent_command' => 'true', 'mounts' => [ [ 'source' => ABSPATH, 'target' => '/workspace/site' ] ] ] ] + $task ) );

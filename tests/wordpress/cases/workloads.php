@@ -107,8 +107,8 @@ return static function ( Harness $t ): void {
 		'workload: declared files are returned, and a missing required one fails the workload',
 		static function () use ( $t, $ask ): void {
 			$t->as( 'administrator' );
-			$make   = 'native' === $t->phase ? [ 'steps' => [ [ 'command' => 'wordpress.run-php', 'args' => [ 'code=file_put_contents( "/workspace/report.json", "{\"passed\":7}\n" );' ] ] ], 'staged_files' => [ [ 'source' => WP_PLUGIN_DIR . '/sample/sample.php', 'target' => '/workspace/sample.php' ] ] ] : [];
-			$answer = Published::answers( $t, 'run-wordpress-workload', $ask( $make + [ 'artifacts' => [ [ 'name' => 'report', 'path' => '/workspace/report.json', 'type' => 'test-report' ], [ 'path' => '/workspace/no-such-file', 'required' => false ] ] ] ) );
+			$make   = 'native' === $t->phase ? [ 'steps' => [ [ 'command' => 'wordpress.run-php', 'args' => [ 'code=file_put_contents( "/tmp/report.json", "{\"passed\":7}\n" );' ] ] ] ] : [];
+			$answer = Published::answers( $t, 'run-wordpress-workload', $ask( $make + [ 'artifacts' => [ [ 'name' => 'report', 'path' => '/tmp/report.json', 'type' => 'test-report' ], [ 'path' => '/workspace/no-such-file', 'required' => false ] ] ] ) );
 			$row    = $answer['artifacts'][0];
 			$t->same( [ true, 'report', 'test-report', 13, hash( 'sha256', "{\"passed\":7}\n" ), "{\"passed\":7}\n", 2 ], [ $answer['success'], $row['name'] ?? null, $row['type'] ?? null, $row['size_bytes'] ?? null, $row['sha256'] ?? null, $row['content'] ?? null, count( $answer['artifacts'] ) ], (string) wp_json_encode( $answer ) );
 			$missing = Published::answers( $t, 'run-wordpress-workload', $ask( [ 'artifacts' => [ [ 'path' => '/workspace/no-such-file' ], [ 'path' => '../etc/passwd', 'required' => false ] ] ] ) );

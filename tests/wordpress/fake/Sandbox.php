@@ -12,7 +12,7 @@ namespace WPCodebox\Native;
 final class Sandbox {
 
 	/** Files of the guest that a program can read. */
-	private const FILES = [ '/workspace/report.json' => "{\"passed\":7}\n" ];
+	private const FILES = [ '/tmp/report.json' => "{\"passed\":7}\n" ];
 
 	public static function ask( string $site, string $reference, array $request, array $options = [], ?callable $onOutput = null ): array {
 		$directory = Runs::directory( $site ) . '/' . $reference;
