@@ -30,8 +30,7 @@ final class DocumentFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function input( Services $services, string $schema, array $flags, array $kinds ): array {
-		$input = isset( $flags['input-json'] ) ? FlagList::json_object( '--input-json', (string) $flags['input-json'] ) : [];
-		$input = array_merge( self::file( $flags ), $input, isset( $flags['suite'] ) ? FlagList::json_object( '--suite', (string) $flags['suite'] ) : [] );
+		$input = array_merge( JsonInput::fields( $flags ), isset( $flags['suite'] ) ? FlagList::json_object( '--suite', (string) $flags['suite'] ) : [] );
 		unset( $kinds['suite'] );
 		foreach ( array_intersect_key( $kinds, $flags ) as $flag => $kind ) {
 			$value = (string) $flags[ $flag ];
@@ -44,26 +43,6 @@ final class DocumentFlags {
 			};
 		}
 		return $services->schemas->valid( $schema, $input );
-	}
-
-	/**
-	 * Reads the document of `--input-file`; `-` is STDIN.
-	 *
-	 * @param array<string, mixed> $flags Flags of the command line, by name.
-	 * @return array<string, mixed>
-	 */
-	public static function file( array $flags ): array {
-		if ( ! isset( $flags['input-file'] ) ) {
-			return [];
-		}
-		$path = (string) $flags['input-file'];
-		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a local file, not a URL.
-		$text = '-' === $path ? stream_get_contents( STDIN ) : ( is_file( $path ) ? file_get_contents( $path ) : false );
-		if ( false === $text ) {
-			/* translators: %s: path. */
-			throw Failure::invalid_input( Sentence::of( __( 'The file %s given with --input-file cannot be read.', 'codebox' ), $path ) );
-		}
-		return FlagList::json_object( '--input-file', $text );
 	}
 
 	/**

@@ -475,6 +475,27 @@ final class AgentTask
     private function __construct() {}
 
     /**
+     * Returns the input of a task with only the fields of a task: unpacks `agent_workload`,
+     * `workload`, `parent_request` and a whole `task-input/v1`, trims texts and lists, and removes
+     * repeated items. `Run::start()` does the same.
+     *
+     * @param array<string, mixed> $input
+     * @throws InvalidInputException `wp_codebox_input_invalid`, `wp_codebox_task_missing`.
+     * @return array<string, mixed>
+     */
+    public static function input(array $input): array {}
+
+    /**
+     * Returns the members `session`, `task`, `task_input` and `wp` of a run handle, for a run that
+     * has just started.
+     *
+     * @param array<string, mixed> $input Input of the task.
+     * @param array<string, mixed> $task  The task as the agent reads it, `wp-codebox/task-input/v1`.
+     * @return array<string, mixed>
+     */
+    public static function started(array $input, array $task, string $runId, string $wordpress): array {}
+
+    /**
      * Builds the document about a task whose run has ended: `wp-codebox/agent-task-run/v1`, with
      * `agent_task_run_result`, `headless_agent_task_result`, `artifact_result` and `outputs`.
      *

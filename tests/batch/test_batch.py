@@ -50,9 +50,24 @@ def test_agent_sandbox_run_command_prints_the_agent_task_document(bench):
     # The caller's session and orchestrator ids are not stored.
     view = runs(bench, "get", doc["run"]["run_id"]).expect(0).json
     must(view["provenance"]["metadata"] == {"ticket": "7"} and "o-1" not in json.dumps(view), json.dumps(view["provenance"]))
+    must(doc["agent_task_run_result"]["refs"]["patches"][0]["path"] == doc["paths"]["patch"], json.dumps(doc["agent_task_run_result"]))
+    must(doc["artifact_result"]["artifactBundle"]["id"] == doc["artifact_id"] and doc["artifact_result"]["status"] == "created", json.dumps(doc["artifact_result"]))
+    must(doc["headless_agent_task_result"]["agent_task_run_result"] == doc["agent_task_run_result"], "the nested result differs")
+    must(doc["outputs"]["changed_files"] == ["/workspace/plugin/a.txt"] and doc["session"]["status"] == "completed", json.dumps(doc["outputs"]))
     # The alias `run-agent-task`, with input from /dev/stdin.
     process = bench.start(["run-agent-task", "--input-file", "/dev/stdin", *bench.paths(), "--site", bench.site, "--json"])
     bench.finish(["run-agent-task"], process).expect(1, "wp_codebox_input_invalid")
+
+
+def test_task_inside_a_workload_or_a_parent_request_runs_like_its_fields(bench):
+    workload = {"schema": "wp-codebox/agent-workload/v1", "task": {"prompt": " Write it "}, "context": {"why": "a test"}}
+    parent = {"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "Write it", "context": {"why": "a test"}}
+    for wrapped in ({"agent_workload": workload}, {"workload": workload}, {"parent_request": parent}, parent):
+        doc = call(bench, "agent-sandbox-run", {"agent_command": "true", **wrapped}).expect(0).json
+        must(doc["task"] == "Write it" and doc["task_input"]["context"] == {"why": "a test"}, json.dumps(doc["task_input"]))
+    for wrong, field in (({**workload, "speed": 9}, "workload.speed"), ({**workload, "task": ""}, "workload.task")):
+        answer = call(bench, "agent-sandbox-run", {"agent_command": "true", "workload": wrong})
+        must(answer.exit == 1 and field in json.dumps(answer.json), str(answer))
 
 
 def test_agent_task_with_an_invalid_or_unknown_field_is_refused_with_its_error_code(bench):
@@ -121,6 +136,35 @@ def test_fanout_workers_wait_for_their_dependencies(bench):
     must([ref["workerId"] for ref in aggregate["finalArtifactRefs"]] == ["a", "c"], json.dumps(aggregate["finalArtifactRefs"]))
     must([child["session_id"] for child in doc["session"]["children"]] == [f"plan-1:{n}" for n in "abcd"], json.dumps(doc["session"]))
     must(len(doc["failures"]) == 2, json.dumps(doc["failures"]))
+    must(doc["fanout_id"] == "plan-1" and doc["status"] == "succeeded" and doc["workerResultRefs"] == aggregate["workerResultRefs"], str(answer))
+    events = [(event["event"], event.get("worker_id")) for event in doc["events"]]
+    must(events[0] == ("fanout.started", None) and events[-1] == ("fanout.completed", None), json.dumps(events))
+    must(events.index(("worker.completed", "a")) < events.index(("worker.started", "c")), json.dumps(events))
+    must(("worker.skipped", "d") in events and ("worker.started", "d") not in events and ("worker.failed", "b") in events, json.dumps(events))
+    must([event["time"] for event in doc["events"]] == sorted(event["time"] for event in doc["events"]), json.dumps(doc["events"]))
+
+
+def test_fanout_with_artifacts_option_writes_its_files_where_the_result_names_them(bench):
+    out = os.path.join(bench.directory, "fanned")
+    plan = {"mounts": mounts(bench, "files"), "workers": [
+        {"id": "a", "goal": "A", "agent_command": sh("echo a > a.txt")}, {"id": "b", "goal": "B", "agent_command": "false", "required": False}]}
+    doc = call(bench, "agent-fanout", plan, "--artifacts", out).expect(0).json
+
+    def read(path):
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    names = doc["artifacts"]
+    must(names["path"] == os.path.join(out, "fanout") and doc["session"]["artifacts"] == names, json.dumps(names))
+    must(read(names["plan"]) == doc["plan"] and read(names["aggregate"]) == doc["aggregate"], "plan or aggregate differ")
+    with open(names["events"], encoding="utf-8") as file:
+        must([json.loads(line) for line in file] == doc["events"], "the events differ")
+    must(read(names["result"]) == doc and read(os.path.join(out, "aggregate", "final", "result.json")) == doc["aggregate"], "the results differ")
+    for row in doc["runs"]:
+        directory = os.path.join(out, "fanout", "workers", row["worker_id"])
+        must(read(os.path.join(directory, "result.json")) == row, f"the row of {row['worker_id']} differs")
+        must(row["exported"]["path"] == os.path.join(directory, "artifacts", row["run_id"]), json.dumps(row["exported"]))
+        bench.call("artifacts", "verify", "--bundle", row["exported"]["path"], "--state", bench.state, "--json").expect(0)
 
 
 def test_two_fanout_workers_that_change_the_same_file_conflict(bench):

@@ -2,6 +2,7 @@
 //!
 //! The methods start no process and read no file: they convert one document to another, with the
 //! functions that the command line uses too.
+#![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
 
 use crate::arguments::{Answer, Array, Text};
 use crate::guard::guard;
@@ -9,7 +10,8 @@ use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::{php_class, php_impl};
 use serde_json::Value;
-use wp_codebox_contracts::{AgentTaskFacts, agent_task_row, agent_task_run};
+use wp_codebox_contracts::{AgentTaskFacts, agent_task_row, agent_task_run, agent_task_started};
+use wp_codebox_policy::normalise_task;
 
 /// The PHP class for the documents about an agent task.
 #[php_class]
@@ -22,6 +24,32 @@ impl AgentTask {
     #[php(vis = "private")]
     fn __construct() -> Self {
         Self
+    }
+
+    /// Returns the input of a task with only the fields of a task.
+    pub(crate) fn input(input: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let task = normalise_task(input.object("input")?)?;
+            Ok(Answer(Value::Object(task)))
+        })
+    }
+
+    /// Returns the members of a run handle that describe the task.
+    pub(crate) fn started(
+        input: Array<'_>,
+        task: Array<'_>,
+        runId: Text<'_>,
+        wordpress: Text<'_>,
+    ) -> PhpResult<Answer> {
+        guard(|| {
+            let members = agent_task_started(
+                &input.object("input")?,
+                &task.own_object("task")?,
+                runId.utf8("runId")?,
+                wordpress.utf8("wordpress")?,
+            );
+            Ok(Answer(Value::Object(members)))
+        })
     }
 
     /// Returns the document about a task whose run has ended.

@@ -32,4 +32,16 @@ final class RunEnvelope {
 	public function build( array $input, array $task, array $result, array $model = [] ): array {
 		return AgentTask::answer( $input, $task, $result, $model, (string) get_bloginfo( 'version' ) );
 	}
+
+	/**
+	 * Returns the members of a run handle that describe the task: `session`, `task`, `task_input` and `wp`.
+	 *
+	 * @param array<string, mixed> $input  Task input, whose correlation fields are returned.
+	 * @param array<string, mixed> $task   `wp-codebox/task-input/v1`.
+	 * @param string               $run_id Run id.
+	 * @return array<string, mixed>
+	 */
+	public function started( array $input, array $task, string $run_id ): array {
+		return AgentTask::started( $input, $task, $run_id, (string) get_bloginfo( 'version' ) );
+	}
 }

@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Run;
 
+use WPCodebox\Native\AgentTask;
+
 defined( 'ABSPATH' ) || exit;
 
 /** Keeps the caller's fields and this site's fields apart: the extension decides which of the two may set a field. */
@@ -38,11 +40,12 @@ final class RunRequest {
 	 * @return array<string, mixed> `wp-codebox/task-input/v1`.
 	 */
 	public function document(): array {
+		$task    = AgentTask::input( $this->task );
 		$allowed = (array) ( $this->host['allowed_tools'] ?? [] );
 		return [
 			'schema'  => 'wp-codebox/task-input/v1',
 			'version' => 1,
-			'goal'    => (string) ( $this->task['goal'] ?? '' ),
-		] + array_filter( array_intersect_key( $this->task, array_flip( self::DOCUMENT ) ) ) + array_filter( [ 'allowed_tools' => $allowed ] );
+			'goal'    => (string) ( $task['goal'] ?? '' ),
+		] + array_filter( array_intersect_key( $task, array_flip( self::DOCUMENT ) ) ) + array_filter( [ 'allowed_tools' => $allowed ] );
 	}
 }

@@ -107,7 +107,7 @@ final class RunService {
 			return $this->envelope( $input, $result, $note );
 		}
 		// Until the detach succeeds, the run ends with this request, also when one of these two calls fails.
-		$handle = $this->handle( $run, $input );
+		$handle = $this->handle( $run, $input, $note );
 		$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
 		$run->detach();
 		return $handle;
@@ -126,9 +126,12 @@ final class RunService {
 	 * @throws Throwable When the run could not start or could not be recorded; in both cases it is ended.
 	 */
 	public function detach( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [] ): array {
-		$run = $this->launch( $this->prepare( $input, $authority, $staged, $secrets )->detached(), $authority );
+		$request = $this->prepare( $input, $authority, $staged, $secrets )->detached();
+		$note    = RunNote::of( $request );
+		$run     = $this->launch( $request, $authority );
+		unset( $request );
 		try {
-			$handle = $this->handle( $run, $input );
+			$handle = $this->handle( $run, $input, $note );
 			$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
 		} catch ( Throwable $thrown ) {
 			// The caller gets this error instead of the run id, so it could not follow or cancel the run later.
@@ -217,9 +220,10 @@ final class RunService {
 	 *
 	 * @param Run                  $run   Active run.
 	 * @param array<string, mixed> $input Task input.
+	 * @param RunNote              $note  Request data that the handle needs.
 	 * @return array<string, mixed> `wp-codebox/run-handle/v1`.
 	 */
-	private function handle( Run $run, array $input ): array {
+	private function handle( Run $run, array $input, RunNote $note ): array {
 		$handle = [
 			'success'    => true,
 			'schema'     => 'wp-codebox/run-handle/v1',
@@ -233,7 +237,7 @@ final class RunService {
 				$handle[ $echoed ] = $input[ $echoed ];
 			}
 		}
-		return $handle;
+		return $handle + $this->envelope->started( $input, $note->task, $run->id() );
 	}
 
 	/**

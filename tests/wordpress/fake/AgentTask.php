@@ -13,6 +13,21 @@ final class AgentTask {
 
 	private const TASK = [ 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context' ];
 
+	public static function input( array $input ): array {
+		foreach ( [ 'allowed_tools', 'expected_artifacts' ] as $list ) {
+			if ( is_array( $input[ $list ] ?? null ) ) {
+				$input[ $list ] = array_values( array_unique( array_filter( array_map( 'trim', $input[ $list ] ) ) ) );
+			}
+		}
+		return isset( $input['goal'] ) ? [ 'goal' => trim( (string) $input['goal'] ) ] + $input : $input;
+	}
+
+	public static function started( array $input, array $task, string $runId, string $wordpress ): array {
+		$fake    = new self();
+		$session = $fake->session( $input, [ 'run_id' => $runId, 'session_status' => 'completed' ] );
+		return [ 'session' => [ 'status' => 'ready' ] + $session, 'task' => (string) ( $task['goal'] ?? '' ), 'task_input' => $task + array_fill_keys( self::TASK, [] ), 'wp' => $wordpress ];
+	}
+
 	public static function answer( array $input, array $task, array $result, array $model, string $wordpress ): array {
 		return ( new self() )->build( $input, $task, $result, $model, $wordpress );
 	}

@@ -96,8 +96,8 @@ pub use policy::{
 };
 pub use projection::{
     AgentTaskError, AgentTaskFacts, BusEvent, BusEventType, BusProjection, SessionState, SseError,
-    SseFrame, agent_task_row, agent_task_run, last_event_id, project_to_bus, sandbox_session,
-    session_id, task_document,
+    SseFrame, agent_task_row, agent_task_run, agent_task_started, last_event_id, project_to_bus,
+    sandbox_session, session_id, task_document,
 };
 pub use registry::{
     CancelDetails, CancelEffect, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,

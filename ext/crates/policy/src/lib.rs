@@ -60,7 +60,7 @@ pub use runtime_policy::{PolicyError, defaults, parse, validate};
 pub use secret_encodings::{EncodedMatch, EncodingSearch, SECRET_MIN_BYTES, SecretEncodings};
 pub use secrets::{SecretError, SecretUse, check_secret_name, check_secrets, is_exposed};
 pub use shell_hint::shell_hint;
-pub use task::{CheckedBy, FOLLOW_UP_CONTEXT, check_request, read_task};
+pub use task::{CheckedBy, FOLLOW_UP_CONTEXT, check_request, normalise_task, read_task};
 pub use tools::{
     BuiltinTool, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,
     ToolDescriptor, ToolKind, ToolNeed, ToolPolicyError, ToolRefusal, ToolSet, builtin_tool,

@@ -7,7 +7,7 @@ use crate::preview::PreviewArgs;
 use crate::{Settings, request};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, TaskSpec};
-use wp_codebox_policy::read_task;
+use wp_codebox_policy::{normalise_task, read_task};
 
 /// Fields of a task that this program refuses: only a WordPress site knows what they refer to.
 const SITE_ONLY: &[&str] = &[
@@ -84,12 +84,13 @@ pub(super) fn request(
     args: &TaskArgs,
     settings: &Settings,
 ) -> Result<RunRequest, ErrorBody> {
+    let input = normalise_task(input.clone())?;
     if let Some(name) = SITE_ONLY.iter().find(|name| input.contains_key(**name)) {
         return Err(invalid(format!(
             "{name} can only be resolved by a WordPress site; remove it, or list directories in mounts"
         )));
     }
-    let mut task = read_task(input.clone(), Map::new())?;
+    let mut task = read_task(input, Map::new())?;
     if task.goal.trim().is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,
@@ -251,6 +252,11 @@ mod tests {
             (json!({"agent_command": "b", "frobnicate": 1}), "frobnicate"),
             (json!({"agent_command": "b", "site": "other"}), "site"),
             (json!({"agent_command": "b", "plugin": "p"}), "plugin"),
+            (
+                json!({"workload": {"schema": "wp-codebox/agent-workload/v1", "task": "t",
+                    "agent_runtime": {"runtime_task": {"ability": "a/b"}}}}),
+                "runtime_task",
+            ),
         ] {
             let mut input = json!({"goal": "Fix it"});
             let members = input.as_object_mut().unwrap();

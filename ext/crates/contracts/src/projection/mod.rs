@@ -10,7 +10,8 @@ mod session;
 mod sse;
 
 pub use agent_task::{
-    AgentTaskError, AgentTaskFacts, agent_task_row, agent_task_run, task_document,
+    AgentTaskError, AgentTaskFacts, agent_task_row, agent_task_run, agent_task_started,
+    task_document,
 };
 pub use bus::{BusEvent, BusEventType, BusProjection, project_to_bus};
 pub use session::{SessionState, sandbox_session, session_id};

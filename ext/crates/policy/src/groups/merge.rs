@@ -2,6 +2,7 @@
 //! The task's own fields take precedence.
 
 use super::plan::object;
+use crate::task::normalise_task;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
@@ -54,6 +55,8 @@ pub(super) fn merge_task(
             "{field} cannot be given for a single task of a batch or fan-out; leave it out of the task."
         )));
     }
+    // Before the shared fields are added, because those in a workload of the task must win over them.
+    let own = normalise_task(own)?;
     let replaced = |name: &str| {
         let groups = TOGETHER.iter().filter(|group| group.contains(&name));
         groups
@@ -97,6 +100,13 @@ mod tests {
             merged(shared.clone(), own).unwrap(),
             json!({"goal": "g", "plugin": "p", "agent": "built-in", "policy": {}, "checks": ["c"],
                 "task_timeout_seconds": 5, "sandbox_session_id": "s:0"})
+        );
+        let workload = json!({"schema": "wp-codebox/agent-workload/v1", "task": "g",
+            "agent_runtime": "coder"});
+        assert_eq!(
+            merged(shared.clone(), json!({"workload": workload})).unwrap(),
+            json!({"goal": "g", "agent": "coder", "mounts": ["a"], "network": "deny",
+                "limits": {"processes": 4}, "checks": ["c"], "sandbox_session_id": "s:0"})
         );
         for bad in [
             json!(1),

@@ -2,6 +2,7 @@
 //! sets.
 
 use super::issues::Issues;
+use super::normalise::normalise_task;
 use crate::{check_env_name, defaults, parse, parse_tool_policy};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
@@ -14,16 +15,17 @@ const MAX_ROWS: usize = 256;
 /// [`ErrorCode::RawCodeForbidden`].
 const RAW_CODE: [&str; 2] = ["code", "code_file"];
 
-/// Reads a task. A field of `host` replaces that of `caller`, even if it is `null`. `caller` may
+/// Reads a task, after [`normalise_task`] for the fields of the caller. A field of `host` replaces that of `caller`, even if it is `null`. `caller` may
 /// contain only fields that every caller may set. `host` may in addition contain fields that only a
 /// host may set.
 ///
 /// # Errors
 /// Fails with the first issue; if there are several, its `data.issues` lists all of them.
 pub fn read_task(
-    mut caller: Map<String, Value>,
+    caller: Map<String, Value>,
     host: Map<String, Value>,
 ) -> Result<TaskSpec, ErrorBody> {
+    let mut caller = normalise_task(caller)?;
     let mut reader = Reader::default();
     reader.check_names(&caller, TaskAuthority::Caller);
     reader.check_names(&host, TaskAuthority::Host);

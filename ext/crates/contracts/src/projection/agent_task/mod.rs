@@ -88,6 +88,27 @@ pub fn agent_task_run(given: &AgentTaskFacts<'_>) -> Result<Map<String, Value>, 
     Ok(document)
 }
 
+/// Returns the members of a run handle that describe the task of a run that has just started:
+/// `session`, `task`, `task_input` and `wp`.
+#[must_use]
+pub fn agent_task_started(
+    input: &Map<String, Value>,
+    task: &Map<String, Value>,
+    run_id: &str,
+    wordpress: &str,
+) -> Map<String, Value> {
+    let id = own_session_id(input).unwrap_or(run_id);
+    let mut session = sandbox_session(input, SessionState::Ready, id);
+    session.insert("run_id".to_owned(), run_id.into());
+    let document = task_document(input, task);
+    Map::from_iter([
+        ("session".to_owned(), Value::Object(session)),
+        ("task".to_owned(), document["goal"].clone()),
+        ("task_input".to_owned(), document),
+        ("wp".to_owned(), wordpress.into()),
+    ])
+}
+
 /// Builds the session: ids of the run and of the caller. A session is completed as soon as its run
 /// has ended; `status` of the whole document says whether the run succeeded.
 fn session(facts: &Facts<'_>) -> Value {

@@ -232,3 +232,19 @@ fn row_of_a_task_contains_its_results_and_the_bundle_as_an_object() {
     }
     assert!(!row.contains_key("status") && !row.contains_key("success"));
 }
+
+#[test]
+fn started_task_has_a_session_that_is_ready() {
+    let input = map(json!({"session_id": "c-1", "goal": "g"}));
+    let started = agent_task_started(&input, &Map::new(), "run_1", "6.9");
+    let session = &started["session"];
+    assert_eq!(
+        (&session["status"], &session["id"]),
+        (&json!("ready"), &json!("c-1"))
+    );
+    assert_eq!(
+        (&session["run_id"], &started["task"]),
+        (&json!("run_1"), &json!("g"))
+    );
+    assert_eq!(started["task_input"]["target"], json!({}));
+}
