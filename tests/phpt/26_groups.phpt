@@ -74,7 +74,7 @@ foreach ( [ -1, 4, PHP_INT_MAX, PHP_INT_MIN ] as $index ) {
 	caught( static fn() => $batch->task( $index ) );
 	caught( static fn() => $batch->settle( $index, [ 'status' => 'completed' ] ) );
 }
-echo json_encode( [ $batch->settle( 0, [ 'outcome' => 'no_op' ] ), $batch->stopped(), $batch->settle( 1, [] ), $batch->stopped() ] ), "\n";
+echo json_encode( [ $batch->settle( 0, [ 'run' => [ 'outcome' => 'no_op' ] ] ), $batch->stopped(), $batch->settle( 1, [] ), $batch->stopped() ] ), "\n";
 echo json_encode( $batch->answer(), JSON_UNESCAPED_SLASHES ), "\n";
 
 echo "objects that were not created by read()\n";
@@ -141,8 +141,8 @@ InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
-[{"index":0,"task":"mend","success":true,"status":"completed"},null,{"index":1,"task":"","success":false,"status":"failed"},{"success":false,"status":"skipped","exit_code":1,"error":{"code":"batch-stopped","message":"An earlier task did not succeed, and the batch stops on failure."}}]
-{"success":false,"schema":"wp-codebox/agent-task-batch/v1","exit_code":3,"execution":"sequential-isolated-sandboxes","session":{"schema":"wp-codebox/sandbox-session/v1","id":"new","status":"failed","persistence":"external-orchestrator"},"tasks":["mend","","","last"],"total":2,"completed":1,"failed":1,"skipped":0,"cancelled":0,"timed_out":0}
+[{"index":0,"task":"mend","success":true,"status":"completed"},null,{"index":1,"task":"","success":false,"status":"failed","task_input":{"schema":"wp-codebox\/task-input\/v1","version":1,"goal":"","target":[],"allowed_tools":[],"expected_artifacts":[],"structured_artifacts":[],"tool_bridge":[],"parent_tool_bridge":[],"sandbox_tool_policy":[],"policy":[],"context":[]}},{"success":false,"status":"skipped","exit_code":1,"error":{"code":"batch-stopped","message":"An earlier task did not succeed, and the batch stops on failure."}}]
+{"success":false,"schema":"wp-codebox/agent-task-batch/v1","exit_code":3,"execution":"sequential-isolated-sandboxes","session":{"schema":"wp-codebox/sandbox-session/v1","id":"new","status":"completed","persistence":"external-orchestrator"},"tasks":["mend","","","last"],"task_inputs":[{"schema":"wp-codebox/task-input/v1","version":1,"goal":"mend","target":[],"allowed_tools":[],"expected_artifacts":[],"structured_artifacts":[],"tool_bridge":[],"parent_tool_bridge":[],"sandbox_tool_policy":[],"policy":[],"context":[]},{"schema":"wp-codebox/task-input/v1","version":1,"goal":"","target":[],"allowed_tools":[],"expected_artifacts":[],"structured_artifacts":[],"tool_bridge":[],"parent_tool_bridge":[],"sandbox_tool_policy":[],"policy":[],"context":[]},{"schema":"wp-codebox/task-input/v1","version":1,"goal":"","target":[],"allowed_tools":[],"expected_artifacts":[],"structured_artifacts":[],"tool_bridge":[],"parent_tool_bridge":[],"sandbox_tool_policy":[],"policy":[],"context":[]},{"schema":"wp-codebox/task-input/v1","version":1,"goal":"last","target":[],"allowed_tools":[],"expected_artifacts":[],"structured_artifacts":[],"tool_bridge":[],"parent_tool_bridge":[],"sandbox_tool_policy":[],"policy":[],"context":[]}],"total":2,"completed":1,"failed":1,"skipped":0,"cancelled":0,"timed_out":0}
 objects that were not created by read()
 Error: Call to private WPCodebox\Native\Fanout::__construct() from global scope
 Error: Trying to clone an uncloneable object of class WPCodebox\Native\Batch

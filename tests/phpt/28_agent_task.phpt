@@ -38,3 +38,6 @@ caught( static fn() => AgentTask::answer( [], [], [ 'outcome' => 'no_op' ], [], 
 {"schema":"wp-codebox/sandbox-session/v1","id":"run_2","status":"ready","persistence":"external-orchestrator","run_id":"run_2"}
 200000
 {"goal":"g","allowed_tools":["a"]}
+InvalidInputException wp_codebox_input_invalid
+InvalidInputException wp_codebox_input_invalid
+InvalidInputException wp_codebox_input_invalid

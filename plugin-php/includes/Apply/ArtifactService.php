@@ -68,10 +68,11 @@ final class ArtifactService {
 		return [
 			'success'   => true,
 			'schema'    => 'wp-codebox/artifact-list/v1',
+			'root'      => [] === $rows ? '' : dirname( (string) $rows[0]['directory'] ),
 			'total'     => count( $rows ),
 			'page'      => $page,
 			'per_page'  => $per_page,
-			'artifacts' => $this->history->with_state( array_map( [ self::class, 'present' ], array_slice( $rows, ( $page - 1 ) * $per_page, $per_page ) ) ),
+			'artifacts' => $this->history->with_state( array_map( [ BundleRecord::class, 'present' ], array_slice( $rows, ( $page - 1 ) * $per_page, $per_page ) ) ),
 		];
 	}
 
@@ -219,19 +220,7 @@ final class ArtifactService {
 	public function artifact( array $input ): array {
 		$this->gate->check();
 		$artifact = Artifacts::get( $this->root->partition( $input ), $this->reference( $input ) );
-		return self::present( $artifact );
-	}
-
-	/**
-	 * Adds the artifact id as `id` to a bundle record. Fields that could not be read are omitted
-	 * instead of null.
-	 *
-	 * @param array<string, mixed> $record Record from the extension.
-	 * @return array<string, mixed>
-	 */
-	public static function present( array $record ): array {
-		$record = array_filter( $record, static fn( mixed $value ): bool => null !== $value );
-		return isset( $record['artifact_id'] ) ? [ 'id' => $record['artifact_id'] ] + $record : $record;
+		return BundleRecord::present( $artifact );
 	}
 
 	/**

@@ -11,6 +11,7 @@ namespace WPCodebox\Transfer;
 
 use Throwable;
 use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Apply\BundleRecord;
 use WPCodebox\Apply\BundleTrust;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
@@ -114,16 +115,23 @@ final class ImportService {
 				'signature' => $signature,
 			]
 		);
+		$artifact     = $this->artifacts->artifact( [ 'artifact_id' => $taken['run_id'] ] );
+		$bundle       = BundleRecord::reference( $artifact );
 		$envelope     = [
-			'success'      => true,
-			'schema'       => 'wp-codebox/artifact-result-envelope/v1',
-			'operation'    => $operation,
-			'status'       => $taken['status'],
-			'artifact'     => $this->artifacts->artifact( [ 'artifact_id' => $taken['run_id'] ] ),
-			'verification' => $verification,
-			'trusted'      => $this->trust->holds( $signature ),
-			'source'       => $source->describe(),
-			'audit'        => ArtifactService::audit_reference( $audit ),
+			'success'        => true,
+			'schema'         => 'wp-codebox/artifact-result-envelope/v1',
+			'operation'      => $operation,
+			'status'         => $taken['status'],
+			'artifactBundle' => $bundle,
+			'artifactRefs'   => [ array_diff_key( $bundle, [ 'digest' => 1 ] ) ],
+			'evidenceRefs'   => [],
+			'artifact'       => $artifact,
+			'verification'   => $verification,
+			'result'         => [ 'run_id' => (string) $taken['run_id'] ],
+			'diagnostics'    => [],
+			'trusted'        => $this->trust->holds( $signature ),
+			'source'         => $source->describe(),
+			'audit'          => ArtifactService::audit_reference( $audit ),
 		] + $known;
 		return empty( $input['metadata'] ) ? $envelope : $envelope + [ 'metadata' => $input['metadata'] ];
 	}

@@ -28,7 +28,7 @@ fn sample(shape: Shape) -> Value {
         Shape::Flag => json!(true),
         Shape::Count | Shape::SmallCount | Shape::Number => json!(1),
         Shape::Free => json!({"a": 1}),
-        Shape::FreeList => json!([{"a": 1}]),
+        Shape::FreeList => json!([{"name": "n", "type": "t", "payload": 1}]),
         Shape::Texts | Shape::Lines | Shape::Argv => json!(["text"]),
         Shape::ExitCodes => json!([0, 255]),
         Shape::Environment => json!({"KEY": "text"}),
