@@ -68,3 +68,11 @@ impl TaskInput {
         }
     }
 }
+
+/// Returns the members of a document; an absent document has none.
+pub(crate) fn members(document: Option<&impl Serialize>) -> Map<String, Value> {
+    match document.map(serde_json::to_value) {
+        Some(Ok(Value::Object(members))) => members,
+        _ => Map::new(),
+    }
+}

@@ -448,8 +448,8 @@ impl TaskSpec {
             staged_files: self.staged_files,
             tool_bridge: self.tool_bridge,
             parent_tool_bridge: self.parent_tool_bridge,
-            sandbox_tool_policy: members(self.sandbox_tool_policy.as_ref()),
-            policy: members(self.policy.as_ref()),
+            sandbox_tool_policy: crate::task::members(self.sandbox_tool_policy.as_ref()),
+            policy: crate::task::members(self.policy.as_ref()),
             context: self.context,
             ..TaskInput::new(self.goal)
         });
@@ -495,14 +495,6 @@ impl TaskSpec {
             redact: self.redact,
             provenance,
         }
-    }
-}
-
-/// Returns the members of a document; an absent document has none.
-fn members(document: Option<&impl Serialize>) -> Map<String, Value> {
-    match document.map(serde_json::to_value) {
-        Some(Ok(Value::Object(members))) => members,
-        _ => Map::new(),
     }
 }
 

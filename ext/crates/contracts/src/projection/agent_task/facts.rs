@@ -163,3 +163,11 @@ fn located(mut document: Value, directory: Option<&str>) -> Value {
     }
     document
 }
+
+/// Returns the members of an object; any other value has none.
+pub(super) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -19,7 +19,7 @@ pub use task_input::task_document;
 
 use super::session::{SessionState, given, own_session_id, sandbox_session};
 use crate::{Outcome, schema_id};
-use facts::Facts;
+use facts::{Facts, object};
 use refs::{Reference, references};
 use serde_json::{Map, Value, json};
 
@@ -252,13 +252,6 @@ fn agent_task_status(facts: &Facts<'_>) -> &'static str {
         Outcome::TimedOut => "timeout",
         Outcome::Partial | Outcome::Blocked | Outcome::Denied => "unable_to_remediate",
         Outcome::Failed | Outcome::Cancelled => "failed",
-    }
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
     }
 }
 
