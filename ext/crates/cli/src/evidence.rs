@@ -1,7 +1,7 @@
 //! Documents that commands printed, read from a bundle, from the JSON output of this program, or
 //! from the document itself.
 
-use super::artifacts::open;
+use super::bundle_directory::open;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -11,8 +11,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, Manifest, ManifestFile};
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum depth in a document at which other documents are searched for.
 const MAX_DEPTH: usize = 12;
-/// Files of a bundle that contain what commands printed, in the order in which they are searched.
-/// `commands.jsonl` is last: it can contain shortened output.
+/// Files of a bundle that contain what commands printed. All are searched: each has a limit for the
+/// output of all commands, and a shortened document in one can be complete in another.
 const MEMBERS: [&str; 3] = [
     "files/bench-results.json",
     "files/runtime-evidence/recipe-workflow.json",
@@ -127,21 +127,22 @@ impl Evidence {
         }
     }
 
-    /// Returns the different documents for which `wanted` returns true, from the first file that
-    /// has any.
+    /// Returns the different documents for which `wanted` returns true.
     pub(crate) fn documents(&self, wanted: &dyn Fn(&Value) -> bool) -> Vec<Printed> {
+        let mut all: Vec<Printed> = Vec::new();
         for (path, root) in &self.roots {
             let mut found = Vec::new();
             search(root, wanted, 0, &mut found);
-            if !found.is_empty() {
-                let printed = |document| Printed {
-                    path: path.clone(),
-                    document,
-                };
-                return found.into_iter().map(printed).collect();
+            for document in found {
+                if all.iter().all(|other| other.document != document) {
+                    all.push(Printed {
+                        path: path.clone(),
+                        document,
+                    });
+                }
             }
         }
-        Vec::new()
+        all
     }
 }
 
@@ -205,7 +206,7 @@ mod tests {
             json!({"schema": "s", "id": 1}),
             json!({"schema": "s", "id": 2}),
         );
-        assert_eq!(documents(one.clone()), [one.clone()]);
+        assert_eq!(documents(one.clone()).len(), 1);
         let run = json!({
             "executions": [
                 {"stdout": one.to_string(), "stderr": two.to_string()},

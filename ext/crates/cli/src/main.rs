@@ -16,6 +16,7 @@ mod args;
 mod artifacts;
 mod bench;
 mod boot;
+mod bundle_directory;
 mod cancel;
 mod code_file;
 mod columns;

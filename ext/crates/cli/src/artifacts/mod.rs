@@ -13,6 +13,7 @@ pub(crate) use args::{
 use super::Settings;
 use super::args::{ArtifactsCommand, PreflightArgs, VerifyArgs};
 use super::bench;
+use super::bundle_directory::open;
 use super::evidence::Evidence;
 use super::output::{Output, name};
 use super::settings::PathArgs;
@@ -65,21 +66,6 @@ fn done(output: Output, command: &str, shown: Result<(), ErrorBody>) -> ExitCode
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => output.failure(command, &error),
     }
-}
-
-/// Opens a bundle directory. Follows a symbolic link in the caller's path, but none inside the
-/// bundle.
-pub(crate) fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
-    let fail = |why: String| {
-        ErrorBody::new(
-            ErrorCode::ArtifactNotFound,
-            format!("the bundle {} cannot be opened: {why}", bundle.display()),
-        )
-        .hint("name the directory of a bundle: `wp-codebox runs artifacts RUN` shows that of a run")
-    };
-    let path = bundle.canonicalize().map_err(|e| fail(e.to_string()))?;
-    let dir = Dir::open(&path).map_err(|e| fail(e.to_string()))?;
-    Ok((dir, path.to_string_lossy().into_owned()))
 }
 
 /// Returns the options for verifying signatures, with this host's key from the state directory. A

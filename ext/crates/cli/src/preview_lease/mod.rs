@@ -99,11 +99,12 @@ fn recorded(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
         let Some(end) = page.events.last().map(|event| event.seq) else {
             return Ok(last);
         };
-        let observed = page.events.into_iter().filter(|event| {
+        let mut newest_first = page.events.into_iter().rev();
+        let observed = newest_first.find(|event| {
             event.kind == EventType::Observed
                 && event.data.get("type").is_some_and(|kind| kind == "preview")
         });
-        if let Some(event) = observed.last() {
+        if let Some(event) = observed {
             last = Value::Object(event.data);
         }
         after = end;
