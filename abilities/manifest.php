@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'd65bf4371d31aa5d6d7c7be48b9122642bd0abb4571562f60730d0c41bc64de6',
+	'contract_digest' => '7d3e29f9bea3ea9e770474d1feb2028602e13b3117714a7baa89a4546b0a61e3',
 ];
