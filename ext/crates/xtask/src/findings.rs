@@ -26,6 +26,15 @@ pub enum TaskError {
         #[source]
         source: std::io::Error,
     },
+    /// A file is not the JSON that it should be.
+    #[error("the file {} is not valid JSON of its kind: {source}", path.display())]
+    Json {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the JSON parser.
+        #[source]
+        source: serde_json::Error,
+    },
     /// A program printed something other than JSON.
     #[error("the program {program} printed text that is not valid JSON: {source}")]
     Answer {

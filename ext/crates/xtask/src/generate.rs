@@ -5,7 +5,7 @@
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
-use crate::{abilities, attacks, error_codes, schemas, task, tree};
+use crate::{abilities, attacks, compatibility, error_codes, schemas, task, tree};
 use std::fs;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
     let [facade, table] = abilities::documents(root)?;
     let mut all = vec![
         attacks::document(root)?,
+        compatibility::document(root)?,
         error_codes::php_enum(),
         schemas::manifest(root)?,
         facade,

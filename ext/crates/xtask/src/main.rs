@@ -9,6 +9,7 @@ mod attacks;
 mod check;
 mod claims;
 mod commands;
+mod compatibility;
 mod dependencies;
 mod digest;
 mod dist;

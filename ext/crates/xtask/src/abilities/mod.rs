@@ -61,6 +61,15 @@ pub fn documents(root: &Path) -> Result<[Generated; 2], TaskError> {
     ])
 }
 
+/// Returns the name of each ability with the name of its input schema.
+pub fn inputs(root: &Path) -> Result<Vec<(String, String)>, TaskError> {
+    let definitions = definitions(root)?;
+    Ok(definitions
+        .into_iter()
+        .map(|d| (d.name, d.input_schema))
+        .collect())
+}
+
 fn document(
     root: &Path,
     path: &'static str,
