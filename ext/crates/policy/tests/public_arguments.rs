@@ -10,7 +10,7 @@ use wp_codebox_contracts::{CommandCall, RuntimePolicy};
 use wp_codebox_policy::{assert_command, required_commands};
 
 fn data(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+    let path = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../tests/conformance/public")
         .join(name);
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()

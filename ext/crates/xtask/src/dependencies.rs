@@ -78,7 +78,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "apply",
         ],
     ),
-    ("xtask", &["contracts"]),
+    ("xtask", &["contracts", "policy"]),
     ("fuzz", &["contracts", "control", "policy", "artifacts"]),
 ];
 
