@@ -33,15 +33,15 @@ final class Registration {
 
 	/** Registers all commands. */
 	public function register(): void {
-		$console   = new Console();
-		$shared    = [ new Boundary( $console, $this->capabilities ), $console, new Table(), $this->services ];
-		$decisions = new ArtifactDecisions( ...$shared );
-		$rollbacks = new RollbackCommands( ...$shared );
-		$reviews   = new ReviewCommands( ...$shared );
-		$runtime   = new RuntimeCommand( ...$shared );
-		$transfers = new TransferCommands( ...$shared );
-		$runtime   = new RuntimeCommands( ...$shared );
-		$workloads = new WorkloadCommands( ...$shared );
+		$console    = new Console();
+		$shared     = [ new Boundary( $console, $this->capabilities ), $console, new Table(), $this->services ];
+		$decisions  = new ArtifactDecisions( ...$shared );
+		$rollbacks  = new RollbackCommands( ...$shared );
+		$reviews    = new ReviewCommands( ...$shared );
+		$descriptor = new DescriptorCommand( ...$shared );
+		$transfers  = new TransferCommands( ...$shared );
+		$runtime    = new RuntimeCommands( ...$shared );
+		$workloads  = new WorkloadCommands( ...$shared );
 
 		WP_CLI::add_command( 'codebox', CodeboxNamespace::class );
 		WP_CLI::add_command( 'codebox run-agent-task', new RunAgentTaskCommand( ...$shared ) );
@@ -67,8 +67,8 @@ final class Registration {
 		WP_CLI::add_command( 'codebox artifacts download', [ new DownloadCommand( ...$shared ), 'download' ] );
 		WP_CLI::add_command( 'codebox artifacts history', [ new HistoryCommand( ...$shared ), 'history' ] );
 		WP_CLI::add_command( 'codebox artifacts replay', new ReplayCommand( ...$shared ) );
-		WP_CLI::add_command( 'codebox runtime descriptor', [ $runtime, 'descriptor' ] );
-		WP_CLI::add_command( 'codebox wordpress-fuzz-runtime-contract', [ $runtime, 'fuzz_contract' ] );
+		WP_CLI::add_command( 'codebox runtime descriptor', [ $descriptor, 'descriptor' ] );
+		WP_CLI::add_command( 'codebox wordpress-fuzz-runtime-contract', [ $descriptor, 'fuzz_contract' ] );
 		WP_CLI::add_command( 'codebox audit', new AuditCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox commands', new CommandsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox policy', new PolicyCommand( ...$shared ) );

@@ -17,7 +17,7 @@ defined( 'ABSPATH' ) || exit;
 /**
  * Describes this installation for other programs.
  */
-final class RuntimeCommand extends Command {
+final class DescriptorCommand extends Command {
 
 	/**
 	 * Shows versions, readiness, capabilities, abilities and schemas of this installation.
