@@ -26,6 +26,9 @@ final class HiddenPaths {
 	private const TEXTS = [ 'goal', 'task', 'output' ];
 	private const LISTS = [ 'changed_files', 'events', 'response' ];
 
+	/** Response member with references to files of a bundle: there, `changed_files` has paths of this host. */
+	private const REFERENCES = 'refs';
+
 	/** Directories of the guest. An equal path on the host reveals nothing, and a changed file must keep its name. */
 	private const GUEST = [ '/wordpress', '/workspace' ];
 
@@ -84,12 +87,13 @@ final class HiddenPaths {
 	 * Filters every string in a nested array.
 	 *
 	 * @param array<array-key, mixed> $values Values to filter.
+	 * @param string|int              $of     Name of the array in its parent.
 	 * @return array<array-key, mixed>
 	 */
-	private function values( array $values ): array {
+	private function values( array $values, string|int $of = '' ): array {
 		foreach ( $values as $name => $value ) {
-			if ( is_array( $value ) && ! in_array( $name, self::LISTS, true ) ) {
-				$values[ $name ] = $this->values( $value );
+			if ( is_array( $value ) && ( self::REFERENCES === $of || ! in_array( $name, self::LISTS, true ) ) ) {
+				$values[ $name ] = $this->values( $value, $name );
 			} elseif ( is_string( $value ) && ! in_array( $name, self::TEXTS, true ) ) {
 				$values[ $name ] = $this->text( $value );
 			}

@@ -15,6 +15,7 @@ use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Native\Policy;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -83,8 +84,11 @@ final class ReplayPlan {
 				$input[ $field ] = $spec[ $field ];
 			}
 		}
-		if ( ! empty( $metadata['policy'] ) ) {
-			$input['policy'] = $metadata['policy'];
+		$policy = (array) ( $metadata['policy'] ?? [] );
+		// A policy in the input becomes part of the recorded task, so the default one is left out.
+		// phpcs:ignore Universal.Operators.StrictComparisons.LooseNotEqual -- the order of the members does not matter.
+		if ( [] !== $policy && Policy::defaults( [ 'command-agent-run' ] ) != $policy ) {
+			$input['policy'] = $policy;
 		}
 		if ( ! empty( $spec['secrets'] ) ) {
 			$input['secret_env'] = array_column( (array) $spec['secrets'], 'name' );
