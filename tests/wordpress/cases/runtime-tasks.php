@@ -42,7 +42,7 @@ return static function ( Harness $t ): void {
 				static function () use ( $t, $task ): void {
 					$answer = Published::answers( $t, 'run-runtime-task', $t->ability( 'run-runtime-task', Published::takes( $t, 'run-runtime-task', $task ) ) );
 					$t->same( [ true, 'completed', 'wp-codebox/host-playground', 'Fix it', 'session-1', [ 'id' => 'o' ], [ 'ticket' => 7 ] ], [ $answer['success'], $answer['status'], $answer['execution'], $answer['task'], $answer['sandbox_session_id'], $answer['orchestrator'], $answer['metadata'] ] );
-					$t->same( [ 'wp-codebox/agent-task-run/v1', 'succeeded', [ 'why' => 'x', 'mode' => 'sandbox' ] ], [ $answer['result']['schema'], $answer['result']['outcome'], $answer['result']['task_input']['context'] ] );
+					$t->same( [ 'wp-codebox/agent-task-run/v1', 'succeeded', [ 'why' => 'x', 'mode' => 'sandbox' ] ], [ $answer['result']['schema'], $answer['result']['run']['outcome'], $answer['result']['task_input']['context'] ] );
 					$t->same( [ $answer['result']['artifacts'], $answer['result']['run']['run_id'] ], [ $answer['artifacts'], $answer['run']['run_id'] ] );
 					$failed = Published::answers( $t, 'run-runtime-task', $t->ability( 'run-runtime-task', [ 'task' => [ 'prompt' => 'Fix it', 'agent_command' => 'php runtime-agent.php fix-and-fail' ] ] + $task ) );
 					$t->same( [ false, 'failed', 'Fix it' ], [ $failed['success'], $failed['status'], $failed['result']['task'] ] );
