@@ -27,7 +27,7 @@ def whole_path(world, version, database):
 
     before = (site.path / SAMPLE / "sample.php").read_text()
     run = site.wp("codebox", "run-agent-task", "Mend it", "--plugin=sample", f"--agent-command={AGENT}", "--check=php -l sample.php", "--format=json").expect().json
-    must(run["outcome"] == "succeeded" and run["wp"] == found, f"{run['outcome']} {run['wp']}")
+    must(run["run"]["outcome"] == "succeeded" and run["wp"] == found, f"{run['run']['outcome']} {run['wp']}")
     paths = sorted(entry["path"] for entry in run["changed_files"])
     must(paths == [f"/wordpress/{SAMPLE}/inc/more.php", f"/wordpress/{SAMPLE}/sample.php"], f"{paths}")
     must((site.path / SAMPLE / "sample.php").read_text() == before, "the run changed the site")
@@ -138,7 +138,7 @@ def too_old(world, database):
     must(rows["wordpress"]["status"] == "warning" and "no Abilities API" in rows["wordpress"]["message"] and rows["extension"]["status"] == "ok", json.dumps(rows)[:600])
     must(site.wp("codebox", "artifacts", "list", "--format=count").expect().out.strip() == "0", "there are bundles already")
     run = site.wp("codebox", "run-agent-task", "Mend it", "--plugin=sample", f"--agent-command={AGENT}", "--format=json").expect().json
-    must(run["outcome"] == "succeeded" and run["wp"].startswith("6.8"), f"{run['outcome']} {run['wp']}")
+    must(run["run"]["outcome"] == "succeeded" and run["wp"].startswith("6.8"), f"{run['run']['outcome']} {run['wp']}")
     must(site.wp("codebox", "artifacts", "list", "--format=count").expect().out.strip() == "1", "the bundle is not listed")
     must(site.wp("codebox", "artifacts", "inspect", run["run"]["run_id"], "--format=json").expect().json["verification"]["valid"], "the bundle does not verify")
     must(json.loads(site.eval("echo wp_json_encode( WP_Codebox_API::list_artifacts() );"))["total"] == 1, "the facade does not work")

@@ -14,6 +14,7 @@ use WP_REST_Request;
 use WP_REST_Response;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 
 defined( 'ABSPATH' ) || exit;
@@ -24,16 +25,20 @@ final class RuntimeTaskRoute {
 	/**
 	 * Creates the route with its dependencies.
 	 *
-	 * @param Capabilities $capabilities Permission checks of the user.
+	 * @param Capabilities  $capabilities Permission checks of the user.
+	 * @param ExtensionGate $gate         Check of the extension.
 	 */
-	public function __construct( private readonly Capabilities $capabilities ) {}
+	public function __construct(
+		private readonly Capabilities $capabilities,
+		private readonly ExtensionGate $gate
+	) {}
 
-	/** Registers the route where WordPress has abilities. */
+	/** Registers the route where WordPress has abilities and the extension fits: without it, public answers stay those of the site. */
 	public function register(): void {
 		add_action(
 			'rest_api_init',
 			function (): void {
-				if ( ! function_exists( 'wp_get_ability' ) ) {
+				if ( ! function_exists( 'wp_get_ability' ) || null !== $this->gate->failure() ) {
 					return;
 				}
 				register_rest_route(

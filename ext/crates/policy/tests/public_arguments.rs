@@ -3,6 +3,8 @@
 //! `tests/conformance/public/` has the contract (`commands.json`), example values of the formats
 //! that are not lists of words (`values.json`) and the differences on purpose (`differences.json`).
 
+#![allow(clippy::unwrap_used)] // Helpers of the test panic on errors.
+
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
