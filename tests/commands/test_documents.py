@@ -29,25 +29,7 @@ COMMANDS = public_commands()
 PUBLIC = {row["output"]["$id"]: row["output"] for row in COMMANDS.values() if (row.get("output") or {}).get("$id")}
 
 # Documents that are not valid, by the name of the step, each with the reason. A row goes when its document is valid.
-WITHOUT_COMMAND = "has no member command"
-WITHOUT_BOTH = "has no members command and status"
-INVALID = {
-    "wordpress.plugin-setup": WITHOUT_COMMAND,
-    "wordpress.plugin-state": WITHOUT_BOTH,
-    "ensuring that a plugin is active": WITHOUT_BOTH,
-    "wordpress.theme-setup": WITHOUT_COMMAND,
-    "wordpress.session": WITHOUT_BOTH,
-    "wordpress.nonce": WITHOUT_BOTH,
-    "wordpress.action-auth": WITHOUT_BOTH,
-    "wordpress.bench": WITHOUT_COMMAND,
-    "wordpress.capture-state-bundle": "artifacts is a list, and it has no member command",
-    "wordpress.export-replay-package": "artifacts is a list, and it has no member command",
-    "wp-codebox.checkpoint-create": WITHOUT_COMMAND,
-    "wp-codebox.checkpoint-list": WITHOUT_COMMAND,
-    "wp-codebox.checkpoint-restore": WITHOUT_COMMAND,
-    "wordpress.export-browser-storage-state": WITHOUT_BOTH,
-    "wordpress.browser-page-load": "has no members mode, source and target",
-}
+INVALID = {}
 
 # Commands that no step here runs, each with the reason.
 NOT_RUN = {
@@ -57,6 +39,8 @@ NOT_RUN = {
     "command-agent-run": "prints what its program prints; its document is no part of the step's row",
     "wordpress.run-workload": "needs a workload file; test_core.py runs it",
     "wordpress.collect-workload-result": "needs a result file; test_core.py runs it",
+    "wordpress.editor-validate-blocks": "needs the block editor; tests/browsing/test_contract.py runs it",
+    "wordpress.visual-compare": "needs pictures; tests/browsing/test_contract.py runs it",
 }
 
 

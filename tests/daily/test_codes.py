@@ -171,7 +171,7 @@ REFUSED = {
     "wp_codebox_wordpress_invalid": Case("wp-load.php is missing", "must be at the top level", lambda w: w.cores("install", w.folder("empty"))),
     "wp_codebox_artifact_id_missing": Case("names no bundle", "give the id of a bundle or of its run", lambda w: w.agent("true", "--follow-up", "")),
     "wp_codebox_artifact_not_found": Case(
-        "--bundle /none", "name the directory of a bundle", lambda w: w.call("artifacts", "verify", "--bundle", "/none", *w.place[:2])),
+        "the bundle /none", "name the directory of a bundle", lambda w: w.call("artifacts", "verify", "--bundle", "/none", *w.place[:2])),
     "wp_codebox_apply_not_found": Case('"apply_00"', "wp-codebox log shows the runs", lambda w: w.call("undo", "apply_00", *w.place)),
     "wp_codebox_preview_unavailable": Case("another program listens on this port", "name another port", preview_unavailable),
     "wp_codebox_sandbox_wrapper_missing": Case(
@@ -370,7 +370,7 @@ FAILED = {
     "wp_codebox_baseline_changed": Case("files of the mounted directory changed", "run again", baseline_changed),
     "wp_codebox_base_changed": Case("lib/a.txt", "start a new run from the current files", base_changed),
     "wp_codebox_artifact_ambiguous": Case('"artifact-bundle-"', "give the whole run id of one", artifact_ambiguous),
-    "wp_codebox_artifact_outside_root": Case("the entry run_", "remove it", artifact_outside_root),
+    "wp_codebox_artifact_outside_root": Case("the entry run_", "remove the link", artifact_outside_root),
     "wp_codebox_artifact_verification_failed": Case("files/patch.diff", "discard it or run the task again", artifact_verification_failed),
     "wp_codebox_artifact_untrusted": Case("not signed by this host", "run the task on this host", artifact_untrusted),
     "wp_codebox_approved_files_missing": Case(

@@ -107,7 +107,7 @@ fn run_one(output: Output, args: &TaskArgs, preview: &PreviewArgs) -> Result<u8,
     };
     let mut answer = envelope::build(&request, &result, &echo)?;
     if let Some(preview) = shown {
-        answer["preview"] = preview.into();
+        answer.insert("preview".to_owned(), preview.into());
     }
     let host = Host {
         output,
