@@ -99,6 +99,7 @@ bool(true)
             },
             "allowed_tools": [],
             "expected_artifacts": [],
+            "structured_artifacts": [],
             "staged_files": [
                 {
                     "source": "/srv/one",
@@ -108,7 +109,12 @@ bool(true)
                     "source": "/srv/two",
                     "target": "/run/codebox/staged/two"
                 }
-            ]
+            ],
+            "tool_bridge": [],
+            "parent_tool_bridge": [],
+            "sandbox_tool_policy": [],
+            "policy": [],
+            "context": []
         },
         "mounts": [
             {
