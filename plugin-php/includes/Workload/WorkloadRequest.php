@@ -10,15 +10,14 @@ declare(strict_types=1);
 namespace WPCodebox\Workload;
 
 use WPCodebox\Authority;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Policy;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RunRequest;
 use WPCodebox\Run\TaskLimits;
-use WPCodebox\Sentence;
 use WPCodebox\Settings;
+use WPCodebox\TaskInput\StagedFiles;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -34,14 +33,16 @@ final class WorkloadRequest {
 	/**
 	 * Creates the builder with its dependencies.
 	 *
-	 * @param Site       $site     Site the plugin runs on.
-	 * @param MountPlan  $mounts   Resolves mounts.
-	 * @param TaskLimits $limits   Resolves limits.
-	 * @param Settings   $settings Settings of the host (plugin settings page and constants).
+	 * @param Site        $site     Site the plugin runs on.
+	 * @param MountPlan   $mounts   Resolves mounts.
+	 * @param StagedFiles $files    Checks the files of this host that a sandbox gets.
+	 * @param TaskLimits  $limits   Resolves limits.
+	 * @param Settings    $settings Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct(
 		private readonly Site $site,
 		private readonly MountPlan $mounts,
+		private readonly StagedFiles $files,
 		private readonly TaskLimits $limits,
 		private readonly Settings $settings
 	) {}
@@ -75,7 +76,7 @@ final class WorkloadRequest {
 			'mounts'     => empty( $input['mounts'] ) ? [] : $this->mounts->rows( [ 'mounts' => $input['mounts'] ] ),
 			'hold'       => [ 'ttl_ms' => (int) ( $limits['wall_clock_ms'] ?? self::TTL_MS ) ],
 		];
-		$staged = array_map( fn( mixed $row ): array => $this->staged( (array) $row, $authority ), array_values( (array) ( $input['staged_files'] ?? [] ) ) );
+		$staged = $this->files->rows( $input['staged_files'] ?? [], $authority );
 		if ( [] !== $staged ) {
 			$host['staged_files']               = $staged;
 			$host['provenance']['staged_files'] = array_column( $staged, 'target' );
@@ -93,28 +94,5 @@ final class WorkloadRequest {
 			$task['metadata'] = (array) $input['metadata'];
 		}
 		return new RunRequest( $task, $host );
-	}
-
-	/**
-	 * Checks one file of the host that the sandbox shall read.
-	 *
-	 * @param array<string, mixed> $row       Row with `source` and `target`.
-	 * @param Authority            $authority User or operator the call runs as.
-	 * @return array{source: string, target: string}
-	 * @throws Failure `wp_codebox_mount_denied`.
-	 */
-	private function staged( array $row, Authority $authority ): array {
-		$source = trim( (string) ( $row['source'] ?? '' ) );
-		$real   = str_starts_with( $source, '/' ) ? realpath( $source ) : false;
-		$roots  = $this->site->allowed_roots( $authority );
-		// The supervisor checks the file that it opens by the same roots, and by the directories that are never mounted.
-		if ( null !== $roots && ( false === $real || ! Site::is_within( $real, $roots ) ) ) {
-			/* translators: %s: path. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The file %s is not in the installed plugins, themes and wp_codebox.mount_roots, so it is not passed to the sandbox.', 'codebox' ), sanitize_text_field( $source ) ), [], [ 'field' => 'staged_files' ] );
-		}
-		return [
-			'source' => $source,
-			'target' => trim( (string) ( $row['target'] ?? '' ) ),
-		];
 	}
 }

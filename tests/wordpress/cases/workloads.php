@@ -76,6 +76,13 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_mount_denied', 403, $ask( [ 'mounts' => [ [ 'source' => ABSPATH, 'target' => '/workspace/x' ] ] ] ) );
 			$t->error( 'wp_codebox_mount_denied', 403, $ask( [ 'staged_files' => [ [ 'source' => "$outside/secret.txt", 'target' => '/workspace/secret.txt' ] ] ] ) );
 			$t->error( 'wp_codebox_mount_denied', 403, $ask( [ 'staged_files' => [ [ 'source' => WP_PLUGIN_DIR . '/sample/../../../wp-config.php', 'target' => '/workspace/config.php' ] ] ] ) );
+			$secret = WP_PLUGIN_DIR . '/sample/.env';
+			file_put_contents( $secret, 'KEY=1' );
+			try {
+				$t->error( 'wp_codebox_mount_denied', 403, $ask( [ 'staged_files' => [ [ 'source' => $secret, 'target' => '/workspace/env.txt' ] ] ] ) );
+			} finally {
+				unlink( $secret );
+			}
 			$good = $t->ok( $ask( [ 'mounts' => [ [ 'source' => WP_PLUGIN_DIR . '/sample', 'target' => '/wordpress/wp-content/plugins/sample', 'mode' => 'readonly' ] ], 'staged_files' => [ [ 'source' => WP_PLUGIN_DIR . '/sample/sample.php', 'target' => '/workspace/sample.php' ] ] ] ) );
 			$t->same( true, $good['success'], 'positive control' );
 			$refused = $ask( [ 'steps' => [ $home + [ 'shell' => 'id' ] ] ] );
