@@ -43,6 +43,29 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
     }
 }
 
+/// Sets the member of an object at a path such as `$.inputs.mounts`; objects on the way are made. Does
+/// nothing if a value on the way is not an object.
+pub(crate) fn set(object: &mut Map<String, Value>, path: &str, value: Value) {
+    let mut names: Vec<&str> = path.trim_start_matches("$.").split('.').collect();
+    let Some(last) = names.pop() else { return };
+    let mut at = object;
+    for name in names {
+        let below = at.entry(name).or_insert_with(|| Value::Object(Map::new()));
+        let Some(members) = below.as_object_mut() else {
+            return;
+        };
+        at = members;
+    }
+    at.insert(last.to_owned(), value);
+}
+
+/// Returns the member of an object at a path such as `$.inputs.mounts`.
+pub(crate) fn get<'a>(object: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let mut names = path.trim_start_matches("$.").split('.');
+    let first = object.get(names.next()?)?;
+    names.try_fold(first, |at, name| at.get(name))
+}
+
 struct Node<'a> {
     path: String,
     depth: usize,

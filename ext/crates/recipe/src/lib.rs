@@ -1,5 +1,6 @@
 //! Workspace recipes `wp-codebox/workspace-recipe/v1`: parsing, validation and planning; and
-//! sandbox profiles `wp-codebox/sandbox-profile/v1`; and workloads, which become recipes.
+//! sandbox profiles `wp-codebox/sandbox-profile/v1`; and workloads and lists of options, which become
+//! recipes.
 //!
 //! All functions are pure. `parse` reads a recipe strictly; `validate` checks it against the
 //! command registry, the runtime policy and the host facts from [`Sources`]; `plan` describes it
@@ -8,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod blueprint;
+mod build;
 mod continuation;
 mod grammar;
 mod issue;
@@ -27,6 +29,7 @@ mod workload;
 pub use blueprint::{
     BLUEPRINT_VALIDATION, Blueprint, BlueprintRow, blueprint, blueprint_validation,
 };
+pub use build::{BuildKind, build};
 pub use continuation::{
     CONTINUATION_EVIDENCE, Continuation, Executed, Failure, Loop, Mapping, Next, Pointer,
     PointerError, Predicate, SELF_EXECUTING, Target,

@@ -156,19 +156,8 @@ impl Translation {
         }
     }
 
-    /// Sets a member of the recipe at a path such as `$.inputs.mounts`.
     fn set(&mut self, path: &str, value: Value) {
-        let mut names: Vec<&str> = path.trim_start_matches("$.").split('.').collect();
-        let Some(last) = names.pop() else { return };
-        let mut at = &mut self.recipe;
-        for name in names {
-            let below = at.entry(name).or_insert_with(|| json!({}));
-            let Some(members) = below.as_object_mut() else {
-                return;
-            };
-            at = members;
-        }
-        at.insert(last.to_owned(), value);
+        json::set(&mut self.recipe, path, value);
     }
 
     fn take(&mut self, name: &str, value: &Value) {

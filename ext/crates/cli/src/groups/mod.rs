@@ -17,6 +17,8 @@ mod task;
 
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 
+pub(crate) use spool::replace as replace_file;
+
 use super::Settings;
 use super::output::{Output, json_output};
 use super::preview::{self, PreviewArgs};

@@ -107,7 +107,7 @@ fn nameless(directory: &Path) -> io::Result<File> {
 }
 
 /// Writes a file and puts it in place with one rename, so that no reader sees a part of it.
-pub(super) fn replace(
+pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -3,8 +3,10 @@
 use crate::guest_args::StoreArgs;
 use crate::preview::PreviewArgs;
 use crate::settings::PathArgs;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use wp_codebox_recipe::BuildKind;
 
 /// Subcommands of `recipe`.
 #[derive(Debug, Subcommand)]
@@ -13,6 +15,49 @@ pub(crate) enum RecipeCommand {
     Validate(RecipeArgs),
     /// Show everything that a recipe would do, without running it.
     DryRun(RecipeArgs),
+    /// Write a recipe from a list of options.
+    Build(RecipeBuildArgs),
+}
+
+/// Arguments of `recipe build`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every kind has the options of a recipe: name, wp, phpVersion, blueprint, mounts, workspaces, \
+extraPlugins, runtimeEnv, secretEnv, services, before, after, artifacts, metadata, …, and \
+timeoutMs, allowFailure and advisory for its step. phpunit, bench and generic-ability-runtime-run \
+also have the arguments of their command (`wp-codebox commands`), so plugin-slug is pluginSlug.
+
+  phpunit, bench: source, the directory of the plugin
+  template: steps; without them, one that lists the plugins
+  generic-ability-runtime-run: ability, its name or {name, input}
+  runtime-package-run: package {slug, source}, workflow {id, spec}, input
+
+Examples:
+  wp-codebox recipe build phpunit --output recipe.json \\
+    --options '{\"source\": \".\", \"pluginSlug\": \"my-plugin\"}'
+  wp-codebox recipe build template > recipe.json
+
+Exit status: 0 the recipe was built, 1 an option is not valid.")]
+pub(crate) struct RecipeBuildArgs {
+    /// What the recipe does.
+    #[arg(value_name = "KIND", value_parser = build_kind())]
+    pub kind: BuildKind,
+    /// Options: a JSON file or JSON text. [default: none]
+    #[arg(long, value_name = "FILE|JSON")]
+    pub options: Option<String>,
+    /// File to write; an existing one is replaced. [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print errors as JSON; the recipe always is.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn build_kind() -> impl TypedValueParser<Value = BuildKind> {
+    PossibleValuesParser::new(BuildKind::ALL.map(BuildKind::name)).try_map(|name| {
+        let found = BuildKind::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or("no such kind")
+    })
 }
 
 /// Arguments of `recipe validate` and `recipe dry-run`.

@@ -1,12 +1,13 @@
 //! `wp-codebox recipe`, `recipe-run`, `validate-blueprint`, `workspace-policy`.
 
 mod args;
+mod build;
 mod check;
 mod human;
 mod run;
 
 pub(crate) use args::{
-    BlueprintArgs, RecipeArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyArgs,
+    BlueprintArgs, RecipeArgs, RecipeBuildArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyArgs,
     WorkspacePolicyCommand,
 };
 pub(crate) use check::{read_blueprint, validate_blueprint, workspace_policy};
@@ -20,35 +21,40 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, RunPaths};
 use wp_codebox_recipe::{Context, PolicyChoice, dry_run, validation};
 
-/// `recipe validate` and `recipe dry-run`.
+/// `recipe validate`, `recipe dry-run` and `recipe build`.
 pub(crate) fn main(output: &Output, command: &RecipeCommand) -> ExitCode {
-    let (name, args) = match command {
-        RecipeCommand::Validate(args) => ("recipe validate", args),
-        RecipeCommand::DryRun(args) => ("recipe dry-run", args),
-    };
-    let looked = look(args);
-    match looked {
-        Err(error) => output.failure(name, &error),
-        Ok(looked) => {
-            let document = match command {
-                RecipeCommand::Validate(_) => looked.validation(),
-                RecipeCommand::DryRun(_) => looked.dry_run(),
-            };
-            answer(output, command, &document)
-        }
+    match command {
+        RecipeCommand::Validate(args) => match look(args) {
+            Ok(looked) => validated(*output, &looked),
+            Err(error) => output.failure("recipe validate", &error),
+        },
+        RecipeCommand::DryRun(args) => match look(args) {
+            Ok(looked) => planned(*output, &looked),
+            Err(error) => output.failure("recipe dry-run", &error),
+        },
+        RecipeCommand::Build(args) => build::main(*output, args),
     }
 }
 
-fn answer(output: &Output, command: &RecipeCommand, document: &Value) -> ExitCode {
+fn validated(output: Output, looked: &Looked) -> ExitCode {
+    let document = looked.validation();
     if output.is_json() {
-        output.document(document);
+        output.document(&document);
     } else {
-        match command {
-            RecipeCommand::Validate(_) => human::validation(*output, document),
-            RecipeCommand::DryRun(_) => human::plan(*output, document),
-        }
+        human::validation(output, &document);
     }
-    status(document)
+    status(&document)
+}
+
+/// Prints everything that a recipe would do.
+fn planned(output: Output, looked: &Looked) -> ExitCode {
+    let document = looked.dry_run();
+    if output.is_json() {
+        output.document(&document);
+    } else {
+        human::plan(output, &document);
+    }
+    status(&document)
 }
 
 fn status(document: &Value) -> ExitCode {

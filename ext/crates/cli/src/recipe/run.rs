@@ -1,6 +1,6 @@
 //! `wp-codebox recipe-run`: runs a recipe in a supervisor.
 
-use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
+use super::{Looked, RecipeRunArgs, human, planned};
 use crate::output::Output;
 use crate::preview::{self, PreviewArgs};
 use crate::recipe_request::{self as recipe, Asked, RunReport};
@@ -36,13 +36,7 @@ pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
         Err(error) => return output.failure("recipe-run", &error),
     };
     if args.dry_run {
-        let like = RecipeCommand::DryRun(super::RecipeArgs {
-            recipe: args.recipe.clone(),
-            policy: None,
-            paths: args.store.paths.clone(),
-            json: args.store.json,
-        });
-        return answer(output, &like, &looked.dry_run());
+        return planned(*output, &looked);
     }
     let issues = match &looked.loaded.recipe {
         Ok(recipe) => validate(recipe, looked.context()),
