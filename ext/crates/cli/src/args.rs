@@ -8,6 +8,7 @@ use super::boot::BootArgs;
 use super::daily;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
+use super::phpunit::PhpunitArgs;
 use super::preview_lease::LeaseCommand;
 use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Php(daily::ProgramArgs),
     /// Run the project's own checks in a sandbox.
     Test(daily::TestArgs),
+    /// Run the project's PHPUnit tests, in one sandbox or divided among several.
+    Phpunit(Box<PhpunitArgs>),
     /// Run a program in a held sandbox, connected to your terminal or pipes.
     Exec(Box<super::exec::ExecArgs>),
     /// Start a WordPress sandbox and hold it for a while.

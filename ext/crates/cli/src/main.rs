@@ -38,6 +38,7 @@ mod model;
 mod mount;
 mod network;
 mod output;
+mod phpunit;
 mod preview;
 mod preview_lease;
 mod profile;
@@ -93,6 +94,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Run(options) => run::run(output, *options),
         Command::Exec(options) => exec::main(output, *options),
         Command::Boot(options) => boot::boot(output, &options),
+        Command::Phpunit(options) => phpunit::main(output, &options),
         Command::Recipe(command) => recipe::main(output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(output, &options),

@@ -63,6 +63,13 @@ final class Phpunit_Log {
 	private array $names = array();
 
 	/**
+	 * Number of tests that PHPUnit lists, by class.
+	 *
+	 * @var array<string,int>
+	 */
+	public array $classes = array();
+
+	/**
 	 * Creates the object.
 	 *
 	 * @param string $directory Working directory of PHPUnit.
@@ -124,9 +131,11 @@ final class Phpunit_Log {
 	 */
 	public function read_list( string $file ): void {
 		foreach ( $this->elements( $file, '//testCaseMethod' ) ?? array() as $method ) {
-			$class         = $method->parentNode instanceof \DOMElement ? $method->parentNode->getAttribute( 'name' ) : '';
-			$set           = $method->getAttribute( 'dataSet' );
-			$this->names[] = cut( $class . '::' . $method->getAttribute( 'name' ) . ( '' === $set ? '' : ' ' . trim( $set ) ), 500 );
+			$class = $method->parentNode instanceof \DOMElement ? $method->parentNode->getAttribute( 'name' ) : '';
+			$set   = $method->getAttribute( 'dataSet' );
+
+			$this->classes[ $class ] = ( $this->classes[ $class ] ?? 0 ) + 1;
+			$this->names[]           = cut( $class . '::' . $method->getAttribute( 'name' ) . ( '' === $set ? '' : ' ' . trim( $set ) ), 500 );
 		}
 	}
 
@@ -176,6 +185,10 @@ final class Phpunit_Log {
 		// The last location in the test's own file is the line of the assertion.
 		if ( '' !== $file && preg_match_all( '~^' . preg_quote( $file, '~' ) . ':(\d+)$~m', $text, $found ) ) {
 			$line = (int) end( $found[1] );
+		}
+		// PHPUnit begins the text with the name of the test.
+		if ( str_starts_with( $text, $case->getAttribute( 'class' ) . '::' ) ) {
+			$text = ltrim( substr( $text, strcspn( $text, "\n" ) ) );
 		}
 		$base = guest_path( $this->directory ) . '/';
 		return array(

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/phpunit-log.php';
+require_once __DIR__ . '/phpunit-shard.php';
 require_once __DIR__ . '/places.php';
 
 /** Maximum number of test files in one call. */
@@ -122,7 +123,7 @@ final class Phpunit_Run {
 	 * Creates the object.
 	 *
 	 * @param array<string,mixed> $plan Plan: {program, directory, defines, server, files, plugins?, arguments,
-	 *   targets, environment, discovery}.
+	 *   targets, environment, discovery, shard?}.
 	 */
 	public function __construct( private readonly array $plan ) {}
 
@@ -139,8 +140,8 @@ final class Phpunit_Run {
 		$status = 0;
 		$output = '';
 		try {
-			foreach ( $this->plan['targets'] as $target ) {
-				list( $code, $text ) = $this->once( $target, $plan_file, $log );
+			foreach ( $this->parts( $plan_file, $log ) as list( $target, $filter ) ) {
+				list( $code, $text ) = $this->once( $target, $plan_file, $log, $filter );
 
 				$status  = max( $status, $code );
 				$output .= $text;
@@ -170,6 +171,7 @@ final class Phpunit_Run {
 			),
 			'suites'  => array(),
 		);
+		$document += isset( $this->plan['shard'] ) ? array( 'shard' => $this->plan['shard']->document() ) : array();
 		$document += array( 'output' => plain_text( self::shortened( $output ), 3 * self::SHOWN ) );
 		$raw       = write_artifact( '.wp-codebox-result.txt', mb_scrub( self::shortened( $output, 512 * 1024 ), 'UTF-8' ), 'test-results', 'text/plain' );
 
@@ -204,10 +206,36 @@ final class Phpunit_Run {
 		if ( $summary['failed'] > 0 ) {
 			return sprintf( '%d of %d tests failed', $summary['failed'], $summary['total'] );
 		}
-		if ( 0 === $summary['total'] ) {
+		// A part of the tests may be empty, also because a group selects only tests of other parts.
+		if ( 0 === $summary['total'] && ! isset( $this->plan['shard'] ) ) {
 			return 'no tests ran; see output';
 		}
 		return 0 !== $status ? "PHPUnit ended with status $status; see output" : null;
+	}
+
+	/**
+	 * Returns what to run: each target with the filter of the shard's classes; without a shard, no filter.
+	 *
+	 * @param string      $plan_file File with the plan for the prepended script.
+	 * @param Phpunit_Log $log       Collects the log.
+	 * @return list<array{?string, ?string}>
+	 */
+	private function parts( string $plan_file, Phpunit_Log $log ): array {
+		if ( ! isset( $this->plan['shard'] ) ) {
+			return array_map( static fn ( ?string $target ): array => array( $target, null ), $this->plan['targets'] );
+		}
+		$parts = array();
+		foreach ( $this->plan['targets'] as $target ) {
+			$listed              = new Phpunit_Log( $this->plan['directory'] );
+			list( $code, $text ) = ( new self( array( 'discovery' => true ) + $this->plan ) )->once( $target, $plan_file, $listed );
+			if ( 0 !== $code || $listed->missing > 0 ) {
+				throw Refusal::failed( "PHPUnit ended with status $code while it listed the tests; see output", array( 'output' => plain_text( self::shortened( $text ), 3 * self::SHOWN ) ) );
+			}
+			foreach ( $this->plan['shard']->filters( $listed->classes ) as $filter ) {
+				$parts[] = array( $target, $filter );
+			}
+		}
+		return $parts;
 	}
 
 	/**
@@ -216,12 +244,16 @@ final class Phpunit_Run {
 	 * @param ?string     $target    File or directory of tests; null uses the configuration.
 	 * @param string      $plan_file File with the plan for the prepended script.
 	 * @param Phpunit_Log $log       Collects the log.
+	 * @param ?string     $filter    Filter of the tests; null runs all.
 	 * @return array{int, string} Exit status and output.
 	 */
-	private function once( ?string $target, string $plan_file, Phpunit_Log $log ): array {
+	private function once( ?string $target, string $plan_file, Phpunit_Log $log, ?string $filter = null ): array {
 		$file    = (string) tempnam( sys_get_temp_dir(), 'junit-' );
 		$command = array( PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'memory_limit=' . ini_get( 'memory_limit' ), '-d', 'auto_prepend_file=' . __DIR__ . '/phpunit-prepend.php', $this->plan['program'], ...$this->plan['arguments'] );
 		array_push( $command, $this->plan['discovery'] ? '--list-tests-xml' : '--log-junit', $file );
+		if ( null !== $filter ) {
+			array_push( $command, '--filter', $filter );
+		}
 		if ( null !== $target ) {
 			$command[] = $target;
 		}

@@ -11,6 +11,7 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/phpunit-run.php';
 require_once __DIR__ . '/phpunit-dependencies.php';
+require_once __DIR__ . '/phpunit-library.php';
 require_once __DIR__ . '/environment.php';
 require_once __DIR__ . '/network.php';
 require_once __DIR__ . '/places.php';
@@ -44,6 +45,12 @@ final class Phpunit {
 	/** Plugins and directories that the tests need. */
 	private readonly Phpunit_Dependencies $dependencies;
 
+	/** WordPress's test library, which then loads WordPress with tables of its own; null without one. */
+	private readonly ?Phpunit_Library $library;
+
+	/** Directory in which the library is installed for these tests; '' without one. */
+	private readonly string $installed;
+
 	/**
 	 * Creates the object.
 	 *
@@ -62,6 +69,25 @@ final class Phpunit {
 		if ( 'none' === $this->mode && array() !== $this->dependencies->plugins || 'wordpress' !== $this->mode && array() !== $this->dependencies->loose ) {
 			throw Refusal::input( "the plugins of dependency-mounts and dependency-plugins-json need a WordPress that loads them, but bootstrap-mode is {$this->mode}: use managed" );
 		}
+		// A project's bootstrap file finds the library of its own vendor directory itself.
+		$wanted          = 'wordpress' === $this->mode || 'project' === $this->mode && '' !== $arguments->first( 'tests-dir' );
+		$this->library   = $wanted ? Phpunit_Library::find( $arguments, array( $this->directory, ...array_map( static fn ( string $file ): string => dirname( $file, 2 ), array_values( $this->autoloaders() ) ) ) ) : null;
+		$this->installed = $this->library?->install( $this->defines(), 'wordpress' === $this->mode ? $this->plugins() : $this->dependencies->plugins ) ?? '';
+	}
+
+	/**
+	 * Returns the autoloaders that the caller names, by argument.
+	 *
+	 * @return array<string,string>
+	 */
+	private function autoloaders(): array {
+		$named = array();
+		foreach ( array( 'autoload-file', 'project-autoload-file' ) as $name ) {
+			if ( '' !== $this->arguments->first( $name ) ) {
+				$named[ $name ] = file_at( $name, $this->arguments->first( $name ), $this->directory );
+			}
+		}
+		return $named;
 	}
 
 	/**
@@ -81,7 +107,8 @@ final class Phpunit {
 	 */
 	public function run(): array {
 		$plan = $this->plan();
-		if ( 'wordpress' === $this->mode ) {
+		// The library's own site has the plugins active; they need not be active in the guest's site.
+		if ( 'wordpress' === $this->mode && null === $this->library ) {
 			$this->activate();
 		}
 		return ( new Phpunit_Run( $plan ) )->document();
@@ -128,14 +155,7 @@ final class Phpunit {
 	 */
 	private function activate(): void {
 		wp_set_current_user( 1 );
-		$plugins = $this->dependencies->plugins;
-		$slug    = $this->slug();
-		if ( '' !== $slug ) {
-			$plugins[] = Phpunit_Dependencies::plugin( $slug ) ?? throw ( is_dir( WP_PLUGIN_DIR . '/' . $slug )
-				? Refusal::failed( "$slug has no file with a plugin's header, so WordPress cannot activate it; use bootstrap-mode=none or project" )
-				: Refusal::input( "there is no plugin $slug below wp-content/plugins of this guest; mount it there" ) );
-		}
-		foreach ( $plugins as $file ) {
+		foreach ( $this->plugins() as $file ) {
 			$answer = activate_plugin( $file );
 			if ( is_wp_error( $answer ) && 'unexpected_output' !== $answer->get_error_code() ) {
 				throw Refusal::failed( "WordPress could not activate $file: " . cut( wp_strip_all_tags( $answer->get_error_message() ), 500 ) );
@@ -144,23 +164,36 @@ final class Phpunit {
 	}
 
 	/**
+	 * Returns the main files of the dependencies and of the plugin, relative to the plugins directory.
+	 *
+	 * @return list<string>
+	 */
+	private function plugins(): array {
+		$plugins = $this->dependencies->plugins;
+		$slug    = $this->slug();
+		if ( '' !== $slug ) {
+			$plugins[] = Phpunit_Dependencies::plugin( $slug ) ?? throw ( is_dir( root() . '/wordpress/wp-content/plugins/' . $slug )
+				? Refusal::failed( "$slug has no file with a plugin's header, so WordPress cannot activate it; use bootstrap-mode=none or project" )
+				: Refusal::input( "there is no plugin $slug below wp-content/plugins of this guest; mount it there" ) );
+		}
+		return $plugins;
+	}
+
+	/**
 	 * Builds the plan of the test run.
 	 *
 	 * @return array<string,mixed> Plan {program, directory, defines, server, files, plugins, arguments, targets,
-	 *   environment, discovery}.
+	 *   environment, discovery, shard}.
 	 */
 	private function plan(): array {
-		$named = array();
-		foreach ( array( 'autoload-file', 'project-autoload-file' ) as $name ) {
-			if ( '' !== $this->arguments->first( $name ) ) {
-				$named[ $name ] = file_at( $name, $this->arguments->first( $name ), $this->directory );
-			}
-		}
+		$named = $this->autoloaders();
 		// The autoloader of the project's code is loaded, but its directory is not searched for PHPUnit.
 		$project  = 'project' === $this->arguments->word( 'autoload-file-role', array( 'phpunit', 'harness', 'project' ), 'phpunit' );
 		$searched = $project ? array_diff_key( $named, array( 'autoload-file' => 0 ) ) : $named;
 		$files    = array_map( fn ( string $name ): string => file_at( 'preload-files-json', $name, $this->directory ), $this->arguments->texts( 'preload-files-json' ) );
-		if ( 'wordpress' === $this->mode ) {
+		if ( 'wordpress' === $this->mode && null !== $this->library ) {
+			$files[] = $this->installed . '/includes/functions.php';
+		} elseif ( 'wordpress' === $this->mode ) {
 			$files[] = root() . '/wordpress/wp-load.php';
 			array_push( $files, ...$this->dependencies->loose );
 		}
@@ -172,7 +205,7 @@ final class Phpunit {
 			'program'     => phpunit_program( array( $this->directory, ...array_map( static fn ( string $file ): string => dirname( $file, 2 ), array_values( $searched ) ) ) ),
 			'directory'   => $this->directory,
 			'defines'     => $this->defines(),
-			'server'      => 'wordpress' === $this->mode ? array(
+			'server'      => 'wordpress' === $this->mode && null === $this->library ? array(
 				'HTTP_HOST'       => 'localhost',
 				'SERVER_NAME'     => 'localhost',
 				'SERVER_PROTOCOL' => 'HTTP/1.1',
@@ -186,6 +219,7 @@ final class Phpunit {
 			'targets'     => $this->targets(),
 			'environment' => $this->environment(),
 			'discovery'   => $this->arguments->truth( 'discovery-only', false ),
+			'shard'       => Phpunit_Shard::of( $this->arguments ),
 		);
 	}
 
@@ -207,7 +241,7 @@ final class Phpunit {
 			throw Refusal::input( "project-bootstrap needs bootstrap-mode=project, but it is {$this->mode}" );
 		}
 		if ( 'project' !== $this->mode ) {
-			array_push( $list, '--bootstrap', __DIR__ . '/phpunit-nothing.php' );
+			array_push( $list, '--bootstrap', null !== $this->library ? $this->installed . '/includes/bootstrap.php' : __DIR__ . '/phpunit-nothing.php' );
 		} elseif ( '' !== $bootstrap ) {
 			array_push( $list, '--bootstrap', file_at( 'project-bootstrap', $bootstrap, $this->directory ) );
 		}
@@ -253,7 +287,7 @@ final class Phpunit {
 			default:
 		}
 		$directory = $this->arguments->first( 'tests-dir' );
-		if ( '' !== $directory && 'project' !== $this->mode ) {
+		if ( '' !== $directory && 'project' !== $this->mode && place_at( $directory, $this->directory ) !== $this->library?->found ) {
 			return array( directory_at( 'tests-dir', $directory, $base ) );
 		}
 		if ( null !== configuration_file( $this->arguments, $this->directory ) || $this->arguments->truth( 'phpunit-xml-default', true ) && has_configuration( $this->directory ) ) {
@@ -281,7 +315,8 @@ final class Phpunit {
 		}
 		$defines = config_defines( $this->arguments );
 		// The bootstrap file of WordPress's test library installs a network if this constant is set.
-		return 'project' === $this->mode && $this->arguments->truth( 'multisite', false ) ? $defines + array( 'WP_TESTS_MULTISITE' => true ) : $defines;
+		$network = ( 'project' === $this->mode || null !== $this->library ) && $this->arguments->truth( 'multisite', false );
+		return $network ? $defines + array( 'WP_TESTS_MULTISITE' => true ) : $defines;
 	}
 
 	/**
@@ -292,7 +327,7 @@ final class Phpunit {
 	private function environment(): array {
 		$environment = environment_variables( $this->arguments );
 		if ( 'project' === $this->mode && '' !== $this->arguments->first( 'tests-dir' ) ) {
-			$environment['WP_TESTS_DIR'] = directory_at( 'tests-dir', $this->arguments->first( 'tests-dir' ), $this->directory );
+			$environment['WP_TESTS_DIR'] = $this->installed ?: directory_at( 'tests-dir', $this->arguments->first( 'tests-dir' ), $this->directory );
 			$environment['WP_CORE_DIR']  = root() . '/wordpress';
 		}
 		return $environment;

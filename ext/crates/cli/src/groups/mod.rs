@@ -18,6 +18,7 @@ mod task;
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 
 pub(crate) use spool::replace as replace_file;
+pub(crate) use supervisors::Supervisors;
 
 use super::Settings;
 use super::output::{Output, json_output};
@@ -30,7 +31,6 @@ use serde_json::{Map, Value};
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
-use supervisors::Supervisors;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, session_id};
 use wp_codebox_control::new_run_id;
 

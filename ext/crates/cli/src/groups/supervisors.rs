@@ -16,7 +16,7 @@ use wp_codebox_control::{RunClient, SupervisorFrame, write_frame};
 
 /// All running supervisors of this process.
 #[derive(Debug, Default)]
-pub(super) struct Supervisors {
+pub(crate) struct Supervisors {
     stopped: AtomicBool,
     alive: Mutex<BTreeMap<RunId, UnixStream>>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Supervisors {
 impl Supervisors {
     /// Creates an empty set. From here on Ctrl-C, SIGTERM and SIGHUP cancel the runs instead of
     /// ending this process, so that the captured work is saved.
-    pub(super) fn begin() -> Result<Arc<Self>, ErrorBody> {
+    pub(crate) fn begin() -> Result<Arc<Self>, ErrorBody> {
         let supervisors = Arc::new(Self::default());
         let reached = Arc::clone(&supervisors);
         on_end(move || reached.stop()).map_err(|e| unheard_signals(&e))?;
@@ -51,7 +51,7 @@ impl Supervisors {
 
     /// Runs a request to its end and returns the result. Calls `accepted` when the supervisor has
     /// created the directory of the run.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         request: &RunRequest,
         accepted: impl FnOnce(),

@@ -338,6 +338,10 @@ pub(super) const ROWS: &[Row] = &[
         TEST_FILE,
         CHANGED_TESTS,
         flag("discovery-only", "Whether tests are only listed."),
+        text(
+            "shard",
+            "Part of the test classes to run, such as 2/8; all parts together run each class once.",
+        ),
         object("env-json", "Environment of the tests."),
         DEFINES,
         text(
@@ -357,7 +361,7 @@ pub(super) const ROWS: &[Row] = &[
         one_of(
             "bootstrap-mode",
             &["managed", "project", "wordpress", "none"],
-            "Code loaded before the tests: WordPress (managed or wordpress, default), the project's own file, or none.",
+            "Code loaded before the tests: WordPress, by its test library if that is found (managed or wordpress, default), the project's own file, or none.",
         ),
         text(
             "project-bootstrap",
