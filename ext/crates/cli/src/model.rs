@@ -19,7 +19,7 @@ const PRESET_FLAG: &str = "--agent";
 const TOOL_POLICY_BYTES: u64 = 1024 * 1024;
 
 /// Heading of these options in the help.
-const HEADING: &str = "Model and built-in agent";
+pub(crate) const HEADING: &str = "Model and built-in agent";
 
 /// Arguments about the model of a run.
 #[derive(Debug, Default, Args)]
@@ -80,17 +80,25 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Copies the flags that describe the task into it. Protocol, key and prices are not copied:
-    /// they are settings of this host.
+    /// Copies the flags that describe the task into it; a flag replaces the field of the task.
+    /// Protocol, key and prices are not copied: they are settings of this host.
     pub(super) fn fill(&self, task: &mut TaskSpec) -> Result<(), ErrorBody> {
-        task.model.clone_from(&self.model);
-        task.base_url.clone_from(&self.model_url);
-        task.provider.clone_from(&self.provider);
-        task.max_turns = self.max_turns;
-        task.budget.input_tokens = self.max_input_tokens;
-        task.budget.output_tokens = self.max_output_tokens;
-        task.allowed_tools.clone_from(&self.allowed_tools);
-        task.sandbox_tool_policy = self.tool_policy.as_deref().map(tool_policy).transpose()?;
+        fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
+            if flag.is_some() {
+                field.clone_from(flag);
+            }
+        }
+        set(&mut task.model, &self.model);
+        set(&mut task.base_url, &self.model_url);
+        set(&mut task.provider, &self.provider);
+        set(&mut task.max_turns, &self.max_turns);
+        set(&mut task.budget.input_tokens, &self.max_input_tokens);
+        set(&mut task.budget.output_tokens, &self.max_output_tokens);
+        if !self.allowed_tools.is_empty() {
+            task.allowed_tools.clone_from(&self.allowed_tools);
+        }
+        let tools = self.tool_policy.as_deref().map(tool_policy).transpose()?;
+        set(&mut task.sandbox_tool_policy, &tools);
         Ok(())
     }
 }
@@ -119,6 +127,8 @@ impl Worker {
             Self::Guest("--agent-command")
         } else if task.agent.is_some() {
             Self::Guest(PRESET_FLAG)
+        } else if !task.runtime_task.is_empty() {
+            Self::Guest("runtime_task")
         } else if !task.commands.is_empty() {
             Self::Guest("--command")
         } else {

@@ -126,7 +126,8 @@ pub(super) fn absolute(host: &str) -> Result<String, ErrorBody> {
     text(&path)
 }
 
-fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
+/// Returns the agent that the task names by its command line or by the name of a preset.
+pub(super) fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
     let Some(line) = &task.agent_command else {
         if !task.agent_env.is_empty() || !task.agent_success_codes.is_empty() {
             return Err(input(

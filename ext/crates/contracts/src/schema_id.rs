@@ -97,6 +97,8 @@ pub const RUNTIME_CHECKPOINT_FAILURE: &str = "wp-codebox/runtime-checkpoint-fail
 pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
 /// Result of one registry command.
 pub const RUNTIME_COMMAND_RESULT: &str = "wp-codebox/runtime-command-result/v1";
+/// Result of a step that runs the agent of a recipe.
+pub const AGENT_STEP_RESULT: &str = "wp-codebox/agent-step-result/v1";
 /// Result of `command-agent-run`.
 pub const COMMAND_AGENT_RUN: &str = "wp-codebox/command-agent-run/v1";
 /// Request for a run, which a caller sends to the runner.

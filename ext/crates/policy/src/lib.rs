@@ -28,7 +28,7 @@ pub use agent_presets::{
 };
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, GuestProgram, Handler,
-    MailOperation, StepIssue, arg_value, arg_values, assert_command, browser_duration,
+    MailOperation, StepIssue, arg_value, arg_values, assert_command, assert_step, browser_duration,
     call_commands, catalog, catalog_entry, check_browser_scenario, check_browser_steps,
     check_editor_steps, command_line, descriptor, is_blank_option, is_true, line_words, list_words,
     named_file, registry, required_commands, target_call,

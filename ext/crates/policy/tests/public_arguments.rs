@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use wp_codebox_contracts::{CommandCall, RuntimePolicy};
-use wp_codebox_policy::{assert_command, required_commands};
+use wp_codebox_policy::{assert_step, required_commands};
 
 fn data(name: &str) -> Value {
     let path = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
@@ -69,7 +69,7 @@ fn call(id: &str, args: Vec<String>) -> Result<(), String> {
         command: id.to_owned(),
         args,
     };
-    assert_command(&policy, &call)
+    assert_step(&policy, &call)
         .map(|_| ())
         .map_err(|e| e.to_string())
 }

@@ -8,6 +8,7 @@
 //! not support are refused by field path, never ignored.
 #![forbid(unsafe_code)]
 
+mod agent_step;
 mod blueprint;
 mod build;
 mod continuation;

@@ -1,5 +1,6 @@
 //! Effective policy of a recipe: the caller's own, or one derived from the recipe.
 
+use crate::agent_step;
 use crate::layout;
 use crate::model::{Recipe, SafetyNetwork};
 use crate::sources::{SecretStatus, Sources};
@@ -8,6 +9,9 @@ use wp_codebox_contracts::{
     CommandCall, NetworkPolicy, NetworkRules, PolicyIssue, RuntimePolicy, SecretsPolicy,
 };
 use wp_codebox_policy::{PolicyError, call_commands};
+
+/// Command that a policy must list for programs of an agent.
+const AGENT_PROGRAM: &str = "command-agent-run";
 
 /// Where the runtime policy for a recipe comes from.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +72,13 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
 /// names.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
-    let mut policy = wp_codebox_policy::defaults(commands(recipe));
+    let mut commands = commands(recipe);
+    // Tools of the built-in agent that run programs need this command.
+    let program = AGENT_PROGRAM.to_owned();
+    if agent_step::call(recipe).is_some() && !commands.contains(&program) {
+        commands.push(program);
+    }
+    let mut policy = wp_codebox_policy::defaults(commands);
     let safety = recipe.distribution.as_ref().and_then(|d| d.safety.as_ref());
     if let Some(safety) = safety
         && safety.network == Some(SafetyNetwork::Declared)

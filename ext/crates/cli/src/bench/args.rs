@@ -1,6 +1,7 @@
 //! Arguments of `bench`. The doc comments are the help texts.
 
 use crate::guest_args::StoreArgs;
+use crate::recipe::StepsArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -113,16 +114,8 @@ pub(crate) struct MatrixArgs {
     /// Recipe file in JSON with at least one wordpress.bench step.
     #[arg(long, value_name = "FILE")]
     pub recipe: PathBuf,
-    /// Runtime policy: a JSON file or JSON text. [default: derived from the recipe]
-    #[arg(long, value_name = "FILE|JSON")]
-    pub policy: Option<String>,
-    /// Also copy each bundle to DIR/<run id>. [default: the recipe's artifacts.directory]
-    #[arg(long, value_name = "DIR")]
-    pub artifacts: Option<PathBuf>,
-    /// Wall clock limit of each run, such as 90s, 15m or 4h; a
-    /// number without a unit is milliseconds.
-    #[arg(long, value_name = "DURATION", default_value = "25m")]
-    pub timeout: String,
+    #[command(flatten)]
+    pub steps: StepsArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }

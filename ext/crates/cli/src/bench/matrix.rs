@@ -9,7 +9,7 @@ use crate::evidence::Evidence;
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::recipe_request::{Loaded, directory_of, read_file};
+use crate::recipe_request::{AgentArgs, Loaded, directory_of, read_file};
 use crate::request::is_json_text;
 use crate::settings::prepare_state;
 use crate::{Settings, duration};
@@ -30,7 +30,7 @@ struct Ready {
 }
 
 pub(super) fn run(output: &Output, args: &MatrixArgs) -> Result<ExitCode, ErrorBody> {
-    duration::or_milliseconds(ErrorCode::LimitInvalid, "--timeout", &args.timeout)?;
+    duration::or_milliseconds(ErrorCode::LimitInvalid, "--timeout", &args.steps.timeout)?;
     let dimensions = dimensions(&matrix(&args.matrix)?)?;
     let recipe = json_of(&args.recipe)?;
     let settings = settings(*output, args)?;
@@ -106,7 +106,7 @@ fn ready(args: &MatrixArgs, settings: &Settings, cell: Cell) -> Result<Ready, Er
         sha256: hex(&Sha256::digest(&bytes)),
         recipe: parse(&bytes),
     };
-    let looked = Looked::of(loaded, args.policy.as_deref(), settings)?;
+    let looked = Looked::of(loaded, args.steps.policy.as_deref(), settings)?;
     let issues = match &looked.loaded.recipe {
         Ok(recipe) => validate(recipe, looked.context()),
         Err(issues) => issues.clone(),
@@ -139,8 +139,8 @@ fn measured(output: &Output, args: &MatrixArgs, index: usize, ready: &Ready) -> 
     row["status"] = json!("failed");
     let choice = RunChoice {
         site: &args.store.site,
-        timeout: &args.timeout,
-        artifacts: args.artifacts.as_deref(),
+        steps: &args.steps,
+        agent: &AgentArgs::default(),
         preview: &PreviewArgs::default(),
     };
     // `ready` has checked that the recipe is valid.

@@ -16,6 +16,7 @@ mod supervisors;
 mod task;
 
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
+pub(crate) use task::read;
 
 pub(crate) use spool::replace as replace_file;
 pub(crate) use supervisors::Supervisors;

@@ -78,6 +78,20 @@ pub(super) fn preview(
     }
 }
 
+/// Reads the input of a task. The flags replace its fields about the model.
+pub(crate) fn read(input: Map<String, Value>, flags: &ModelArgs) -> Result<TaskSpec, ErrorBody> {
+    let mut task = read_task(input, Map::new())?;
+    if task.goal.trim().is_empty() {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "the task has no goal; describe in goal what the agent should do",
+        ));
+    }
+    flags.fill(&mut task)?;
+    check_combinations(&task)?;
+    Ok(task)
+}
+
 /// Converts the input of one task to a run request.
 pub(super) fn request(
     input: &Map<String, Value>,
@@ -90,14 +104,7 @@ pub(super) fn request(
             "{name} can only be resolved by a WordPress site; remove it, or list directories in mounts"
         )));
     }
-    let mut task = read_task(input, Map::new())?;
-    if task.goal.trim().is_empty() {
-        return Err(ErrorBody::new(
-            ErrorCode::TaskMissing,
-            "the task has no goal; describe in goal what the agent should do",
-        ));
-    }
-    check_combinations(&task)?;
+    let mut task = read(input, &ModelArgs::default())?;
     for mount in &mut task.mounts {
         if !mount.source.starts_with('/') {
             return Err(ErrorBody::new(

@@ -2,6 +2,7 @@
 
 use crate::guest_args::StoreArgs;
 use crate::preview::PreviewArgs;
+use crate::recipe_request::AgentArgs;
 use crate::settings::PathArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -82,14 +83,32 @@ pub(crate) struct RecipeArgs {
     pub json: bool,
 }
 
+/// Options of every command that runs a recipe or what becomes one.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StepsArgs {
+    /// Runtime policy: a JSON file or JSON text. [default: derived from the steps]
+    #[arg(long, value_name = "FILE|JSON")]
+    pub policy: Option<String>,
+    /// Also copy the bundle of each run to DIR/<run id>. [default: artifacts.directory of the input]
+    #[arg(long, value_name = "DIR")]
+    pub artifacts: Option<PathBuf>,
+    /// Wall clock limit of each run, such as 90s, 15m or 4h; a number without a unit is
+    /// milliseconds.
+    #[arg(long, value_name = "DURATION", default_value = "25m")]
+    pub timeout: String,
+}
+
 /// Arguments of `recipe-run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A step that fails stops the run, unless it has allowFailure or advisory; steps of workflow.after \
-run even after a failure.
+run even after a failure. The step wp-codebox.agent-sandbox-run runs an agent in the same sandbox; the \
+address and the key of its model come from this command.
 
 Examples:
   wp-codebox recipe-run --recipe recipe.json --wordpress /srv/site
+  wp-codebox recipe-run --recipe agent.json --model gpt-5 \\
+    --model-url https://api.openai.com/v1 --model-key-env OPENAI_API_KEY
   wp-codebox recipe-run --recipe recipe.json --artifacts ./out --timeout 5m
   wp-codebox recipe-run --recipe recipe.json --dry-run --json
 
@@ -99,16 +118,8 @@ pub(crate) struct RecipeRunArgs {
     /// Recipe file in JSON. Its relative paths are resolved against its own directory.
     #[arg(long, value_name = "FILE")]
     pub recipe: PathBuf,
-    /// Runtime policy: a JSON file or JSON text. [default: derived from the recipe]
-    #[arg(long, value_name = "FILE|JSON")]
-    pub policy: Option<String>,
-    /// Also copy the bundle to DIR/<run id>. [default: the recipe's artifacts.directory]
-    #[arg(long, value_name = "DIR")]
-    pub artifacts: Option<PathBuf>,
-    /// Wall clock limit of the whole run, such as 90s, 15m or 4h; a
-    /// number without a unit is milliseconds.
-    #[arg(long, value_name = "DURATION", default_value = "25m")]
-    pub timeout: String,
+    #[command(flatten)]
+    pub steps: StepsArgs,
     /// Show everything that the recipe would do, without running it.
     #[arg(long)]
     pub dry_run: bool,
@@ -124,6 +135,8 @@ pub(crate) struct RecipeRunArgs {
     /// Not supported: approval of writes to external services.
     #[arg(long, hide = true)]
     pub approve_external_service_writes: bool,
+    #[command(flatten)]
+    pub agent: AgentArgs,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]

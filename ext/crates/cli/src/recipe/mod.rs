@@ -7,7 +7,7 @@ mod human;
 mod run;
 
 pub(crate) use args::{
-    BlueprintArgs, RecipeArgs, RecipeBuildArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyArgs,
+    BlueprintArgs, RecipeArgs, RecipeBuildArgs, RecipeCommand, RecipeRunArgs, StepsArgs, WorkspacePolicyArgs,
     WorkspacePolicyCommand,
 };
 pub(crate) use check::{read_blueprint, validate_blueprint, workspace_policy};

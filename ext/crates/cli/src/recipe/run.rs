@@ -1,9 +1,9 @@
 //! `wp-codebox recipe-run`: runs a recipe in a supervisor.
 
-use super::{Looked, RecipeRunArgs, human, planned};
+use super::{Looked, RecipeRunArgs, StepsArgs, human, planned};
 use crate::output::Output;
 use crate::preview::{self, PreviewArgs};
-use crate::recipe_request::{self as recipe, Asked, RunReport};
+use crate::recipe_request::{self as recipe, AgentArgs, Asked, RunReport};
 use crate::settings::prepare_state;
 use crate::{Settings, duration, run};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, VerifyOptions, verify_bundle};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
 use wp_codebox_recipe::{Demand, Issue, Recipe, demand, lower, validate};
+use wp_codebox_supervisor::preset;
 
 /// Refuses options of other implementations that would have no effect, each with the reason.
 fn check(args: &RecipeRunArgs) -> Result<(), ErrorBody> {
@@ -75,7 +76,7 @@ fn invalid(issues: &[Issue]) -> String {
 
 /// Loads the recipe. Installs the latest WordPress if the host has none, except for a dry run.
 fn look(output: &Output, args: &RecipeRunArgs) -> Result<Looked, ErrorBody> {
-    let at = |settings: &Settings| Looked::at(&args.recipe, args.policy.as_deref(), settings);
+    let at = |settings: &Settings| Looked::at(&args.recipe, args.steps.policy.as_deref(), settings);
     let looked = at(&Settings::resolve(&args.store.paths)?)?;
     if args.dry_run {
         return Ok(looked);
@@ -90,8 +91,8 @@ fn look(output: &Output, args: &RecipeRunArgs) -> Result<Looked, ErrorBody> {
 fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> ExitCode {
     let choice = RunChoice {
         site: &args.store.site,
-        timeout: &args.timeout,
-        artifacts: args.artifacts.as_deref(),
+        steps: &args.steps,
+        agent: &args.agent,
         preview: &args.preview,
     };
     let Executed { result, exported } = match execute(output, looked, recipe, &choice) {
@@ -150,10 +151,8 @@ fn people(output: Output, document: &Value, told: &RunReport<'_>) {
 pub(crate) struct RunChoice<'a> {
     /// Partition of the state directory in which the bundle is stored.
     pub site: &'a str,
-    /// Wall clock limit of the whole run.
-    pub timeout: &'a str,
-    /// Directory below which the bundle is copied.
-    pub artifacts: Option<&'a Path>,
+    pub steps: &'a StepsArgs,
+    pub agent: &'a AgentArgs,
     pub preview: &'a PreviewArgs,
 }
 
@@ -180,6 +179,11 @@ pub(crate) fn execute(
     })?;
     let mut request = recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked)?;
     preview::hold(choice.preview, &mut request.hold)?;
+    // A derived policy opens what the agent's preset needs; a given one must do so itself.
+    let preset = preset::of(&request)?.filter(|_| looked.policy.is_none());
+    if let (Some(preset), Some(policy)) = (&preset, &mut request.policy) {
+        preset::open_network(preset, policy);
+    }
     let result = run::supervise(output, &request);
     let bundle = result.as_ref().ok().and_then(|r| r.artifacts.as_ref());
     let exported = match (&asked.artifacts, bundle) {
@@ -192,10 +196,14 @@ pub(crate) fn execute(
     Ok(Executed { result, exported })
 }
 
-fn asked(choice: &RunChoice<'_>, looked: &Looked, recipe: &Recipe) -> Result<Asked, ErrorBody> {
+fn asked<'a>(
+    choice: &RunChoice<'a>,
+    looked: &Looked,
+    recipe: &Recipe,
+) -> Result<Asked<'a>, ErrorBody> {
     let own = recipe.artifacts.directory.as_ref();
     let artifacts: Option<PathBuf> =
-        match (choice.artifacts, own) {
+        match (&choice.steps.artifacts, own) {
             (Some(directory), _) => Some(std::path::absolute(directory).map_err(|e| {
                 ErrorBody::new(ErrorCode::InputInvalid, format!("--artifacts: {e}"))
             })?),
@@ -210,9 +218,10 @@ fn asked(choice: &RunChoice<'_>, looked: &Looked, recipe: &Recipe) -> Result<Ask
         wall_clock_ms: duration::or_milliseconds(
             ErrorCode::LimitInvalid,
             "--timeout",
-            choice.timeout,
+            &choice.steps.timeout,
         )?,
         artifacts,
+        agent: choice.agent,
     })
 }
 

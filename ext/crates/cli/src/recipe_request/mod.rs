@@ -4,11 +4,13 @@
 //! The crate `recipe` interprets recipes; this module adds files, paths, the caller's secrets and
 //! facts about the host.
 
+mod agent;
 mod facts;
 mod host;
 mod report;
 mod request;
 
+pub(crate) use agent::AgentArgs;
 pub(crate) use facts::wordpress_version;
 pub(crate) use host::Host;
 pub(crate) use report::{RunReport, recipe_run, refused, summary};

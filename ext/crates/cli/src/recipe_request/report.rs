@@ -108,6 +108,9 @@ pub(crate) fn recipe_run(told: &RunReport<'_>) -> Value {
         }
         document["outcome"] = json!(result.outcome);
         document["completionOutcome"] = result.completion_outcome.clone();
+        if !result.agent_result.is_null() {
+            document["agentResult"] = result.agent_result.clone();
+        }
         document["changedFiles"] = json!(result.changed_files);
         document["cost"] = json!(result.cost);
         document["notices"] = json!(result.notices);

@@ -1,6 +1,6 @@
 //! Converts a valid recipe to a run request.
 
-use super::{Host, Loaded};
+use super::{AgentArgs, Host, Loaded, agent};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
@@ -11,13 +11,15 @@ use wp_codebox_recipe::{Lowered, Recipe};
 
 /// Values for a run that come from the command line and not from the recipe.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Asked<'a> {
     pub run_id: RunId,
     pub site: SiteId,
     pub paths: RunPaths,
     pub wall_clock_ms: u64,
     /// Directory below which the bundle is copied, if the caller wants a copy.
     pub artifacts: Option<PathBuf>,
+    /// Options about the agent of the recipe.
+    pub agent: &'a AgentArgs,
 }
 
 fn text(path: &Path) -> Result<String, ErrorBody> {
@@ -35,7 +37,7 @@ pub(crate) fn build(
     recipe: &Recipe,
     host: &Host,
     lowered: Lowered,
-    asked: &Asked,
+    asked: &Asked<'_>,
 ) -> Result<RunRequest, ErrorBody> {
     let mut lowered = lowered;
     // One source, `/dev/null`, does not come from the recipe. Resolving does not change it, because
@@ -50,7 +52,11 @@ pub(crate) fn build(
         staged.source = text(&host.resolve(&staged.source))?;
     }
     check_artifacts(&lowered, asked.artifacts.as_deref())?;
-    let secrets = lowered
+    let task = match &lowered.agent_task {
+        Some(input) => agent::task(input, asked.agent, &lowered.policy, host)?,
+        None => agent::no_task(asked.agent)?,
+    };
+    let mut secrets: Vec<SecretBinding> = lowered
         .secrets
         .into_iter()
         .filter_map(|secret| {
@@ -63,6 +69,15 @@ pub(crate) fn build(
             })
         })
         .collect();
+    // A key that the recipe also uses as a secret is added only once.
+    let is_new = |key: &SecretBinding| secrets.iter().all(|secret| secret.env != key.env);
+    let keys: Vec<SecretBinding> = task
+        .secrets
+        .iter()
+        .filter(|key| is_new(key))
+        .cloned()
+        .collect();
+    secrets.extend(keys);
     let mut provenance = Map::new();
     provenance.insert("requester".to_owned(), Value::from("command-line"));
     provenance.insert(
@@ -80,7 +95,7 @@ pub(crate) fn build(
         },
         secrets,
         provenance,
-        ..TaskSpec::default()
+        ..task
     };
     let (run_id, site) = (asked.run_id.clone(), asked.site.clone());
     Ok(spec.into_request(run_id, site, asked.paths.clone()))

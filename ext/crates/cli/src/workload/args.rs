@@ -1,5 +1,6 @@
 //! Arguments of `run-wordpress-workload`. The doc comments are the help texts.
 
+use crate::recipe::StepsArgs;
 use crate::settings::PathArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -25,16 +26,8 @@ pub(crate) struct WorkloadArgs {
     /// the directory of the file, with - against the current directory.
     #[arg(long, visible_alias = "input-file", value_name = "FILE|-")]
     pub input: PathBuf,
-    /// Runtime policy: a JSON file or JSON text. [default: derived from the workload]
-    #[arg(long, value_name = "FILE|JSON")]
-    pub policy: Option<String>,
-    /// Also copy the bundle to DIR/<run id>.
-    #[arg(long, value_name = "DIR")]
-    pub artifacts: Option<PathBuf>,
-    /// Wall clock limit of the whole run, such as 90s, 15m or 4h; a
-    /// number without a unit is milliseconds.
-    #[arg(long, value_name = "DURATION", default_value = "25m")]
-    pub timeout: String,
+    #[command(flatten)]
+    pub steps: StepsArgs,
     /// Check the workload without running it; its status is `skipped` if it is valid.
     #[arg(long)]
     pub dry_run: bool,

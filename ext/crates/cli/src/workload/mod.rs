@@ -11,7 +11,7 @@ pub(crate) use args::WorkloadArgs;
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::recipe_request::{Loaded, directory_of, read_file};
+use crate::recipe_request::{AgentArgs, Loaded, directory_of, read_file};
 use crate::settings::prepare_state;
 use crate::{Settings, request};
 use report::Told;
@@ -67,7 +67,7 @@ fn run(
         true => Settings::resolve(&args.paths)?,
         false => settings(output, args, wanted)?,
     };
-    let looked = Looked::of(loaded, args.policy.as_deref(), &settings)?;
+    let looked = Looked::of(loaded, args.steps.policy.as_deref(), &settings)?;
     let issues: Vec<Issue> = validate(&workload.recipe, looked.context())
         .into_iter()
         .map(|issue| workload.locate(issue))
@@ -81,8 +81,8 @@ fn run(
     let preview = preview(workload.preview.as_ref());
     let choice = RunChoice {
         site: &args.site,
-        timeout: &args.timeout,
-        artifacts: args.artifacts.as_deref(),
+        steps: &args.steps,
+        agent: &AgentArgs::default(),
         preview: &preview,
     };
     let Executed { result, exported } = execute(&output, &looked, &workload.recipe, &choice)?;

@@ -27,6 +27,14 @@ pub enum CommandError {
         /// Why the command is not supported, one sentence.
         reason: &'static str,
     },
+    /// The command can only be a step of a recipe.
+    #[error(
+        "the command {command} runs the agent of a recipe and can only be a step of its workflow; use `wp-codebox recipe-run`, or `wp-codebox run --goal` for an agent without other steps"
+    )]
+    StepOnly {
+        /// Command id of the call.
+        command: String,
+    },
     /// The policy does not list the command.
     #[error("the policy does not allow the command {command:?}; to allow it, add it to the policy's commands (now: {})", list(.allowed))]
     Disallowed {
@@ -76,7 +84,7 @@ impl CommandError {
             CommandError::Unknown { command } => {
                 body(ErrorCode::CommandUnknown).with("command", command.clone())
             }
-            CommandError::Unsupported { command, .. } => {
+            CommandError::Unsupported { command, .. } | CommandError::StepOnly { command } => {
                 body(ErrorCode::CommandUnsupported).with("command", command.clone())
             }
             CommandError::Disallowed { command, allowed } => body(ErrorCode::CommandDisallowed)
@@ -100,6 +108,21 @@ impl CommandError {
 /// Checks that the policy lists the command's exact id and every command that it requires, and that
 /// the registry accepts the arguments. The caller must check every call before it executes it.
 pub fn assert_command(
+    policy: &RuntimePolicy,
+    call: &CommandCall,
+) -> Result<&'static CommandDescriptor, CommandError> {
+    // Checked before the policy, which could not allow the call.
+    if descriptor(&call.command).is_some_and(|found| found.handler == Handler::Agent) {
+        return Err(CommandError::StepOnly {
+            command: call.command.clone(),
+        });
+    }
+    assert_step(policy, call)
+}
+
+/// Checks a call like [`assert_command`], but for a step of a recipe, which may also run the agent
+/// of the run.
+pub fn assert_step(
     policy: &RuntimePolicy,
     call: &CommandCall,
 ) -> Result<&'static CommandDescriptor, CommandError> {
@@ -150,8 +173,10 @@ pub fn assert_command(
 /// counts as not given. Commands that the supervisor reads itself take no blank values.
 #[must_use]
 pub fn is_blank_option(found: &CommandDescriptor, arg: &AcceptedArg, value: &str) -> bool {
-    matches!(found.handler, Handler::Program(_) | Handler::Checkpoint)
-        && !arg.required
+    matches!(
+        found.handler,
+        Handler::Program(_) | Handler::Checkpoint | Handler::Agent
+    ) && !arg.required
         && arg.format != Format::Text
         && value.trim().is_empty()
 }

@@ -20,7 +20,7 @@ pub use browser_steps::{
 };
 pub use call::{arg_value, arg_values, required_commands};
 pub use catalog::{catalog, catalog_entry};
-pub use check::{CommandError, assert_command, is_blank_option};
+pub use check::{CommandError, assert_command, assert_step, is_blank_option};
 pub use format::{Format, is_true, named_file};
 pub use model::{
     AcceptedArg, CommandDescriptor, CommandGroup, GuestProgram, Handler, MailOperation,

@@ -109,6 +109,9 @@ pub enum Handler {
     Checkpoint,
     /// The runner, which captured the mails of the run's guests.
     Mail(MailOperation),
+    /// The agent of the run, which the runner starts in the work guest. Only a step of a recipe can
+    /// call it.
+    Agent,
     /// No program: the id is a permission that a policy can list, and it cannot be called.
     Right {
         /// Id of the command that needs the permission.
@@ -147,7 +150,11 @@ impl CommandDescriptor {
     #[must_use]
     pub fn refusal(&self) -> Option<&'static str> {
         match self.handler {
-            Handler::Program(_) | Handler::Browser | Handler::Checkpoint | Handler::Mail(_) => None,
+            Handler::Program(_)
+            | Handler::Browser
+            | Handler::Checkpoint
+            | Handler::Mail(_)
+            | Handler::Agent => None,
             Handler::Right { .. } => {
                 Some("it is a right that a policy can list, not a command that can be called")
             }

@@ -27,6 +27,32 @@ fn command_missing_in_the_policy_is_refused_before_its_arguments_are_checked() {
     assert_eq!(prefix.body().code, ErrorCode::CommandDisallowed);
 }
 
+#[test]
+fn agent_of_a_recipe_can_be_a_step_and_nothing_else() {
+    let all = everything();
+    let agent = call("wp-codebox.agent-sandbox-run", &["task=x", "max-turns="]);
+    assert!(assert_step(&all, &agent).is_ok());
+    let alone = assert_command(&all, &agent).unwrap_err();
+    assert_eq!(alone.body().code, ErrorCode::CommandUnsupported);
+    assert!(alone.to_string().contains("recipe-run"), "{alone}");
+    let unlisted = assert_command(&defaults(Vec::new()), &agent).unwrap_err();
+    assert_eq!(unlisted, alone);
+    let target = call(
+        "command-agent-run",
+        &[
+            "command=wp-codebox.agent-sandbox-run",
+            "args-json=[\"task=x\"]",
+        ],
+    );
+    assert!(assert_step(&all, &target).is_err());
+    let fanout = call("wp-codebox.agent-fanout", &["request-json={}"]);
+    let fanout = assert_step(&all, &fanout).unwrap_err();
+    assert!(
+        fanout.to_string().contains("cannot start guests"),
+        "{fanout}"
+    );
+}
+
 /// The workload program in the guest has its own list of arguments, which must match the
 /// registry.
 #[test]
@@ -317,7 +343,8 @@ fn every_command_in_the_registry_is_documented_and_requires_only_existing_comman
             Handler::Program(GuestProgram::Direct)
             | Handler::Browser
             | Handler::Checkpoint
-            | Handler::Mail(_) => {}
+            | Handler::Mail(_)
+            | Handler::Agent => {}
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a run request must contain to carry out a recipe.
 
+use serde_json::{Map, Value};
 use wp_codebox_contracts::{Component, MountRequest, RuntimePolicy, Workflow};
 
 /// Guest directory for files that come from the recipe and not from the caller's request.
@@ -23,6 +24,9 @@ pub struct Lowered {
     pub components: Vec<Component>,
     /// Steps to execute, and the files that they need.
     pub workflow: Workflow,
+    /// Input of the task of the step that runs an agent, in the form that `normalise_task` reads;
+    /// `None` if the recipe has no such step.
+    pub agent_task: Option<Map<String, Value>>,
     /// Secrets that the recipe uses and the caller can provide.
     pub secrets: Vec<SecretUse>,
     /// The caller's policy, or the one derived from the recipe.

@@ -11,6 +11,7 @@ mod steps;
 
 pub use lowered::{Lowered, SecretUse};
 
+use crate::agent_step;
 use crate::layout;
 use crate::model::Recipe;
 use crate::policy;
@@ -29,6 +30,7 @@ pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<Polic
         mounts: Vec::new(),
         components: Vec::new(),
         workflow: Workflow::default(),
+        agent_task: agent_step::call(recipe).map(|call| agent_step::task(&call)),
         secrets: secrets(recipe, sources),
         policy,
     };

@@ -1,6 +1,7 @@
 //! Adds the steps of all phases, in execution order, and the files to collect to the run request.
 
 use super::lowered::STAGED;
+use crate::agent_step;
 use crate::layout::{self, PlacedStep};
 use crate::model::{LoadAs, Metadata, Recipe, SiteSeed, SiteSeedKind, Step};
 use crate::php_source::program;
@@ -70,8 +71,10 @@ fn on_failure(step: &Step) -> OnFailure {
 }
 
 fn of(place: &PlacedStep<'_>) -> WorkflowStep {
-    let mut step = plain(place.phase.as_str(), place.index, place.call());
-    step.timeout_ms = place.step.timeout_ms;
+    let call = place.call();
+    let timeout_ms = agent_step::timeout_ms(place.step, &call);
+    let mut step = plain(place.phase.as_str(), place.index, call);
+    step.timeout_ms = timeout_ms;
     step.on_failure = on_failure(place.step);
     step.continuation = place.step.continuation.as_ref().map(|c| json!(c));
     step.metadata = place.step.metadata.clone().unwrap_or_default();

@@ -4,6 +4,7 @@
 //! backend package, steps, mounts, overlays, workspaces, plugins, their runtime, fixtures, probes,
 //! secrets, services, environment, seeds, staged files, packages, artifacts, then the policy.
 
+mod agent_step;
 mod distribution;
 mod host;
 mod paths;
@@ -50,6 +51,7 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
     distribution::check(&mut validator);
     host::check(&mut validator);
     steps::check_workflow(&mut validator);
+    agent_step::check(&mut validator);
     paths::check_mounts(&mut validator);
     unsupported::check_overlays(&mut validator);
     paths::check_workspaces(&mut validator);

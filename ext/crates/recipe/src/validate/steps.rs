@@ -1,6 +1,7 @@
 //! Validates steps: the command exists, accepts the arguments, and the policy lists it.
 
 use super::Validator;
+use super::agent_step::refused_argument;
 use crate::continuation::SELF_EXECUTING;
 use crate::issue::IssueCode;
 use crate::layout::{self, PlacedStep};
@@ -9,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::CommandCall;
 use wp_codebox_policy::{
-    CommandDescriptor, Handler, arg_value, assert_command, call_commands, check_browser_scenario,
+    CommandDescriptor, Handler, arg_value, assert_step, call_commands, check_browser_scenario,
     check_browser_steps, check_editor_steps, defaults, descriptor, line_words, named_file,
 };
 
@@ -110,10 +111,10 @@ pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &Comma
     let before = validator.issues.len();
     check_args(validator, path, call, found);
     check_meaning(validator, path, call, found);
-    // `assert_command` also runs when the command is executed. It runs here too, so that no recipe
-    // is accepted that fails there.
+    // `assert_step` also runs when the command is executed. It runs here too, so that no recipe is
+    // accepted that fails there.
     if validator.issues.len() == before
-        && let Err(error) = assert_command(&defaults(call_commands(call)), call)
+        && let Err(error) = assert_step(&defaults(call_commands(call)), call)
     {
         validator.report(
             IssueCode::InvalidStep,
@@ -139,7 +140,9 @@ fn check_args(
             None => validator.report(IssueCode::InvalidStep, at, "must be name=value"),
             Some((name, _)) if !found.accepted_args.iter().any(|a| a.name == name) => {
                 let names: Vec<_> = found.accepted_args.iter().map(|a| a.name).collect();
-                let message = if names.is_empty() {
+                let message = if let Some(why) = refused_argument(found, name) {
+                    format!("{name}: {why}")
+                } else if names.is_empty() {
                     format!("{} takes no arguments", found.id)
                 } else {
                     format!(
@@ -171,6 +174,7 @@ fn unknown(found: &CommandDescriptor) -> IssueCode {
         Handler::Program(_)
         | Handler::Browser
         | Handler::Checkpoint
+        | Handler::Agent
         | Handler::Right { .. }
         | Handler::Unsupported { .. } => IssueCode::InvalidStep,
     }

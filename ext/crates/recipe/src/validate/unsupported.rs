@@ -166,7 +166,7 @@ pub(super) fn check_packages(validator: &mut Validator<'_>) {
         &inputs.agent_bundles,
         "$.inputs.agent_bundles",
         IssueCode::UnsupportedAgentBundle,
-        "a recipe cannot import agents; use an agent task instead",
+        "agents are imported for the agent of a recipe; list them in agent-bundles-json of the step wp-codebox.agent-sandbox-run",
     );
     for (section, value) in [
         ("inherit", &inputs.inherit),

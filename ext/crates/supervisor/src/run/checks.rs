@@ -57,6 +57,7 @@ pub(super) fn check(
         recorder,
         runtime: runtime.as_mut(),
         phase: GuestPhase::Check,
+        limit: None,
     };
     let ended = match agents::load_components(&mut guest) {
         Ok(None) => run_checks(&mut guest, &mut checked),

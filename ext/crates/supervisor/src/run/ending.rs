@@ -12,6 +12,8 @@ pub(super) enum AgentEnd {
     Success,
     /// The agent failed or never ran.
     Failure,
+    /// The agent failed as a step of a recipe that may fail.
+    Tolerated,
 }
 
 /// Reason why the work stopped early, if any, and how the agent ended.

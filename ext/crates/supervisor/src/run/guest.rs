@@ -4,9 +4,10 @@ use super::context::RunContext;
 use super::recorder::Recorder;
 use super::request_document::task_document;
 use super::{level, ready_components};
+use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, HostSource, TaskInput};
-use wp_codebox_runtime::{Backend, Call, Runtime, Step};
+use wp_codebox_runtime::{Backend, Bounds, Call, Runtime, Step};
 
 /// A running guest and what is needed to run programs in it.
 pub(super) struct GuestContext<'a, 'r> {
@@ -15,6 +16,9 @@ pub(super) struct GuestContext<'a, 'r> {
     pub runtime: &'a mut dyn Runtime,
     /// Whether the guest runs the agent's work or the checks; programs get different secrets.
     pub phase: GuestPhase,
+    /// Time at which programs are stopped although the run continues; `None` if only the run's
+    /// deadline applies.
+    pub limit: Option<Instant>,
 }
 
 impl GuestContext<'_, '_> {
@@ -26,11 +30,28 @@ impl GuestContext<'_, '_> {
         }
     }
 
-    /// Runs a program with the environment variables of this guest, until it ends or the run's
-    /// deadline passes.
+    /// Runs a program with the environment variables of this guest, until it ends or a limit
+    /// passes.
     pub(super) fn execute(&mut self, call: &Call) -> Result<Step, ErrorBody> {
-        let deadline = self.run.clock.deadline;
-        self.recorder.run(self.runtime, call, deadline)
+        let bounds = self.bounds(Duration::MAX);
+        self.recorder.run_within(self.runtime, call, bounds)
+    }
+
+    /// Returns the time limits of a program that may run for `timeout`.
+    pub(super) fn bounds(&self, timeout: Duration) -> Bounds {
+        let left = self.limit.map_or(Duration::MAX, |limit| {
+            limit.saturating_duration_since(Instant::now())
+        });
+        Bounds {
+            deadline: self.run.clock.deadline,
+            timeout: timeout.min(left),
+        }
+    }
+
+    /// Returns the time at which an agent must end.
+    pub(super) fn deadline(&self) -> Instant {
+        let run = self.run.clock.deadline;
+        self.limit.map_or(run, |limit| limit.min(run))
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) fn inputs(
     let agent_exit = match seen.work.agent {
         AgentEnd::None => None,
         AgentEnd::Success => Some(AgentExit::Success),
-        AgentEnd::Failure => Some(AgentExit::Failure),
+        AgentEnd::Failure | AgentEnd::Tolerated => Some(AgentExit::Failure),
     };
     let (mails, mail_log) = mail::evidence(&context.mailbox, redactor);
     Ok(BundleInputs {

@@ -42,6 +42,7 @@ mod pinned;
 mod prepare;
 pub mod preset;
 mod preview_request;
+mod programs;
 mod queue;
 mod ready;
 mod ready_components;

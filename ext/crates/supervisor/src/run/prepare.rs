@@ -8,21 +8,19 @@ use super::identity::{self, Wanted};
 use super::mounts::open_mount;
 use super::preset::{self, Equipped, PresetFacts};
 use super::preview_request;
+use super::programs::{AGENT_COMMAND, check_programs};
 use super::secrets::{ModelKey, Secrets};
 use super::sources::{OpenMount, OpenStaged, open_staged};
 use crate::peer::Caller;
 use std::path::Path;
 use wp_codebox_backend_native::{GuestIdentity, ProgramDirectory, mount_paths};
 use wp_codebox_contracts::{
-    Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, KernelIds, Limits,
-    ModelEndpoint, NetworkPolicy, PresetResult, PresetStep, RunRequest, RuntimePolicy, schema_id,
+    Agent, AgentPreset, ErrorBody, ErrorCode, GuestPath, KernelIds, Limits, ModelEndpoint,
+    NetworkPolicy, PresetResult, PresetStep, RunRequest, RuntimePolicy, schema_id,
 };
 use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess, Redactor};
 use wp_codebox_proxy::preview::Reservation;
-use wp_codebox_runtime::{GuestMount, Owner, StateDir, command_program, working_directory};
-
-/// Command id that the policy must allow for running an agent or a check.
-pub(super) const AGENT_COMMAND: &str = "command-agent-run";
+use wp_codebox_runtime::{GuestMount, Owner, StateDir, working_directory};
 
 /// Standard input of the agent program that a preset describes, and the format of its output.
 #[derive(Debug)]
@@ -336,7 +334,7 @@ pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
             | Handler::Checkpoint
             | Handler::Mail(_)
             | Handler::Right { .. } => true,
-            Handler::Unsupported { .. } => false,
+            Handler::Agent | Handler::Unsupported { .. } => false,
         });
         commands.extend(held.map(|c| c.id.to_owned()));
     }
@@ -351,85 +349,4 @@ pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());
     policy::defaults(commands)
-}
-
-/// Returns the tools that the built-in agent loop may offer to the model.
-pub(super) fn tool_set(
-    request: &RunRequest,
-    runtime: &RuntimePolicy,
-) -> Result<policy::ToolSet, ErrorBody> {
-    let allowed = request.task.as_ref().map(|task| &task.allowed_tools[..]);
-    policy::ToolSet::resolve(
-        request.tool_policy.as_ref(),
-        allowed.unwrap_or_default(),
-        request.parent_tools.as_ref(),
-        runtime,
-    )
-    .map_err(|e| e.body())
-}
-
-/// Checks every program of the run against the policy before any program starts.
-fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
-    let idle = request.agent.is_none()
-        && request.commands.is_empty()
-        && request.workflow.is_none()
-        && request.hold.is_none();
-    if idle {
-        return Err(ErrorBody::new(
-            ErrorCode::AgentMissing,
-            "the request runs nothing: add an agent or a command",
-        ));
-    }
-    let steps = request.workflow.iter().flat_map(|w| &w.steps);
-    for call in request.commands.iter().chain(steps.map(|step| &step.call)) {
-        if policy::descriptor(&call.command).is_none() {
-            return Err(policy::CommandError::Unknown {
-                command: call.command.clone(),
-            }
-            .body());
-        }
-        let found = policy::assert_command(policy, call).map_err(|e| e.body())?;
-        // The code that builds the program's command line also validates how its arguments are
-        // combined.
-        let target = policy::target_call(call);
-        for call in std::iter::once(call).chain(&target) {
-            let handler = policy::descriptor(&call.command).map_or(found.handler, |c| c.handler);
-            if let Handler::Program(_) = handler {
-                command_program(call, &[], &working_directory(&[])?)?;
-            }
-        }
-    }
-    if let Some(Agent::Preset(_)) = &request.agent {
-        assert_agent(policy, wp_codebox_backend_native::AGENTS)?;
-    }
-    if let Some(agent) = request.agent.as_ref().and_then(Agent::command) {
-        assert_agent(policy, agent.argv.first().map_or("", String::as_str))?;
-        for name in agent.env.keys() {
-            policy::check_env_name(name).map_err(|e| e.body(name))?;
-        }
-    }
-    if let Some(Agent::Ability(_)) = &request.agent {
-        // The guest's PHP runs the ability, so the policy must allow `php` as a program.
-        assert_agent(policy, "php")?;
-    }
-    if let Some(Agent::Model(_)) = request.agent {
-        tool_set(request, policy)?;
-    }
-    for check in &request.checks {
-        let argv = shell_words::split(check).map_err(|e| {
-            ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
-        })?;
-        assert_agent(policy, argv.first().map_or("", String::as_str))?;
-    }
-    Ok(())
-}
-
-fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {
-    let call = CommandCall {
-        command: AGENT_COMMAND.to_owned(),
-        args: vec![format!("command={program}")],
-    };
-    policy::assert_command(policy, &call)
-        .map(|_| ())
-        .map_err(|e| e.body())
 }

@@ -77,6 +77,8 @@ pub(super) struct Recorder<'a> {
     count: u32,
     /// Whether the guest may contain work, because a program ran in it or clients could reach it.
     worked: bool,
+    /// End of the program with which its guest ended; `None` while no guest ended in that way.
+    pub lost: Option<ExecutionEnd>,
     /// Output of the programs that clients run in a held sandbox (one kept open for clients).
     beside: Beside,
     /// Queue through which the output of the clients' programs arrives.
@@ -105,6 +107,7 @@ impl<'a> Recorder<'a> {
             output_bytes,
             count: 0,
             worked: false,
+            lost: None,
             beside: Beside::default(),
             aside: None,
             actor: None,
@@ -402,6 +405,15 @@ impl<'a> Recorder<'a> {
     fn ran(&mut self, call: &Call, end: &ExecutionEnd) {
         let began = !matches!(end, ExecutionEnd::NotStarted { .. });
         self.worked |= began && call.phase != COMPONENTS;
+        match end {
+            ExecutionEnd::TimedOut
+            | ExecutionEnd::Cancelled
+            | ExecutionEnd::LimitReached { .. }
+            | ExecutionEnd::GuestDied { .. } => self.lost = Some(end.clone()),
+            ExecutionEnd::Exited { .. }
+            | ExecutionEnd::Signalled { .. }
+            | ExecutionEnd::NotStarted { .. } => {}
+        }
     }
 
     /// Adds the result document of the last program to the program's transcript entry.

@@ -1,7 +1,8 @@
 //! Describes the request of a run for its bundle, without host paths and secret values.
 
 use super::components;
-use super::prepare::{Prepared, tool_set};
+use super::prepare::Prepared;
+use super::programs::tool_set;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, TaskInput};
 

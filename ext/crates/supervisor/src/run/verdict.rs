@@ -113,7 +113,7 @@ fn outcome(
     }
     match work.agent {
         AgentEnd::Success if counts.total() == 0 => (Outcome::NoOp, None),
-        AgentEnd::Success | AgentEnd::None => (Outcome::Succeeded, None),
+        AgentEnd::Success | AgentEnd::None | AgentEnd::Tolerated => (Outcome::Succeeded, None),
         // A failed agent fails the run even if no error stopped the run.
         AgentEnd::Failure => {
             let error = ErrorBody::new(ErrorCode::RunFailed, "the agent did not succeed");
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn run_outcome_follows_from_agent_result_changes_and_checks() {
-        use AgentEnd::{Failure, None as NoAgent, Success};
+        use AgentEnd::{Failure, None as NoAgent, Success, Tolerated};
         let rows = [
             (
                 work(Success, None, 1, &[]),
@@ -203,6 +203,12 @@ mod tests {
             ),
             (
                 work(NoAgent, None, 0, &[]),
+                checked(&[]),
+                Outcome::Succeeded,
+                None,
+            ),
+            (
+                work(Tolerated, None, 1, &[]),
                 checked(&[]),
                 Outcome::Succeeded,
                 None,

@@ -5,6 +5,7 @@ use super::captured::{capture_all, write_layers};
 use super::context::RunContext;
 use super::ending::{AgentEnd, ProgramsEnd, stop_of};
 use super::hold::{self, Change, States};
+use super::programs::agent_step;
 use super::queue::RequestQueue;
 use super::recorder::Recorder;
 use super::session::Session;
@@ -167,10 +168,11 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
         };
         return Ok((Some(stop), idle));
     }
-    if let Some(workflow) = &request.workflow
-        && let Some(stop) = workflow::run(session, workflow)?
-    {
-        return Ok((Some(stop), idle));
+    if let Some(workflow) = &request.workflow {
+        let stopped = workflow::run(session, workflow)?;
+        if stopped.is_some() || agent_step(request).is_some() {
+            return Ok((stopped, session.agent.unwrap_or(idle)));
+        }
     }
     match &request.agent {
         Some(agent) => agents::run(agent, session.guest_context()),

@@ -5,7 +5,8 @@ use super::super::format::Format;
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Host, GuestProgram, Handler, MailOperation,
 };
-use super::args::{arg, integer, json, list, one_of, text};
+use super::args::{arg, integer, json, limit, list, object, one_of, text};
+use wp_codebox_contracts::schema_id;
 
 const fn row(id: &'static str, reason: &'static str, description: &'static str) -> Row {
     Row::new(id, Host, Handler::Unsupported { reason }, description)
@@ -42,34 +43,64 @@ pub(super) const ROWS: &[Row] = &[
     ])
     .prints("JSON {command, status, ready, component, providerPlugins, missing, abilities, agents}")
     .requires(&["wordpress.run-php"]),
-    row(
+    Row::new(
         "wp-codebox.agent-sandbox-run",
-        "a guest cannot start guests; use the command line `wp-codebox agent-sandbox-run`",
-        "Runs an agent on a task.",
+        Host,
+        Handler::Agent,
+        "Runs the agent of a recipe in the same sandbox as its other steps; at most one step of a recipe.",
     )
     .args(&[
-        text("task", "Task of the agent.").required(),
-        text("agent", "Name of the agent."),
-        text("mode", "Mode of the agent."),
-        text("provider", "Provider of the model."),
-        text("model", "Name of the model."),
-        text("session-id", "Name of a session."),
-        integer("max-turns", 1, 10_000, "Maximum number of turns of the agent."),
-        integer("timeout-seconds", 1, 86_400, "Timeout of the agent."),
+        text(
+            "task",
+            "Goal of the agent, or a task as JSON with the schema wp-codebox/task-input/v1.",
+        )
+        .required(),
+        text(
+            "agent",
+            "Name of an agent preset; default: the built-in agent with the model.",
+        ),
+        text("mode", "Mode that the agent reads in the context of its task."),
+        text("provider", "Id of the model's provider."),
+        text("model", "Name of the model; the host sets its address."),
+        text("session-id", "Id of the caller's session, returned in the document."),
+        limit(
+            "max-turns",
+            1,
+            "Maximum number of model responses of the built-in agent; default 60.",
+        ),
+        limit("timeout-seconds", 1, "Timeout of the step."),
         text(
             "component",
-            "Component: PATH[,slug=SLUG,pluginFile=FILE,loadAs=plugin|mu-plugin].",
-        ),
+            "Plugin of inputs.extra_plugins that must be active: PATH[,slug=SLUG,pluginFile=FILE,loadAs=plugin|mu-plugin].",
+        )
+        .repeatable(),
         text(
             "provider-plugin-slugs",
-            "Plugins of model providers, separated by commas.",
+            "Plugins of inputs.extra_plugins that must be active, separated by commas.",
         ),
-        json(
+        list(
             "provider-plugin-contracts-json",
-            "Capabilities that the provider plugins must have.",
+            "Plugins of inputs.extra_plugins that must be active, as a list of slugs or of {slug}.",
+        ),
+        list(
+            "runtime-component-contracts-json",
+            "Plugins of inputs.extra_plugins that must be active, as a list of {slug}.",
+        ),
+        object(
+            "sandbox-tool-policy-json",
+            "Tools of the built-in agent, wp-codebox/sandbox-tool-policy/v1.",
+        ),
+        list(
+            "agent-bundles-json",
+            "Agent bundles that a component imports before the agent runs; source is relative to the recipe.",
+        ),
+        object(
+            "runtime-task-json",
+            "Ability of the guest's WordPress that does the work: {ability, input}.",
         ),
     ])
-    .prints("Output of the agent")
+    .prints("JSON {schema, command, status, agent, task, message, executions, usage, sessionId, error}")
+    .schema(schema_id::AGENT_STEP_RESULT)
     .requires(&["wordpress.run-php", "wordpress.wp-cli"]),
     row(
         "wp-codebox.agent-fanout",

@@ -52,8 +52,9 @@ pub(super) fn run(
     ) {
         (Some("completed"), ExecutionEnd::Exited { code: 0 }) => Ok((None, AgentEnd::Success)),
         (Some("failed"), ExecutionEnd::Exited { .. }) => failed(why()),
-        // The ability existed when the components were checked at the start of the guest.
-        (Some("missing"), _) => failed("it is no longer registered".to_owned()),
+        // Without a recipe, the ability existed when the components were checked at the start of the
+        // guest.
+        (Some("missing"), _) => failed("the guest's WordPress does not register it".to_owned()),
         (_, ExecutionEnd::Exited { .. }) => failed(format!(
             "PHP ended unexpectedly: {}",
             answered.missing_answer_reason()

@@ -7,6 +7,7 @@
 
 use super::super::components::{optional, unavailable};
 use super::super::guest::GuestContext;
+use super::super::programs::agent_step;
 use super::super::ready_components::ReadyComponent;
 use super::answer::{Answered, Program, ask, ended};
 use super::bundles;
@@ -18,14 +19,16 @@ use wp_codebox_runtime::{COMPONENTS, Stop};
 /// stop the run, if any.
 pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
     let run = guest.run;
+    // Steps of a recipe activate its plugins, which may register the ability and import the bundles.
+    let is_step = agent_step(&run.prepared.request).is_some();
     let ability = match (&run.prepared.request.agent, guest.phase) {
-        (Some(Agent::Ability(task)), GuestPhase::Work) => Some(task.ability.as_str()),
+        (Some(Agent::Ability(task)), GuestPhase::Work) if !is_step => Some(task.ability.as_str()),
         _ => None,
     };
     if run.components.is_empty() && ability.is_none() {
         return match guest.phase {
-            GuestPhase::Work => bundles::import(guest),
-            GuestPhase::Check => Ok(None),
+            GuestPhase::Work if !is_step => bundles::import(guest),
+            GuestPhase::Work | GuestPhase::Check => Ok(None),
         };
     }
     let mut missing = MissingComponents::default();
@@ -62,7 +65,10 @@ pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<
     match guest.phase {
         GuestPhase::Work => {
             guest.recorder.evidence.notices.append(&mut missing.notices);
-            bundles::import(guest)
+            match is_step {
+                true => Ok(None),
+                false => bundles::import(guest),
+            }
         }
         GuestPhase::Check => Ok(None),
     }

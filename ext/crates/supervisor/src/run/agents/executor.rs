@@ -31,10 +31,7 @@ pub(super) fn tools<'a, 'r>(
 
 impl RunExecutor<'_, '_> {
     fn bounds(&self, timeout: Duration) -> Bounds {
-        Bounds {
-            deadline: self.guest.run.clock.deadline,
-            timeout,
-        }
+        self.guest.bounds(timeout)
     }
 }
 

@@ -15,9 +15,21 @@ pub(super) use components::load as load_components;
 #[cfg(test)]
 mod tests;
 
-use super::ending::ProgramsEnd;
+use super::ending::{AgentEnd, ProgramsEnd};
 use super::guest::GuestContext;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
+
+/// Runs the agent as a step of a recipe. Imports its agent bundles before, because earlier steps may
+/// have activated the plugin that imports them.
+pub(super) fn run_step(
+    agent: &Agent,
+    mut guest: GuestContext<'_, '_>,
+) -> Result<ProgramsEnd, ErrorBody> {
+    match bundles::import(&mut guest)? {
+        Some(stop) => Ok((Some(stop), AgentEnd::Failure)),
+        None => run(agent, guest),
+    }
+}
 
 /// Runs the agent until it ends.
 pub(super) fn run(agent: &Agent, guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {

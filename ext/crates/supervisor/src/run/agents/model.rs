@@ -5,7 +5,7 @@ use super::super::agent_log::{AgentLog, ToolType};
 use super::super::agent_output::AgentOutputStream;
 use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::guest::GuestContext;
-use super::super::prepare::tool_set;
+use super::super::programs::tool_set;
 use super::executor::{RunExecutor, tools};
 use super::notes::project_notes;
 use crate::run::context::RunContext;
@@ -40,7 +40,9 @@ pub(super) fn run(
         Ok(notes) => notes,
         Err(stop) => return Ok((Some(stop), AgentEnd::Failure)),
     };
-    let assignment = assignment(agent, endpoint, context, &set, notes.as_deref());
+    let deadline = guest.deadline();
+    let mut assignment = assignment(agent, endpoint, context, &set, notes.as_deref());
+    assignment.deadline = deadline;
     let key = key(context, endpoint)?;
     let mut client = ModelClient::open(endpoint, key, cancellation).map_err(|e| e.body())?;
     let name = format!("{}/{}", endpoint.provider, endpoint.model);
@@ -49,12 +51,12 @@ pub(super) fn run(
     guest.recorder.evidence.model_usage = Some(ModelUsage::default());
     let mut place = Workbench {
         specs: set.offered().iter().map(spec).collect(),
-        parent: parent(context, &set),
+        parent: parent(context, &set, deadline),
         tools: tools(guest, set.clone()),
         set,
         words,
         cancellation,
-        deadline: context.clock.deadline,
+        deadline,
     };
     let ended = drive(&mut client, &mut place, context.redactor, assignment)?;
     place.end(&ended)?;
@@ -145,7 +147,7 @@ fn spec(tool: &OfferedTool) -> ToolSpec {
     }
 }
 
-fn parent<'a>(context: &'a RunContext<'a>, set: &ToolSet) -> ParentTools<'a> {
+fn parent<'a>(context: &'a RunContext<'a>, set: &ToolSet, deadline: Instant) -> ParentTools<'a> {
     let request = &context.prepared.request;
     let ids = set
         .offered()
@@ -159,7 +161,7 @@ fn parent<'a>(context: &'a RunContext<'a>, set: &ToolSet) -> ParentTools<'a> {
         context.redactor,
         ids,
         request.parent_tools.as_ref().and_then(|p| p.timeout_ms),
-        context.clock.deadline,
+        deadline,
     )
 }
 

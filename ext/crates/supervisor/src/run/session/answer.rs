@@ -35,6 +35,7 @@ pub(super) fn result(
         | Handler::Browser
         | Handler::Checkpoint
         | Handler::Mail(_)
+        | Handler::Agent
         | Handler::Right { .. }
         | Handler::Unsupported { .. } => broken(call, step, timeout).or_else(|| exited(call, step)),
     };

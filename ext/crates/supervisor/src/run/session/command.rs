@@ -46,8 +46,11 @@ impl Session<'_, '_> {
                 self.carried_out(call, started, &done.document, done.error)
             }
             Handler::Mail(operation) => self.mail_command(call, operation),
-            // A permission is not a command; normally the policy check above has rejected it
-            // already.
+            // The policy check above has refused these two already.
+            Handler::Agent => {
+                let message = format!("{} can only be a step of a recipe", call.command);
+                Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))
+            }
             Handler::Right { .. } => {
                 let message = format!("{} is a permission, not a command", call.command);
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))

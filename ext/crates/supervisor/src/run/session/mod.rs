@@ -4,6 +4,7 @@
 //! A session has one guest at a time. A fresh guest or one with a snapshot may replace the current
 //! guest; the recorded resource usage covers all guests of the session.
 
+mod agent_step;
 mod agent_target;
 mod answer;
 mod browser;
@@ -14,6 +15,7 @@ mod preview;
 mod state;
 mod sync;
 
+pub(super) use agent_step::AgentStep;
 pub(super) use command::Commanded;
 pub(super) use preview::PreviewEnd;
 pub use sync::FILE_BYTES as SYNC_FILE_BYTES;
@@ -21,6 +23,7 @@ pub use sync::FILE_BYTES as SYNC_FILE_BYTES;
 use super::agents;
 use super::context::RunContext;
 use super::egress;
+use super::ending::AgentEnd;
 use super::guest::{GuestContext, guest, spec};
 use super::recorder::Recorder;
 use preview::{Previews, SiteServer};
@@ -63,6 +66,8 @@ pub(super) struct Session<'s, 'r> {
     pub outer: SandboxAudit,
     /// Previews, which show the guest's site on an address of the host.
     pub previews: Previews,
+    /// How the agent ended that a step of the recipe ran; `None` until that step began.
+    pub agent: Option<AgentEnd>,
     /// Resources that earlier guests of the session have used.
     spent: Usage,
     /// Number of guests that were replaced in this session.
@@ -102,6 +107,7 @@ impl<'s, 'r> Session<'s, 'r> {
             isolation,
             outer,
             previews: Previews::default(),
+            agent: None,
             spent: Usage::default(),
             replaced: 0,
             _begun_on: base,
@@ -121,6 +127,7 @@ impl<'s, 'r> Session<'s, 'r> {
                 recorder: self.recorder,
                 runtime: next.runtime.as_mut(),
                 phase: GuestPhase::Work,
+                limit: None,
             };
             let loaded = agents::load_components(&mut guest);
             if let Err(error) = loaded.and_then(state::ready) {
@@ -153,6 +160,7 @@ impl<'s, 'r> Session<'s, 'r> {
             recorder: self.recorder,
             runtime: self.guest.runtime.as_mut(),
             phase: GuestPhase::Work,
+            limit: None,
         }
     }
 

@@ -11,6 +11,7 @@ mod step;
 
 pub(super) use rule::check_changes;
 
+use super::ending::AgentEnd;
 use super::session::Session;
 use evidence::Evidence;
 use step::Done;
@@ -55,9 +56,13 @@ fn run_steps(
         }
         evidence.enter(&step.phase);
         let done = step::run(session, step, evidence)?;
-        if let Some(stop) = stop_after(step, done, &mut guest) {
+        match stop_after(step, done, &mut guest) {
             // The first failure is the one to report.
-            stopped.get_or_insert(stop);
+            Some(stop) => drop(stopped.get_or_insert(stop)),
+            None if step::runs_agent(step) && session.agent == Some(AgentEnd::Failure) => {
+                session.agent = Some(AgentEnd::Tolerated);
+            }
+            None => {}
         }
     }
     if guest == Guest::Alive && !workflow.collect.is_empty() {
@@ -77,8 +82,8 @@ fn stop_after(step: &WorkflowStep, done: Done, guest: &mut Guest) -> Option<Stop
             *guest = Guest::Gone;
             Some(stop)
         }
-        Done::Failed(error) => match step.on_failure {
-            OnFailure::Stop => Some(Stop::Failed(error)),
+        Done::Failed(stop) => match step.on_failure {
+            OnFailure::Stop => Some(stop),
             OnFailure::Allow | OnFailure::Advise => None,
         },
     }
@@ -120,7 +125,7 @@ mod tests {
             let mut guest = Guest::Alive;
             let stop = stop_after(
                 &step("steps", on_failure),
-                Done::Failed(error()),
+                Done::Failed(Stop::Failed(error())),
                 &mut guest,
             );
             assert_eq!(stop.is_some(), stops, "{on_failure:?}");

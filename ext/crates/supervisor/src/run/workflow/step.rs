@@ -2,9 +2,10 @@
 //! result.
 
 use super::evidence::{Evidence, Failure, Kind, PROBE, Ran};
-use crate::run::session::{Commanded, Session};
+use crate::run::session::{AgentStep, Commanded, Session};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CommandCall, CommandStatus, ErrorBody, ErrorCode, WorkflowStep};
+use wp_codebox_policy::{Handler, descriptor};
 use wp_codebox_recipe::{Continuation, Executed, Loop, Next};
 use wp_codebox_runtime::{ExecutionEnd, Stop, now_rfc3339};
 
@@ -13,8 +14,8 @@ use wp_codebox_runtime::{ExecutionEnd, Stop, now_rfc3339};
 pub(super) enum Done {
     /// The step succeeded.
     Well,
-    /// The step failed; the guest lives.
-    Failed(ErrorBody),
+    /// The step failed; the guest lives. If the step may not fail, this ends the run.
+    Failed(Stop),
     /// The run must end, because the guest is dead.
     Over(Stop),
 }
@@ -29,6 +30,8 @@ struct Attempt {
 enum End {
     Well,
     Failed(Kind, String),
+    /// The agent of the step stopped before its work was done; the guest lives.
+    Short(Stop, String),
     Over(Stop, String),
 }
 
@@ -76,13 +79,14 @@ pub(super) fn run(
     if let Some(document) = &loop_evidence {
         evidence.continued(document);
     }
-    let (kind, what, over) = match attempt.end {
+    let (kind, what, short, over) = match attempt.end {
         End::Well => {
             evidence.settled(step, None, attempt.commanded.as_ref());
             return Ok(Done::Well);
         }
-        End::Failed(kind, what) => (kind, what, None),
-        End::Over(stop, what) => (Kind::Error, what, Some(stop)),
+        End::Failed(kind, what) => (kind, what, None, None),
+        End::Short(stop, what) => (Kind::Error, what, Some(stop), None),
+        End::Over(stop, what) => (Kind::Error, what, None, Some(stop)),
     };
     let error = failed(step, &what);
     evidence.failed(Failure {
@@ -96,7 +100,7 @@ pub(super) fn run(
     evidence.settled(step, Some(&error), attempt.commanded.as_ref());
     Ok(match over {
         Some(stop) => Done::Over(stop),
-        None => Done::Failed(error),
+        None => Done::Failed(short.unwrap_or(Stop::Failed(error))),
     })
 }
 
@@ -123,7 +127,7 @@ fn executed(attempt: &Attempt) -> Executed<'_> {
         // The program exited with 0, but the step failed, so the loop sees a failure.
         (End::Failed(..), Some(0)) => 1,
         (End::Failed(..), Some(code)) => code,
-        (End::Over(..), _) | (_, None) => return Executed::Error,
+        (End::Short(..) | End::Over(..), _) | (_, None) => return Executed::Error,
     };
     match &commanded.result.json {
         Some(result) => Executed::Answered { exit_code, result },
@@ -150,9 +154,19 @@ fn execute(
         command: step.call.command.clone(),
         args: args.to_vec(),
     };
-    match session.command(&call, timeout) {
-        Ok(commanded) => Ok(Attempt {
-            end: ended(step, &commanded),
+    let ran = match runs_agent(step) {
+        true => session.agent_step(&call, timeout).map(|ran| {
+            let end = agent_ended(step, &ran);
+            (ran.commanded, end)
+        }),
+        false => session.command(&call, timeout).map(|commanded| {
+            let end = ended(step, &commanded);
+            (commanded, end)
+        }),
+    };
+    match ran {
+        Ok((commanded, end)) => Ok(Attempt {
+            end,
             commanded: Some(commanded),
         }),
         // The guest is broken or the run cannot record events, so the run cannot continue.
@@ -166,6 +180,36 @@ fn execute(
                 format!("could not be run: {} [{}]", error.message, error.code),
             ),
         }),
+    }
+}
+
+/// Returns whether the step runs the agent of the run.
+pub(super) fn runs_agent(step: &WorkflowStep) -> bool {
+    descriptor(&step.call.command).is_some_and(|found| found.handler == Handler::Agent)
+}
+
+/// Returns how a step ended that ran the agent.
+fn agent_ended(step: &WorkflowStep, ran: &AgentStep) -> End {
+    let result = &ran.commanded.step.result;
+    let reason = |error: &ErrorBody| format!("did not succeed: {} [{}]", error.message, error.code);
+    // The end of the guest and the time limit of the step take precedence.
+    let is_over = result.stopped || !matches!(result.end, ExecutionEnd::Exited { .. });
+    match ran.stop.as_ref().filter(|_| !is_over) {
+        None => ended(step, &ran.commanded),
+        Some(stop @ (Stop::Blocked(error) | Stop::Partial(error))) => {
+            End::Short(stop.clone(), reason(error))
+        }
+        Some(Stop::Failed(error) | Stop::Uncaptured(error)) => {
+            End::Failed(Kind::Error, reason(error))
+        }
+        Some(Stop::Timeout) => End::Over(
+            Stop::Timeout,
+            "was stopped, because the time limit of the run passed".to_owned(),
+        ),
+        Some(Stop::Cancelled) => End::Over(
+            Stop::Cancelled,
+            "was stopped, because the run was cancelled".to_owned(),
+        ),
     }
 }
 
