@@ -15,8 +15,8 @@ from test_browsing import PAGES, bundle, pages, picture
 
 PROBE, ACTIONS, LOAD = "wordpress.browser-probe", "wordpress.browser-actions", "wordpress.browser-page-load"
 OPEN, EDIT, VALIDATE, CANVAS = (f"wordpress.editor-{name}" for name in ("open", "actions", "validate-blocks", "canvas-probe"))
-COMPARE, EXPORT = "wordpress.visual-compare", "wordpress.export-browser-storage-state"
-COMMANDS = [PROBE, ACTIONS, LOAD, "wordpress.browser-scenario", OPEN, EDIT, VALIDATE, CANVAS, COMPARE, EXPORT,
+COMPARE, EXPORT, EXERCISE = "wordpress.visual-compare", "wordpress.export-browser-storage-state", "wordpress.block-exercise"
+COMMANDS = [PROBE, ACTIONS, LOAD, "wordpress.browser-scenario", OPEN, EDIT, VALIDATE, CANVAS, COMPARE, EXPORT, EXERCISE,
             "wordpress.browser-actions.evaluate", "wordpress.wp-cli", "wordpress.run-php"]
 ELEMENTS = f"url={PAGES}/elements.html"
 SLOW = ["timeout=240s"]
@@ -102,6 +102,22 @@ def validated(*expected, provider="block-editor"):
         good = sum(valid for _, valid in expected)
         must((document["total_blocks"], document["valid_blocks"], document["invalid_blocks"]) == (len(rows), good, len(rows) - good), str(document)[:400])
         must(all(bool(row["issues"]) != row["isValid"] and all(isinstance(text, str) for text in row["issues"]) for row in document["results"]), str(document["results"]))
+    return check
+
+
+def exercised(document, run):
+    must((document["schema"], document["command"], document["status"]) == ("wp-codebox/wordpress-block-exercise-result/v1", EXERCISE, "ok"), str(document)[:800])
+    must((document["blockName"], document["mode"], document["source"], document["attrs"]) == ("core/heading", "editor-insert-save", "mine", {"content": "Exercised", "level": 3}), str(document)[:800])
+    must(document["metadata"]["post"]["status"] == "draft" and document["metadata"]["post"]["id"] > 0, str(document["metadata"]))
+    must('<h3 class="wp-block-heading">Exercised</h3>' in document["serialized"]["markup"] and document["errors"] == [], str(document)[:800])
+    must([row["status"] for row in document["diagnostics"]] == ["passed"] * 4, str(document["diagnostics"]))
+    must(any(file["path"].endswith("editor-state.json") for file in document["artifactRefs"]), str(document["artifactRefs"]))
+
+
+def not_exercised(*words):
+    def check(document, run):
+        must(document["status"] == "error" and all(word in document["errors"][0]["message"] for word in words), str(document)[:800])
+        must(document["errors"][0]["message"].startswith(EXERCISE), str(document["errors"]))
     return check
 
 
@@ -230,6 +246,13 @@ ROWS = {
                 validated(("core/paragraph", True), ("core/paragraph", False), ("nobody/knows", False), provider="mine")),
     "from a file": (VALIDATE, ["content-file=blocks.html", "wait-timeout=120s"], 0, validated(("core/paragraph", False))),
     "of the post": (VALIDATE, [f"post-id={POST}", "wait-timeout=120s"], 0, validated(("core/paragraph", True), ("core/heading", True))),
+    "exercised": (EXERCISE, ["block-name=core/heading", 'attrs-json={"content":"Exercised","level":3}', "mode=editor-insert-save", "source=mine"], 0, exercised),
+    "exercised content": (EXERCISE, ["block-name=paragraph", "content=<p>Good</p>", "mode=editor-insert-save"], 0, lambda document, run: must(document["validation"] == {"valid": True, "issues": []} and "<p>Good</p>" in document["serialized"]["markup"], str(document)[:800])),
+    "exercised invalid": (EXERCISE, ["block-name=core/paragraph", "markup=" + INVALID, "mode=editor-insert-save"], 1, not_exercised("not valid", "validateBlocks")),
+    "exercised unknown": (EXERCISE, ["block-name=nobody/knows", "mode=editor-insert-save"], 1, not_exercised("no block type nobody/knows")),
+    "exercised twice": (EXERCISE, ["block-name=core/paragraph", "markup=" + VALID + HEADING, "mode=editor-insert-save"], 1, not_exercised("must be one block")),
+    "exercised posts": ("wordpress.run-php", ["code=echo json_encode( array_column( get_posts( [ 'post_status' => 'draft', 'numberposts' => -1 ] ), 'post_content' ) );"], 0,
+                        lambda document, run: must(any('{"level":3}' in text and "Exercised" in text for text in document), str(document))),
     "canvas": (CANVAS, [f"url=/wp-admin/post.php?post={POST}&action=edit", "timeout-ms=120000", 'selector-groups-json=[{"name":"headings","selectors":["h2"]},"#none"]'], 0, canvas),
     "no canvas": (CANVAS, ["url=/", "timeout-ms=3000"], 1, failed("waiting for")),
     "no editor": (OPEN, ["url=/", "wait-timeout=20s"], 1, failed("block editor", "http://localhost/")),

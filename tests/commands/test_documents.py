@@ -158,7 +158,6 @@ SITE = [
     step("block-render", {"block-name": "core/html", "content": "x" * 70000}, name="a block that is too large to print"),
     step("block-render", {"block-name": "surfaces/none"}, name="an unknown block"),
     step("block-exercise", {"block-name": "surfaces/box"}),
-    step("block-exercise", {"block-name": "surfaces/box", "mode": "editor-insert-save"}, name="a block in the editor"),
     step("admin-action", {"action-json": {"family": "ajax", "action": "surfaces_do", "user": "admin"}}),
     step("admin-action", {"action-json": {"family": "admin-hook", "action": "surfaces_slow"}}, name="a hook of wp-admin"),
     step("admin-action", {"action-json": {"family": "editor"}}, name="an action of the editor"),

@@ -82,7 +82,6 @@ DB = [
 BLOCKS = [
     Step("wordpress.block-exercise", {**BOX, "mode": "serialize-parse", "source": "mine"}, has(mode="serialize-parse", source="mine", validation__valid=True, parsed__blocks__0__attrs={"size": 3}, serialized__markup='<!-- wp:surfaces/box {"size":3} /-->')),
     Step("wordpress.block-exercise", {**BOX, "mode": "render"}, has(mode="render", render__html='<div class="box">3</div>'), name="mode render renders the block"),
-    unsupported("wordpress.block-exercise", {**BOX, "mode": "editor-insert-save"}, "wordpress.editor-actions", "mode editor-insert-save names the command with an editor"),
     Step("wordpress.block-render", {"block-name": "paragraph", "content": "<p>a</p>"}, has(blockName="core/paragraph"), name="a name without namespace is a block of core"),
 ]
 

@@ -31,7 +31,7 @@ pub use commands::{
     MailOperation, StepIssue, arg_value, arg_values, assert_command, assert_step, browser_duration,
     call_commands, catalog, catalog_entry, check_browser_scenario, check_browser_steps,
     check_editor_steps, command_line, descriptor, is_blank_option, is_true, line_words, list_words,
-    named_file, registry, required_commands, target_call,
+    named_file, registry, required_commands, runs_block_editor, target_call,
 };
 pub use components::{
     ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,

@@ -26,7 +26,9 @@ pub use model::{
     AcceptedArg, CommandDescriptor, CommandGroup, GuestProgram, Handler, MailOperation,
 };
 pub use table::registry;
-pub use target::{call_commands, command_line, line_words, list_words, target_call};
+pub use target::{
+    call_commands, command_line, line_words, list_words, runs_block_editor, target_call,
+};
 
 /// Returns the row of the command with this id.
 #[must_use]

@@ -25,6 +25,14 @@ pub fn target_call(call: &CommandCall) -> Option<CommandCall> {
     })
 }
 
+/// Returns whether a call exercises a block in the block editor of a browser. A program of the guest
+/// executes every other call of the same command.
+#[must_use]
+pub fn runs_block_editor(call: &CommandCall) -> bool {
+    call.command == "wordpress.block-exercise"
+        && arg_value(call, "mode") == Some("editor-insert-save")
+}
+
 /// Returns the ids that a policy must list for a call: those of its command and, for
 /// `command-agent-run`, those of its target.
 #[must_use]

@@ -53,6 +53,17 @@ fn agent_of_a_recipe_can_be_a_step_and_nothing_else() {
     );
 }
 
+#[test]
+fn only_a_block_exercise_with_the_editor_mode_runs_in_the_editor() {
+    let exercise = |mode| call("wordpress.block-exercise", &["block-name=core/code", mode]);
+    assert!(runs_block_editor(&exercise("mode=editor-insert-save")));
+    assert!(!runs_block_editor(&exercise("mode=render")));
+    assert!(!runs_block_editor(&call(
+        "wordpress.block-render",
+        &["mode=editor-insert-save"]
+    )));
+}
+
 /// The workload program in the guest has its own list of arguments, which must match the
 /// registry.
 #[test]

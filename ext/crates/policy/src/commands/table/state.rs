@@ -155,7 +155,7 @@ pub(super) const ROWS: &[Row] = &[
                 "round-trip",
                 "all",
             ],
-            "Checks to run; default: all. editor-insert-save is not supported here.",
+            "Checks to run; default: all. editor-insert-save inserts, validates and saves the block in the block editor of a browser.",
         ),
         SOURCE,
     ])

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CommandCall, CommandResult, CommandStatus, ErrorBody, ErrorCode};
-use wp_codebox_policy::{CommandDescriptor, Handler, assert_command, target_call};
+use wp_codebox_policy::{
+    CommandDescriptor, Handler, assert_command, runs_block_editor, target_call,
+};
 use wp_codebox_runtime::{Bounds, Call, Cut, ExecutionEnd, ExecutionResult, Step, command_program};
 
 /// A command that has ended.
@@ -38,6 +40,7 @@ impl Session<'_, '_> {
             timeout,
         };
         match found.handler {
+            Handler::Program(_) if runs_block_editor(call) => self.block_in_editor(call, bounds),
             Handler::Program(_) => self.program(found, call, bounds),
             Handler::Browser => self.browser_command(call, bounds),
             Handler::Checkpoint => {

@@ -7,6 +7,7 @@
 mod agent_step;
 mod agent_target;
 mod answer;
+mod block_editor;
 mod browser;
 mod command;
 mod left;
