@@ -133,6 +133,19 @@ def test_ability_and_importer_of_an_activated_plugin_work_as_a_step(bench):
     must((document["agent"], document["result"]) == ({"name": "step-agent/copy", "end": "completed"}, {"copied": True}), str(document))
 
 
+def test_agent_step_of_a_workload_runs_with_the_agent_of_the_command_line(bench):
+    path = os.path.join(bench.directory, f"workload-{next(bench.numbers)}.json")
+    workload = {"schema": "wp-codebox/wordpress-workload-run/v1", "before": [BEFORE], "steps": [agent(), AFTER],
+                "mounts": [{"source": bench.source(), "target": "/workspace/plugin"}]}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(workload, file)
+    call_it = ["run-wordpress-workload", "--input", path, *bench.paths(), "--site", f"{bench.site}-{next(bench.numbers)}"]
+    refused = bench.call(*call_it)
+    must(refused.exit == 1 and "--agent-command" in refused.stdout, str(refused))
+    answer = bench.call(*call_it, "--agent-command", f'sh -c "{COPY}"').expect(0)
+    must('"4711"' in answer.stdout and answer.json["status"] == "completed", str(answer))
+
+
 @pytest.mark.parametrize("allowed", (False, True))
 def test_failed_agent_fails_its_step_unless_the_step_may_fail(bench, allowed):
     tail = {"command": "wordpress.run-php", "args": ["code=echo 'reached';"]}

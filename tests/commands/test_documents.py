@@ -44,6 +44,7 @@ NOT_RUN = {
     "wordpress.run-workload": "needs a workload file; test_core.py runs it",
     "wordpress.collect-workload-result": "needs a result file; test_core.py runs it",
     "wordpress.editor-validate-blocks": "needs the block editor; tests/browsing/test_contract.py runs it",
+    "wp-codebox.agent-sandbox-run": "needs an agent; tests/agent/test_recipe_step.py runs it",
     "wordpress.visual-compare": "needs pictures; tests/browsing/test_contract.py runs it",
 }
 

@@ -9,7 +9,7 @@ use crate::evidence::Evidence;
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::recipe_request::{AgentArgs, Loaded, directory_of, read_file};
+use crate::recipe_request::{Loaded, directory_of, read_file};
 use crate::request::is_json_text;
 use crate::settings::prepare_state;
 use crate::{Settings, duration};
@@ -140,7 +140,6 @@ fn measured(output: &Output, args: &MatrixArgs, index: usize, ready: &Ready) -> 
     let choice = RunChoice {
         site: &args.store.site,
         steps: &args.steps,
-        agent: &AgentArgs::default(),
         preview: &PreviewArgs::default(),
     };
     // `ready` has checked that the recipe is valid.

@@ -84,7 +84,7 @@ pub(crate) struct RecipeArgs {
 }
 
 /// Options of every command that runs a recipe or what becomes one.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct StepsArgs {
     /// Runtime policy: a JSON file or JSON text. [default: derived from the steps]
     #[arg(long, value_name = "FILE|JSON")]
@@ -96,6 +96,8 @@ pub(crate) struct StepsArgs {
     /// milliseconds.
     #[arg(long, value_name = "DURATION", default_value = "25m")]
     pub timeout: String,
+    #[command(flatten)]
+    pub agent: AgentArgs,
 }
 
 /// Arguments of `recipe-run`.
@@ -135,8 +137,6 @@ pub(crate) struct RecipeRunArgs {
     /// Not supported: approval of writes to external services.
     #[arg(long, hide = true)]
     pub approve_external_service_writes: bool,
-    #[command(flatten)]
-    pub agent: AgentArgs,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]

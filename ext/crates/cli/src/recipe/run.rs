@@ -3,7 +3,7 @@
 use super::{Looked, RecipeRunArgs, StepsArgs, human, planned};
 use crate::output::Output;
 use crate::preview::{self, PreviewArgs};
-use crate::recipe_request::{self as recipe, AgentArgs, Asked, RunReport};
+use crate::recipe_request::{self as recipe, Asked, RunReport};
 use crate::settings::prepare_state;
 use crate::{Settings, duration, run};
 use serde_json::{Value, json};
@@ -92,7 +92,6 @@ fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe
     let choice = RunChoice {
         site: &args.store.site,
         steps: &args.steps,
-        agent: &args.agent,
         preview: &args.preview,
     };
     let Executed { result, exported } = match execute(output, looked, recipe, &choice) {
@@ -152,7 +151,6 @@ pub(crate) struct RunChoice<'a> {
     /// Partition of the state directory in which the bundle is stored.
     pub site: &'a str,
     pub steps: &'a StepsArgs,
-    pub agent: &'a AgentArgs,
     pub preview: &'a PreviewArgs,
 }
 
@@ -221,7 +219,7 @@ fn asked<'a>(
             &choice.steps.timeout,
         )?,
         artifacts,
-        agent: choice.agent,
+        agent: &choice.steps.agent,
     })
 }
 

@@ -11,7 +11,7 @@ pub(crate) use args::WorkloadArgs;
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::recipe_request::{AgentArgs, Loaded, directory_of, read_file};
+use crate::recipe_request::{Loaded, directory_of, read_file};
 use crate::settings::prepare_state;
 use crate::{Settings, request};
 use report::Told;
@@ -82,7 +82,6 @@ fn run(
     let choice = RunChoice {
         site: &args.site,
         steps: &args.steps,
-        agent: &AgentArgs::default(),
         preview: &preview,
     };
     let Executed { result, exported } = execute(&output, &looked, &workload.recipe, &choice)?;
