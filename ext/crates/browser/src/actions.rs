@@ -34,9 +34,14 @@ impl Page<'_> {
                 let detail = json!({"index": index, "kind": step.kind});
                 self.wire.host.progress("step", detail);
             }
-            let until = self.within(step.timeout.unwrap_or(task.step_timeout));
             let mut row = json!({"index": index, "kind": step.kind});
-            let done = self.step(index, step, (task, until), &mut row);
+            if let Some(actor) = &step.actor {
+                row["actor"] = json!(actor.name);
+            }
+            let done = self.turn_to_actor(step, task).and_then(|()| {
+                let until = self.within(step.timeout.unwrap_or(task.step_timeout));
+                self.step(index, step, (task, until), &mut row)
+            });
             row["status"] = json!(if done.is_ok() { "passed" } else { "failed" });
             row["durationMs"] =
                 json!(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
@@ -251,11 +256,12 @@ impl Page<'_> {
     /// Waits until the navigation that a click or key press has started is complete, if there is
     /// one.
     fn follow(&mut self, until: Instant) -> Result<(), Failure> {
-        let before = self.wire.observed.navigations;
+        let before = self.wire.observed.tab.navigations;
         let begin = until.min(Instant::now() + BEGIN);
-        self.wire
-            .wait(begin, |seen| seen.loading || seen.navigations != before)?;
-        if self.wire.observed.loading || self.wire.observed.navigations != before {
+        self.wire.wait(begin, |seen| {
+            seen.tab.loading || seen.tab.navigations != before
+        })?;
+        if self.wire.observed.tab.loading || self.wire.observed.tab.navigations != before {
             self.loaded(until)?;
         }
         Ok(())
@@ -263,7 +269,7 @@ impl Page<'_> {
 
     fn loaded(&mut self, until: Instant) -> Result<(), Failure> {
         self.wire
-            .wait_for("loading the page", until, |seen| !seen.loading)
+            .wait_for("loading the page", until, |seen| !seen.tab.loading)
     }
 
     /// Waits until the current page has reached this load stage, e.g. `DOMContentLoaded`.
@@ -271,7 +277,7 @@ impl Page<'_> {
         let name = stage.stage();
         self.wire
             .wait_for(&format!("waiting for {name}"), until, |seen| {
-                seen.reached(&seen.current, name)
+                seen.reached(&seen.tab.current, name)
             })
     }
 

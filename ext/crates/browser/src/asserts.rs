@@ -306,8 +306,8 @@ impl Assertion {
                 format!("the title is {:?}", cut(text("title"), 200)),
             ),
             Form::Status(code) => (
-                observed.status == Some(*code),
-                format!("the status is {:?}", observed.status),
+                observed.tab.status == Some(*code),
+                format!("the status is {:?}", observed.tab.status),
             ),
             Form::NoErrors => (
                 observed.errors.total == 0,

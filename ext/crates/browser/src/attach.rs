@@ -1,4 +1,4 @@
-//! Attaches to the browser's only page and prepares it for a command.
+//! Attaches to the browser's first page, opens pages of actors, and prepares them for a command.
 
 use super::events::text;
 use super::storage::StorageState;
@@ -33,7 +33,8 @@ pub(super) fn attach(
         until,
     )?;
     wire.attach(text(&attached, "/sessionId").to_owned());
-    wire.observed.target = target;
+    wire.observed.first.clone_from(&target);
+    wire.observed.tab.target = target;
     wire.ask_browser(
         "Target.setDiscoverTargets",
         json!({"discover": true}),
@@ -44,9 +45,54 @@ pub(super) fn attach(
         json!({"behavior": "deny", "eventsEnabled": true}),
         until,
     )?;
+    prepare(wire, task, storage, until)
+}
+
+/// Opens a browser context for an actor, with cookies and local storage of its own, and turns to its
+/// page. Returns the debugging session of the page.
+pub(super) fn open_actor(
+    wire: &mut Wire<'_>,
+    task: &Task,
+    storage: &StorageState,
+    until: Instant,
+) -> Result<String, Failure> {
+    let created = wire.ask_browser("Target.createBrowserContext", json!({}), until)?;
+    let context = text(&created, "/browserContextId").to_owned();
+    wire.observed.contexts.insert(context.clone(), None);
+    wire.ask_browser(
+        "Browser.setDownloadBehavior",
+        json!({"behavior": "deny", "browserContextId": context, "eventsEnabled": true}),
+        until,
+    )?;
+    let created = wire.ask_browser(
+        "Target.createTarget",
+        json!({"url": "about:blank", "browserContextId": context, "newWindow": true}),
+        until,
+    )?;
+    let target = text(&created, "/targetId").to_owned();
+    wire.observed.contexts.insert(context, Some(target.clone()));
+    let attached = wire.ask_browser(
+        "Target.attachToTarget",
+        json!({"targetId": target, "flatten": true}),
+        until,
+    )?;
+    let session = text(&attached, "/sessionId").to_owned();
+    wire.turn_to(&session);
+    wire.observed.tab.target = target;
+    prepare(wire, task, storage, until)?;
+    Ok(session)
+}
+
+/// Prepares the page to which requests are sent: its events, environment, cookies and scripts.
+fn prepare(
+    wire: &mut Wire<'_>,
+    task: &Task,
+    storage: &StorageState,
+    until: Instant,
+) -> Result<(), Failure> {
     wire.ask("Page.enable", json!({}), until)?;
     let tree = wire.ask("Page.getFrameTree", json!({}), until)?;
-    wire.observed.frame = text(&tree, "/frameTree/frame/id").to_owned();
+    wire.observed.tab.frame = text(&tree, "/frameTree/frame/id").to_owned();
     for (method, params) in [
         ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
         (

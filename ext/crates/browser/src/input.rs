@@ -230,7 +230,7 @@ impl Page<'_> {
             self.wait_found(target, true, until)?;
         }
         let (x, y) = self.point(element, until)?;
-        self.wire.observed.dragged = None;
+        self.wire.observed.tab.dragged = None;
         self.mouse("mouseMoved", x, y, 0, until)?;
         self.held("mousePressed", x, y, until)?;
         // The first movements make the browser or the script notice the drag.
@@ -245,8 +245,8 @@ impl Page<'_> {
             self.held("mouseMoved", at_x, at_y, until)?;
         }
         let noticed = until.min(Instant::now() + DRAG);
-        self.wire.wait(noticed, |seen| seen.dragged.is_some())?;
-        if let Some(data) = self.wire.observed.dragged.take() {
+        self.wire.wait(noticed, |seen| seen.tab.dragged.is_some())?;
+        if let Some(data) = self.wire.observed.tab.dragged.take() {
             for kind in ["dragEnter", "dragOver", "drop"] {
                 let event = json!({"type": kind, "x": end_x, "y": end_y, "data": data});
                 self.wire.ask("Input.dispatchDragEvent", event, until)?;

@@ -8,12 +8,14 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+mod actors;
 mod arguments;
 mod asserts;
 mod assets;
 mod attach;
 mod capture_kind;
 mod captures;
+mod cast;
 mod devices;
 mod discovery;
 mod editor;

@@ -52,6 +52,28 @@ pub(super) struct Reaction {
     pub of_page: bool,
 }
 
+/// Load state of one page.
+#[derive(Debug, Default)]
+pub(super) struct Tab {
+    /// Data of a drag that the browser has reported instead of performing it.
+    pub dragged: Option<Value>,
+    /// Whether the page is navigating.
+    pub loading: bool,
+    /// The browser's target id of the page under test.
+    pub target: String,
+    /// The browser's frame id of the page's main frame.
+    pub frame: String,
+    /// Load stages that each document load of the main frame has reached, by loader id. The stages
+    /// are `DOMContentLoaded`, `load` and `networkIdle`.
+    pub loads: BTreeMap<String, BTreeSet<String>>,
+    /// The browser's loader id of the document that the main frame shows.
+    pub current: String,
+    /// Number of navigations of the main frame so far.
+    pub navigations: u64,
+    /// HTTP status of the last document that the main frame loaded.
+    pub status: Option<u64>,
+}
+
 /// Events of the page since its start.
 #[derive(Debug, Default)]
 pub struct Observed {
@@ -62,8 +84,6 @@ pub struct Observed {
     pub sockets: Bounded<Value>,
     /// Number of events that the browser has sent.
     pub(super) events: u64,
-    /// Data of a drag that the browser has reported instead of performing it.
-    pub(super) dragged: Option<Value>,
     pub dialogs: Bounded<Value>,
     /// Number of windows that the page opened; this process closed each.
     pub windows: u64,
@@ -73,32 +93,24 @@ pub struct Observed {
     /// values or were not a JSON object.
     pub dropped: u64,
     pub crashed: bool,
-    /// Whether the page is navigating.
-    pub loading: bool,
-    /// The browser's target id of the page under test.
-    pub target: String,
-    /// The browser's frame id of the page's main frame.
-    pub frame: String,
-    /// Load stages that each document load of the main frame has reached, by loader id. The stages
-    /// are `DOMContentLoaded`, `load` and `networkIdle`.
-    pub(super) loads: BTreeMap<String, BTreeSet<String>>,
-    /// The browser's loader id of the document that the main frame shows.
-    pub current: String,
-    /// Number of navigations of the main frame so far.
-    pub navigations: u64,
+    /// State of the page to which requests are sent.
+    pub(super) tab: Tab,
+    /// Target id of the command's own page.
+    pub(super) first: String,
+    /// Browser contexts of actors by id, with the target id of the actor's page once it exists.
+    pub(super) contexts: BTreeMap<String, Option<String>>,
     /// Requests that have not ended yet, by request id, with the index in `requests` if stored
     /// there.
     pub(super) open: BTreeMap<String, Option<usize>>,
     /// Hosts that the page sent requests to, up to a maximum number.
     pub hosts: BTreeSet<String>,
-    /// HTTP status of the last document that the main frame loaded.
-    pub status: Option<u64>,
 }
 
 impl Observed {
     /// Returns whether the document load with this loader id has reached this stage.
     pub(super) fn reached(&self, loader: &str, stage: &str) -> bool {
-        self.loads
+        self.tab
+            .loads
             .get(loader)
             .is_some_and(|seen| seen.contains(stage))
     }
@@ -125,24 +137,24 @@ impl Observed {
             | "Network.webSocketFrameReceived"
             | "Network.webSocketFrameError"
             | "Network.webSocketClosed" => self.socket(method, params),
-            "Input.dragIntercepted" => self.dragged = params.get("data").cloned(),
+            "Input.dragIntercepted" => self.tab.dragged = params.get("data").cloned(),
             "Page.lifecycleEvent" => self.lifecycle(params),
-            "Page.frameNavigated" if text(params, "/frame/id") == self.frame => {
-                self.navigations += 1;
-                text(params, "/frame/loaderId").clone_into(&mut self.current);
+            "Page.frameNavigated" if text(params, "/frame/id") == self.tab.frame => {
+                self.tab.navigations += 1;
+                text(params, "/frame/loaderId").clone_into(&mut self.tab.current);
             }
             "Page.frameRequestedNavigation"
             | "Page.frameStartedLoading"
             | "Page.frameStartedNavigating"
-                if text(params, "/frameId") == self.frame =>
+                if text(params, "/frameId") == self.tab.frame =>
             {
-                self.loading = true;
+                self.tab.loading = true;
             }
-            "Page.frameStoppedLoading" if text(params, "/frameId") == self.frame => {
-                self.loading = false;
+            "Page.frameStoppedLoading" if text(params, "/frameId") == self.tab.frame => {
+                self.tab.loading = false;
             }
-            "Page.navigatedWithinDocument" if text(params, "/frameId") == self.frame => {
-                self.navigations += 1;
+            "Page.navigatedWithinDocument" if text(params, "/frameId") == self.tab.frame => {
+                self.tab.navigations += 1;
             }
             "Page.javascriptDialogOpening" => {
                 let seen = json!({
@@ -160,7 +172,7 @@ impl Observed {
                 });
             }
             "Target.targetCreated" => return self.window(params),
-            "Target.targetCrashed" if text(params, "/targetId") == self.target => {
+            "Target.targetCrashed" if self.is_own(text(params, "/targetId")) => {
                 self.crashed = true;
             }
             "Inspector.targetCrashed" => self.crashed = true,
@@ -170,14 +182,25 @@ impl Observed {
         None
     }
 
-    /// Counts a new window and closes it. Every window except the page under test was opened by
-    /// that page.
+    /// Returns whether a target is the page under test or that of an actor.
+    fn is_own(&self, target: &str) -> bool {
+        let mut pages = self.contexts.values().flatten();
+        target == self.first || target == self.tab.target || pages.any(|page| page == target)
+    }
+
+    /// Counts a new window and closes it. Every window except the page under test and the first one
+    /// of an actor's context was opened by such a page.
     fn window(&mut self, params: &Value) -> Option<Reaction> {
         let (kind, target) = (
             text(params, "/targetInfo/type"),
             text(params, "/targetInfo/targetId"),
         );
-        if kind != "page" || self.target.is_empty() || target == self.target {
+        if kind != "page" || self.tab.target.is_empty() || self.is_own(target) {
+            return None;
+        }
+        let context = text(params, "/targetInfo/browserContextId");
+        if let Some(page @ None) = self.contexts.get_mut(context) {
+            *page = Some(target.to_owned());
             return None;
         }
         self.windows += 1;
@@ -189,16 +212,17 @@ impl Observed {
     }
 
     fn lifecycle(&mut self, params: &Value) {
-        if text(params, "/frameId") != self.frame {
+        if text(params, "/frameId") != self.tab.frame {
             return;
         }
-        if self.loads.len() >= LOADS {
-            self.loads.clear();
+        if self.tab.loads.len() >= LOADS {
+            self.tab.loads.clear();
         }
         let loader = text(params, "/loaderId").to_owned();
         let name = text(params, "/name");
         if matches!(name, "DOMContentLoaded" | "load" | "networkIdle") {
-            self.loads
+            self.tab
+                .loads
                 .entry(loader)
                 .or_default()
                 .insert(name.to_owned());
@@ -244,9 +268,9 @@ impl Observed {
 
     fn response(&mut self, params: &Value) {
         let of_document =
-            text(params, "/type") == "Document" && text(params, "/frameId") == self.frame;
+            text(params, "/type") == "Document" && text(params, "/frameId") == self.tab.frame;
         if of_document {
-            self.status = params.pointer("/response/status").and_then(Value::as_u64);
+            self.tab.status = params.pointer("/response/status").and_then(Value::as_u64);
         }
         let id = text(params, "/requestId");
         let place = self.open.get(id).copied().flatten();
@@ -300,7 +324,10 @@ mod tests {
     #[test]
     fn confirm_dialog_is_dismissed_and_windows_opened_by_the_page_are_closed() {
         let mut observed = Observed {
-            target: "ours".to_owned(),
+            tab: Tab {
+                target: "ours".to_owned(),
+                ..Tab::default()
+            },
             ..Observed::default()
         };
         let dialog = told(
@@ -354,7 +381,10 @@ mod tests {
     #[test]
     fn only_page_loads_of_the_main_frame_are_recorded() {
         let mut observed = Observed {
-            frame: "main".to_owned(),
+            tab: Tab {
+                frame: "main".to_owned(),
+                ..Tab::default()
+            },
             ..Observed::default()
         };
         let stage =
@@ -363,5 +393,33 @@ mod tests {
         assert!(!observed.reached("l1", "load"));
         told(&mut observed, "Page.lifecycleEvent", stage("main", "load"));
         assert!(observed.reached("l1", "load") && !observed.reached("l2", "load"));
+    }
+
+    #[test]
+    fn first_page_of_an_actors_context_stays_open_and_a_second_one_is_closed() {
+        let mut observed = Observed {
+            first: "ours".to_owned(),
+            contexts: BTreeMap::from([("context".to_owned(), None)]),
+            ..Observed::default()
+        };
+        observed.tab.target = "ours".to_owned();
+        let mut opened = |id: &str, context: &str| {
+            let info = json!({"targetId": id, "type": "page", "browserContextId": context});
+            told(
+                &mut observed,
+                "Target.targetCreated",
+                json!({"targetInfo": info}),
+            )
+        };
+        assert_eq!(opened("actor", "context"), None);
+        assert_eq!(opened("actor", "context"), None);
+        assert!(opened("popup", "context").is_some());
+        assert!(opened("popup", "other").is_some());
+        assert_eq!(observed.windows, 2);
+        let crash = |id: &str| json!({"targetId": id});
+        told(&mut observed, "Target.targetCrashed", crash("popup"));
+        assert!(!observed.crashed);
+        told(&mut observed, "Target.targetCrashed", crash("actor"));
+        assert!(observed.crashed);
     }
 }

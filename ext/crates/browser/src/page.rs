@@ -3,12 +3,14 @@
 use super::asserts::{self, Assertion, Element, Frame, Weight};
 use super::assets::Asset;
 use super::attach::attach;
+use super::cast::Cast;
 use super::events::{address, cut, exception, text};
 use super::step_spec::{WaitFor, json_equal};
 use super::storage::StorageState;
 use super::task::{CANVAS, Task, Work};
 use super::wire::{Failure, Waited, Wire, timeout};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Function that queries a document. It takes the query, and gets the function that finds elements.
@@ -105,24 +107,27 @@ pub struct Page<'h> {
     canvas: Option<&'static str>,
     /// Maximum time without an event of the browser while a page loads.
     stall: Option<Duration>,
+    pub(super) cast: Cast,
 }
 
 impl<'h> Page<'h> {
-    /// Attaches to the browser's only page and prepares it; `until` is the deadline of the
-    /// command.
+    /// Attaches to the browser's first page and prepares it; `until` is the deadline of the
+    /// command. `states` are the login states of actors by session.
     pub fn open(
         mut wire: Wire<'h>,
         task: &Task,
-        storage: &StorageState,
+        (storage, states): (&StorageState, &BTreeMap<String, StorageState>),
         until: Instant,
     ) -> Result<Self, Failure> {
         attach(&mut wire, task, storage, until)?;
+        let session = wire.session().unwrap_or_default().to_owned();
         Ok(Self {
             wire,
             report: Report::default(),
             until,
             canvas: matches!(task.work, Work::Editor(_)).then_some(CANVAS),
             stall: task.stall,
+            cast: Cast::new(session, states),
         })
     }
 
@@ -150,7 +155,7 @@ impl<'h> Page<'h> {
         self.wire
             .host
             .progress("navigating", json!({"url": address(url)}));
-        self.wire.observed.status = None;
+        self.wire.observed.tab.status = None;
         let answer = self.wire.ask("Page.navigate", json!({"url": url}), until)?;
         if let Some(error) = answer.get("errorText").and_then(Value::as_str) {
             return Err(Failure::Navigation {
@@ -170,7 +175,7 @@ impl<'h> Page<'h> {
             // Then the document that replaced it must reach the stage.
             let loaded = |seen: &super::observed::Observed| {
                 seen.reached(&loader, stage)
-                    || (seen.current != loader && seen.reached(&seen.current, stage))
+                    || (seen.tab.current != loader && seen.reached(&seen.tab.current, stage))
             };
             let what = format!("waiting for {stage} of {}", address(url));
             self.wait_loading(&what, until, loaded)?;
@@ -222,7 +227,7 @@ impl<'h> Page<'h> {
         self.capture_all(&task.capture, &format!("{name}-"), task);
         let assertions = self.report.assertions.get(before..).unwrap_or_default();
         let row = json!({"profile": name, "finalUrl": url, "title": title,
-            "httpStatus": self.wire.observed.status, "navigationMs": self.report.navigation_ms,
+            "httpStatus": self.wire.observed.tab.status, "navigationMs": self.report.navigation_ms,
             "assertions": assertions, "script": self.report.script});
         let rows = self.report.more.entry("profiles").or_insert(json!([]));
         if let Some(rows) = rows.as_array_mut() {
@@ -323,7 +328,7 @@ impl<'h> Page<'h> {
         timeout_ms: u64,
         until: Instant,
     ) -> Result<Value, Failure> {
-        let frame = self.wire.observed.frame.clone();
+        let frame = self.wire.observed.tab.frame.clone();
         let params = json!({"frameId": frame, "worldName": "look"});
         let world = self.wire.ask("Page.createIsolatedWorld", params, until)?;
         let params = json!({"expression": expression, "returnByValue": true,
@@ -452,7 +457,7 @@ impl<'h> Page<'h> {
             .filter(|r| r.error.is_some() || r.status.is_some_and(|status| status >= 400))
             .collect();
         json!({
-            "httpStatus": seen.status,
+            "httpStatus": seen.tab.status,
             "console": first(&seen.console.kept),
             "consoleTotal": seen.console.total,
             "errors": first(&seen.errors.kept),

@@ -167,6 +167,15 @@ impl Condition {
     }
 }
 
+/// A browser of its own with the login of a session.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Actor {
+    /// Name by which steps refer to the actor.
+    pub name: String,
+    /// Session with which the actor's browser starts: its name, or that of a declared actor.
+    pub session: String,
+}
+
 /// One step of a browser command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepSpec {
@@ -176,6 +185,8 @@ pub struct StepSpec {
     pub(super) about: String,
     pub(super) act: StepAction,
     pub(super) timeout: Option<Duration>,
+    /// Actor whose browser executes the step; `None`: the browser of the command itself.
+    pub(super) actor: Option<Actor>,
 }
 
 /// Compares two JSON values: numbers by value, members in any order.

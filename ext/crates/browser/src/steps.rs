@@ -3,7 +3,9 @@
 
 use super::asserts::{Assertion, Element, Frame};
 use super::capture_kind::{Capture, PageKind};
-use super::step_spec::{Condition, DropPlace, Shows, StepAction, StepSpec, WaitFor, wait_for};
+use super::step_spec::{
+    Actor, Condition, DropPlace, Shows, StepAction, StepSpec, WaitFor, wait_for,
+};
 use serde_json::Value;
 use std::time::Duration;
 use wp_codebox_policy::{StepIssue, browser_duration, check_browser_steps, check_editor_steps};
@@ -262,6 +264,10 @@ fn one(step: &Members<'_>, page: PageKind) -> Result<StepSpec, String> {
         kind,
         act,
         timeout: step.time("timeout", "timeoutMs"),
+        actor: step.text("actor").map(|name| Actor {
+            session: name.clone(),
+            name,
+        }),
     })
 }
 

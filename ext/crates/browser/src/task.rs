@@ -5,6 +5,7 @@ use super::capture_kind::Capture;
 use super::environment::Environment;
 use super::step_spec::{StepSpec, WaitFor};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use wp_codebox_contracts::SITE_ORIGIN;
 use wp_codebox_policy::Host;
@@ -239,6 +240,20 @@ impl Task {
     }
 
     /// Returns the steps of the task.
+    /// Returns the sessions of all actors, without duplicates.
+    #[must_use]
+    pub fn sessions(&self) -> BTreeSet<&str> {
+        let actors = self.steps().iter().filter_map(|step| step.actor.as_ref());
+        actors.map(|actor| actor.session.as_str()).collect()
+    }
+
+    /// Returns whether the command's own browser loads the page of the task: not if the first step
+    /// belongs to an actor.
+    #[must_use]
+    pub fn begins_itself(&self) -> bool {
+        self.steps().first().is_none_or(|step| step.actor.is_none())
+    }
+
     pub(super) fn steps(&self) -> &[StepSpec] {
         match &self.work {
             Work::Actions { steps, .. } => steps,

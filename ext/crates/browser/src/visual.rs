@@ -108,7 +108,7 @@ impl Page<'_> {
                 let snapshot = self.dom_snapshot(compared.max_elements, until)?;
                 let elements = snapshot.get("elements").and_then(Value::as_array);
                 let elements = elements.cloned().unwrap_or_default();
-                row["status"] = json!(self.wire.observed.status);
+                row["status"] = json!(self.wire.observed.tab.status);
                 let name = format!("{name}-dom-snapshot");
                 self.report
                     .assets

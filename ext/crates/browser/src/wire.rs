@@ -1,7 +1,7 @@
 //! Sends requests to the browser and records the events that arrive while it waits for a response.
 
 use super::events::cut;
-use super::observed::Observed;
+use super::observed::{Observed, Reaction, Tab};
 use super::pipe::{Pipe, Wake};
 use serde_json::{Value, json};
 use std::io;
@@ -114,6 +114,8 @@ pub struct Wire<'h> {
     pipe: Pipe,
     /// Id of the debugging session of the page; `None` until [`Self::attach`] sets it.
     session: Option<String>,
+    /// Pages of other actors: debugging session and load state.
+    parked: Vec<(String, Tab)>,
     next: u64,
     lost: Option<String>,
 }
@@ -131,6 +133,7 @@ impl<'h> Wire<'h> {
             observed: Observed::default(),
             pipe: Pipe::open(wakes, streams)?,
             session: None,
+            parked: Vec::new(),
             next: 0,
             lost: None,
         })
@@ -139,6 +142,45 @@ impl<'h> Wire<'h> {
     /// Sets the debugging session of the page, to which [`Self::ask`] sends its requests.
     pub(super) fn attach(&mut self, session: String) {
         self.session = Some(session);
+    }
+
+    /// Returns the debugging session of the page to which requests are sent.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// Makes another page the one to which requests are sent: a new one, or one that was attached
+    /// before. The events of the page that is left continue to be recorded.
+    pub(super) fn turn_to(&mut self, session: &str) {
+        if self.session.as_deref() == Some(session) {
+            return;
+        }
+        let mut tab = match self.parked.iter().position(|row| row.0 == session) {
+            Some(at) => self.parked.swap_remove(at).1,
+            None => Tab::default(),
+        };
+        std::mem::swap(&mut self.observed.tab, &mut tab);
+        if let Some(left) = self.session.replace(session.to_owned()) {
+            self.parked.push((left, tab));
+        }
+    }
+
+    /// Records an event of the page that sent it; returns the request to send in reaction, and the
+    /// session of that page.
+    fn record(&mut self, message: &Value) -> Option<(Reaction, Option<String>)> {
+        let from = message.get("sessionId").and_then(Value::as_str);
+        let at = self
+            .parked
+            .iter()
+            .position(|row| Some(row.0.as_str()) == from);
+        let Some(row) = at.and_then(|at| self.parked.get_mut(at)) else {
+            let reaction = self.observed.take(message)?;
+            return Some((reaction, self.session.clone()));
+        };
+        std::mem::swap(&mut self.observed.tab, &mut row.1);
+        let reaction = self.observed.take(message);
+        std::mem::swap(&mut self.observed.tab, &mut row.1);
+        Some((reaction?, Some(row.0.clone())))
     }
 
     /// Sends a request to the browser itself, not to its page, and returns the response.
@@ -244,8 +286,8 @@ impl<'h> Wire<'h> {
             };
             match wake {
                 Wake::Message(message) | Wake::Large(message, _) => {
-                    if let Some(reaction) = self.observed.take(&message) {
-                        let session = reaction.of_page.then(|| self.session.clone()).flatten();
+                    if let Some((reaction, page)) = self.record(&message) {
+                        let session = page.filter(|_| reaction.of_page);
                         self.send(session.as_deref(), reaction.method, &reaction.params)?;
                     }
                     return Ok(Some(message));
@@ -441,6 +483,34 @@ mod tests {
             assert!(lost.to_string().contains("FATAL: late"), "{lost}");
             drop(late.join().unwrap());
         }
+    }
+
+    #[test]
+    fn events_of_a_page_that_was_left_change_only_its_own_load_state() {
+        let event = |session: &str| {
+            format!(
+                "{{\"method\":\"Page.frameStartedLoading\",\"sessionId\":\"{session}\",\"params\":{{\"frameId\":\"frame-{session}\"}}}}"
+            )
+        };
+        let answer = move |message: &Value| {
+            let id = message["id"].as_u64().unwrap();
+            let reply = format!(
+                "{{\"id\":{id},\"result\":{{\"to\":{}}}}}",
+                message["sessionId"]
+            );
+            vec![event("one"), reply]
+        };
+        with_browser(answer, |wire| {
+            wire.turn_to("one");
+            wire.observed.tab.frame = "frame-one".to_owned();
+            wire.turn_to("two");
+            wire.observed.tab.frame = "frame-two".to_owned();
+            assert_eq!(wire.ask("A", json!({}), soon()).unwrap()["to"], "two");
+            assert!(!wire.observed.tab.loading);
+            wire.turn_to("one");
+            assert!(wire.observed.tab.loading && wire.observed.tab.frame == "frame-one");
+            assert_eq!(wire.ask("B", json!({}), soon()).unwrap()["to"], "one");
+        });
     }
 
     #[test]

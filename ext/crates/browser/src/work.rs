@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use super::capture_kind::PageKind;
-use super::step_spec::StepSpec;
+use super::step_spec::{Actor, StepSpec};
 use super::steps::{self, StepsRefused};
 use super::task::{
     AnimatedMedia, Antialiased, CanvasProbe, CompareInput, CompareSide, CompareTask, EditorAct,
@@ -78,11 +78,36 @@ fn scenario(arguments: &Arguments<'_>) -> Result<Work, StepsRefused> {
         Some(list) => steps::parse_values(list, PageKind::Any)?,
         None => Vec::new(),
     };
+    let steps = cast(steps, &document);
     let name = ["name", "title", "id"]
         .iter()
         .find_map(|name| document.get(*name).and_then(Value::as_str))
         .map(str::to_owned);
     Ok(Work::Actions { steps, name })
+}
+
+/// Returns the steps with their actors: a step without one has that of the scenario, and the
+/// scenario's list of actors says which sessions they have.
+fn cast(mut steps: Vec<StepSpec>, document: &Value) -> Vec<StepSpec> {
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let all = text(document, "actor");
+    let rows = document.get("actors").and_then(Value::as_array);
+    for step in &mut steps {
+        let Some(name) = step.actor.take().map(|a| a.name).or_else(|| all.clone()) else {
+            continue;
+        };
+        let own = rows
+            .into_iter()
+            .flatten()
+            .find(|row| text(row, "name").as_deref() == Some(name.as_str()));
+        let session = own.and_then(|row| text(row, "userSession").or_else(|| text(row, "session")));
+        step.actor = Some(Actor {
+            session: session.unwrap_or_else(|| name.clone()),
+            name,
+        });
+    }
+    steps
 }
 
 fn editor(arguments: &Arguments<'_>, act: EditorAct) -> Result<Work, StepsRefused> {

@@ -66,7 +66,10 @@ fn each_form_of_browser_assertion_is_parsed() {
 #[test]
 fn failed_browser_assertion_states_the_actual_value() {
     let observed = Observed {
-        status: Some(404),
+        tab: crate::observed::Tab {
+            status: Some(404),
+            ..Default::default()
+        },
         ..Observed::default()
     };
     let found = json!({"count": 2, "visible": 1, "text": "Hello you", "url": "http://localhost/x", "title": "T", "attribute": "v"});

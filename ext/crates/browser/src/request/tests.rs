@@ -14,6 +14,7 @@ fn read(command: &str, args: &[&str]) -> Result<Task, ErrorBody> {
 
 const PROBE: &str = "wordpress.browser-probe";
 const ACTIONS: &str = "wordpress.browser-actions";
+const SCENARIO: &str = "wordpress.browser-scenario";
 
 #[test]
 fn browser_probe_arguments_are_parsed() {
@@ -285,4 +286,27 @@ fn comparison_takes_one_input_per_side() {
             refused.message
         );
     }
+}
+
+#[test]
+fn steps_get_the_actor_of_the_scenario_and_the_session_that_its_list_names() {
+    let scenario = r#"{"url": "/", "actor": "all", "actors": ["all", {"name": "own", "userSession": "session-1"}],
+        "steps": [{"kind": "hover", "selector": "a"}, {"kind": "hover", "selector": "a", "actor": "own"}, {"kind": "hover", "selector": "a", "actor": "other"}]}"#;
+    let task = read(SCENARIO, &[&format!("scenario-json={scenario}")]).unwrap();
+    let actors: Vec<_> = task
+        .steps()
+        .iter()
+        .filter_map(|step| step.actor.as_ref())
+        .map(|actor| (actor.name.as_str(), actor.session.as_str()))
+        .collect();
+    assert_eq!(
+        actors,
+        [("all", "all"), ("own", "session-1"), ("other", "other")]
+    );
+    let sessions: Vec<_> = task.sessions().into_iter().collect();
+    assert_eq!(sessions, ["all", "other", "session-1"]);
+    assert!(!task.begins_itself());
+    let steps = r#"steps-json=[{"kind":"hover","selector":"a"},{"kind":"hover","selector":"a","actor":"own"}]"#;
+    let task = read(ACTIONS, &["url=/", steps]).unwrap();
+    assert!(task.begins_itself() && task.sessions().contains("own"));
 }

@@ -10,12 +10,17 @@ mod table;
 
 use super::format::duration_form;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
-use table::{EDITOR_KINDS, Form, KIND, KINDS, Kind, Member, REFUSED_KINDS, TIMEOUT, either};
+use table::{ACTOR, EDITOR_KINDS, Form, KIND, KINDS, Kind, Member, REFUSED_KINDS, TIMEOUT, either};
 
 /// Maximum number of steps of one command.
 const MAX_STEPS: usize = 200;
+/// Maximum number of actors of one command; each has a browser context and a page of its own.
+const MAX_ACTORS: usize = 8;
+/// Maximum length of an actor's name, in bytes.
+const MAX_ACTOR_BYTES: usize = 200;
 /// Maximum length of a text in a step, in bytes.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 /// Maximum value in milliseconds of a step's timeout and of a wait's duration.
@@ -77,7 +82,8 @@ fn check_steps(list: &[Value], tables: &[&'static [Kind]]) -> Vec<StepIssue> {
             "there must be from 1 to {MAX_STEPS} steps"
         ))];
     }
-    list.iter()
+    let mut issues: Vec<StepIssue> = list
+        .iter()
         .enumerate()
         .flat_map(|(index, step)| {
             one(step, tables).into_iter().map(move |issue| StepIssue {
@@ -85,7 +91,18 @@ fn check_steps(list: &[Value], tables: &[&'static [Kind]]) -> Vec<StepIssue> {
                 ..issue
             })
         })
-        .collect()
+        .collect();
+    let actors: BTreeSet<_> = list
+        .iter()
+        .filter_map(|step| step.get("actor").and_then(Value::as_str))
+        .collect();
+    if actors.len() > MAX_ACTORS {
+        issues.push(StepIssue::invalid(format!(
+            "the steps have {} actors; at most {MAX_ACTORS} are accepted",
+            actors.len()
+        )));
+    }
+    issues
 }
 
 /// Members of a scenario that describe it and have no effect.
@@ -117,6 +134,12 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     for (name, value) in members {
         match name.as_str() {
             "steps" | "metadata" => {}
+            "actors" => issues.extend(check_actors(value)),
+            "actor" => issues.extend(
+                check_value(Form::Actor, value)
+                    .err()
+                    .map(|why| StepIssue::invalid(format!("actor {why}"))),
+            ),
             "capture" if check_value(Form::Texts, value).is_ok() => {}
             "viewport" if value.is_object() || value.is_string() => {}
             text if SCENARIO_TEXTS.contains(&text) || SCENARIO_ARGUMENTS.contains(&text) => {
@@ -125,7 +148,7 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
                 }
             }
             other => issues.push(StepIssue::invalid(format!(
-                "a scenario has no member {}; it takes steps, metadata, {} and {}",
+                "a scenario has no member {}; it takes steps, actor, actors, metadata, {} and {}",
                 quoted(other),
                 SCENARIO_TEXTS.join(", "),
                 SCENARIO_ARGUMENTS.join(", ")
@@ -141,6 +164,55 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
         None => issues.push(StepIssue::invalid(
             "the scenario has no list of steps".to_owned(),
         )),
+    }
+    issues
+}
+
+/// Returns all faults of the actors of a scenario: names, or objects with `name` and the session as
+/// `userSession` or `session`. Without a session, the name is that of a declared actor or a session.
+fn check_actors(value: &Value) -> Vec<StepIssue> {
+    let invalid = |why: &str| vec![StepIssue::invalid(why.to_owned())];
+    let Some(rows) = value.as_array() else {
+        return invalid("actors must be a list");
+    };
+    if rows.len() > MAX_ACTORS {
+        return invalid(&format!("actors has more than {MAX_ACTORS} entries"));
+    }
+    let mut issues = Vec::new();
+    let mut names = BTreeSet::new();
+    for (index, row) in rows.iter().enumerate() {
+        let mut report = |why: String| {
+            issues.push(StepIssue::invalid(format!("actors[{index}] {why}")));
+        };
+        let name = match row {
+            Value::Object(members) => {
+                for (member, value) in members {
+                    let checked =
+                        match member.as_str() {
+                            "name" | "userSession" | "session" => check_value(Form::Actor, value),
+                            "metadata" => Ok(()),
+                            _ => Err("is unknown; an actor takes name, userSession and metadata"
+                                .to_owned()),
+                        };
+                    if let Err(why) = checked {
+                        report(format!("{}: {why}", quoted(member)));
+                    }
+                }
+                if members.contains_key("userSession") && members.contains_key("session") {
+                    report("has userSession and session; leave one of them out".to_owned());
+                }
+                members.get("name")
+            }
+            other => Some(other),
+        };
+        match name.map(|name| (check_value(Form::Actor, name), name.as_str())) {
+            None => report("has no name".to_owned()),
+            Some((Err(why), _)) if !row.is_object() => report(why),
+            Some((_, Some(name))) if !names.insert(name) => {
+                report("has the name of another actor".to_owned());
+            }
+            Some(_) => {}
+        }
     }
     issues
 }
@@ -206,24 +278,30 @@ fn one(step: &Value, tables: &[&'static [Kind]]) -> Vec<StepIssue> {
             kinds()
         ))];
     };
-    let mut issues = members(kind, wanted, step);
+    let more: &[Member] = if tables.len() == 1 { ACTOR } else { &[] };
+    let mut issues = members((kind, more), wanted, step);
     if issues.is_empty() {
         issues.extend(together(wanted, step));
     }
     issues
 }
 
-fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssue> {
+fn members(
+    (kind, more): (&Kind, &[Member]),
+    wanted: &str,
+    step: &Map<String, Value>,
+) -> Vec<StepIssue> {
     let mut issues = Vec::new();
     for (name, value) in step {
         if KIND.contains(&name.as_str()) {
             continue;
         }
-        let Some((_, form)) = kind.members.iter().chain(TIMEOUT).find(|row| row.0 == name) else {
+        let mut rows = kind.members.iter().chain(TIMEOUT).chain(more);
+        let Some((_, form)) = rows.find(|row| row.0 == name) else {
             issues.push(StepIssue::invalid(format!(
                 "{wanted} has no member {}; it takes {}",
                 quoted(name),
-                offered(kind)
+                offered(kind, more)
             )));
             continue;
         };
@@ -290,11 +368,12 @@ fn is_there(step: &Map<String, Value>, name: &str) -> bool {
     step.get(name).is_some_and(|value| !value.is_null())
 }
 
-fn offered(kind: &Kind) -> String {
+fn offered(kind: &Kind, more: &[Member]) -> String {
     let names: Vec<_> = kind
         .members
         .iter()
         .chain(TIMEOUT)
+        .chain(more)
         .map(|row| row.0)
         .collect();
     names.join(", ")
@@ -371,6 +450,15 @@ fn check_value(form: Form, value: &Value) -> Result<(), String> {
                             .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
                 }),
             "must be letters, digits, - and _, at most 60, beginning with a letter or digit",
+        ),
+        Form::Actor => wrong(
+            text.is_some_and(|name| {
+                (1..=MAX_ACTOR_BYTES).contains(&name.len())
+                    && name
+                        .bytes()
+                        .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+            }),
+            "must be the name of an actor or a session: letters, digits, ., - and _",
         ),
         Form::OneOf(words) => wrong(
             text.is_some_and(|text| words.contains(&text)),

@@ -20,6 +20,8 @@ pub(super) enum Form {
     When,
     /// A name that becomes part of a file name.
     Name,
+    /// The name of a browser actor or of a session.
+    Actor,
     /// A string or a list of strings, not empty.
     Texts,
     Object,
@@ -59,6 +61,8 @@ pub(super) const TIMEOUT: &[Member] = &[
     ("timeoutMs", Form::Milliseconds { least: 1 }),
     ("timeout", Form::Duration),
 ];
+/// Member of every step except those of the block editor: the actor whose browser executes the step.
+pub(super) const ACTOR: &[Member] = &[("actor", Form::Actor)];
 const SELECTOR: Member = ("selector", Form::Filled);
 const VALUE: [Member; 2] = [("value", Form::Text), ("text", Form::Text)];
 /// Members that select the frame in which an element is searched: a selector of the frame element,

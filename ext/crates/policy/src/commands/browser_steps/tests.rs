@@ -4,7 +4,7 @@ use serde_json::json;
 /// Returns a valid value of a format.
 fn good(form: Form) -> Value {
     match form {
-        Form::Text | Form::Filled | Form::Json | Form::Texts => json!("x"),
+        Form::Text | Form::Filled | Form::Json | Form::Texts | Form::Actor => json!("x"),
         Form::Object => json!({}),
         Form::Count => json!(3),
         Form::Flag => json!(true),
@@ -232,6 +232,73 @@ fn browser_step_values_must_match_the_format_of_their_member() {
         );
     }
     assert_eq!(check_browser_steps(&[]).len(), 1);
+}
+
+#[test]
+fn steps_of_browsers_take_an_actor_and_steps_of_the_editor_do_not() {
+    let step = |actor: &Value| json!([{"kind": "hover", "selector": "#a", "actor": actor}]);
+    let said = |list: &Value, check: fn(&[Value]) -> Vec<StepIssue>| {
+        let issues = check(list.as_array().unwrap());
+        issues.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let good = step(&json!("ann-1.session"));
+    assert!(said(&good, check_browser_steps).is_empty());
+    assert!(said(&good, check_editor_steps)[0].contains("no member \"actor\""));
+    for actor in [
+        json!(""),
+        json!("a b"),
+        json!("../a"),
+        json!(1),
+        json!("a".repeat(201)),
+    ] {
+        assert_eq!(said(&step(&actor), check_browser_steps).len(), 1, "{actor}");
+    }
+    let crowd = |count: usize| -> Value {
+        let step = |at| json!({"kind": "hover", "selector": "#a", "actor": format!("a{at}")});
+        (0..count).map(step).collect()
+    };
+    assert!(said(&crowd(8), check_browser_steps).is_empty());
+    assert!(said(&crowd(9), check_browser_steps)[0].contains("9 actors"));
+}
+
+#[test]
+fn actors_of_a_scenario_are_names_or_objects_with_a_name_and_a_session() {
+    let said = |actors: Value| {
+        let document = json!({"url": "/", "actor": "a", "actors": actors});
+        let issues = check_browser_scenario(&document);
+        issues.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for actors in [
+        json!([]),
+        json!(["a", {"name": "b"}, {"name": "c", "userSession": "s", "metadata": {"x": 1}}, {"name": "d", "session": "s"}]),
+    ] {
+        assert!(said(actors.clone()).is_empty(), "{actors}");
+    }
+    for (actors, why) in [
+        (json!("a"), "actors must be a list"),
+        (json!([{"userSession": "s"}]), "actors[0] has no name"),
+        (json!(["a", "a"]), "actors[1] has the name of another actor"),
+        (
+            json!([{"name": "a", "role": "editor"}]),
+            "actors[0] \"role\"",
+        ),
+        (
+            json!([{"name": "a", "userSession": "s", "session": "t"}]),
+            "leave one of them out",
+        ),
+        (json!([5]), "actors[0] must be the name"),
+    ] {
+        let found = said(actors.clone());
+        assert!(
+            found.len() == 1 && found[0].contains(why),
+            "{actors}: {found:?}"
+        );
+    }
+    let wrong = check_browser_scenario(&json!({"url": "/", "actor": "a b"}));
+    assert!(
+        wrong[0].to_string().starts_with("actor must be"),
+        "{wrong:?}"
+    );
 }
 
 #[test]

@@ -19,12 +19,13 @@ use gateway::Gateway;
 use outcome::{Visit, millis};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Value, json};
+use state::Logins;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use wp_codebox_browser::{
-    BROWSER_LIMITS, Chromium, EditorAct, Failure, Host, Page, StorageState, StoredFiles, Task,
-    Wire, Work, argv, discover, environment, parse, wakes,
+    BROWSER_LIMITS, Chromium, EditorAct, Failure, Host, Page, StoredFiles, Task, Wire, Work, argv,
+    discover, environment, parse, wakes,
 };
 use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, IsolationLevel,
@@ -51,7 +52,7 @@ impl Session<'_, '_> {
             return Err(ErrorBody::new(ErrorCode::BrowserUnavailable, message));
         }
         let chromium = discover(self.context.prepared.request.paths.browser.as_deref())?;
-        let storage = self.browser_state(&task, bounds)?;
+        let logins = self.logins(&task, bounds)?;
         let files = self.stored_files(call, &task, bounds)?;
         self.site_server()?;
         let standing = self.standing(call);
@@ -61,7 +62,7 @@ impl Session<'_, '_> {
         let until = started
             .checked_add(limit)
             .map_or(bounds.deadline, |at| at.min(bounds.deadline));
-        let visit = self.visit(&chromium, &task, (&storage, &files), (&begun.id, until))?;
+        let visit = self.visit(&chromium, &task, (&logins, &files), (&begun.id, until))?;
         let ended = outcome::End {
             task: &task,
             bounds,
@@ -88,7 +89,7 @@ impl Session<'_, '_> {
         &mut self,
         chromium: &Chromium,
         task: &Task,
-        given: (&StorageState, &StoredFiles),
+        given: (&Logins, &StoredFiles),
         (id, until): (&ExecutionId, Instant),
     ) -> Result<Visit, ErrorBody> {
         let backend = &self.context.backend;
@@ -229,11 +230,11 @@ impl Host for Window<'_, '_> {
 fn driven(
     wire: Wire<'_>,
     task: &Task,
-    (storage, files): (&StorageState, &StoredFiles),
+    (logins, files): (&Logins, &StoredFiles),
     until: Instant,
     began: Instant,
 ) -> Visit {
-    let mut page = match Page::open(wire, task, storage, until) {
+    let mut page = match Page::open(wire, task, (&logins.own, &logins.actors), until) {
         Ok(page) => page,
         Err(failure) => return Visit::failed(failure),
     };
@@ -296,10 +297,11 @@ fn work(page: &mut Page<'_>, task: &Task, files: &StoredFiles) -> Result<(), Fai
 
 /// Loads the page of the task, executes its steps, and checks its assertions.
 fn load(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
-    if let Some(url) = &task.url {
+    if let Some(url) = task.url.as_ref().filter(|_| task.begins_itself()) {
         let until = page.until();
         page.navigate(url, &task.wait_for, until)?;
         page.settle(task)?;
+        page.began();
     }
     if let Work::Actions { steps, .. } = &task.work {
         page.steps(steps, task)?;

@@ -12,14 +12,30 @@ const PROGRAM: &str = "/opt/codebox/guest/commands/browser-state.php";
 /// Maximum size of the cookies and local storage, in bytes of JSON.
 const MOST: u64 = 1024 * 1024;
 
+/// Login states of one browser command.
+#[derive(Debug)]
+pub(super) struct Logins {
+    /// State of the command's own page.
+    pub own: StorageState,
+    /// States of actors by the names of their sessions.
+    pub actors: BTreeMap<String, StorageState>,
+}
+
 impl Session<'_, '_> {
-    /// Returns the login state with which the browser starts. Cookie values pass from the work
-    /// guest to the browser's guest and are not recorded.
-    pub(super) fn browser_state(
-        &mut self,
-        task: &Task,
-        bounds: Bounds,
-    ) -> Result<StorageState, ErrorBody> {
+    /// Returns the login states with which the browser and its actors start. Cookie values pass
+    /// from the work guest to the browser's guest and are not recorded.
+    pub(super) fn logins(&mut self, task: &Task, bounds: Bounds) -> Result<Logins, ErrorBody> {
+        let own = self.own_login(task, bounds)?;
+        let mut actors = BTreeMap::new();
+        for session in task.sessions() {
+            let args = BTreeMap::from([("storage-state", session.to_owned())]);
+            let state = self.browser_state(&args, bounds)?;
+            actors.insert(session.to_owned(), state);
+        }
+        Ok(Logins { own, actors })
+    }
+
+    fn own_login(&mut self, task: &Task, bounds: Bounds) -> Result<StorageState, ErrorBody> {
         let mut args = BTreeMap::new();
         match (&task.storage, &task.auth) {
             (None, Auth::Nobody) => return Ok(StorageState::default()),
@@ -35,6 +51,14 @@ impl Session<'_, '_> {
                 }
             }
         }
+        self.browser_state(&args, bounds)
+    }
+
+    fn browser_state(
+        &mut self,
+        args: &BTreeMap<&str, String>,
+        bounds: Bounds,
+    ) -> Result<StorageState, ErrorBody> {
         let asked = json!({
             "command": "browser-state", "args": args, "mounts": [],
             "site": {"url": wp_codebox_contracts::SITE_ORIGIN, "path": "/wordpress"},
