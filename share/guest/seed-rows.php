@@ -22,6 +22,11 @@ final class Seed {
 	private const MOST = 100;
 
 	/**
+	 * Highest id of a post that WordPress's installation creates: the post, the page and the privacy policy.
+	 */
+	private const NEW_SITE_POSTS = 3;
+
+	/**
 	 * Number of created rows by kind.
 	 *
 	 * @var array<string, int>
@@ -50,12 +55,21 @@ final class Seed {
 	private array $problems = array();
 
 	/**
+	 * Rows that got another id than in the fixture although ids are kept where possible, one sentence each.
+	 *
+	 * @var string[]
+	 */
+	private array $moved = array();
+
+	/**
 	 * Takes the fixture and the scopes.
 	 *
 	 * @param array<string, mixed> $fixture Rows by kind.
 	 * @param array<string, mixed> $scopes  Scopes by kind.
+	 * @param Seed_Ids             $kept    Which ids the rows get.
+	 * @param string               $absent  What to do with plugins and themes that the guest lacks: `skip` or `fail`.
 	 */
-	public function __construct( private array $fixture, private array $scopes ) {}
+	public function __construct( private array $fixture, private array $scopes, private Seed_Ids $kept, private string $absent ) {}
 
 	/**
 	 * Creates the selected rows; users first, because posts have authors.
@@ -78,6 +92,7 @@ final class Seed {
 		return array(
 			'created' => (object) $this->created,
 			'skipped' => (object) $this->skipped,
+			'moved'   => $this->moved,
 			'ids'     => (object) array_map( static fn( array $rows ): object => (object) $rows, $this->ids ),
 		);
 	}
@@ -106,18 +121,36 @@ final class Seed {
 				$this->skipped[ $kind ] = ( $this->skipped[ $kind ] ?? 0 ) + 1;
 				continue;
 			}
-			$id = $make( $row );
+			$own = $row['ID'] ?? $row['id'] ?? $row['term_id'] ?? null;
+			$own = is_int( $own ) && $own > 0 ? $own : null;
+			$id  = $make( $row, Seed_Ids::Assigned === $this->kept ? null : $own );
 			if ( is_wp_error( $id ) || ! $id ) {
 				$why              = is_wp_error( $id ) ? $id->get_error_message() : 'it was not made';
 				$this->problems[] = "{$kind}[{$at}]: {$why}";
 				continue;
 			}
 			$this->created[ $kind ] = ( $this->created[ $kind ] ?? 0 ) + 1;
-			$own                    = $row['ID'] ?? $row['id'] ?? $row['term_id'] ?? null;
-			if ( is_int( $own ) ) {
-				$this->ids[ $kind ][ $own ] = (int) $id;
+			if ( null === $own ) {
+				continue;
+			}
+			$this->ids[ $kind ][ $own ] = (int) $id;
+			if ( (int) $id !== $own ) {
+				$this->moved( "{$kind}[{$at}]: the id $own is not free, so the row has the id $id" );
 			}
 		}
+	}
+
+	/**
+	 * Records that a row has another id than in the fixture.
+	 *
+	 * @param string $what Sentence about the row.
+	 */
+	private function moved( string $what ): void {
+		match ( $this->kept ) {
+			Seed_Ids::Assigned  => null,
+			Seed_Ids::Preferred => $this->moved[] = $what,
+			Seed_Ids::Required  => $this->problems[] = $what,
+		};
 	}
 
 	/**
@@ -163,35 +196,60 @@ final class Seed {
 	 * Creates a user without personal name and email address.
 	 *
 	 * @param array<string, mixed> $row Row to read.
+	 * @param int|null             $id  Id that it should have.
 	 * @return int|\WP_Error
 	 */
-	private function user( array $row ) {
+	private function user( array $row, ?int $id ) {
 		$number = ( $this->created['users'] ?? 0 ) + 1;
 		$role   = is_string( $row['role'] ?? null ) && get_role( $row['role'] ) ? $row['role'] : 'subscriber';
 		$login  = "seeded-{$role}-{$number}";
-		return wp_insert_user(
-			array(
-				'user_login'   => $login,
-				'user_email'   => "{$login}@example.org",
-				'display_name' => "Seeded {$role} {$number}",
-				'user_pass'    => wp_generate_password( 32 ),
-				'role'         => $role,
-			)
+		$fields = array(
+			'user_login'   => $login,
+			'user_email'   => "{$login}@example.org",
+			'display_name' => "Seeded {$role} {$number}",
+			'role'         => $role,
 		);
+		return make_user( $fields, null === $id || get_user_by( 'id', $id ) ? null : $id );
 	}
 
 	/**
 	 * Creates a term, or finds the existing one with its slug.
 	 *
 	 * @param array<string, mixed> $row Row to read.
+	 * @param int|null             $id  Id that it should have.
 	 * @return int|\WP_Error
 	 */
-	private function term( array $row ) {
+	private function term( array $row, ?int $id ) {
+		global $wpdb;
 		$taxonomy = (string) ( $row['taxonomy'] ?? 'category' );
+		$name     = (string) ( $row['name'] ?? $row['slug'] ?? '' );
+		$slug     = sanitize_title( (string) ( $row['slug'] ?? $name ) );
+		if ( null !== $id && '' !== $slug && taxonomy_exists( $taxonomy ) && ! get_term( $id ) && ! get_term_by( 'slug', $slug, $taxonomy ) ) {
+			// WordPress's functions do not create a term with a given id.
+			$wpdb->insert(
+				$wpdb->terms,
+				array(
+					'term_id' => $id,
+					'name'    => $name,
+					'slug'    => $slug,
+				)
+			);
+			$wpdb->insert(
+				$wpdb->term_taxonomy,
+				array(
+					'term_id'     => $id,
+					'taxonomy'    => $taxonomy,
+					'description' => (string) ( $row['description'] ?? '' ),
+					'parent'      => $this->ids['terms'][ $row['parent'] ?? 0 ] ?? 0,
+				)
+			);
+			clean_term_cache( $id, $taxonomy );
+			return $id;
+		}
 		$term     = wp_insert_term(
-			(string) ( $row['name'] ?? $row['slug'] ?? '' ),
+			$name,
 			$taxonomy,
-			array_intersect_key( $row, array_flip( array( 'slug', 'description' ) ) )
+			array_intersect_key( $row, array_flip( array( 'slug', 'description' ) ) ) + array( 'parent' => $this->ids['terms'][ $row['parent'] ?? 0 ] ?? 0 )
 		);
 		if ( is_wp_error( $term ) && 'term_exists' === $term->get_error_code() ) {
 			return (int) $term->get_error_data();
@@ -200,21 +258,25 @@ final class Seed {
 	}
 
 	/**
-	 * Creates a post with its terms and scalar meta.
+	 * Creates a post with its terms and scalar meta. A post of the same id that every new site has, such as
+	 * "Hello world!", is replaced.
 	 *
 	 * @param array<string, mixed> $row Row to read.
+	 * @param int|null             $id  Id that it should have.
 	 * @return int|\WP_Error
 	 */
-	private function post( array $row ) {
+	private function post( array $row, ?int $id ) {
 		$fields = array( 'post_type', 'post_title', 'post_name', 'post_status', 'post_content', 'post_excerpt', 'post_date', 'menu_order', 'comment_status' );
 		$post   = array_intersect_key( $row, array_flip( $fields ) ) + array( 'post_status' => 'publish' );
 		$author = $this->ids['users'][ $row['post_author'] ?? 0 ] ?? 1;
 		$parent = $this->ids['posts'][ $row['post_parent'] ?? 0 ] ?? 0;
-		$id     = wp_insert_post(
+		$this->make_room( $id );
+		$id = wp_insert_post(
 			wp_slash(
 				$post + array(
 					'post_author' => $author,
 					'post_parent' => $parent,
+					'import_id'   => $id ?? 0,
 				)
 			),
 			true
@@ -235,15 +297,29 @@ final class Seed {
 	}
 
 	/**
+	 * Deletes the post with this id if it is content of a new site, so that a row of the fixture can have its id.
+	 *
+	 * @param int|null $id Id that a row should have.
+	 */
+	private function make_room( ?int $id ): void {
+		$post = null === $id ? null : get_post( $id );
+		if ( $post && $post->ID <= self::NEW_SITE_POSTS && ! in_array( $post->ID, array( ...array_values( $this->ids['posts'] ?? array() ), ...array_values( $this->ids['media'] ?? array() ) ), true ) ) {
+			wp_delete_post( $post->ID, true );
+		}
+	}
+
+	/**
 	 * Creates the attachment row of a media item; its file is not imported.
 	 *
 	 * @param array<string, mixed> $row Row to read.
+	 * @param int|null             $id  Id that it should have.
 	 * @return int|\WP_Error
 	 */
-	private function medium( array $row ) {
+	private function medium( array $row, ?int $id ) {
 		$fields = array( 'post_title', 'post_name', 'post_content', 'post_excerpt', 'post_mime_type' );
 		$parent = $this->ids['posts'][ $row['post_parent'] ?? 0 ] ?? 0;
-		return wp_insert_attachment( wp_slash( array_intersect_key( $row, array_flip( $fields ) ) ), false, $parent, true );
+		$this->make_room( $id );
+		return wp_insert_attachment( wp_slash( array_intersect_key( $row, array_flip( $fields ) ) + array( 'import_id' => $id ?? 0 ) ), false, $parent, true );
 	}
 
 	/**
@@ -271,6 +347,11 @@ final class Seed {
 		$plugins = $this->fixture['activePlugins'] ?? array();
 		if ( ! empty( $this->scopes['activePlugins'] ) && is_array( $plugins ) ) {
 			foreach ( $plugins as $file ) {
+				// A guest has only the plugins that its recipe adds, not all of the parent site.
+				if ( 'skip' === $this->absent && is_string( $file ) && validate_file( $file ) === 0 && ! is_file( WP_PLUGIN_DIR . '/' . $file ) ) {
+					$this->skipped['activePlugins'] = ( $this->skipped['activePlugins'] ?? 0 ) + 1;
+					continue;
+				}
 				$done = is_string( $file ) ? activate_plugin( $file ) : new \WP_Error( 'name', 'the name is not a string' );
 				if ( is_wp_error( $done ) ) {
 					$this->problems[] = 'activePlugins: ' . wp_strip_all_tags( $done->get_error_message() );
@@ -284,6 +365,8 @@ final class Seed {
 			if ( wp_get_theme( $theme )->exists() ) {
 				switch_theme( $theme );
 				$this->created['activeTheme'] = 1;
+			} elseif ( 'skip' === $this->absent ) {
+				$this->skipped['activeTheme'] = 1;
 			} else {
 				$this->problems[] = 'activeTheme: there is no theme of this name in the guest';
 			}

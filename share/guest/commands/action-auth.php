@@ -17,7 +17,7 @@ require __DIR__ . '/lib/wordpress.php';
 
 finish(
 	static function ( Arguments $arguments ): array {
-		$user = Users::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
+		$user = Users::for_session( $arguments );
 		$row  = Sessions::of( $arguments, $user );
 		$user = Sessions::become( $row['session'], '' );
 		wp_set_current_user( $user->ID );

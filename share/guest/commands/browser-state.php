@@ -2,7 +2,7 @@
 /**
  * Creates the initial storage state of a browser. Called by the runner; not a command of the registry.
  *
- * `storage-state` is the name of a session or the path of a guest file. Without it, the user `user-id` or the
+ * `storage-state` is the name of a session or of a browser actor, or the path of a guest file. Without it, the user `user-id` or the
  * first administrator is logged in. The document contains cookie values: the runner passes it to the browser
  * only.
  *
@@ -25,10 +25,12 @@ finish(
 			if ( ! $user ) {
 				throw new Refusal( 'user-missing', sprintf( 'there is no user with the id %d', (int) $id ) );
 			}
-			$name = 'browser';
+			// A name that a recipe or caller is unlikely to give to a session of its own.
+			$name = '.codebox-browser';
 			Sessions::make( $name, $user, array( home_url() ) );
 		}
 		if ( ! str_starts_with( $name, '/' ) ) {
+			$name = Fixtures::session( $name );
 			if ( 1 !== preg_match( '/^[A-Za-z0-9._-]{1,200}$/D', $name ) ) {
 				throw new Refusal( 'session-invalid', 'storage-state is neither the name of a session nor a path nor JSON' );
 			}

@@ -26,7 +26,10 @@ finish(
 		$who   = $arguments->record( 'user-json', array( ...NAMES, 'role' ) );
 		$names = array_values( array_filter( array_intersect_key( array_replace( array_fill_keys( NAMES, '' ), $who ), array_flip( NAMES ) ), static fn ( mixed $name ): bool => '' !== (string) $name ) );
 		if ( null === $given || array() !== $who ) {
-			$user = Users::ensure( (string) ( $names[0] ?? '' ), (string) ( $who['role'] ?? '' ) );
+			$held = $arguments->first( 'storage-state' );
+			$user = null === $given && array() === $who && '' !== $held && Sessions::exists( $held )
+				? Sessions::become( $held, '' )
+				: Users::ensure( (string) ( $names[0] ?? '' ), (string) ( $who['role'] ?? '' ) );
 			$row  = null === $given
 				? Sessions::of( $arguments, $user, 'storage-state' )
 				: Sessions::make( 'default', $user, array_values( array_unique( array( home_url(), ...$arguments->texts( 'browser-urls' ) ) ) ) );

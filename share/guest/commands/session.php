@@ -18,7 +18,7 @@ require __DIR__ . '/lib/wordpress.php';
 
 finish(
 	static function ( Arguments $arguments ): array {
-		$user = Users::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
+		$user = Users::for_session( $arguments );
 		$row  = Sessions::of( $arguments, $user );
 		$row += array( 'artifacts' => (object) Sessions::artifacts( $row['session'] ) );
 		return delivered( $arguments, 'wordpress-session.json', array( 'schema' => 'wp-codebox/wordpress-session/v1' ) + $row );

@@ -58,7 +58,9 @@ pub use network::{
 pub use redaction::{Finding, Redactor};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
 pub use secret_encodings::{EncodedMatch, EncodingSearch, SECRET_MIN_BYTES, SecretEncodings};
-pub use secrets::{SecretError, SecretUse, check_secret_name, check_secrets, is_exposed};
+pub use secrets::{
+    SecretError, SecretUse, broken_secret_rule, check_secret_name, check_secrets, is_exposed,
+};
 pub use shell_hint::shell_hint;
 pub use task::{CheckedBy, FOLLOW_UP_CONTEXT, check_request, normalise_task, read_task};
 pub use tools::{

@@ -172,6 +172,23 @@ pub fn check_secret_name(name: &str) -> Result<(), EnvNameError> {
     }
 }
 
+/// Returns the rule that a value breaks as a secret, as the end of a sentence; `None` if a run
+/// accepts it.
+#[must_use]
+pub fn broken_secret_rule(value: &str) -> Option<&'static str> {
+    if value.len() < SECRET_MIN_BYTES {
+        Some("must have 8 bytes or more: a shorter one cannot be kept out of logs")
+    } else if value.len() > MAX_VALUE {
+        Some("must not be longer than 64 KiB")
+    } else if value.bytes().any(|b| b.is_ascii_control()) {
+        Some("must be one line without control characters, as HTTP headers are")
+    } else if value.starts_with(' ') || value.ends_with(' ') {
+        Some("must not begin or end with a blank")
+    } else {
+        None
+    }
+}
+
 /// Parts of a run request with which its secrets are checked.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretUse<'a> {
@@ -233,7 +250,7 @@ pub fn check_secrets<'a>(
         if !names.insert(&secret.env) {
             return Err(SecretError::Twice { name: name() });
         }
-        if let Some(rule) = broken_rule(&secret.value) {
+        if let Some(rule) = broken_secret_rule(&secret.value) {
             return Err(SecretError::Value { name: name(), rule });
         }
         if model && is_exposed(policy, &secret.env) {
@@ -266,20 +283,6 @@ fn check_host(name: &str, host: &str, rules: Option<&EgressRules>) -> Result<(),
             name,
             host: host.to_owned(),
         }),
-    }
-}
-
-fn broken_rule(value: &str) -> Option<&'static str> {
-    if value.len() < SECRET_MIN_BYTES {
-        Some("must have 8 bytes or more: a shorter one cannot be kept out of logs")
-    } else if value.len() > MAX_VALUE {
-        Some("must not be longer than 64 KiB")
-    } else if value.bytes().any(|b| b.is_ascii_control()) {
-        Some("must be one line without control characters, as HTTP headers are")
-    } else if value.starts_with(' ') || value.ends_with(' ') {
-        Some("must not begin or end with a blank")
-    } else {
-        None
     }
 }
 

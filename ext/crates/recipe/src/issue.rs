@@ -57,6 +57,10 @@ string_enum! {
         InvalidPluginRuntimeIni = "invalid-plugin-runtime-ini",
         /// The PHP memory limit for plugins is not a size such as `256M`.
         InvalidPluginRuntimeMemoryLimit = "invalid-plugin-runtime-memory-limit",
+        /// A fixture user has a login, email address or role that WordPress does not accept.
+        InvalidFixtureUser = "invalid-fixture-user",
+        /// An agent bundle has both a source and a document, or a slug or token that cannot be used.
+        InvalidAgentBundle = "invalid-agent-bundle",
         /// A constant of `wp-config.php` has an invalid name or one reserved for the runtime.
         InvalidPluginRuntimeDefine = "invalid-plugin-runtime-define",
         /// The name of a health probe is invalid or not unique.
@@ -98,6 +102,8 @@ string_enum! {
         InvalidSourceSha256 = "invalid-source-sha256",
         /// The name of a startup probe is invalid or not unique.
         InvalidStartupProbeName = "invalid-startup-probe-name",
+        /// The name of a user session cannot be the name of a guest file.
+        InvalidUserSession = "invalid-user-session",
         /// The steps of a browser command are invalid.
         InvalidStepsJson = "invalid-steps-json",
         /// The scenario of a browser command is invalid.
@@ -153,6 +159,8 @@ string_enum! {
         /// The distribution declares a network without hosts, or lists hosts without declaring a
         /// network.
         UndeclaredDistributionNetwork = "undeclared-distribution-network",
+        /// A domain of a site seed belongs to no site of its network.
+        UnmatchedSiteSeedBootstrapDomain = "unmatched-site-seed-bootstrap-domain",
         /// A site seed selects options without naming them.
         UnboundedSiteSeedOptions = "unbounded-site-seed-options",
         /// A site seed selects content without a maximum number of records.
@@ -168,14 +176,12 @@ string_enum! {
 
         /// Adversarial campaigns are not supported.
         UnsupportedAdversarialCampaign = "unsupported-adversarial-campaign",
-        /// Agent bundles are not supported.
+        /// The recipe has more agent bundles than one run imports.
         UnsupportedAgentBundle = "unsupported-agent-bundle",
         /// A recipe cannot provide the backend (the software that runs guests) as a package.
         UnsupportedBackendPackage = "unsupported-backend-package",
         /// The blueprint has a part that cannot be converted to recipe steps.
         UnsupportedBlueprint = "unsupported-blueprint",
-        /// Browser actors (browsers that use a declared user session) are not supported.
-        UnsupportedBrowserActor = "unsupported-browser-actor",
         /// The backend does not support the command of a step or probe.
         UnsupportedCommand = "unsupported-command",
         /// A list of components in the member `component_manifest` is not supported.
@@ -184,19 +190,15 @@ string_enum! {
         UnsupportedComposerInstall = "unsupported-composer-install",
         /// Replacing a Composer package of a plugin is not supported.
         UnsupportedDependencyOverlay = "unsupported-dependency-overlay",
-        /// Keeping the ids of seeded rows is not supported.
+        /// Seeded rows cannot get the ids that the recipe requires.
         UnsupportedDeterministicSiteSeedIds = "unsupported-deterministic-site-seed-ids",
         /// Recording database queries of a step is not supported.
         UnsupportedDiagnostics = "unsupported-diagnostics",
-        /// Loading a database dump is not supported.
-        UnsupportedFixtureDatabase = "unsupported-fixture-database",
-        /// Creating users before the steps is not supported.
-        UnsupportedFixtureUser = "unsupported-fixture-user",
         /// Fuzz runs are not supported.
         UnsupportedFuzzRun = "unsupported-fuzz-run",
         /// Setting the heap size of Node on the host is not supported.
         UnsupportedHostNodeHeap = "unsupported-host-node-heap",
-        /// Inheriting connectors and settings from the host's site is not supported.
+        /// An inherited connector or setting needs something of the host's site that the recipe does not contain.
         UnsupportedInheritance = "unsupported-inheritance",
         /// The type, access, phase or git options of a mount are not supported.
         UnsupportedMount = "unsupported-mount",
@@ -240,8 +242,6 @@ string_enum! {
         UnsupportedSourcePackage = "unsupported-source-package",
         /// The kind of a startup probe is not supported.
         UnsupportedStartupProbe = "unsupported-startup-probe",
-        /// Logged-in user sessions that steps can use are not supported.
-        UnsupportedUserSession = "unsupported-user-session",
         /// A guest without an installed WordPress is not supported.
         UnsupportedWordpressInstallMode = "unsupported-wordpress-install-mode",
         /// The host does not have the WordPress version that the recipe requires.

@@ -40,13 +40,15 @@ pub use json::{MAX_RECIPE_BYTES, MAX_RECIPE_DEPTH};
 pub use layout::{Phase, PlacedStep, StepFile};
 pub use lower::{Demand, Lowered, SecretUse, demand, lower};
 pub use model::{
-    Access, Artifacts, Assets, Bootstrap, Declared, Distribution, DistributionArtifact,
-    DistributionWordPress, Domain, Environment, ExternalService, ExtraPlugin, FakeLoad, HealthKind,
-    HealthProbe, IdStrategy, Inputs, LoadAs, Metadata, Mount, MountPhase, OnUnsupported,
-    PhpSettings, PluginRuntime, Probe, ProbeKind, Recipe, Runtime, Safety, SafetyNetwork, Scope,
-    Scopes, Seed, SeedKind, ServiceFake, SetupArtifact, SiteSeed, SiteSeedIds, SiteSeedKind,
-    SourceKind, SourceMode, SourceMount, Staged, StartupProbe, Step, Typed, Workflow, Workspace,
-    Writes,
+    Access, Artifacts, Assets, Bootstrap, BrowserActor, DatabaseFormat, DatabaseReset, Declared,
+    Distribution, DistributionArtifact, DistributionWordPress, Domain, Environment,
+    ExternalService, ExtraPlugin, FakeLoad, FixtureDatabase, FixtureUser, HealthKind, HealthProbe,
+    IdStrategy, Inheritance, InheritanceRequest, InheritedConnector, InheritedSetting, Inputs,
+    LoadAs, Metadata, Mount, MountPhase, OnUnsupported, PhpSettings, PluginRuntime, Probe,
+    ProbeKind, Recipe, ResetStrategy, Runtime, Safety, SafetyNetwork, Scope, Scopes, Seed,
+    SeedKind, ServiceFake, SessionArtifact, SetupArtifact, SiteSeed, SiteSeedIds, SiteSeedKind,
+    SourceKind, SourceMode, SourceMount, Staged, StartupProbe, Step, Typed, UserSession, Workflow,
+    Workspace, Writes,
 };
 pub use parse::{RECIPE_SCHEMA, parse};
 pub use php_source::php_literal;

@@ -7,11 +7,13 @@ use crate::continuation::Continuation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use wp_codebox_contracts::GitChoice;
+use wp_codebox_contracts::{AgentBundle, GitChoice};
 
 /// Free-form data of the recipe's author; it has no effect on the run.
 pub type Metadata = Map<String, Value>;
 type Scalars = BTreeMap<String, Value>;
+/// `true`: the file's values must be redacted. The grammar accepts no other value.
+type Redaction = bool;
 
 /// Types whose field is omitted on serialization for certain values: `None`, an empty list, an
 /// empty map.
@@ -36,6 +38,7 @@ impl<K, V> Absent for BTreeMap<K, V> {
     }
 }
 impl Absent for String {}
+impl Absent for bool {}
 impl Absent for Runtime {}
 impl Absent for Inputs {}
 impl Absent for Artifacts {}
@@ -99,6 +102,10 @@ words! {
     IdStrategy { Platform = "platform-identifiers", Numeric = "numeric" }
     /// What to do if ids of copied rows cannot be kept.
     OnUnsupported { Block = "block", Warn = "warn" }
+    /// Format of a database dump.
+    DatabaseFormat { Sql = "sql" }
+    /// What happens to existing rows before a dump is imported.
+    ResetStrategy { None = "none", TruncateTables = "truncate-tables" }
     /// When a service fake is loaded.
     FakeLoad { PreBootstrap = "pre-bootstrap", MuPlugin = "mu-plugin", Manual = "manual" }
 }
@@ -255,6 +262,50 @@ records! {
         anonymize: Option<bool>,
         max_records: Option<u32>,
     }
+    /// A user that the guest's site has before the first step.
+    FixtureUser {
+        name: String,
+        user_id: Option<u64>,
+        username: Option<String>,
+        email: Option<String>,
+        role: Option<String>,
+        display_name: Option<String>,
+        password: Option<String>,
+        metadata: Option<Metadata>,
+    }
+    /// A login of a user that steps and browsers use by its name.
+    UserSession { name: String, user: String, #[serde(default)] artifacts: Vec<SessionArtifact>, metadata: Option<Metadata> }
+    /// A file of a session that the recipe expects; it never leaves the guest.
+    SessionArtifact { kind: String, path: Option<String>, redaction_required: Redaction, metadata: Option<Metadata> }
+    /// A browser with a user session, which steps of a scenario name as their actor.
+    BrowserActor { name: String, user_session: String, metadata: Option<Metadata> }
+    /// A MySQL dump to import before the steps.
+    FixtureDatabase {
+        name: String,
+        version: String,
+        source: String,
+        format: Option<DatabaseFormat>,
+        reset: Option<DatabaseReset>,
+        metadata: Option<Metadata>,
+    }
+    /// Which tables are emptied before a dump is imported.
+    DatabaseReset { strategy: Option<ResetStrategy>, #[serde(default)] tables: Vec<String> }
+    /// Connectors and settings that the recipe wants to inherit from the site that requests the run.
+    InheritanceRequest { #[serde(default)] connectors: Vec<String>, #[serde(default)] settings: Vec<String> }
+    /// Connectors and settings as the site that requests the run has resolved them.
+    Inheritance { #[serde(default)] connectors: Vec<InheritedConnector>, #[serde(default)] settings: Vec<InheritedSetting> }
+    /// A connector to an AI provider: model, and names of the secrets that hold its credentials.
+    InheritedConnector {
+        name: String,
+        status: String,
+        provider: Option<String>,
+        model: Option<String>,
+        #[serde(default)] provider_plugin_paths: Vec<String>,
+        #[serde(default)] secret_env: Vec<String>,
+        credentials: Option<Value>,
+    }
+    /// A setting of the site that requests the run, by name; a recipe does not contain its value.
+    InheritedSetting { name: String, status: String, scope: Option<String> }
     /// A host file that is copied into the guest, read-only.
     Staged { source: String, target: String }
     /// A file of the guest that becomes an artifact of the run.
@@ -368,17 +419,17 @@ pub struct Inputs {
     pub services: Vec<Value>,
     pub external_services: Vec<ExternalService>,
     pub plugin_runtime: Option<PluginRuntime>,
-    pub fixture_databases: Vec<Value>,
-    pub fixture_users: Vec<Value>,
-    pub user_sessions: Vec<Value>,
-    pub browser_actors: Vec<Value>,
+    pub fixture_databases: Vec<FixtureDatabase>,
+    pub fixture_users: Vec<FixtureUser>,
+    pub user_sessions: Vec<UserSession>,
+    pub browser_actors: Vec<BrowserActor>,
     pub site_seeds: Vec<SiteSeed>,
     pub staged_files: Vec<Staged>,
     pub source_packages: Vec<Value>,
     #[serde(rename = "agent_bundles")]
-    pub agent_bundles: Vec<Value>,
-    pub inherit: Option<Value>,
-    pub inheritance: Option<Value>,
+    pub agent_bundles: Vec<AgentBundle>,
+    pub inherit: Option<InheritanceRequest>,
+    pub inheritance: Option<Inheritance>,
 }
 
 /// Member `artifacts` of a recipe: files to collect, and checks of the result.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use wp_codebox_contracts::{
     CommandCall, NetworkPolicy, NetworkRules, PolicyIssue, RuntimePolicy, SecretsPolicy,
 };
-use wp_codebox_policy::{PolicyError, call_commands};
+use wp_codebox_policy::{PolicyError, arg_value, call_commands, named_file};
 
 /// Command that a policy must list for programs of an agent.
 const AGENT_PROGRAM: &str = "command-agent-run";
@@ -22,12 +22,37 @@ pub enum PolicyChoice<'a> {
     Given(&'a Value),
 }
 
+/// Command id that a policy must contain before a browser step may run JavaScript of the recipe.
+const EVALUATE: &str = "wordpress.browser-actions.evaluate";
+
+/// Returns whether a browser step of the call runs JavaScript. Steps in a file are not read here, so
+/// they count as if one did.
+fn runs_script(call: &CommandCall) -> bool {
+    let evaluates = |step: &Value| {
+        let mut names = ["kind", "action", "type"].iter();
+        names.any(|name| step.get(name).and_then(Value::as_str) == Some("evaluate"))
+    };
+    call.command.starts_with("wordpress.")
+        && ["steps-json", "scenario-json"].iter().any(|name| {
+            let Some(text) = arg_value(call, name) else {
+                return false;
+            };
+            let document: Value = match serde_json::from_str(text) {
+                Ok(document) => document,
+                Err(_) => return named_file(text).is_some(),
+            };
+            let steps = document.get("steps").unwrap_or(&document).as_array();
+            steps.is_some_and(|steps| steps.iter().any(evaluates))
+        })
+}
+
 /// Returns all registry commands that the policy must allow for the recipe, in order of their first
 /// use: the commands of its steps and probes, and the commands that these run in turn.
 pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut add = |call: &CommandCall| {
-        for needed in call_commands(call) {
+        let script = runs_script(call).then(|| EVALUATE.to_owned());
+        for needed in call_commands(call).into_iter().chain(script) {
             if !commands.contains(&needed) {
                 commands.push(needed);
             }
@@ -56,9 +81,15 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     for placed in layout::probes(recipe) {
         add(&placed.call());
     }
-    // Plugin activation and site seeding run PHP in the guest.
+    // Plugin activation, users, content and agents are created by PHP in the guest.
     let inputs = &recipe.inputs;
-    if !inputs.extra_plugins.is_empty() || !inputs.site_seeds.is_empty() {
+    let prepares = !inputs.extra_plugins.is_empty()
+        || !inputs.site_seeds.is_empty()
+        || !inputs.fixture_databases.is_empty()
+        || !inputs.fixture_users.is_empty()
+        || !inputs.user_sessions.is_empty()
+        || !inputs.agent_bundles.is_empty();
+    if prepares {
         add(&CommandCall {
             command: "wordpress.run-php".to_owned(),
             args: Vec::new(),
@@ -67,9 +98,24 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     commands
 }
 
+/// Returns the names of all secrets of a recipe: those that it lists, and those of its inherited
+/// connectors.
+pub(crate) fn secret_names(recipe: &Recipe) -> Vec<String> {
+    let inputs = &recipe.inputs;
+    let mut names = inputs.secret_env.clone();
+    let connectors = inputs.inheritance.iter().flat_map(|i| &i.connectors);
+    for name in connectors.flat_map(|connector| &connector.secret_env) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
 /// Derives a policy from a recipe. It opens only the hosts that the distribution declares, allows
 /// only the recipe's commands, and permits secrets only if the caller has a secret that the recipe
-/// names.
+/// names. A secret that no open host may receive is exposed to the guest: its programs get the value
+/// itself as environment variable, which is the only use that the recipe can mean.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
     let mut commands = commands(recipe);
@@ -89,12 +135,14 @@ pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
             ..NetworkRules::default()
         });
     }
-    let available = |name: &String| match sources.secret(name) {
-        SecretStatus::Available { .. } => true,
-        SecretStatus::Missing => false,
-    };
-    if recipe.inputs.secret_env.iter().any(available) {
-        policy.secrets = SecretsPolicy::ConnectorScoped;
+    for name in secret_names(recipe) {
+        match sources.secret(&name) {
+            SecretStatus::Available { .. } => policy.secrets = SecretsPolicy::ConnectorScoped,
+            SecretStatus::Missing | SecretStatus::Unusable { .. } => continue,
+        }
+        if open_hosts(recipe, &policy, &name).is_empty() {
+            policy.expose_secrets.push(name);
+        }
     }
     policy
 }
@@ -140,6 +188,14 @@ pub(crate) fn secret_hosts(recipe: &Recipe, name: &str) -> Vec<String> {
         add(&safety.secret_env, &safety.allowed_hosts);
     }
     hosts
+}
+
+/// Returns those hosts of the secret `name` that the policy opens.
+pub(crate) fn open_hosts(recipe: &Recipe, policy: &RuntimePolicy, name: &str) -> Vec<String> {
+    secret_hosts(recipe, name)
+        .into_iter()
+        .filter(|host| opens(policy, host) != Opened::Nothing)
+        .collect()
 }
 
 /// Returns which access to `host` the policy's network rules grant.

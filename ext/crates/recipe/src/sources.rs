@@ -3,6 +3,8 @@
 //! Paths are given as written in the recipe. Relative paths are resolved from the recipe's
 //! directory, never from a process's working directory.
 
+use crate::model::SiteSeed;
+
 /// What exists at a path of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
@@ -25,6 +27,11 @@ pub enum SecretStatus {
     Available {
         /// Where the value comes from, in one word such as `environment`.
         source: &'static str,
+    },
+    /// The caller has a value that a run does not accept as secret.
+    Unusable {
+        /// Rule that the value breaks, as the end of a sentence such as `must be one line`.
+        rule: &'static str,
     },
     /// The caller does not have the secret.
     Missing,
@@ -109,6 +116,9 @@ pub trait Sources {
     fn plugin_file(&self, path: &str) -> Option<String>;
     /// Returns whether a secret is available, never its value.
     fn secret(&self, name: &str) -> SecretStatus;
+    /// Returns the content of the parent site that a seed selects, as a fixture, or why it cannot be
+    /// read, in one sentence.
+    fn parent_content(&self, seed: &SiteSeed) -> Result<String, String>;
     /// Returns what the host provides to guests.
     fn facts(&self) -> &HostFacts;
 }

@@ -725,11 +725,6 @@ fn meaning() -> Vec<Row> {
             "$.inputs.secretEnv[0]",
         ),
         (
-            inputs(&json!({"secretEnv": ["API_KEY"]})),
-            "runtime-policy-secret-withheld",
-            "$.inputs.secretEnv[0]",
-        ),
-        (
             inputs(&json!({"runtimeEnv": {"PATH": "/x"}})),
             "invalid-runtime-env",
             "$.inputs.runtimeEnv.PATH",
@@ -810,17 +805,14 @@ fn seeds_and_distributions() -> Vec<Row> {
             "$.inputs.siteSeeds[0].source",
         ),
         (
-            seed(&json!({"format": "wxr"})),
-            "unsupported-site-seed-source",
-            "$.inputs.siteSeeds[0].format",
-        ),
-        (
             seed(&json!({"type": "parent_site"})),
             "invalid-site-seed-source",
             "$.inputs.siteSeeds[0].source",
         ),
         (
-            seed(&json!({"deterministicIds": {"strategy": "numeric", "onUnsupported": "block"}})),
+            seed(
+                &json!({"deterministicIds": {"strategy": "platform-identifiers", "onUnsupported": "block"}}),
+            ),
             "unsupported-deterministic-site-seed-ids",
             "$.inputs.siteSeeds[0].deterministicIds",
         ),
@@ -1122,36 +1114,9 @@ fn unsupported() -> Vec<Row> {
             "$.inputs.services[0]",
         ),
         (
-            inputs(
-                &json!({"fixtureDatabases": [{"name": "a", "version": "1", "source": "./file.txt"}]}),
-            ),
-            "unsupported-fixture-database",
-            "$.inputs.fixtureDatabases[0]",
-        ),
-        (
-            inputs(&json!({"fixtureUsers": [{"name": "a"}]})),
-            "unsupported-fixture-user",
-            "$.inputs.fixtureUsers[0]",
-        ),
-        (
             inputs(&json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x"}]})),
             "unsupported-source-package",
             "$.inputs.sourcePackages[0]",
-        ),
-        (
-            inputs(&json!({"agent_bundles": [{"source": "./file.txt"}]})),
-            "unsupported-agent-bundle",
-            "$.inputs.agent_bundles[0]",
-        ),
-        (
-            inputs(&json!({"inherit": {"connectors": ["openai"]}})),
-            "unsupported-inheritance",
-            "$.inputs.inherit.connectors",
-        ),
-        (
-            inputs(&json!({"inheritance": {"settings": [{"name": "a", "status": "b"}]}})),
-            "unsupported-inheritance",
-            "$.inputs.inheritance.settings",
         ),
         (
             json!({"fuzzRun": {"schema": "wp-codebox/fuzz-run/v1", "cases": [{"case_id": "a", "phases": {"action": [{"command": "x"}]}}]}}),

@@ -26,21 +26,14 @@ const REFUSED: &[&str] = &[
     "distribution.wordpress.bootstrapFile",
     "distribution.wordpress.config",
     "fuzzRun",
-    "inputs.agent_bundles",
-    "inputs.browserActors",
     "inputs.component_manifest",
     "inputs.dependency_overlays",
     "inputs.extra_plugins.composer",
-    "inputs.fixtureDatabases",
-    "inputs.fixtureUsers",
-    "inputs.inherit",
-    "inputs.inheritance",
+    "inputs.inheritance.connectors.providerPluginPaths",
     "inputs.mounts.phase",
     "inputs.pluginRuntime.php.bootstrapIniEntries",
     "inputs.services",
-    "inputs.siteSeeds.bootstrap.domains",
     "inputs.sourcePackages",
-    "inputs.userSessions",
     "inputs.workspace_preloads",
     "runtime.assets.wordpressZip",
     "runtime.backendPackage",
@@ -64,6 +57,18 @@ const DESCRIPTIVE: &[&str] = &[
     "distribution.serviceFakes.metadata",
     "distribution.wordpress",
     "inputs.externalServices",
+    "inputs.fixtureDatabases.format",
+    "inputs.fixtureDatabases.metadata",
+    // The domains are compared with the address that every guest has.
+    "inputs.siteSeeds.bootstrap.domains",
+    // Only the names of secrets are used; the rest describes where the site found a connector.
+    "inputs.inherit",
+    "inputs.inheritance.connectors.name",
+    "inputs.inheritance.connectors.status",
+    "inputs.inheritance.connectors.provider",
+    "inputs.inheritance.connectors.model",
+    "inputs.inheritance.connectors.credentials",
+    "inputs.inheritance.settings",
     "inputs.extra_plugins.metadata",
     "inputs.extra_plugins.originalSource",
     "inputs.extra_plugins.sourcePath",
@@ -73,8 +78,6 @@ const DESCRIPTIVE: &[&str] = &[
     "inputs.pluginRuntime.label",
     "inputs.siteSeeds.bootstrap.multisite.install",
     "inputs.siteSeeds.bootstrap.multisite.sites.domain",
-    "inputs.siteSeeds.deterministicIds",
-    "inputs.siteSeeds.format",
     "runtime.assets",
     "runtime.backend",
     "runtime.bundledExtensions",
@@ -146,6 +149,28 @@ fn everything() -> Value {
             ],
             "runtimeEnv": {"MODE": "test"},
             "secretEnv": ["API_KEY"],
+            "fixtureUsers": [{
+                "name": "ann", "userId": 7, "username": "annie", "email": "ann@example.org", "role": "editor",
+                "displayName": "Ann", "password": "correct horse", "metadata": {"a": 1},
+            }],
+            "userSessions": [{
+                "name": "ann-session", "user": "ann", "metadata": {"a": 1},
+                "artifacts": [{"kind": "storage-state", "path": "ann.json", "redactionRequired": true, "metadata": {"a": 1}}],
+            }],
+            "browserActors": [{"name": "writer", "userSession": "ann-session", "metadata": {"a": 1}}],
+            "fixtureDatabases": [{
+                "name": "shop", "version": "1", "source": "./file.txt", "format": "sql",
+                "reset": {"strategy": "truncate-tables", "tables": ["wp_posts"]}, "metadata": {"a": 1},
+            }],
+            "agent_bundles": [
+                {"source": "./file.txt", "slug": "a", "on_conflict": "skip", "owner_id": 2, "token_env": "API_KEY"},
+                {"bundle": {"agent": 1}},
+            ],
+            "inherit": {"connectors": ["openai"]},
+            "inheritance": {
+                "connectors": [{"name": "openai", "status": "available", "provider": "openai", "model": "m", "secretEnv": ["OTHER_KEY"]}],
+                "settings": [{"name": "a", "status": "missing", "scope": "site"}],
+            },
             "pluginRuntime": {
                 "php": {"memoryLimit": "256M", "maxExecutionTime": 30, "iniEntries": {"precision": 9}},
                 "wpConfigDefines": {"WP_DEBUG": true},
@@ -157,7 +182,9 @@ fn everything() -> Value {
                 ],
             },
             "siteSeeds": [{
-                "bootstrap": {"multisite": {"enabled": true, "install": "subdirectory", "sites": [
+                "format": "site-seed-fixture",
+                "deterministicIds": {"strategy": "numeric", "onUnsupported": "warn"},
+                "bootstrap": {"domains": [{"domain": "localhost", "path": "/shop/", "primary": true}], "multisite": {"enabled": true, "install": "subdirectory", "sites": [
                     {"domain": "localhost", "path": "/shop/", "title": "Shop"},
                 ]}},
                 "type": "fixture", "name": "small", "source": "./seed.json",
@@ -213,7 +240,7 @@ fn members(value: &Value, at: &str, all: &mut Vec<String>) {
             for (name, value) in rows {
                 let at = format!("{at}/{name}");
                 all.push(at.clone());
-                if name != "metadata" && name != "equals" && name != "blueprint" {
+                if !["metadata", "equals", "blueprint", "bundle"].contains(&name.as_str()) {
                     members(value, &at, all);
                 }
             }
@@ -282,9 +309,10 @@ fn removing_any_implemented_recipe_field_changes_or_invalidates_the_run_request(
     forgotten.retain(|place| !done.contains(&plain(place)));
     // Removing one of these fields has no effect in this recipe, because another field has the same
     // effect: `advisory` also permits a failure, `payloadSchema` also implies JSON, and the object
-    // `workspacePolicy` also enables the check.
+    // `workspacePolicy` also enables the check. `truncate-tables` is the default strategy.
     forgotten.retain(|place| {
         !(place.ends_with("/allowFailure")
+            || place.ends_with("/reset/strategy")
             || place.ends_with("/typed/0/parseJson")
             || place.ends_with("/workspacePolicy/enabled"))
     });

@@ -9,8 +9,8 @@ use common::{FakeHost, with};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wp_codebox_recipe::{
-    Context, HostFacts, ParentSite, PathKind, PolicyChoice, Recipe, SecretStatus, Sources,
-    ZipEntry, ZipUnreadable, dry_run, parse, validation,
+    Context, HostFacts, ParentSite, PathKind, PolicyChoice, Recipe, SecretStatus, SiteSeed,
+    Sources, ZipEntry, ZipUnreadable, dry_run, parse, validation,
 };
 
 fn fixtures() -> PathBuf {
@@ -51,6 +51,12 @@ impl Sources for RepositorySources {
     fn secret(&self, _: &str) -> SecretStatus {
         SecretStatus::Available {
             source: "environment",
+        }
+    }
+    fn parent_content(&self, seed: &SiteSeed) -> Result<String, String> {
+        match seed.name.as_str() {
+            "unreadable" => Err("its database is closed".to_owned()),
+            name => Ok(format!("{{\"name\":\"{name}\"}}")),
         }
     }
     fn facts(&self) -> &HostFacts {

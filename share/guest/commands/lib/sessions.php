@@ -34,7 +34,7 @@ final class Sessions {
 	 */
 	public static function of( Arguments $arguments, \WP_User $user, string $named = 'session' ): array {
 		$name = $arguments->first( $named );
-		return self::make( '' === $name ? 'default' : $name, $user, array_values( array_unique( array( home_url(), ...$arguments->texts( 'browser-urls' ) ) ) ) );
+		return self::make( '' === $name ? 'default' : Fixtures::session( $name ), $user, array_values( array_unique( array( home_url(), ...$arguments->texts( 'browser-urls' ) ) ) ) );
 	}
 
 	/**
@@ -121,6 +121,7 @@ final class Sessions {
 	 * @param string $name Name of the session.
 	 */
 	public static function exists( string $name ): bool {
+		$name = Fixtures::session( $name );
 		return 1 === preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]*$/D', $name ) && is_file( root() . self::DIRECTORY . '/' . $name . '.json' );
 	}
 
@@ -161,6 +162,7 @@ final class Sessions {
 	 * @throws Refusal When the session does not exist, has expired, or belongs to another user.
 	 */
 	public static function become( string $name, string $login ): \WP_User {
+		$name = Fixtures::session( $name );
 		self::check( $name );
 		$file = root() . self::DIRECTORY . '/' . $name . '.json';
 		$kept = is_readable( $file ) ? json_decode( (string) file_get_contents( $file ), true ) : null;
@@ -182,6 +184,7 @@ final class Sessions {
 	 * @param string $name Name of the session.
 	 */
 	public static function header( string $name ): string {
+		$name = Fixtures::session( $name );
 		self::check( $name );
 		$state = json_decode( (string) file_get_contents( root() . self::DIRECTORY . '/' . $name . '.storage-state.json' ), true );
 		$pairs = array();

@@ -9,6 +9,7 @@ declare( strict_types=1 );
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/fixtures.php';
 require_once __DIR__ . '/sessions.php';
 
 /**
@@ -17,14 +18,16 @@ require_once __DIR__ . '/sessions.php';
 final class Users {
 
 	/**
-	 * Finds a user by login, email address or id; null when there is none.
+	 * Finds a user by the name of a fixture user, login, email address or id; null when there is none.
 	 *
-	 * @param string $reference Login, e-mail address or id.
+	 * @param string $reference Name of a fixture user, login, e-mail address or id.
 	 */
 	public static function find( string $reference ): ?\WP_User {
-		$user = get_user_by( 'login', $reference );
-		$user = $user ? $user : ( str_contains( $reference, '@' ) ? get_user_by( 'email', $reference ) : false );
-		$user = $user ? $user : ( ctype_digit( $reference ) ? get_user_by( 'id', (int) $reference ) : false );
+		$fixture = Fixtures::user( $reference );
+		$user    = null === $fixture ? false : get_user_by( 'id', $fixture );
+		$user    = $user ? $user : get_user_by( 'login', $reference );
+		$user    = $user ? $user : ( str_contains( $reference, '@' ) ? get_user_by( 'email', $reference ) : false );
+		$user    = $user ? $user : ( ctype_digit( $reference ) ? get_user_by( 'id', (int) $reference ) : false );
 		return $user ? $user : null;
 	}
 
@@ -84,6 +87,21 @@ final class Users {
 			throw new Refusal( 'role-differs', sprintf( 'the user %s has the role %s, not %s; leave role out or name another user', $user->user_login, implode( ', ', $user->roles ), $role ) );
 		}
 		return $user;
+	}
+
+	/**
+	 * Returns the user for a new session: the one of `user` and `role`. Without both, returns the user of the
+	 * existing session that `session` names; without that one, the first administrator.
+	 *
+	 * @param Arguments $arguments Guest command arguments with `user`, `role` and `session`.
+	 * @throws Refusal When the user does not exist.
+	 */
+	public static function for_session( Arguments $arguments ): \WP_User {
+		$session = $arguments->first( 'session' );
+		if ( '' === $arguments->first( 'user', 'role' ) && '' !== $session && Sessions::exists( $session ) ) {
+			return Sessions::become( $session, '' );
+		}
+		return self::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
 	}
 
 	/**

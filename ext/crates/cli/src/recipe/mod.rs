@@ -7,8 +7,8 @@ mod human;
 mod run;
 
 pub(crate) use args::{
-    BlueprintArgs, RecipeArgs, RecipeBuildArgs, RecipeCommand, RecipeRunArgs, StepsArgs, WorkspacePolicyArgs,
-    WorkspacePolicyCommand,
+    BlueprintArgs, RecipeArgs, RecipeBuildArgs, RecipeCommand, RecipeRunArgs, StepsArgs,
+    WorkspacePolicyArgs, WorkspacePolicyCommand,
 };
 pub(crate) use check::{read_blueprint, validate_blueprint, workspace_policy};
 pub(crate) use run::{Executed, RunChoice, execute, recipe_run};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_recipe::{HostFacts, ParentSite, UNKNOWN_VERSION};
+use wp_codebox_recipe::{HostFacts, UNKNOWN_VERSION};
 
 /// PHP code that prints the version and the extensions of the PHP that runs it, as JSON.
 const QUESTION: &str =
@@ -39,6 +39,6 @@ pub(super) fn read(wordpress: &Path, php: &Path) -> Result<HostFacts, ErrorBody>
         wordpress_version: wordpress_version(wordpress),
         php_version,
         php_extensions,
-        parent_site: ParentSite::Absent,
+        parent_site: super::parent::presence(wordpress),
     })
 }

@@ -1,14 +1,17 @@
 //! Tells the recipe planner which files, versions and environment variables this host has. Relative
 //! paths are resolved against the directory of the recipe file.
 
-use super::facts;
+use super::{facts, parent};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, RunPaths};
-use wp_codebox_policy::{MountAuthority, check_source, check_staged_source};
-use wp_codebox_recipe::{HostFacts, PathKind, SecretStatus, Sources, ZipEntry, ZipUnreadable};
+use wp_codebox_policy::{MountAuthority, broken_secret_rule, check_source, check_staged_source};
+use wp_codebox_recipe::{
+    HostFacts, PathKind, SecretStatus, SiteSeed, Sources, ZipEntry, ZipUnreadable,
+};
 use wp_codebox_supervisor::{list_archive, plugin_header};
 
 /// Environment variable: if set to 1, a recipe must state the sha256 of each archive.
@@ -24,6 +27,8 @@ pub(crate) struct Host {
     directory: PathBuf,
     paths: RunPaths,
     facts: HostFacts,
+    /// Content of the parent site by name of the seed that selects it.
+    parent: RefCell<BTreeMap<String, Result<String, String>>>,
 }
 
 impl Host {
@@ -34,6 +39,7 @@ impl Host {
             directory,
             paths,
             facts,
+            parent: RefCell::default(),
         })
     }
 
@@ -132,11 +138,26 @@ impl Sources for Host {
 
     fn secret(&self, name: &str) -> SecretStatus {
         match std::env::var(name) {
-            Ok(value) if !value.is_empty() => SecretStatus::Available {
-                source: "environment",
+            Ok(value) if !value.is_empty() => match broken_secret_rule(&value) {
+                None => SecretStatus::Available {
+                    source: "environment",
+                },
+                Some(rule) => SecretStatus::Unusable { rule },
             },
             Ok(_) | Err(_) => SecretStatus::Missing,
         }
+    }
+
+    /// Reads the content once, so that what runs is what was validated.
+    fn parent_content(&self, seed: &SiteSeed) -> Result<String, String> {
+        let read = self.parent.borrow().get(&seed.name).cloned();
+        if let Some(content) = read {
+            return content;
+        }
+        let content = parent::content(&self.paths, seed);
+        let kept = content.clone();
+        self.parent.borrow_mut().insert(seed.name.clone(), kept);
+        content
     }
 
     fn facts(&self) -> &HostFacts {

@@ -7,6 +7,7 @@
 mod agent;
 mod facts;
 mod host;
+mod parent;
 mod report;
 mod request;
 

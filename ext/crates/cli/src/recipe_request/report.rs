@@ -106,6 +106,15 @@ pub(crate) fn recipe_run(told: &RunReport<'_>) -> Value {
                 document[name] = value.clone();
             }
         }
+        for (name, phase) in [
+            ("fixtureDatabases", "fixture-database"),
+            ("siteSeeds", "seed"),
+        ] {
+            let prepared = prepared(&document, phase);
+            if !prepared.is_empty() {
+                document[name] = json!(prepared);
+            }
+        }
         document["outcome"] = json!(result.outcome);
         document["completionOutcome"] = result.completion_outcome.clone();
         if !result.agent_result.is_null() {
@@ -139,6 +148,32 @@ pub(crate) fn recipe_run(told: &RunReport<'_>) -> Value {
         document["metadata"] = json!(metadata);
     }
     document
+}
+
+/// Returns what the steps of a preparing phase printed, with the status of each.
+fn prepared(document: &Value, phase: &str) -> Vec<Value> {
+    let executions = document.get("executions").and_then(Value::as_array);
+    let rows = executions
+        .into_iter()
+        .flatten()
+        .filter(|row| row.get("recipePhase").and_then(Value::as_str) == Some(phase));
+    rows.map(|row| {
+        let printed = row
+            .get("stdout")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let mut prepared: Map<String, Value> = serde_json::from_str(printed).unwrap_or_default();
+        let done = row.get("exitCode") == Some(&json!(0));
+        prepared.insert(
+            "status".to_owned(),
+            json!(if done { "imported" } else { "failed" }),
+        );
+        if let (Some(name), false) = (row.get("recipeStepName"), prepared.contains_key("name")) {
+            prepared.insert("name".to_owned(), name.clone());
+        }
+        Value::Object(prepared)
+    })
+    .collect()
 }
 
 fn tail(text: &str) -> &str {

@@ -5,11 +5,14 @@
 
 mod inputs;
 mod lowered;
+mod people;
 mod php;
 mod scaffold;
+mod step;
 mod steps;
 
 pub use lowered::{Lowered, SecretUse};
+pub(crate) use people::reset;
 
 use crate::agent_step;
 use crate::layout;
@@ -20,7 +23,7 @@ use crate::validate::Context;
 use php::scalar_text;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{OnFailure, PolicyIssue, Workflow, WorkspaceRule};
+use wp_codebox_contracts::{OnFailure, PolicyIssue, RuntimePolicy, Workflow, WorkspaceRule};
 
 /// Converts a recipe that `validate` accepts. Fails only if the caller's policy is malformed.
 pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<PolicyIssue>> {
@@ -31,7 +34,7 @@ pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<Polic
         components: Vec::new(),
         workflow: Workflow::default(),
         agent_task: agent_step::call(recipe).map(|call| agent_step::task(&call)),
-        secrets: secrets(recipe, sources),
+        secrets: secrets(recipe, sources, &policy),
         policy,
     };
     inputs::add(recipe, sources, &mut lowered);
@@ -42,18 +45,16 @@ pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<Polic
     Ok(lowered)
 }
 
-fn secrets(recipe: &Recipe, sources: &dyn Sources) -> Vec<SecretUse> {
-    recipe
-        .inputs
-        .secret_env
-        .iter()
+fn secrets(recipe: &Recipe, sources: &dyn Sources, policy: &RuntimePolicy) -> Vec<SecretUse> {
+    policy::secret_names(recipe)
+        .into_iter()
         .filter(|name| match sources.secret(name) {
             SecretStatus::Available { .. } => true,
-            SecretStatus::Missing => false,
+            SecretStatus::Missing | SecretStatus::Unusable { .. } => false,
         })
         .map(|name| SecretUse {
-            name: name.clone(),
-            hosts: policy::secret_hosts(recipe, name),
+            hosts: policy::open_hosts(recipe, policy, &name),
+            name,
         })
         .collect()
 }

@@ -2,13 +2,17 @@
 
 use super::lowered::STAGED;
 use crate::agent_step;
+use super::people;
+use super::step::plain;
 use crate::layout::{self, PlacedStep};
-use crate::model::{LoadAs, Metadata, Recipe, SiteSeed, SiteSeedKind, Step};
+use crate::model::{
+    IdStrategy, LoadAs, Metadata, OnUnsupported, Recipe, SiteSeed, SiteSeedKind, Step,
+};
 use crate::php_source::program;
 use crate::sources::Sources;
 use serde_json::{Value, json};
 use wp_codebox_contracts::{
-    CollectedFile, CommandCall, OnFailure, StagedFile, Workflow, WorkflowStep,
+    CollectedFile, OnFailure, StagedFile, Workflow, WorkflowStep, WrittenFile,
 };
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflow) {
@@ -22,7 +26,11 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflo
         step.name = Some(probe.name.clone());
         workflow.steps.push(step);
     }
-    add_seeds(recipe, workflow);
+    people::add_databases(recipe, workflow);
+    people::add_users(recipe, workflow);
+    add_seeds(recipe, sources, workflow);
+    people::add_sessions(recipe, workflow);
+    people::add_bundles(recipe, workflow);
     let probes = recipe.distribution.iter().flat_map(|d| &d.startup_probes);
     for (index, probe) in probes.enumerate() {
         let mut step = plain("startup-probe", index, layout::startup_call(probe));
@@ -44,20 +52,6 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflo
         workflow.steps.push(step);
     }
     collect(recipe, workflow);
-}
-
-fn plain(phase: &str, index: usize, call: CommandCall) -> WorkflowStep {
-    WorkflowStep {
-        phase: phase.to_owned(),
-        index: u32::try_from(index).unwrap_or(u32::MAX),
-        name: None,
-        call,
-        timeout_ms: None,
-        on_failure: OnFailure::Stop,
-        expect_json: false,
-        continuation: None,
-        metadata: Metadata::new(),
-    }
 }
 
 /// Returns what a failure of the step means for the run. `advisory` takes precedence over
@@ -107,22 +101,46 @@ fn activation(recipe: &Recipe, sources: &dyn Sources) -> Option<WorkflowStep> {
     Some(step)
 }
 
-fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
+fn add_seeds(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflow) {
     for (index, seed) in recipe.inputs.site_seeds.iter().enumerate() {
-        let source = match (seed.kind, &seed.source) {
-            (SiteSeedKind::Fixture, Some(source)) => source.clone(),
-            // Validation has refused a fixture without a source. It has also refused a seed from
-            // the parent site: only the command line runs recipes, and it has no parent site.
-            (SiteSeedKind::Fixture, None) | (SiteSeedKind::ParentSite, _) => continue,
-        };
         add_network(seed, workflow);
         let target = format!("{STAGED}/seeds/{index}.json");
-        let question = json!({"name": seed.name, "file": target, "scopes": seed.scopes});
-        workflow.staged.push(StagedFile { source, target });
+        let question = json!({
+            "name": seed.name, "file": target, "scopes": seed.scopes, "ids": seed_ids(seed),
+            "format": seed.format.as_deref().unwrap_or("json"),
+            "absent": match seed.kind {
+                SiteSeedKind::Fixture => "fail",
+                SiteSeedKind::ParentSite => "skip",
+            },
+        });
+        match (seed.kind, &seed.source) {
+            (SiteSeedKind::Fixture, Some(source)) => workflow.staged.push(StagedFile {
+                source: source.clone(),
+                target,
+            }),
+            // Validation has refused a fixture without a source.
+            (SiteSeedKind::Fixture, None) => continue,
+            // Validation has refused a parent site that cannot be read.
+            (SiteSeedKind::ParentSite, _) => workflow.files.push(WrittenFile {
+                target,
+                content: sources.parent_content(seed).unwrap_or_default(),
+            }),
+        }
         let mut step = plain("seed", index, program("seed-site.php", &question));
         step.name = Some(seed.name.clone());
         step.expect_json = true;
         workflow.steps.push(step);
+    }
+}
+
+/// Returns which ids the rows of a seed get, as the guest program names them.
+fn seed_ids(seed: &SiteSeed) -> &'static str {
+    match &seed.deterministic_ids {
+        Some(ids) if ids.strategy == IdStrategy::Numeric => match ids.on_unsupported {
+            OnUnsupported::Block => "required",
+            OnUnsupported::Warn => "preferred",
+        },
+        Some(_) | None => "assigned",
     }
 }
 

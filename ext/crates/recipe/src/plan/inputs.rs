@@ -3,10 +3,11 @@
 
 use super::row::Row;
 use crate::layout;
+use crate::lower::reset as lower_reset;
 use crate::model::{
-    Access, LoadAs, MountPhase, Recipe, SeedKind, SourceKind, SourceMode, Workspace,
+    Access, IdStrategy, LoadAs, MountPhase, Recipe, SeedKind, SourceKind, SourceMode, Workspace,
 };
-use crate::policy::{self, Opened};
+use crate::policy;
 use crate::sources::{PathKind, SecretStatus, Sources};
 use serde_json::{Value, json};
 use wp_codebox_contracts::{RuntimePolicy, SecretsPolicy};
@@ -183,7 +184,7 @@ pub(super) fn site_seeds(recipe: &Recipe) -> Vec<Value> {
                 Row::new()
                     .with("strategy", ids.strategy)
                     .with("onUnsupported", ids.on_unsupported)
-                    .with("supported", false)
+                    .with("supported", ids.strategy == IdStrategy::Numeric)
                     .value()
             });
             Row::new()
@@ -197,6 +198,62 @@ pub(super) fn site_seeds(recipe: &Recipe) -> Vec<Value> {
                 .value()
         })
         .collect()
+}
+
+/// Returns the users without passwords, and with the values that the guest uses for absent members.
+pub(super) fn fixture_users(recipe: &Recipe) -> Vec<Value> {
+    let rows = recipe.inputs.fixture_users.iter().map(|user| {
+        Row::new()
+            .with("name", &user.name)
+            .maybe("userId", user.user_id)
+            .with("username", user.username.as_ref().unwrap_or(&user.name))
+            .maybe("email", user.email.as_ref())
+            .with("role", user.role.as_deref().unwrap_or("subscriber"))
+            .maybe("displayName", user.display_name.as_ref())
+            .with(
+                "password",
+                if user.password.is_some() {
+                    "given"
+                } else {
+                    "random"
+                },
+            )
+            .maybe("metadata", user.metadata.as_ref())
+            .value()
+    });
+    rows.collect()
+}
+
+pub(super) fn fixture_databases(recipe: &Recipe) -> Vec<Value> {
+    let rows = recipe.inputs.fixture_databases.iter().enumerate();
+    rows.map(|(index, dump)| {
+        let reset = lower_reset(dump.reset.as_ref());
+        Row::new()
+            .with("index", index)
+            .with("name", &dump.name)
+            .with("version", &dump.version)
+            .with("source", &dump.source)
+            .with("format", "sql")
+            .with("reset", reset)
+            .maybe("metadata", dump.metadata.as_ref())
+            .value()
+    })
+    .collect()
+}
+
+pub(super) fn agent_bundles(recipe: &Recipe) -> Vec<Value> {
+    let rows = recipe.inputs.agent_bundles.iter().enumerate();
+    rows.map(|(index, bundle)| {
+        Row::new()
+            .with("index", index)
+            .maybe("source", bundle.source.as_ref())
+            .maybe("slug", bundle.slug.as_ref())
+            .with("on_conflict", bundle.on_conflict)
+            .with("owner_id", bundle.owner_id.unwrap_or(1))
+            .maybe("token_env", bundle.token_env.as_ref())
+            .value()
+    })
+    .collect()
 }
 
 pub(super) fn external_services(recipe: &Recipe) -> Vec<Value> {
@@ -215,18 +272,14 @@ pub(super) fn secret_env(
     sources: &dyn Sources,
     policy: &RuntimePolicy,
 ) -> Vec<Value> {
-    recipe
-        .inputs
-        .secret_env
+    policy::secret_names(recipe)
         .iter()
         .map(|name| {
-            let hosts: Vec<_> = policy::secret_hosts(recipe, name)
-                .into_iter()
-                .filter(|host| policy::opens(policy, host) != Opened::Nothing)
-                .collect();
+            let hosts = policy::open_hosts(recipe, policy, name);
             let row = Row::new().with("name", name);
             match sources.secret(name) {
-                SecretStatus::Missing => row
+                // Validation has refused a value that cannot be used.
+                SecretStatus::Missing | SecretStatus::Unusable { .. } => row
                     .with("available", false)
                     .with("status", "missing")
                     .with("delivery", "none")

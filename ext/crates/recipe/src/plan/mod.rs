@@ -79,7 +79,11 @@ fn plan(recipe: &Recipe, context: Context<'_>, policy: &RuntimePolicy) -> Value 
         .with("workspaces", inputs::workspaces(recipe))
         .with("extra_plugins", inputs::extra_plugins(recipe, sources))
         .maybe("pluginRuntime", plugin_runtime)
-        .with("fixtureDatabases", json!([]))
+        .with("fixtureDatabases", inputs::fixture_databases(recipe))
+        .some("fixtureUsers", inputs::fixture_users(recipe))
+        .some("userSessions", rows(&recipe.inputs.user_sessions))
+        .some("browserActors", rows(&recipe.inputs.browser_actors))
+        .some("agent_bundles", inputs::agent_bundles(recipe))
         .with("siteSeeds", inputs::site_seeds(recipe))
         .with("stagedFiles", staged)
         .with("externalServices", inputs::external_services(recipe))
@@ -91,6 +95,10 @@ fn plan(recipe: &Recipe, context: Context<'_>, policy: &RuntimePolicy) -> Value 
         .with("workflow", steps::workflow(recipe, policy))
         .maybe("metadata", recipe.metadata.as_ref())
         .value()
+}
+
+fn rows(list: &[impl serde::Serialize]) -> Vec<Value> {
+    list.iter().map(|row| json!(row)).collect()
 }
 
 fn runtime(recipe: &Recipe, context: Context<'_>) -> Value {

@@ -5,9 +5,11 @@
 //! secrets, services, environment, seeds, staged files, packages, artifacts, then the policy.
 
 mod agent_step;
+mod data;
 mod distribution;
 mod host;
 mod paths;
+mod people;
 mod plugins;
 mod secrets;
 mod seeds;
@@ -58,7 +60,8 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
     plugins::check(&mut validator);
     unsupported::check_dependencies(&mut validator);
     plugins::check_runtime(&mut validator);
-    unsupported::check_fixtures(&mut validator);
+    data::check_databases(&mut validator);
+    people::check(&mut validator);
     steps::check_probes(&mut validator);
     secrets::check_secret_env(&mut validator);
     secrets::check_services(&mut validator);
@@ -67,6 +70,8 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
     seeds::check(&mut validator);
     paths::check_staged(&mut validator);
     unsupported::check_packages(&mut validator);
+    data::check_bundles(&mut validator);
+    data::check_inheritance(&mut validator);
     paths::check_artifacts(&mut validator);
     paths::check_overlaps(&mut validator);
     unsupported::check_experiments(&mut validator);

@@ -43,6 +43,13 @@ pub(super) fn check_secret_env(validator: &mut Validator<'_>) {
                 format!("the name of the secret is not valid: {why}"),
             );
         }
+        if let SecretStatus::Unusable { rule } = validator.sources.secret(name) {
+            validator.report(
+                IssueCode::InvalidSecretEnv,
+                &path,
+                format!("the value that this host has for the secret {rule}"),
+            );
+        }
         if validator.recipe.inputs.runtime_env.contains_key(name) {
             validator.report(
                 IssueCode::InvalidSecretEnv,
@@ -191,13 +198,11 @@ pub(super) fn check_policy(validator: &mut Validator<'_>) {
     }
     for (index, name) in validator.recipe.inputs.secret_env.iter().enumerate() {
         // A secret that the caller does not have is sent nowhere; the plan lists it as missing.
-        if validator.sources.secret(name) == SecretStatus::Missing {
-            continue;
+        match validator.sources.secret(name) {
+            SecretStatus::Available { .. } => {}
+            SecretStatus::Missing | SecretStatus::Unusable { .. } => continue,
         }
-        let hosts = policy::secret_hosts(validator.recipe, name);
-        let reaches = hosts
-            .iter()
-            .any(|host| policy::opens(&policy, host) != Opened::Nothing);
+        let reaches = !policy::open_hosts(validator.recipe, &policy, name).is_empty();
         if policy.secrets == SecretsPolicy::None || !(reaches || is_exposed(&policy, name)) {
             validator.report(
                 IssueCode::RuntimePolicySecretWithheld,

@@ -3,11 +3,15 @@
 
 use super::{Validator, paths, secrets};
 use crate::issue::IssueCode;
-use crate::model::{Bootstrap, OnUnsupported, Scope, SiteSeed, SiteSeedKind, SourceKind};
+use crate::model::{
+    Bootstrap, IdStrategy, OnUnsupported, Scope, SiteSeed, SiteSeedKind, SourceKind,
+};
 use crate::sources::ParentSite;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// Host name of every guest's site.
+const ADDRESS: &str = "localhost";
 /// Maximum length of a text in a seed's lists, e.g. of a slug, in bytes.
 const MAX_TEXT: usize = 200;
 
@@ -25,11 +29,12 @@ pub(super) fn check(validator: &mut Validator<'_>) {
         check_source(validator, &path, seed);
         if let Some(ids) = &seed.deterministic_ids
             && ids.on_unsupported == OnUnsupported::Block
+            && ids.strategy == IdStrategy::Platform
         {
             validator.report(
                 IssueCode::UnsupportedDeterministicSiteSeedIds,
                 format!("{path}.deterministicIds"),
-                "seeded rows get new ids in the guest; set \"onUnsupported\": \"warn\", or omit ids",
+                "the identifiers of another platform cannot be kept; set \"strategy\": \"numeric\", which keeps the ids of the fixture, or \"onUnsupported\": \"warn\"",
             );
         }
         if let Some(bootstrap) = &seed.bootstrap {
@@ -49,25 +54,33 @@ fn check_source(validator: &mut Validator<'_>, path: &str, seed: &SiteSeed) {
         ),
         (SiteSeedKind::Fixture, Some(source)) => {
             paths::check_given(validator, &at, source, SourceKind::File);
-            if seed.format.as_deref().is_some_and(|f| f != "json") {
-                validator.report(
-                    IssueCode::UnsupportedSiteSeedSource,
-                    format!("{path}.format"),
-                    "a fixture is JSON; omit format or set \"json\"",
-                );
-            }
         }
         (SiteSeedKind::ParentSite, Some(_)) => validator.report(
             IssueCode::InvalidSiteSeedSource,
             at,
             "the parent site is the source; omit source",
         ),
+        (SiteSeedKind::ParentSite, None) if seed.format.as_deref().is_some_and(|f| f != "json") => {
+            validator.report(
+                IssueCode::UnsupportedSiteSeedSource,
+                format!("{path}.format"),
+                "the content of the parent site has no other format; omit format",
+            );
+        }
         (SiteSeedKind::ParentSite, None) => match validator.sources.facts().parent_site {
-            ParentSite::Present => {}
+            ParentSite::Present => {
+                if let Err(why) = validator.sources.parent_content(seed) {
+                    validator.report(
+                        IssueCode::UnsupportedSiteSeedSource,
+                        format!("{path}.type"),
+                        format!("the parent site cannot be read: {why}"),
+                    );
+                }
+            }
             ParentSite::Absent => validator.report(
                 IssueCode::UnsupportedSiteSeedSource,
                 format!("{path}.type"),
-                "this run has no parent site; export the content into a fixture",
+                "the WordPress directory of this run is not a site: it has no wp-config.php; name a site with --wordpress, or export the content into a fixture",
             ),
         },
     }
@@ -81,7 +94,8 @@ fn check_bootstrap(validator: &mut Validator<'_>, path: &str, bootstrap: &Bootst
     let mut seen = BTreeSet::new();
     for (index, row) in bootstrap.domains.iter().enumerate() {
         let at = format!("{path}.domains[{index}]");
-        if secrets::is_host(&row.domain).is_err() {
+        let own = row.domain.eq_ignore_ascii_case(ADDRESS);
+        if !own && secrets::is_host(&row.domain).is_err() {
             validator.report(
                 IssueCode::InvalidSiteSeedBootstrapDomain,
                 format!("{at}.domain"),
@@ -106,13 +120,39 @@ fn check_bootstrap(validator: &mut Validator<'_>, path: &str, bootstrap: &Bootst
             }
         }
     }
-    if !bootstrap.domains.is_empty() {
-        validator.report(
-            IssueCode::UnsupportedSiteSeedMultisiteBootstrap,
-            format!("{path}.domains"),
-            "the guest has a fixed address; omit domains",
-        );
+    let paths = bootstrap
+        .multisite
+        .as_ref()
+        .map_or_else(Vec::new, site_paths);
+    for (index, row) in bootstrap.domains.iter().enumerate() {
+        let given = row.path.as_deref().unwrap_or("/").trim_matches('/');
+        if !row.domain.eq_ignore_ascii_case(ADDRESS) {
+            if secrets::is_host(&row.domain).is_err() {
+                continue;
+            }
+            validator.report(
+                IssueCode::UnsupportedSiteSeedMultisiteBootstrap,
+                format!("{path}.domains[{index}].domain"),
+                "the guest has one address, localhost; omit the domain, or set localhost",
+            );
+        } else if !given.is_empty() && !paths.iter().any(|path| path == given) {
+            validator.report(
+                IssueCode::UnmatchedSiteSeedBootstrapDomain,
+                format!("{path}.domains[{index}].path"),
+                "the network has no site at this path; add one to multisite.sites",
+            );
+        }
     }
+}
+
+/// Returns the paths of a network's further sites, without slashes at their ends.
+fn site_paths(multisite: &Value) -> Vec<String> {
+    let rows = multisite.get("sites").and_then(Value::as_array);
+    rows.into_iter()
+        .flatten()
+        .filter_map(|row| row.get("path").and_then(Value::as_str))
+        .map(|path| path.trim_matches('/').to_owned())
+        .collect()
 }
 
 /// Validates a multisite network: the guest has one address, so its sites must differ by path.

@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_recipe::{
-    Context, HostFacts, Issue, ParentSite, PathKind, PolicyChoice, SecretStatus, Sources, ZipEntry,
-    ZipKind, ZipUnreadable, parse, validate,
+    Context, HostFacts, Issue, ParentSite, PathKind, PolicyChoice, SecretStatus, SiteSeed, Sources,
+    ZipEntry, ZipKind, ZipUnreadable, parse, validate,
 };
 
 pub struct FakeHost {
@@ -36,7 +36,7 @@ impl Default for FakeHost {
                 ("/etc/shadow", Denied),
                 ("./site-root", Denied),
             ]),
-            secrets: vec!["API_KEY"],
+            secrets: vec!["API_KEY", "OTHER_KEY"],
             requires_sha256: false,
             facts: HostFacts {
                 wordpress_version: "7.1.1".to_owned(),
@@ -80,12 +80,23 @@ impl Sources for FakeHost {
         (path == "./dir").then(|| "main.php".to_owned())
     }
     fn secret(&self, name: &str) -> SecretStatus {
+        if name == "SHORT_KEY" {
+            return SecretStatus::Unusable {
+                rule: "must have 8 bytes or more",
+            };
+        }
         if self.secrets.contains(&name) {
             SecretStatus::Available {
                 source: "environment",
             }
         } else {
             SecretStatus::Missing
+        }
+    }
+    fn parent_content(&self, seed: &SiteSeed) -> Result<String, String> {
+        match seed.name.as_str() {
+            "unreadable" => Err("its database is closed".to_owned()),
+            name => Ok(format!("{{\"name\":\"{name}\"}}")),
         }
     }
     fn facts(&self) -> &HostFacts {
