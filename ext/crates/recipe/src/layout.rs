@@ -6,7 +6,9 @@ use crate::model::{ExtraPlugin, HealthKind, HealthProbe, LoadAs, ProbeKind, Reci
 use crate::model::{StartupProbe, Step, Workspace};
 use crate::sources::{PathKind, Sources};
 use wp_codebox_contracts::{CommandCall, string_enum};
-use wp_codebox_policy::{AcceptedArg, Format, GUEST_MU_COMPONENTS, GUEST_STAGED_ROOT, named_file};
+use wp_codebox_policy::{
+    AcceptedArg, Format, GUEST_MU_COMPONENTS, GUEST_STAGED_ROOT, arg_value, named_file,
+};
 
 /// WordPress directory in the guest.
 pub(crate) const WORDPRESS: &str = "/wordpress";
@@ -106,6 +108,8 @@ const FILE_ARGUMENTS: &[&str] = &[
     "source-dom-snapshot",
     "candidate-dom-snapshot",
 ];
+/// Command that runs an agent with a model.
+const AGENT_STEP: &str = "wp-codebox.agent-sandbox-run";
 /// Directory of the run's result in which commands store files; a later step can name them.
 const RUN_FILES: &str = "files/";
 
@@ -192,6 +196,30 @@ pub(crate) fn probes(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
             path: format!("$.probes[{index}].step"),
             step: &probe.step,
         })
+        .collect()
+}
+
+/// Returns the arguments that an agent step inherits: provider and model of the recipe's first
+/// connector that has one, or of the one with the step's provider. What the step states stays.
+pub(crate) fn inherited_args(recipe: &Recipe, call: &CommandCall) -> Vec<String> {
+    let connectors = recipe.inputs.inheritance.iter().flat_map(|i| &i.connectors);
+    if call.command != AGENT_STEP || arg_value(call, "model").is_some() {
+        return Vec::new();
+    }
+    let wanted = arg_value(call, "provider");
+    let mut fitting = connectors.filter(|connector| match (wanted, &connector.provider) {
+        (Some(wanted), Some(own)) => wanted == own,
+        (Some(_), None) => false,
+        (None, own) => own.is_some() || connector.model.is_some(),
+    });
+    let Some(connector) = fitting.next() else {
+        return Vec::new();
+    };
+    let provider = connector.provider.iter().filter(|_| wanted.is_none());
+    let rows = provider
+        .map(|text| ("provider", text))
+        .chain(connector.model.iter().map(|text| ("model", text)));
+    rows.map(|(name, value)| format!("{name}={value}"))
         .collect()
 }
 

@@ -643,3 +643,34 @@ fn derived_policy_permits_page_scripts_only_to_a_recipe_whose_steps_run_one() {
     assert!(commands(json!(["url=/", "steps-json=@./steps.json"])).contains(&evaluate));
     assert!(!commands(json!(["url=/", format!("steps-json={click}")])).contains(&evaluate));
 }
+
+#[test]
+fn agent_step_without_a_model_gets_that_of_the_inherited_connector() {
+    let args = |args: Value| {
+        let connectors = json!([
+            {"name": "a", "status": "available", "secretEnv": ["OTHER_KEY"]},
+            {"name": "b", "status": "available", "provider": "openai", "model": "m1"},
+            {"name": "c", "status": "available", "provider": "anthropic", "model": "m2"},
+        ]);
+        let document = with(&json!({
+            "inputs": {"inheritance": {"connectors": connectors}},
+            "workflow": {"steps": [{"command": "wp-codebox.agent-sandbox-run", "args": args}]},
+        }));
+        let mut all = lowered(&document, &FakeHost::default());
+        all.workflow.steps.remove(0).call.args
+    };
+    for (given, wanted) in [
+        (
+            json!(["task=x"]),
+            json!(["task=x", "provider=openai", "model=m1"]),
+        ),
+        (
+            json!(["provider=anthropic"]),
+            json!(["provider=anthropic", "model=m2"]),
+        ),
+        (json!(["provider=other"]), json!(["provider=other"])),
+        (json!(["model=own"]), json!(["model=own"])),
+    ] {
+        assert_eq!(json!(args(given.clone())), wanted, "{given}");
+    }
+}

@@ -40,6 +40,10 @@ pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<Polic
     inputs::add(recipe, sources, &mut lowered);
     php::add(recipe, &mut lowered.workflow);
     steps::add(recipe, sources, &mut lowered.workflow);
+    for step in &mut lowered.workflow.steps {
+        let inherited = layout::inherited_args(recipe, &step.call);
+        step.call.args.extend(inherited);
+    }
     lowered.workflow.env = environment(recipe);
     lowered.workflow.workspace_rule = workspace_rule(recipe);
     Ok(lowered)

@@ -25,9 +25,11 @@ fn verdict(command: &str, policy: &RuntimePolicy) -> Value {
 }
 
 /// Returns the plan's entry for a step: its command as written and as executed in the guest.
-pub(super) fn step(placed: &PlacedStep<'_>, policy: &RuntimePolicy) -> Value {
+pub(super) fn step(recipe: &Recipe, placed: &PlacedStep<'_>, policy: &RuntimePolicy) -> Value {
     let step = placed.step;
-    let call = placed.call();
+    let mut call = placed.call();
+    let inherited = layout::inherited_args(recipe, &call);
+    call.args.extend(inherited);
     Row::new()
         .with("phase", placed.phase.as_str())
         .with("index", placed.index)
@@ -63,7 +65,7 @@ pub(super) fn workflow(recipe: &Recipe, policy: &RuntimePolicy) -> Value {
     let of = |phase: layout::Phase| -> Vec<Value> {
         rows.iter()
             .filter(|placed| placed.phase == phase)
-            .map(|placed| step(placed, policy))
+            .map(|placed| step(recipe, placed, policy))
             .collect()
     };
     Row::new()
@@ -82,7 +84,7 @@ pub(super) fn probes(recipe: &Recipe, policy: &RuntimePolicy) -> Vec<Value> {
         .map(|(probe, placed)| {
             Row::new()
                 .with("name", &probe.name)
-                .with("step", step(&placed, policy))
+                .with("step", step(recipe, &placed, policy))
                 .with("expectJson", probe.expect_json.unwrap_or(false))
                 .with("allowFailure", probe.allow_failure.unwrap_or(false))
                 .maybe("metadata", probe.metadata.as_ref())
@@ -121,7 +123,7 @@ pub(super) fn plugin_runtime(
 ) -> Value {
     let setup = layout::setup(recipe)
         .iter()
-        .map(|placed| step(placed, policy))
+        .map(|placed| step(recipe, placed, policy))
         .collect();
     let health = runtime
         .health_probes
