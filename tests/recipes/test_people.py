@@ -123,7 +123,7 @@ def test_statement_that_the_database_cannot_run_is_named_with_its_line(bench):
     dump_of(bench, "statement-good", good).expect(0)
     for name, text, line, why in [
         ("statement-bad", good + "\nCREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW SET NEW.id = 2;", "line 4", "CREATE TRIGGER"),
-        ("statement-delimiter", good + "DELIMITER //\nSELECT 1 //", "line 3", "DELIMITER"),
+        ("statement-delimiter", good + "DELIMITER //\nSELECT 1 //", "line 3", "are not SQL"),
         ("statement-open", good + "INSERT INTO a VALUES ('x", "line 3", "not closed"),
     ]:
         answer = dump_of(bench, name, text)
