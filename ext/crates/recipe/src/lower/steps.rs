@@ -1,9 +1,9 @@
 //! Adds the steps of all phases, in execution order, and the files to collect to the run request.
 
 use super::lowered::STAGED;
-use crate::agent_step;
 use super::people;
 use super::step::plain;
+use crate::agent_step;
 use crate::layout::{self, PlacedStep};
 use crate::model::{
     IdStrategy, LoadAs, Metadata, OnUnsupported, Recipe, SiteSeed, SiteSeedKind, Step,
