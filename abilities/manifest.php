@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '7d3e29f9bea3ea9e770474d1feb2028602e13b3117714a7baa89a4546b0a61e3',
+	'contract_digest' => '6e9f85590a39e6e4414bd9cca33ee4107331bb9be8508cbb05c31a13b47c986c',
 ];

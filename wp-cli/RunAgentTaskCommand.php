@@ -121,6 +121,10 @@ final class RunAgentTaskCommand extends Command {
 	 * [--check=<commands>]
 	 * : Command line to run on the result in a new sandbox; a JSON list for several.
 	 *
+	 * [--service=<kinds>]
+	 * : Servers in the sandbox, separated by commas: mysql, redis, smtp, http. With mysql the sandbox's WordPress
+	 * uses MariaDB in place of SQLite.
+	 *
 	 * [--network=<posture>]
 	 * : Network policy: deny (default), host names, or a JSON object with allowHosts, presets, rules and tls.
 	 *

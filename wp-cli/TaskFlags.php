@@ -23,7 +23,7 @@ final class TaskFlags {
 	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'sandbox-session-id', 'session-id' ];
 
 	/** Flags that the commands describe. All others are fields of the input by their public names. */
-	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'output-limit', 'find-renames', 'sandbox-session-id', 'session-id', 'orchestrator' ];
+	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'output-limit', 'find-renames', 'service', 'sandbox-session-id', 'session-id', 'orchestrator' ];
 
 	private const LIMITS = [
 		'memory'       => 'memory_bytes',
@@ -112,6 +112,9 @@ final class TaskFlags {
 		}
 		if ( isset( $flags['agent-success-codes'] ) ) {
 			$input['agent_success_codes'] = array_map( [ $this, 'exit_code' ], FlagList::split( '--agent-success-codes', (string) $flags['agent-success-codes'] ) );
+		}
+		if ( isset( $flags['service'] ) ) {
+			$input['services'] = array_map( static fn( string $kind ): array => [ 'id' => $kind, 'kind' => $kind ], FlagList::split( '--service', (string) $flags['service'] ) );
 		}
 		if ( isset( $flags['network'] ) ) {
 			$input['network'] = $this->network( (string) $flags['network'] );

@@ -94,6 +94,7 @@ enum ErrorCode: string {
 	case FanoutWorkerDependencyInvalid = 'wp_codebox_fanout_worker_dependency_invalid';
 	case FanoutConcurrencyInvalid = 'wp_codebox_fanout_concurrency_invalid';
 	case SandboxStartFailed = 'wp_codebox_sandbox_start_failed';
+	case ServiceFailed = 'wp_codebox_service_failed';
 	case IsolationUnavailable = 'wp_codebox_isolation_unavailable';
 	case GuestIdsExhausted = 'wp_codebox_guest_ids_exhausted';
 	case SandboxWrapperMissing = 'wp_codebox_sandbox_wrapper_missing';
@@ -289,6 +290,7 @@ enum ErrorCode: string {
 		'wp_codebox_fanout_worker_dependency_invalid' => [ 400, 1 ],
 		'wp_codebox_fanout_concurrency_invalid' => [ 400, 1 ],
 		'wp_codebox_sandbox_start_failed' => [ 503, 125 ],
+		'wp_codebox_service_failed' => [ 503, 1 ],
 		'wp_codebox_isolation_unavailable' => [ 503, 125 ],
 		'wp_codebox_guest_ids_exhausted' => [ 503, 125 ],
 		'wp_codebox_sandbox_wrapper_missing' => [ 503, 125 ],

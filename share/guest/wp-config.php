@@ -11,9 +11,9 @@
 declare( strict_types=1 );
 
 define( 'DB_NAME', 'wordpress' );
-define( 'DB_USER', '' );
+define( 'DB_USER', '@db_user@' );
 define( 'DB_PASSWORD', '' );
-define( 'DB_HOST', '' );
+define( 'DB_HOST', '@db_host@' );
 define( 'DB_CHARSET', 'utf8mb4' );
 define( 'DB_COLLATE', '' );
 

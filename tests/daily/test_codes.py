@@ -434,6 +434,7 @@ WORKSPACE = f"{CASES}/runner-workspaces.php: runner workspace: failures and malf
 PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
 
 ELSEWHERE = {
+    "wp_codebox_service_failed": "tests/recipes/test_services.py: test_killed_database_fails_its_step_and_ends_the_run",
     # The caller is a WordPress site, which resolves plugins, providers, connectors and components.
     "wp_codebox_mount_missing": f"{CASES}/runs.php: no mount",
     "wp_codebox_provider_credentials_unavailable": f"{CASES}/model-runs.php: a missing key is refused before a run starts",

@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         sandbox: &NoSandbox,
         php: &php,
         host: &host,
+        database: wp_codebox_backend_native::Database::Sqlite,
         level: wp_codebox_contracts::IsolationLevel::Full,
         identity: &identity,
     })?;

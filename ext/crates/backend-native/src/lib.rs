@@ -33,6 +33,7 @@ mod process_sandbox;
 mod programs;
 mod reduced;
 mod self_test;
+mod server;
 mod spawn;
 mod spawner;
 mod template;
@@ -72,6 +73,7 @@ pub use reduced::{GuestRoot, GuestTree, LayoutError};
 pub use self_test::{
     LauncherIdentity, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, Trial, run_self_test, self_test,
 };
+pub use server::{DATABASE_SETTINGS, Database, ServerMissing, ServerProgram};
 pub use spawner::{
     GuestIdentity, GuestStore, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
 };

@@ -23,6 +23,7 @@ pub use settings::{AGENTS, GuestEgress, egress_environment, environment, php_ini
 
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
+use crate::server::{DATABASE_RUN, Database};
 use crate::template::Template;
 use builder::{Builder, path};
 use paths::WP_CONTENT;
@@ -283,6 +284,10 @@ fn hide<'a>(
 fn wordpress(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> {
     let template = spec.template;
     builder.bind(&template.core, "/wordpress")?;
+    match template.database {
+        Database::Sqlite => {}
+        Database::MariaDb { .. } => builder.scratch(DATABASE_RUN, 0o755)?,
+    }
     match spec.template_access {
         TemplateAccess::Run => {
             let (content, opcache) = (path(WP_CONTENT)?, path(OPCACHE)?);

@@ -2,7 +2,7 @@
 
 use super::settings::PathArgs;
 use clap::{Args, ValueEnum};
-use wp_codebox_contracts::GitChoice;
+use wp_codebox_contracts::{GitChoice, Service, ServiceKind};
 
 /// Storage of the run and format of the output.
 #[derive(Debug, Clone, Default, Args)]
@@ -34,6 +34,21 @@ pub(crate) struct GuestArgs {
     /// any version.
     #[arg(long, value_name = "VERSION")]
     pub wp: Option<String>,
+    /// Server in the guest: mysql, redis, smtp or http; may be repeated. With mysql the guest's
+    /// WordPress uses MariaDB in place of SQLite; needs the package mariadb-server.
+    #[arg(long = "service", value_name = "KIND", value_parser = ["mysql", "redis", "smtp", "http"])]
+    pub services: Vec<String>,
+}
+
+impl GuestArgs {
+    /// Returns the services that the flags name, with variables of usual names for their outputs.
+    pub(crate) fn services(&self) -> Vec<Service> {
+        let kinds = self.services.iter().filter_map(|name| {
+            let mut all = ServiceKind::ALL.iter().copied();
+            all.find(|kind| kind.as_str() == name)
+        });
+        kinds.map(Service::usual).collect()
+    }
 }
 
 /// Values of `--git`, without doc comments of their own: with them clap would print the long form

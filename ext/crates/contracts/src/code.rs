@@ -216,6 +216,8 @@ codes! {
     FanoutConcurrencyInvalid = "wp_codebox_fanout_concurrency_invalid", InvalidInput, 400, 1;
     /// The sandbox could not start.
     SandboxStartFailed = "wp_codebox_sandbox_start_failed", Unavailable, 503, 125;
+    /// A service of the guest, such as its database, ended while the guest needed it.
+    ServiceFailed = "wp_codebox_service_failed", Unavailable, 503, 1;
     /// This host cannot provide the isolation that the policy demands.
     IsolationUnavailable = "wp_codebox_isolation_unavailable", Unavailable, 503, 125;
     /// All kernel uids reserved for guests are in use.

@@ -70,3 +70,29 @@ impl FollowUpRecord {
     /// Path of the patch from the earlier bundle's change to this bundle's change.
     pub const PATCH_PATH: &'static str = "files/follow-up.patch";
 }
+
+/// Budget of the built-in agent as a caller writes it, with the cost in dollars.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskBudget {
+    /// Maximum number of model responses.
+    pub turns: Option<u32>,
+    /// Maximum number of input tokens over all turns.
+    pub input_tokens: Option<u64>,
+    /// Maximum number of output tokens over all turns.
+    pub output_tokens: Option<u64>,
+    /// Maximum cost in US dollars, by the provider's prices.
+    pub cost_usd: Option<f64>,
+}
+
+/// What a run request contains about the earlier bundle that the run continues.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FollowUp {
+    /// Earlier bundle and comments, as the task names them.
+    pub of: FollowUpOf,
+    /// Budget as the task sets it, without defaults. A limit that the task sets applies to all runs
+    /// of the chain together; a default limit applies to each run alone.
+    #[serde(default)]
+    pub budget: TaskBudget,
+}

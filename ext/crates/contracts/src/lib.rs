@@ -32,6 +32,7 @@ mod registry;
 mod run;
 mod run_lifecycle;
 pub mod schema_id;
+mod service;
 mod site_change;
 mod spawner;
 mod string_enum;
@@ -64,7 +65,7 @@ pub use episode::{
     ObservationSpec, ObservationType, SnapshotSemantics, TRACE_VERSION, TraceRef, TraceRefKind,
 };
 pub use event::{EventType, LifecycleEvent, OutputStream};
-pub use follow_up::{FollowUpOf, FollowUpRecord, MAX_CHAIN, ReviewComment};
+pub use follow_up::{FollowUp, FollowUpOf, FollowUpRecord, MAX_CHAIN, ReviewComment, TaskBudget};
 pub use frame::{Frame, MAX_FRAME_BYTES, PROTOCOL_VERSION};
 pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId, hex};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
@@ -113,6 +114,10 @@ pub use run_lifecycle::{
     RunProgress, RunRegistryEntry, RunRegistryPage, RunState, RunTransitionError, RuntimeRunResult,
     ScratchState,
 };
+pub use service::{
+    DatabaseEngine, ForeignKeyTargetPolicy, OutputNames, RootAuthentication, Service,
+    ServiceConfiguration, ServiceKind, ServiceProvider, ServiceStorage,
+};
 pub use site_change::{
     GitPerson, HealthPage, HealthPlan, HealthReport, HealthStatus, PageHealth, SiteAction,
     SiteApply, SiteChangeMessage, SiteChangeRequest, SiteChangeResult, SiteChangeStatus,
@@ -125,9 +130,7 @@ pub use spawner::{
 pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;
 pub use task_shape::{Member, Need, Shape};
-pub use task_spec::{
-    FollowUp, RunRequest, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec,
-};
+pub use task_spec::{RunRequest, TASK_FIELDS, TaskAuthority, TaskField, TaskSpec};
 pub use workflow::{
     CollectedFile, GeneratedDirectory, GeneratedFrom, OnFailure, Workflow, WorkflowStep,
     WorkspaceRule, WrittenFile,

@@ -37,6 +37,8 @@ pub enum Shape {
     ExitCodes,
     /// Names and values of environment variables.
     Environment,
+    /// Names of environment variables, or lists of them, by the output of a service.
+    Outputs,
     /// An object with these members.
     Object(&'static [Member]),
     /// A list of objects with these members.
@@ -133,6 +135,35 @@ pub(crate) const LIMITS: &[Member] = &[
     member("memory_bytes", Shape::Count),
     member("disk_bytes", Shape::Count),
     member("output_bytes", Shape::Count),
+];
+pub(crate) const SERVICE: &[Member] = &[
+    required("id", Shape::Name),
+    required("kind", Shape::OneOf(&["mysql", "redis", "smtp", "http"])),
+    member(
+        "configuration",
+        Shape::Object(&[
+            member("provider", Shape::OneOf(&["docker", "external", "native"])),
+            member("externalService", Shape::Text),
+            member("engine", Shape::OneOf(&["mysql", "mariadb"])),
+            member("storage", Shape::OneOf(&["tmpfs", "disk"])),
+            member(
+                "rootAuthentication",
+                Shape::OneOf(&["generated-password", "empty-password"]),
+            ),
+            member(
+                "foreignKeyTargetPolicy",
+                Shape::OneOf(&["unique-only", "indexed"]),
+            ),
+            member("hostEnv", Shape::Text),
+            member("portEnv", Shape::Text),
+            member("usernameEnv", Shape::Text),
+            member("passwordEnv", Shape::Text),
+            member("image", Shape::Text),
+            member("responseStatus", Shape::SmallCount),
+            member("responseBody", Shape::Text),
+        ]),
+    ),
+    member("outputs", Shape::Outputs),
 ];
 pub(crate) const AGENT_BUNDLE: &[Member] = &[
     member("source", Shape::Text),

@@ -7,13 +7,13 @@
 
 use crate::task_shape::{
     AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, FOLLOW_UP, HOLD, LIMITS, MODEL, MOUNT,
-    PARENT_TOOLS, Shape, member, required,
+    PARENT_TOOLS, SERVICE, Shape, member, required,
 };
 use crate::{
-    Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUpOf, Hold,
-    LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RunId, RunMode,
-    RunPaths, RuntimePolicy, SandboxToolPolicy, SecretBinding, SiteId, StagedFile, TaskInput,
-    Workflow, schema_id,
+    Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUp, FollowUpOf,
+    Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RunId,
+    RunMode, RunPaths, RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId,
+    StagedFile, TaskBudget, TaskInput, Workflow, schema_id,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -100,6 +100,8 @@ pub struct TaskSpec {
     /// Whether the call of the ability waits for the end of the run (default) or returns a handle
     /// at once.
     pub wait: Option<bool>,
+    /// Servers, such as a database, that run in each guest.
+    pub services: Vec<Service>,
     /// Free-form data from the caller, copied into the bundle's provenance.
     pub metadata: Map<String, Value>,
     /// Id that an orchestrator gave this call. The reply returns it as the session's `id`; it is
@@ -151,32 +153,6 @@ pub struct TaskSpec {
     pub workflow: Option<Workflow>,
     /// Process wrapper, e.g. bubblewrap, in which the launcher of the guest runs.
     pub outer_sandbox: OuterSandbox,
-}
-
-/// Budget of the built-in agent as a caller writes it, with the cost in dollars.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TaskBudget {
-    /// Maximum number of model responses.
-    pub turns: Option<u32>,
-    /// Maximum number of input tokens over all turns.
-    pub input_tokens: Option<u64>,
-    /// Maximum number of output tokens over all turns.
-    pub output_tokens: Option<u64>,
-    /// Maximum cost in US dollars, by the provider's prices.
-    pub cost_usd: Option<f64>,
-}
-
-/// What a run request contains about the earlier bundle that the run continues.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FollowUp {
-    /// Earlier bundle and comments, as the task names them.
-    pub of: FollowUpOf,
-    /// Budget as the task sets it, without defaults. A limit that the task sets applies to all runs
-    /// of the chain together; a default limit applies to each run alone.
-    #[serde(default)]
-    pub budget: TaskBudget,
 }
 
 /// Authority that is needed to set a field. Each level may also set the fields of the levels that
@@ -274,6 +250,7 @@ pub const TASK_FIELDS: &[TaskField] = &[
     caller("task_timeout_seconds", Shape::Count),
     caller("find_renames", Shape::Flag),
     caller("wait", Shape::Flag),
+    caller("services", Shape::Rows(SERVICE)),
     caller("metadata", Shape::Free),
     caller("sandbox_session_id", Shape::Text),
     caller("session_id", Shape::Text),
@@ -408,6 +385,9 @@ pub struct RunRequest {
     /// Requested resource limits of the run.
     #[serde(default)]
     pub limits: LimitsRequest,
+    /// Servers, such as a database, that run in each guest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
     /// Whether the patch shows moved files as git renames.
     #[serde(default)]
     pub find_renames: bool,
@@ -489,6 +469,11 @@ impl TaskSpec {
             agent_bundles: self.agent_bundles,
             checks: self.checks,
             limits: self.limits,
+            services: self
+                .services
+                .into_iter()
+                .map(Service::with_usual_outputs)
+                .collect(),
             find_renames: self.find_renames,
             secrets: self.secrets,
             outer_sandbox: self.outer_sandbox,

@@ -20,6 +20,11 @@ string_enum! {
         AmbiguousSiteSeedBootstrapPrimary = "ambiguous-site-seed-bootstrap-primary",
         /// Two external services share an id.
         DuplicateExternalServiceId = "duplicate-external-service-id",
+        /// Two outputs of services, or an output and another variable of the recipe, have the same
+        /// name.
+        DuplicateRuntimeServiceEnv = "duplicate-runtime-service-env",
+        /// Two services share an id.
+        DuplicateRuntimeServiceId = "duplicate-runtime-service-id",
         /// Two list entries that must have different names have the same one.
         DuplicateName = "duplicate-name",
         /// Two guest paths are equal, or one contains the other.
@@ -68,6 +73,10 @@ string_enum! {
         /// The name of an environment variable for the guest is invalid or reserved for the
         /// runtime.
         InvalidRuntimeEnv = "invalid-runtime-env",
+        /// The variable of a service's output has an invalid name or one reserved for the runtime.
+        InvalidRuntimeServiceEnv = "invalid-runtime-service-env",
+        /// The id of a service is invalid.
+        InvalidRuntimeServiceId = "invalid-runtime-service-id",
         /// An environment variable for the guest has an invalid value.
         InvalidRuntimeEnvValue = "invalid-runtime-env-value",
         /// A guest path is not normalised, or is reserved for the runtime.
@@ -150,6 +159,8 @@ string_enum! {
         /// A step or probe that requests a URL has none.
         MissingUrl = "missing-url",
 
+        /// The recipe has more services, or more of a kind, than a guest runs.
+        NativeRuntimeServiceBudgetExceeded = "native-runtime-service-budget-exceeded",
         /// A source is remote and would have to be downloaded, which runs never do.
         NetworkDownloadsDisabled = "network-downloads-disabled",
         /// A path that must be a directory is something else.
@@ -171,6 +182,10 @@ string_enum! {
         UnsafeSiteSeedUsers = "unsafe-site-seed-users",
         /// The argument `recipient-label` of a mail command has invalid characters.
         UnsafeSmtpRecipientLabel = "unsafe-smtp-recipient-label",
+        /// The output of a service has the variable of a secret.
+        RuntimeServiceSecretTargetCollision = "runtime-service-secret-target-collision",
+        /// A service does not have this output.
+        UnknownRuntimeServiceOutput = "unknown-runtime-service-output",
         /// A mail command has an unknown argument.
         UnknownSmtpOperationArg = "unknown-smtp-operation-arg",
 
@@ -223,7 +238,15 @@ string_enum! {
         UnsupportedRuntimeOverlay = "unsupported-runtime-overlay",
         /// A recipe cannot open a preview of the guest's site.
         UnsupportedRuntimePreview = "unsupported-runtime-preview",
-        /// Services that run beside the guest, such as databases, are not supported.
+        /// A service has a setting that only services outside of the guest have.
+        UnsupportedExternalRuntimeServiceOption = "unsupported-external-runtime-service-option",
+        /// A service requires a database program that guests do not have.
+        UnsupportedNativeRuntimeServiceEngine = "unsupported-native-runtime-service-engine",
+        /// A service has a setting that it cannot honour.
+        UnsupportedNativeRuntimeServiceOption = "unsupported-native-runtime-service-option",
+        /// The host does not have the program of a service, or a guest cannot run it.
+        UnsupportedRuntimeServiceKind = "unsupported-runtime-service-kind",
+        /// A service is to run in a container or outside of the guest.
         UnsupportedRuntimeServiceProvider = "unsupported-runtime-service-provider",
         /// Mounting a file layer below the guest's WordPress is not supported.
         UnsupportedRuntimeStack = "unsupported-runtime-stack",

@@ -7,7 +7,7 @@ use crate::continuation::Continuation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{AgentBundle, GitChoice};
+use wp_codebox_contracts::{AgentBundle, GitChoice, Service};
 
 /// Free-form data of the recipe's author; it has no effect on the run.
 pub type Metadata = Map<String, Value>;
@@ -416,7 +416,7 @@ pub struct Inputs {
     pub dependency_overlays: Vec<Value>,
     pub runtime_env: BTreeMap<String, String>,
     pub secret_env: Vec<String>,
-    pub services: Vec<Value>,
+    pub services: Vec<Service>,
     pub external_services: Vec<ExternalService>,
     pub plugin_runtime: Option<PluginRuntime>,
     pub fixture_databases: Vec<FixtureDatabase>,

@@ -87,6 +87,8 @@ pub struct HostFacts {
     pub php_version: String,
     /// Extensions of the PHP in guests, in lower case.
     pub php_extensions: Vec<String>,
+    /// Server programs that guests can run, e.g. `mariadbd`.
+    pub server_programs: Vec<String>,
     /// Whether the run belongs to a site whose content a guest may copy.
     pub parent_site: ParentSite,
 }

@@ -321,8 +321,8 @@ fn meaning() -> Vec<Row> {
         ),
         (
             step(&json!({"command": "host/smtp.inspect", "args": ["service=a"]})),
-            "invalid-step",
-            "$.workflow.steps[0].args",
+            "invalid-reference",
+            "$.workflow.steps[0].args[0]",
         ),
         (
             step(&json!({"command": "host/smtp.reset", "args": []})),
@@ -1108,10 +1108,101 @@ fn unsupported() -> Vec<Row> {
         ),
         (
             inputs(
-                &json!({"services": [{"id": "db", "kind": "mysql", "outputs": {"host": "DB_HOST_NAME"}}]}),
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {"provider": "docker"}, "outputs": {"host": "DB_A"}}]}),
             ),
             "unsupported-runtime-service-provider",
-            "$.inputs.services[0]",
+            "$.inputs.services[0].configuration.provider",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {"provider": "external", "externalService": "e", "hostEnv": "A", "usernameEnv": "B", "passwordEnv": "C"}, "outputs": {"host": "DB_A"}}]}),
+            ),
+            "unsupported-runtime-service-provider",
+            "$.inputs.services[0].configuration.provider",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {"hostEnv": "A"}, "outputs": {"host": "DB_A"}}]}),
+            ),
+            "unsupported-external-runtime-service-option",
+            "$.inputs.services[0].configuration.hostEnv",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {"engine": "mysql"}, "outputs": {"host": "DB_A"}}]}),
+            ),
+            "unsupported-native-runtime-service-engine",
+            "$.inputs.services[0].configuration.engine",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {"storage": "disk"}, "outputs": {"host": "DB_A"}}]}),
+            ),
+            "unsupported-native-runtime-service-option",
+            "$.inputs.services[0].configuration.storage",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {}, "outputs": {"hostname": "DB_A"}}]}),
+            ),
+            "unknown-runtime-service-output",
+            "$.inputs.services[0].outputs.hostname",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {}, "outputs": {"host": "PATH"}}]}),
+            ),
+            "invalid-runtime-service-env",
+            "$.inputs.services[0].outputs.host",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {}, "outputs": {"host": "DB_A", "port": ["DB_A"]}}]}),
+            ),
+            "duplicate-runtime-service-env",
+            "$.inputs.services[0].outputs.port",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {}, "outputs": {"host": "DB_A"}}], "runtimeEnv": {"DB_A": "x"}}),
+            ),
+            "duplicate-runtime-service-env",
+            "$.inputs.services[0].outputs.host",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "configuration": {}, "outputs": {"host": "DB_A"}}], "secretEnv": ["DB_A"]}),
+            ),
+            "runtime-service-secret-target-collision",
+            "$.inputs.services[0].outputs.host",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "a", "kind": "http", "outputs": {"url": "A"}}, {"id": "a", "kind": "smtp", "outputs": {"host": "B"}}]}),
+            ),
+            "duplicate-runtime-service-id",
+            "$.inputs.services[1].id",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "a", "kind": "smtp", "outputs": {"host": "A"}}, {"id": "b", "kind": "smtp", "outputs": {"host": "B"}}]}),
+            ),
+            "native-runtime-service-budget-exceeded",
+            "$.inputs.services[1].kind",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "cache", "kind": "redis", "outputs": {"host": "A"}}]}),
+            ),
+            "unsupported-runtime-service-kind",
+            "$.inputs.services[0].kind",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "a".repeat(65), "kind": "http", "outputs": {"url": "A"}}]}),
+            ),
+            "invalid-runtime-service-id",
+            "$.inputs.services[0].id",
         ),
         (
             inputs(&json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x"}]})),
@@ -1185,6 +1276,10 @@ fn recipe_variants_without_the_tested_faults_are_valid() {
         ),
         inputs(&json!({"stagedFiles": [{"source": "./file.txt", "target": "/workspace/f"}]})),
         inputs(&json!({"secretEnv": ["NOT_THERE"], "runtimeEnv": {"A": "b"}})),
+        inputs(&json!({"services": [
+                {"id": "db", "kind": "mysql", "configuration": {"provider": "native", "engine": "mariadb", "storage": "tmpfs"}, "outputs": {"host": ["A", "B"], "password": "C"}},
+                {"id": "api", "kind": "http", "configuration": {"responseStatus": 503, "responseBody": "x"}, "outputs": {"url": "D"}},
+                {"id": "mail", "kind": "smtp", "outputs": {"port": "E"}}]})),
         inputs(
             &json!({"services": [], "inherit": {"connectors": []}, "component_manifest": {"schema": "wp-codebox/component-manifest/v1"}}),
         ),

@@ -32,7 +32,12 @@ const REFUSED: &[&str] = &[
     "inputs.inheritance.connectors.providerPluginPaths",
     "inputs.mounts.phase",
     "inputs.pluginRuntime.php.bootstrapIniEntries",
-    "inputs.services",
+    "inputs.services.configuration.externalService",
+    "inputs.services.configuration.hostEnv",
+    "inputs.services.configuration.image",
+    "inputs.services.configuration.passwordEnv",
+    "inputs.services.configuration.portEnv",
+    "inputs.services.configuration.usernameEnv",
     "inputs.sourcePackages",
     "inputs.workspace_preloads",
     "runtime.assets.wordpressZip",
@@ -60,7 +65,6 @@ const DESCRIPTIVE: &[&str] = &[
     "inputs.fixtureDatabases.format",
     "inputs.fixtureDatabases.metadata",
     // The domains are compared with the address that every guest has.
-    "inputs.siteSeeds.bootstrap.domains",
     // Only the names of secrets are used; the rest describes where the site found a connector.
     "inputs.inherit",
     "inputs.inheritance.connectors.name",
@@ -198,6 +202,15 @@ fn everything() -> Value {
                     "activeTheme": true,
                 },
             }],
+            "services": [
+                {"id": "db", "kind": "mysql", "outputs": {"host": "DB_A"}, "configuration": {
+                    "provider": "native", "engine": "mariadb", "storage": "tmpfs",
+                    "rootAuthentication": "empty-password", "foreignKeyTargetPolicy": "indexed",
+                }},
+                {"id": "api", "kind": "http", "outputs": {"url": "API_A"}, "configuration": {
+                    "responseStatus": 503, "responseBody": "busy",
+                }},
+            ],
             "stagedFiles": [{"source": "./file.txt", "target": "/workspace/inputs/file.txt"}],
         },
         "workflow": {"before": steps, "steps": [step(&json!({})), looped], "after": steps},

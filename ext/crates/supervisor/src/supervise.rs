@@ -102,9 +102,11 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
     let asked = asked_at(asked_ns, started);
     // The redactor is created first, so that no later error message contains a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
+    let services = run::ServicePlan::new(&request.services)?;
+    let secrets = secrets.chain(services.secrets());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
-    let prepared =
-        run::prepare(request, caller, &redactor).map_err(|error| redactor.redact_error(error))?;
+    let prepared = run::prepare(request, services, caller, &redactor)
+        .map_err(|error| redactor.redact_error(error))?;
     // `prepare` has given up root, so threads may be started from now on.
     let run = run::begin(prepared, &redactor, asked)?;
     note_crashes(&run);

@@ -53,6 +53,7 @@ fn template() -> Template {
         core: "/state/t/core".to_owned(),
         content: "/state/t/content".to_owned(),
         opcache: "/state/t/opcache".to_owned(),
+        database: Database::Sqlite,
         wordpress_version: "7.1.1".to_owned(),
         hidden: vec![HiddenPath::Directory("/usr/share/wordpress".to_owned())],
     }

@@ -14,6 +14,7 @@ use crate::plan::{
     environment,
 };
 use crate::reduced::GuestTree;
+use crate::server::Database;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,6 +25,15 @@ use wp_codebox_contracts::{
 
 /// Placeholder in guest/wp-config.php that is replaced by a random secret.
 const SALT_MARK: &str = "@salt@";
+/// Placeholder in guest/wp-config.php for the user name of the database.
+const USER_MARK: &str = "@db_user@";
+/// Placeholder in guest/wp-config.php for the address of the database.
+const HOST_MARK: &str = "@db_host@";
+/// User of MariaDB with which WordPress connects: the guest's user, whom the server recognises by
+/// the credentials of the socket.
+const DATABASE_USER: &str = "agent";
+/// Address of MariaDB for WordPress.
+const DATABASE_HOST: &str = "localhost:/run/mysqld/mysqld.sock";
 /// Maximum run time of each program that the build runs in the guest.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of bytes from the end of a failed program's output that the error contains.
@@ -56,11 +66,16 @@ pub(super) fn build(
         core: text(&core)?,
         content: text(&content)?,
         opcache: text(&opcache)?,
+        database: request.database,
         wordpress_version: parts.wordpress_version.clone(),
         hidden: hidden(request),
     };
     install(request, &template, &directory.join("guest"))?;
-    closed_database(&content)?;
+    match request.database {
+        Database::Sqlite => closed_database(&content)?,
+        // The program that runs the server fails unless the server has shut down in order.
+        Database::MariaDb { .. } => {}
+    }
     Ok(Record {
         format: FORMAT,
         key: parts.key.clone(),
@@ -91,6 +106,11 @@ fn copy_core(request: &TemplateRequest<'_>, core: &Path) -> Result<(), TemplateE
     let from = request.share_dir.join("guest/wp-config.php");
     let config = fs::read_to_string(&from)
         .map_err(|source| TemplateError::Unreadable { path: from, source })?;
+    let (user, host) = match request.database {
+        Database::Sqlite => ("", ""),
+        Database::MariaDb { .. } => (DATABASE_USER, DATABASE_HOST),
+    };
+    let config = config.replace(USER_MARK, user).replace(HOST_MARK, host);
     let mut parts = config.split(SALT_MARK);
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -136,6 +156,11 @@ fn make_content(
         &request.share_dir.join("mu-plugin").join(plugin),
         &content.join("mu-plugins").join(plugin),
     )?;
+    match request.database {
+        Database::Sqlite => {}
+        // WordPress connects to MariaDB by its own code.
+        Database::MariaDb { .. } => return Ok(()),
+    }
     let from = request
         .share_dir
         .join("sqlite-database-integration/db.copy");
@@ -200,12 +225,22 @@ fn install(
     // The warm-up runs twice: when PHP compiles a class in the first run, the opcode cache may not
     // have a directory for it yet, and the class is then not cached. The last step fills the cache
     // for WP-CLI.
-    let steps: [(&'static str, Vec<&str>); 4] = [
+    let mut steps: Vec<(&'static str, Vec<&str>)> = vec![
         ("install", vec![php, &install]),
         ("warm-up", vec![php, &warm]),
         ("warm-up", vec![php, &warm]),
         ("wp-cli", vec![&wp, "option", "get", "home"]),
     ];
+    let (create, with) = (
+        format!("{SHARE}/guest/create-database.sh"),
+        format!("{SHARE}/guest/with-database.sh"),
+    );
+    if let Database::MariaDb { program } = request.database {
+        for (_, argv) in &mut steps {
+            argv.splice(0..0, ["/bin/sh", &with, program]);
+        }
+        steps.insert(0, ("database", vec!["/bin/sh", &create, program]));
+    }
     for (step, argv) in steps {
         let mut request = call(step, &argv)?;
         if let Some(tree) = &tree {

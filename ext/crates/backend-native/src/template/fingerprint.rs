@@ -6,6 +6,7 @@
 
 use super::error::TemplateError;
 use super::record::{FORMAT, TemplateRequest};
+use crate::server::Database;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -84,6 +85,15 @@ pub(super) fn survey(request: &TemplateRequest<'_>) -> Result<Parts, TemplateErr
     match request.level {
         IsolationLevel::Full => {}
         IsolationLevel::Reduced | IsolationLevel::None => lines.text("reduced"),
+    }
+    if let Database::MariaDb { program } = request.database {
+        lines.text("mariadb");
+        lines.text(program);
+        // A new release of the server can need a new format of its system tables.
+        let program = Path::new(program);
+        if let (Some(directory), Some(name)) = (program.parent(), program.file_name()) {
+            lines.file(directory, &name.to_string_lossy());
+        }
     }
     lines.text(&request.php.version);
     lines.text(&request.php.binary);
@@ -197,10 +207,10 @@ impl Lines {
     }
 }
 
-/// Returns whether PHP executes or reads a file with this name, so that its size and time must
+/// Returns whether a program of the guest executes or reads a file with this name, so that its size and time must
 /// count.
 fn is_code(name: &[u8]) -> bool {
-    [&b".php"[..], b".json", b".copy"]
+    [&b".php"[..], b".json", b".copy", b".cnf", b".sh", b".sql"]
         .iter()
         .any(|suffix| name.ends_with(suffix))
 }

@@ -95,6 +95,7 @@ fn load(
         core: text("core")?,
         content: text("content")?,
         opcache: text("opcache")?,
+        database: request.database,
         wordpress_version: record.wordpress_version,
         hidden: hidden(request),
     };

@@ -3,6 +3,7 @@
 use crate::host::{HiddenPath, HostLayout};
 use crate::php::PhpLayout;
 use crate::process_sandbox::ProcessSandbox;
+use crate::server::Database;
 use crate::spawner::GuestIdentity;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::IsolationLevel;
 
 /// Format version of a template, part of its key; increase it whenever the build changes.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// Inputs from which a WordPress template is built.
 #[derive(Clone, Copy)]
@@ -29,6 +30,8 @@ pub struct TemplateRequest<'a> {
     pub php: &'a PhpLayout,
     /// System directories of the host.
     pub host: &'a HostLayout,
+    /// Database of the WordPress.
+    pub database: Database,
     /// Level of the guest that installs WordPress. Each level has its own template, because the
     /// opcode cache is keyed by file paths, which differ between levels.
     pub level: IsolationLevel,
@@ -47,6 +50,8 @@ pub struct Template {
     pub content: String,
     /// Directory that is the lower directory of the guests' opcode cache.
     pub opcache: String,
+    /// Database of the WordPress.
+    pub database: Database,
     /// WordPress version (`$wp_version`).
     pub wordpress_version: String,
     /// Host paths that guests must not see even when a directory above them is mounted: the site's

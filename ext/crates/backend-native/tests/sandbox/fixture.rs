@@ -12,9 +12,9 @@ use std::process::Command;
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    Cgroup, Choice, ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestIdentity, GuestSpec,
-    HostLayout, LaunchError, LaunchOptions, PhpLayout, PlannedMount, ProcessSandbox, Template,
-    TemplateAccess, TemplateRequest, build_plan, choose, ensure_template, environment,
+    Cgroup, Choice, Database, ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestIdentity,
+    GuestSpec, HostLayout, LaunchError, LaunchOptions, PhpLayout, PlannedMount, ProcessSandbox,
+    Template, TemplateAccess, TemplateRequest, build_plan, choose, ensure_template, environment,
 };
 use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, HostSource, IsolationLevel,
@@ -232,6 +232,7 @@ pub fn template_request() -> TemplateRequest<'static> {
         sandbox: configured_wrapper(),
         php: &fixture.php,
         host: &fixture.host,
+        database: Database::Sqlite,
         level: IsolationLevel::Full,
         identity: shared_identity(),
     }

@@ -96,6 +96,7 @@ impl Sandbox {
     ) -> Result<Self, ErrorBody> {
         if guest.mounts.is_empty()
             && guest.wp.is_none()
+            && guest.services.is_empty()
             && !activation.no_activate
             && let Some((run_id, directories)) = running_site(store)
         {
@@ -120,6 +121,7 @@ impl Sandbox {
         let task = TaskSpec {
             mode: RunMode::Detached,
             commands,
+            services: guest.services(),
             mounts: mounts.into_iter().map(|mounted| mounted.request).collect(),
             hold: Some(Hold {
                 ttl_ms: LONGEST,

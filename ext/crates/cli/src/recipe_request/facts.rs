@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use wp_codebox_backend_native::ServerProgram;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{HostFacts, UNKNOWN_VERSION};
 
@@ -17,6 +18,15 @@ pub(crate) fn wordpress_version(wordpress: &Path) -> String {
         .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
         .unwrap_or(UNKNOWN_VERSION)
         .to_owned()
+}
+
+/// Returns the names of the server programs that guests of this host can run.
+fn server_programs() -> Vec<String> {
+    [ServerProgram::MariaDb, ServerProgram::Redis]
+        .into_iter()
+        .filter(|program| program.find().is_ok())
+        .map(|program| program.name().to_owned())
+        .collect()
 }
 
 /// Returns the versions of the WordPress and the PHP with which this host runs guests.
@@ -39,6 +49,7 @@ pub(super) fn read(wordpress: &Path, php: &Path) -> Result<HostFacts, ErrorBody>
         wordpress_version: wordpress_version(wordpress),
         php_version,
         php_extensions,
+        server_programs: server_programs(),
         parent_site: super::parent::presence(wordpress),
     })
 }

@@ -123,6 +123,9 @@ pub(crate) fn recipe_run(told: &RunReport<'_>) -> Value {
         document["changedFiles"] = json!(result.changed_files);
         document["cost"] = json!(result.cost);
         document["notices"] = json!(result.notices);
+        if !result.services.is_empty() {
+            document["managedRuntimeServices"] = json!(result.services);
+        }
         if let Some(bundle) = &result.artifacts {
             document["artifacts"] = json!({
                 "id": bundle.bundle_id,

@@ -88,6 +88,7 @@ pub(crate) fn build(
         policy: Some(lowered.policy),
         mounts: lowered.mounts,
         workflow: Some(lowered.workflow),
+        services: lowered.services,
         components: lowered.components,
         limits: LimitsRequest {
             wall_clock_ms: Some(asked.wall_clock_ms),

@@ -209,7 +209,6 @@ fn unknown_repeated_missing_and_malformed_command_arguments_are_refused() {
             "yes, on",
         ),
         ("host/smtp.inspect", vec![], "required"),
-        ("host/smtp.inspect", vec!["service=other"], "one of mail"),
         (
             "host/smtp.reset",
             vec!["service=mail", "limit=1"],

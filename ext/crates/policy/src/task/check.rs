@@ -5,7 +5,7 @@ use super::issues::Issues;
 use crate::{
     ComponentError, SecretUse, assert_command, call_commands, check_agent_bundles,
     check_components, check_model, check_model_agent, check_mounts, check_preset_name,
-    check_runtime_task, check_secrets, check_staged_target, defaults,
+    check_runtime_task, check_secrets, check_services, check_staged_target, defaults,
 };
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
@@ -84,6 +84,11 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
     let names = request.secrets.iter().map(|secret| secret.env.as_str());
     let checked = check_agent_bundles(&request.agent_bundles, &names.collect());
     note(checked.map_err(|e| e.body()));
+    for issue in check_services(&request.services) {
+        let field = format!("services{}", issue.place);
+        let message = format!("{field}: {}", issue.message);
+        issues.push(ErrorBody::new(ErrorCode::InputInvalid, message).with("field", field));
+    }
     bounds(request, &mut issues);
     issues.into_result()
 }

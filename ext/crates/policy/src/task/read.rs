@@ -170,7 +170,11 @@ impl Reader {
                 return self.list(at, codes, shape, items);
             }
             (
-                Shape::Free | Shape::Environment | Shape::Object(_) | Shape::Kinds(_),
+                Shape::Free
+                | Shape::Environment
+                | Shape::Outputs
+                | Shape::Object(_)
+                | Shape::Kinds(_),
                 Value::Object(_) | Value::Array(_),
             ) if object(&value).is_some() => {
                 return self.members(at, codes, shape, object(&value)?);
@@ -263,6 +267,7 @@ impl Reader {
             Shape::Object(members) => self.object(at, codes.members, members, given),
             Shape::Kinds(kinds) => self.kind(at, codes.own, kinds, given)?,
             Shape::Environment => self.environment(at, codes.own, given),
+            Shape::Outputs => self.outputs(at, codes.own, given),
             // Absent and empty mean the same, and serde fills in the default.
             _ if given.is_empty() => return None,
             _ => given,
@@ -309,6 +314,25 @@ impl Reader {
                 let place = format!("{at}.{name}");
                 self.issues
                     .refuse(code, &place, "a string without NUL bytes");
+            }
+        }
+        given
+    }
+
+    /// Checks that the variables of each output of a service are one name or a list of names.
+    /// `check_services` checks the names themselves.
+    fn outputs(
+        &mut self,
+        at: &str,
+        code: ErrorCode,
+        given: Map<String, Value>,
+    ) -> Map<String, Value> {
+        for (name, value) in &given {
+            let texts = |items: &Vec<Value>| items.iter().all(Value::is_string);
+            if !value.is_string() && !value.as_array().is_some_and(texts) {
+                let place = format!("{at}.{name}");
+                let rule = "the name of an environment variable, or a list of such names";
+                self.issues.refuse(code, &place, rule);
             }
         }
         given
@@ -378,7 +402,7 @@ fn rule(shape: Shape) -> String {
         Shape::FreeList | Shape::Texts | Shape::Lines | Shape::ExitCodes | Shape::Rows(_) => {
             "a list".to_owned()
         }
-        Shape::Free | Shape::Environment | Shape::Object(_) | Shape::Kinds(_) => {
+        Shape::Free | Shape::Environment | Shape::Outputs | Shape::Object(_) | Shape::Kinds(_) => {
             "an object".to_owned()
         }
         Shape::Policy | Shape::ToolPolicy | Shape::Network => "a document".to_owned(),

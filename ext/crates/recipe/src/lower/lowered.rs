@@ -1,7 +1,7 @@
 //! What a run request must contain to carry out a recipe.
 
 use serde_json::{Map, Value};
-use wp_codebox_contracts::{Component, MountRequest, RuntimePolicy, Workflow};
+use wp_codebox_contracts::{Component, MountRequest, RuntimePolicy, Service, Workflow};
 
 /// Guest directory for files that come from the recipe and not from the caller's request.
 pub(super) const STAGED: &str = "/run/codebox/staged/recipe";
@@ -27,6 +27,8 @@ pub struct Lowered {
     /// Input of the task of the step that runs an agent, in the form that `normalise_task` reads;
     /// `None` if the recipe has no such step.
     pub agent_task: Option<Map<String, Value>>,
+    /// Servers that run in the guest.
+    pub services: Vec<Service>,
     /// Secrets that the recipe uses and the caller can provide.
     pub secrets: Vec<SecretUse>,
     /// The caller's policy, or the one derived from the recipe.

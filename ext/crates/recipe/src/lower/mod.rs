@@ -34,6 +34,7 @@ pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<Polic
         components: Vec::new(),
         workflow: Workflow::default(),
         agent_task: agent_step::call(recipe).map(|call| agent_step::task(&call)),
+        services: recipe.inputs.services.clone(),
         secrets: secrets(recipe, sources, &policy),
         policy,
     };

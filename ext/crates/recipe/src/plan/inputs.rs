@@ -10,7 +10,7 @@ use crate::model::{
 use crate::policy;
 use crate::sources::{PathKind, SecretStatus, Sources};
 use serde_json::{Value, json};
-use wp_codebox_contracts::{RuntimePolicy, SecretsPolicy};
+use wp_codebox_contracts::{RuntimePolicy, SecretsPolicy, ServiceProvider};
 use wp_codebox_policy::is_exposed;
 
 /// Adds `mode`, and in `modeFrom` whether the recipe states the mode or it is the default.
@@ -254,6 +254,24 @@ pub(super) fn agent_bundles(recipe: &Recipe) -> Vec<Value> {
             .value()
     })
     .collect()
+}
+
+/// Returns a row for each service of the guest; outputs are names of variables.
+pub(super) fn services(recipe: &Recipe) -> Vec<Value> {
+    recipe
+        .inputs
+        .services
+        .iter()
+        .map(|service| {
+            Row::new()
+                .with("id", &service.id)
+                .with("kind", service.kind)
+                .with("provider", ServiceProvider::Native)
+                .with("configuration", &service.configuration)
+                .with("outputs", &service.outputs)
+                .value()
+        })
+        .collect()
 }
 
 pub(super) fn external_services(recipe: &Recipe) -> Vec<Value> {

@@ -87,7 +87,7 @@ fn plan(recipe: &Recipe, context: Context<'_>, policy: &RuntimePolicy) -> Value 
         .with("siteSeeds", inputs::site_seeds(recipe))
         .with("stagedFiles", staged)
         .with("externalServices", inputs::external_services(recipe))
-        .with("services", json!([]))
+        .with("services", inputs::services(recipe))
         .with("probes", steps::probes(recipe, policy))
         .with("runtimeEnv", &recipe.inputs.runtime_env)
         .with("secretEnv", inputs::secret_env(recipe, sources, policy))

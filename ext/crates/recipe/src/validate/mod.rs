@@ -13,6 +13,7 @@ mod people;
 mod plugins;
 mod secrets;
 mod seeds;
+mod services;
 mod steps;
 mod unsupported;
 mod validator;
@@ -65,7 +66,7 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
     steps::check_probes(&mut validator);
     secrets::check_secret_env(&mut validator);
     secrets::check_services(&mut validator);
-    unsupported::check_services(&mut validator);
+    services::check(&mut validator);
     secrets::check_runtime_env(&mut validator);
     seeds::check(&mut validator);
     paths::check_staged(&mut validator);

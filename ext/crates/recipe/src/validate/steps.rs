@@ -8,7 +8,7 @@ use crate::layout::{self, PlacedStep};
 use crate::sources::PathKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wp_codebox_contracts::CommandCall;
+use wp_codebox_contracts::{CommandCall, ServiceKind};
 use wp_codebox_policy::{
     CommandDescriptor, Handler, arg_value, assert_step, call_commands, check_browser_scenario,
     check_browser_steps, check_editor_steps, defaults, descriptor, line_words, named_file,
@@ -251,7 +251,7 @@ fn check_meaning(
     }
 }
 
-/// Checks an argument of a mail command. Whether the service exists is checked by `assert_command`.
+/// Checks an argument of a mail command. Its service is `mail` or an smtp service of the recipe.
 fn check_mail(
     validator: &mut Validator<'_>,
     path: &str,
@@ -267,6 +267,16 @@ fn check_mail(
     if call.args.iter().take(index).any(same) {
         let message = format!("the argument {name} is given twice; remove one of them");
         validator.report(IssueCode::DuplicateSmtpOperationArg, at, message);
+        return;
+    }
+    let declared = &validator.recipe.inputs.services;
+    let exists = |id: &str| {
+        let mut mails = declared.iter().filter(|one| one.kind == ServiceKind::Smtp);
+        id == "mail" || mails.any(|one| one.id == id)
+    };
+    if name == "service" && !value.trim().is_empty() && !exists(value) {
+        let message = "inputs.services has no smtp service with this id; add one, correct the id, or use service=mail";
+        validator.report(IssueCode::InvalidReference, at, message);
         return;
     }
     let code = match name {

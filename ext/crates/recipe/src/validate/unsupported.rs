@@ -54,17 +54,6 @@ pub(super) fn check_dependencies(validator: &mut Validator<'_>) {
     );
 }
 
-pub(super) fn check_services(validator: &mut Validator<'_>) {
-    let inputs = &validator.recipe.inputs;
-    each(
-        validator,
-        &inputs.services,
-        "$.inputs.services",
-        IssueCode::UnsupportedRuntimeServiceProvider,
-        "this backend runs no services beside the guest, and the guest cannot reach containers; use a service fake in PHP",
-    );
-}
-
 pub(super) fn check_packages(validator: &mut Validator<'_>) {
     let inputs = &validator.recipe.inputs;
     each(

@@ -41,7 +41,8 @@ impl Default for FakeHost {
             facts: HostFacts {
                 wordpress_version: "7.1.1".to_owned(),
                 php_version: "8.2.7".to_owned(),
-                php_extensions: vec!["intl".to_owned()],
+                php_extensions: vec!["intl".to_owned(), "mysqli".to_owned()],
+                server_programs: vec!["mariadbd".to_owned()],
                 parent_site: ParentSite::Absent,
             },
         }

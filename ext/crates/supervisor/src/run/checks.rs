@@ -6,6 +6,7 @@ use super::context::RunContext;
 use super::egress;
 use super::guest::{GuestContext, guest, spec};
 use super::recorder::Recorder;
+use super::services::Services;
 use super::work::Work;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
@@ -52,6 +53,16 @@ pub(super) fn check(
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
+    let started = Services::start(context, runtime.as_mut(), recorder, GuestPhase::Check);
+    let mut services = match started {
+        Ok(services) => services,
+        Err(error) => {
+            checked.reports = Checked::unable(lines, &error).reports;
+            checked.usage = runtime.destroy().usage;
+            egress.close(GuestPhase::Check, recorder)?;
+            return Ok(checked);
+        }
+    };
     let mut guest = GuestContext {
         run: context,
         recorder,
@@ -73,6 +84,7 @@ pub(super) fn check(
         }
     };
     checked.usage = runtime.destroy().usage;
+    services.finish();
     egress.close(GuestPhase::Check, recorder)?;
     ended?;
     if context.cancellation.reason().is_some() {

@@ -1,6 +1,7 @@
 //! State that all guests of a run share once its mounts, components and template are ready.
 
 use super::earlier_layers::EarlierLayers;
+use super::http_requests::HttpRequests;
 use super::materialise::Materialised;
 use super::prepare::Prepared;
 use super::preset::model_environment;
@@ -26,7 +27,8 @@ pub(super) struct Clock {
     pub deadline: Instant,
 }
 
-/// A run that is ready to start guests. Immutable except for the mailbox.
+/// A run that is ready to start guests. Immutable except for the mailbox and the
+/// requests of HTTP services.
 pub(super) struct RunContext<'a> {
     pub prepared: &'a Prepared,
     pub run_dir: &'a RunDir,
@@ -47,6 +49,8 @@ pub(super) struct RunContext<'a> {
     pub redactor: &'a Redactor,
     /// Mails that the guests of the run have sent.
     pub mailbox: Arc<Mailbox>,
+    /// Requests that the HTTP services of the run's guests have received.
+    pub http_requests: Arc<HttpRequests>,
 }
 
 impl RunContext<'_> {
@@ -57,7 +61,7 @@ impl RunContext<'_> {
     }
 
     /// Adds to a call the environment variables of the work guest: settings of the recipe and the
-    /// model, and secrets.
+    /// model, services, and secrets.
     pub(super) fn work_call(&self, mut call: Call) -> Call {
         let prepared = self.prepared;
         if let Some(workflow) = &prepared.request.workflow {
@@ -68,6 +72,7 @@ impl RunContext<'_> {
                 call.env.insert("PHP_INI_SCAN_DIR".to_owned(), scan);
             }
         }
+        call.env.extend(prepared.services.environment());
         call.env
             .extend(prepared.secrets.environment(GuestPhase::Work));
         if let Some(model) = &prepared.guest_model {
@@ -76,8 +81,9 @@ impl RunContext<'_> {
         call
     }
 
-    /// Adds to a call the environment variables of the check guest: secrets, but no model settings.
+    /// Adds to a call the environment variables of the check guest: services and secrets, but no model settings.
     pub(super) fn check_call(&self, mut call: Call) -> Call {
+        call.env.extend(self.prepared.services.environment());
         let secrets = self.prepared.secrets.environment(GuestPhase::Check);
         call.env.extend(secrets);
         call

@@ -225,6 +225,7 @@ fn result(
         agent_result: written.agent_result,
         transcript: written.transcript,
         workflow: recorder.evidence.workflow.take(),
+        services: std::mem::take(&mut recorder.evidence.services),
         notices,
     }
 }

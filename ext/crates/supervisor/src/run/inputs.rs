@@ -135,6 +135,8 @@ pub(super) fn inputs(
             .chain(egress::evidence(&context.prepared.policy, &evidence.egress))
             .chain(mail_log)
             .chain(workflow(evidence))
+            .chain(services(evidence))
+            .chain(context.http_requests.evidence())
             .collect(),
         files: evidence.files.iter().cloned().chain(mails).collect(),
         episode: evidence.episode_files.clone(),
@@ -160,6 +162,16 @@ fn workflow(evidence: &RunEvidence) -> Vec<EvidenceDocument> {
         values: evidence.collected.clone(),
     });
     steps.chain(files).collect()
+}
+
+/// Builds the document about the servers that ran in the guests.
+fn services(evidence: &RunEvidence) -> Option<EvidenceDocument> {
+    (!evidence.services.is_empty()).then(|| EvidenceDocument {
+        name: "services.jsonl",
+        key: "services",
+        kind: "services",
+        values: evidence.services.clone(),
+    })
 }
 
 fn attestation(context: &RunContext<'_>, seen: Seen<'_>) -> EvidenceDocument {

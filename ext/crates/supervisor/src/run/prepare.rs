@@ -10,6 +10,7 @@ use super::preset::{self, Equipped, PresetFacts};
 use super::preview_request;
 use super::programs::{AGENT_COMMAND, check_programs};
 use super::secrets::{ModelKey, Secrets};
+use super::service_plan::ServicePlan;
 use super::sources::{OpenMount, OpenStaged, open_staged};
 use crate::peer::Caller;
 use std::path::Path;
@@ -38,6 +39,8 @@ pub(crate) struct Prepared {
     pub limits: Limits,
     pub state: StateDir,
     pub secrets: Secrets,
+    /// Servers that run in each guest.
+    pub services: ServicePlan,
     pub mounts: Vec<OpenMount>,
     pub components: OpenComponents,
     pub staged: Vec<OpenStaged>,
@@ -60,6 +63,7 @@ pub(crate) struct Prepared {
 /// redactor removes secrets from the reviewers' comments that a follow-up request contains.
 pub(crate) fn prepare(
     request: RunRequest,
+    services: ServicePlan,
     caller: &Caller,
     redactor: &Redactor,
 ) -> Result<Prepared, ErrorBody> {
@@ -97,6 +101,7 @@ pub(crate) fn prepare(
         limits: opened.limits,
         state: opened.state,
         secrets: opened.secrets,
+        services,
         mounts: opened.mounts,
         components: opened.components,
         staged: opened.staged,

@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_agent::Parent;
 use wp_codebox_backend_native::{
-    GuestIdentity, HostLayout, NativeBackend, PhpLayout, ProcessSandbox, Template, TemplateRequest,
-    choose, ensure_template, mount_paths,
+    Database, GuestIdentity, HostLayout, NativeBackend, PhpLayout, ProcessSandbox, ServerProgram,
+    Template, TemplateRequest, choose, ensure_template, mount_paths,
 };
-use wp_codebox_contracts::{ErrorBody, GuestPath, IsolationLevel};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, IsolationLevel};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, working_directory};
 
@@ -54,6 +54,12 @@ pub(super) fn ready<'a>(
         recorder.evidence.notices.push(format!(
             "this host cannot isolate at level full; the policy allows {}, which this run got",
             level.as_str()
+        ));
+    }
+    if level < IsolationLevel::Full && !prepared.services.is_empty() {
+        return Err(ErrorBody::new(
+            ErrorCode::IsolationUnavailable,
+            "services need isolation level full: at level reduced a guest has no sockets of its own",
         ));
     }
     let mut opened = std::mem::take(&mut prepared.mounts);
@@ -116,6 +122,7 @@ pub(super) fn ready<'a>(
         parent,
         redactor,
         mailbox: Arc::default(),
+        http_requests: Arc::default(),
     })
 }
 
@@ -160,6 +167,12 @@ fn backend(
         Some(_) => GuestIdentity::shared("only programs of this product build a template"),
         None => identity.clone(),
     };
+    let database = match prepared.services.has_database() {
+        false => Database::Sqlite,
+        true => Database::MariaDb {
+            program: ServerProgram::MariaDb.find().map_err(|e| e.body())?,
+        },
+    };
     let template: Template = ensure_template(&TemplateRequest {
         state_dir: prepared.state.path(),
         wordpress: Path::new(&paths.wordpress),
@@ -168,6 +181,7 @@ fn backend(
         sandbox: sandbox.as_ref(),
         php: &php,
         host: &host,
+        database,
         level,
         identity: &own,
     })

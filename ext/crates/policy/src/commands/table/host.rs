@@ -5,7 +5,7 @@ use super::super::format::Format;
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Host, GuestProgram, Handler, MailOperation,
 };
-use super::args::{arg, integer, json, limit, list, object, one_of, text};
+use super::args::{arg, integer, json, limit, list, object, text};
 use wp_codebox_contracts::schema_id;
 
 const fn row(id: &'static str, reason: &'static str, description: &'static str) -> Row {
@@ -16,9 +16,13 @@ const fn mail(id: &'static str, operation: MailOperation, description: &'static 
     Row::new(id, Host, Handler::Mail(operation), description)
 }
 
-/// Argument that names the mail service. Every run has exactly one mail service; a recipe need not
-/// declare it.
-const SERVICE: AcceptedArg = one_of("service", &["mail"], "Id of the service.").required();
+/// Argument that names the mail service. Every run has exactly one mail service, `mail`; the smtp
+/// service of a run is the same one under another id. The run checks the id.
+const SERVICE: AcceptedArg = text(
+    "service",
+    "Id of the smtp service: mail, or the id that the run gives it.",
+)
+.required();
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(

@@ -32,6 +32,7 @@ fn sample(shape: Shape) -> Value {
         Shape::Texts | Shape::Lines | Shape::Argv => json!(["text"]),
         Shape::ExitCodes => json!([0, 255]),
         Shape::Environment => json!({"KEY": "text"}),
+        Shape::Outputs => json!({"host": "KEY", "port": ["KEY_2", "KEY_3"]}),
         Shape::Object(of) => Value::Object(members(of)),
         Shape::Rows(of) => json!([members(of)]),
         Shape::Kinds(kinds) => Value::Object(members(kinds[0].2)),

@@ -8,7 +8,7 @@ use super::super::{begin, execute, prepare};
 use super::executor::{RunExecutor, tools};
 use crate::peer::Caller;
 use crate::run::guest::GuestContext;
-use crate::run::{HoldMode, RequestQueue};
+use crate::run::{HoldMode, RequestQueue, ServicePlan};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::os::unix::fs::symlink;
@@ -140,7 +140,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -
     let request: RunRequest = serde_json::from_value(request).unwrap();
     WORK.set(Some(Box::new(work)));
     let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
-    let prepared = prepare(request, &Caller::Trusted, &redactor).unwrap();
+    let prepared = prepare(request, ServicePlan::default(), &Caller::Trusted, &redactor).unwrap();
     let begun = begin(prepared, &redactor, Instant::now()).unwrap();
     let cancellation = std::sync::Arc::new(Cancellation::default());
     let result = execute(

@@ -28,6 +28,8 @@ pub(in crate::run) struct RunEvidence {
     pub episode_files: Option<EpisodeFiles>,
     /// Record of the preview (the guest's site on an address of the host).
     pub preview: Option<Value>,
+    /// Servers that ran in the guests, one row for each service and guest.
+    pub services: Vec<Value>,
     /// Files that commands added to the bundle.
     pub files: Vec<ArtifactFile>,
     /// Content of the files that a recipe collects, one row per file. Content that seems to contain

@@ -30,6 +30,7 @@ impl Session<'_, '_> {
         call: &CommandCall,
         timeout: Duration,
     ) -> Result<Commanded, ErrorBody> {
+        self.guest.services.check()?;
         let found =
             assert_command(&self.context.prepared.policy, call).map_err(|error| error.body())?;
         if let Some(target) = target_call(call) {
@@ -141,6 +142,12 @@ impl Session<'_, '_> {
             .run_within(self.guest.runtime.as_mut(), &call, bounds)?;
         let mut result = answer::result(found, &call, &step, bounds.timeout);
         self.keep_left(found, &call, &mut result)?;
+        if let (ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. }, Err(error)) =
+            (&step.result.end, self.guest.services.check())
+        {
+            result.status = CommandStatus::Error;
+            result.error = Some(error);
+        }
         Ok(Commanded { call, step, result })
     }
 }

@@ -37,6 +37,13 @@ impl Session<'_, '_> {
         if let Some(why) = mail::notice(context.level) {
             return Err((ErrorCode::CommandUnsupported, why));
         }
+        let service = arg_value(call, "service").unwrap_or_default();
+        let mut known = vec!["mail"];
+        known.extend(context.prepared.services.mail_ids());
+        if !known.contains(&service) {
+            let why = format!("service must be one of {}", known.join(", "));
+            return Err((ErrorCode::InputInvalid, why));
+        }
         match operation {
             MailOperation::Inspect => {
                 let given = |name| arg_value(call, name).filter(|value| !value.is_empty());
@@ -52,7 +59,9 @@ impl Session<'_, '_> {
                         "recipient-label replaces a recipient's address; give recipient=… too";
                     return Err((ErrorCode::InputInvalid, why.to_owned()));
                 }
-                Ok(mail::inspect(&context.mailbox, context.redactor, &asked))
+                let mut document = mail::inspect(&context.mailbox, context.redactor, &asked);
+                document["service"] = json!(service);
+                Ok(document)
             }
             MailOperation::Reset => Ok(json!({"removed": context.mailbox.reset()})),
         }

@@ -27,6 +27,7 @@ use super::egress;
 use super::ending::AgentEnd;
 use super::guest::{GuestContext, guest, spec};
 use super::recorder::Recorder;
+use super::services::Services;
 use preview::{Previews, SiteServer};
 use serde_json::json;
 use state::{Base, Below, Uppers};
@@ -45,6 +46,8 @@ pub(super) struct WorkingGuest {
     pub below: Option<Below>,
     /// Upper overlay directories, which contain what the guest has written, by layer index.
     pub uppers: Uppers,
+    /// Servers of the run's services.
+    pub services: Services,
     /// Web server in the guest; `None` until it is first needed.
     pub site: Option<SiteServer>,
     /// Number of web servers that were started in the guest.
@@ -96,7 +99,7 @@ impl<'s, 'r> Session<'s, 'r> {
     ) -> Result<Self, ErrorBody> {
         let base = state::asked(context)?;
         let restored = base.as_ref().map(|base| base.snapshot().clone());
-        let guest = start(context, base.clone(), 0)?;
+        let guest = start(context, recorder, base.clone(), 0)?;
         let (isolation, outer) = record_isolation(context, recorder, guest.runtime.as_ref())?;
         if let Some(snapshot) = restored {
             state::began(context, recorder, &snapshot)?;
@@ -121,7 +124,7 @@ impl<'s, 'r> Session<'s, 'r> {
     pub(super) fn replace(&mut self, base: Option<Arc<Base>>) -> Result<(), ErrorBody> {
         let fresh = base.is_none();
         let number = self.replaced + 1;
-        let mut next = start(self.context, base, number)?;
+        let mut next = start(self.context, self.recorder, base, number)?;
         if fresh {
             let mut guest = GuestContext {
                 run: self.context,
@@ -149,8 +152,9 @@ impl<'s, 'r> Session<'s, 'r> {
         };
         self.replaced = number;
         (self.isolation, self.outer) = (isolation, outer);
-        let last = std::mem::replace(&mut self.guest, next);
+        let mut last = std::mem::replace(&mut self.guest, next);
         self.spent = added(self.spent, last.runtime.discard());
+        last.services.finish();
         last.egress.close(GuestPhase::Work, self.recorder)
     }
 
@@ -178,6 +182,7 @@ impl<'s, 'r> Session<'s, 'r> {
         // The preview must be closed before the guest is captured.
         let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
+        self.guest.services.finish();
         let closed = closed.and(self.guest.egress.close(GuestPhase::Work, self.recorder));
         self.recorder.evidence.preview = self.previews.into_record();
         let ended = Ended {
@@ -201,6 +206,7 @@ fn added(one: Usage, other: Usage) -> Usage {
 /// `base` or, in a follow-up run without a snapshot, the change of the earlier bundle.
 fn start(
     context: &RunContext<'_>,
+    recorder: &mut Recorder<'_>,
     base: Option<Arc<Base>>,
     number: u32,
 ) -> Result<WorkingGuest, ErrorBody> {
@@ -223,15 +229,25 @@ fn start(
     let mut runtime = guest(context, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     let uppers = state::uppers(runtime.as_ref())?;
-    let runtime = match &below {
+    let mut runtime = match &below {
         None => runtime,
         Some(below) => state::continued(context.run_dir, runtime, below.clone())?,
+    };
+    let started = Services::start(context, runtime.as_mut(), recorder, GuestPhase::Work);
+    let services = match started {
+        Ok(services) => services,
+        Err(error) => {
+            runtime.discard();
+            let _ = egress.close(GuestPhase::Work, recorder);
+            return Err(error);
+        }
     };
     Ok(WorkingGuest {
         runtime,
         egress,
         below,
         uppers,
+        services,
         site: None,
         sites: 0,
         syncing: None,

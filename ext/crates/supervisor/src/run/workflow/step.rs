@@ -169,6 +169,13 @@ fn execute(
             end,
             commanded: Some(commanded),
         }),
+        Err(error) if error.code == ErrorCode::ServiceFailed => Ok(Attempt {
+            commanded: None,
+            end: End::Over(
+                Stop::Failed(error.clone()),
+                format!("could not be run: {}", error.message),
+            ),
+        }),
         // The guest is broken or the run cannot record events, so the run cannot continue.
         Err(error) if matches!(error.code, ErrorCode::RunFailed | ErrorCode::Internal) => {
             Err(error)
@@ -230,6 +237,12 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     } else {
         ""
     };
+    if let Some(error) = &commanded.result.error
+        && error.code == ErrorCode::ServiceFailed
+    {
+        let what = format!("did not succeed: {}", error.message);
+        return End::Over(Stop::Failed(error.clone()), what);
+    }
     if result.stopped {
         return timed_out(step);
     }

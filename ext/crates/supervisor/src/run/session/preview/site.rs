@@ -12,7 +12,9 @@ impl Session<'_, '_> {
             // Fails before a web server starts: without a connector nothing could connect to it.
             let way = self.guest.runtime.connector()?;
             self.guest.sites += 1;
-            let secrets = self.context.prepared.secrets.environment(GuestPhase::Work);
+            let prepared = self.context.prepared;
+            let mut secrets = prepared.services.environment();
+            secrets.extend(prepared.secrets.environment(GuestPhase::Work));
             let (number, runtime) = (self.guest.sites, self.guest.runtime.as_mut());
             let server = SiteServer::start(number, secrets, runtime, self.recorder)?;
             self.guest.site = Some(server);

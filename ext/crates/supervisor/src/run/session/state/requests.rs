@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use wp_codebox_artifacts::Durability;
 use wp_codebox_contracts::{
-    CommandStatus, ErrorBody, ErrorCode, EventType, LiveRequest, SandboxSnapshot, SnapshotRequest,
-    schema_id,
+    CommandStatus, ErrorBody, ErrorCode, EventType, GuestPhase, LiveRequest, SandboxSnapshot,
+    SnapshotRequest, schema_id,
 };
 use wp_codebox_runtime::{LayerSource, SnapshotScope, SnapshotStore};
 
@@ -154,6 +154,25 @@ impl Session<'_, '_> {
         require_layers(self.context.level)?;
         // The web server is started again with the next request to the site.
         self.stop_site_server();
+        let (deadline, phase) = (self.deadline(), GuestPhase::Work);
+        self.guest.services.check()?;
+        let runtime = self.guest.runtime.as_mut();
+        self.guest.services.stop(runtime, deadline)?;
+        let kept = self.store(shelf, request, actor, durability);
+        let runtime = self.guest.runtime.as_mut();
+        let services = &mut self.guest.services;
+        services.start_again(self.context, runtime, self.recorder, phase)?;
+        kept
+    }
+
+    /// Stores the state of a guest in which no program runs.
+    fn store(
+        &mut self,
+        shelf: &SnapshotStore,
+        request: &SnapshotRequest,
+        actor: &str,
+        durability: Durability,
+    ) -> Result<SandboxSnapshot, ErrorBody> {
         let deadline = self.deadline();
         quiet::settle(self.guest.runtime.as_mut(), deadline)?;
         let below = self.guest.below.as_ref();

@@ -1,0 +1,169 @@
+"""Services of a guest: MariaDB under WordPress, the HTTP responder, mail; their outputs, end, snapshots and limits."""
+
+import json
+import os
+import subprocess
+
+import pytest
+import recipes
+from harness import must
+from recipes import php, wp
+
+DATABASE = {"id": "db", "kind": "mysql", "configuration": {"provider": "native", "engine": "mariadb"},
+            "outputs": {"host": "DB_A", "port": ["DB_P", "DB_Q"], "username": "DB_U", "password": "DB_W", "database": "DB_D", "url": "DB_L"}}
+MISSING = "mariadbd is not installed; run: apt-get install mariadb-server"
+
+#: PHP that connects to the database with the service's outputs.
+CONNECT = "$db = new mysqli( getenv( 'DB_A' ), getenv( 'DB_U' ), getenv( 'DB_W' ), getenv( 'DB_D' ), (int) getenv( 'DB_Q' ) );"
+
+#: PHP that kills the server and waits until it accepts no connection.
+KILL = ("posix_kill( (int) file_get_contents( '/run/mysqld/mysqld.pid' ), SIGKILL );"
+        "for ( $n = 0; $n < 600 && @fsockopen( '127.0.0.1', 3306 ); $n++ ) { usleep( 100000 ); } echo 'killed';")
+
+
+def with_services(bench, name, steps, services=(DATABASE,), **sections):
+    inputs = {"services": list(services), **sections.pop("inputs", {})}
+    return recipes.run(bench, recipes.write(bench, name, steps, inputs=inputs, **sections))
+
+
+def printed(answer):
+    return [row["stdout"] for row in answer.json["executions"]]
+
+
+@pytest.fixture(autouse=True)
+def server():
+    must(os.path.exists("/usr/sbin/mariadbd"), MISSING)
+
+
+def test_wordpress_runs_on_mariadb_whose_transactions_roll_back(bench):
+    count = "echo $wpdb->get_var( \"SELECT COUNT(*) FROM $wpdb->options WHERE option_name = 'undone'\" );"
+    insert = "global $wpdb; $wpdb->query( 'START TRANSACTION' ); $wpdb->insert( $wpdb->options, array( 'option_name' => 'undone', 'option_value' => 'x' ) );"
+    steps = [
+        php("global $wpdb; echo $wpdb->get_var( 'SELECT VERSION()' );"),
+        php("global $wpdb; echo $wpdb->get_var( \"SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_NAME = '$wpdb->posts'\" ), ' ', get_class( $wpdb );"),
+        php(insert + "$wpdb->query( 'ROLLBACK' );" + count),
+        # Control: the same row stays after a commit.
+        php(insert + "$wpdb->query( 'COMMIT' );" + count),
+        wp("post list --field=post_title"),
+    ]
+    answer = with_services(bench, "mariadb", steps).expect(0)
+    version, engine, undone, done, posts = printed(answer)
+    must("MariaDB" in version, version)
+    must(engine == "InnoDB wpdb", engine)
+    must((undone, done) == ("0", "1"), f"{undone} {done}")
+    must("Hello world!" in posts, posts)
+    rows = answer.json["managedRuntimeServices"]
+    must([(row["id"], row["engine"], row["version"], row["phase"]) for row in rows] == [("db", "mariadb", version, "work")], f"{rows}")
+    directory = recipes.verified(bench, answer)
+    with open(os.path.join(directory, "files/runtime-evidence/services.jsonl"), encoding="utf-8") as file:
+        must([json.loads(line) for line in file] == rows, "the bundle has other services than the result")
+    must(not answer.json["changedFiles"], "the database is in the patch")
+    # Control: without the service, WordPress is on SQLite.
+    answer = recipes.run(bench, recipes.write(bench, "sqlite", [php("global $wpdb; echo get_class( $wpdb );")])).expect(0)
+    must(printed(answer) != ["wpdb"] and "managedRuntimeServices" not in answer.json, f"{printed(answer)}")
+
+
+def test_outputs_of_the_database_connect_and_a_wrong_password_does_not(bench):
+    steps = [
+        php(CONNECT + "echo $db->query( 'SELECT CURRENT_USER()' )->fetch_row()[0], ' ', getenv( 'DB_A' ), ':', getenv( 'DB_P' ), ' ', getenv( 'DB_D' );"),
+        php("mysqli_report( MYSQLI_REPORT_OFF ); $db = @new mysqli( '127.0.0.1', 'root', 'wrong' ); echo $db->connect_errno;"),
+    ]
+    must(printed(with_services(bench, "outputs", steps).expect(0)) == ["root@127.0.0.1 127.0.0.1:3306 wordpress", "1045"], "the outputs do not connect")
+    plain = {**DATABASE, "configuration": {"rootAuthentication": "empty-password"}}
+    steps = [php(CONNECT + "echo '<', getenv( 'DB_W' ), '>', $db->query( 'SELECT CURRENT_USER()' )->fetch_row()[0];")]
+    must(printed(with_services(bench, "empty", steps, (plain,)).expect(0)) == ["<>root@127.0.0.1"], "the password is not empty")
+
+
+def test_password_of_the_database_is_in_no_log_bundle_or_argument(bench):
+    # The step prints the password with other letters, which no redaction recognises, so this test knows it.
+    arguments = ("$all = ''; foreach ( glob( '/proc/[0-9]*/cmdline' ) as $file ) { $all .= file_get_contents( $file ); }"
+                 "echo strtr( getenv( 'DB_W' ), '0123456789abcdef', 'ghijklmnopqrstuv' ), ' ', substr_count( $all, getenv( 'DB_W' ) ), ' ', substr_count( $all, 'mariadbd' );")
+    answer = with_services(bench, "password", [php(arguments), php("echo getenv( 'DB_W' );")]).expect(0)
+    first, second = printed(answer)
+    veiled, in_arguments, servers = first.split()
+    password = veiled.translate(str.maketrans("ghijklmnopqrstuv", "0123456789abcdef"))
+    must(len(password) == 64 and in_arguments == "0" and int(servers) > 0, first)
+    must(second.startswith("[REDACTED"), "the password is printed")
+    directory = recipes.verified(bench, answer)
+    run = os.path.join(bench.state, "sites", bench.site, "runs", answer.json["run"]["runId"])
+
+    def files_with(text):
+        found = subprocess.run(["grep", "-rlF", text, directory, run], capture_output=True, check=False, text=True)
+        return found.stdout.split()
+
+    must(files_with(veiled), "control: the veiled password is in the bundle")
+    must(not files_with(password) and password not in answer.stdout, "the password is in a file of the run")
+
+
+def test_killed_database_fails_its_step_and_ends_the_run(bench):
+    steps = {"steps": [php("echo 'before';"), {**php(KILL), "allowFailure": True}, php("echo 'not reached';")], "after": [php("echo 'no';")]}
+    answer = with_services(bench, "killed", steps).expect(1, "wp_codebox_service_failed")
+    document = recipes.check_failed_document(answer)
+    must(printed(answer) == ["before", "killed"], f"{printed(answer)}")
+    must("service db (mysql) has ended" in document["error"]["message"], f"{document['error']}")
+    must(document["stepFailures"][0]["index"] == 1 or "steps[1]" in json.dumps(document["stepFailures"]), f"{document['stepFailures']}")
+    # Control: the end of another program fails nothing.
+    other = "$p = proc_open( array( 'sleep', '600' ), array(), $pipes ); proc_terminate( $p, SIGKILL ); proc_close( $p ); echo 'killed';"
+    answer = with_services(bench, "not-killed", [php(other), php("echo 'reached';")]).expect(0)
+    must(printed(answer) == ["killed", "reached"], f"{printed(answer)}")
+
+
+def test_database_comes_back_from_a_checkpoint(bench):
+    def checkpoint(operation):
+        return {"command": f"wp-codebox.checkpoint-{operation}", "args": ["name=a"]}
+
+    root = php(CONNECT + "$db->query( 'CREATE TABLE mine ( a INT ) ENGINE=InnoDB' ); $db->query( 'INSERT INTO mine VALUES ( 7 )' );")
+    steps = [wp("option update state before"), root, checkpoint("create"), wp("option get state"),
+             wp("option update state after"), php(CONNECT + "$db->query( 'DROP TABLE mine' );"), wp("option get state"),
+             checkpoint("restore"), wp("option get state"), php(CONNECT + "echo $db->query( 'SELECT a FROM mine' )->fetch_row()[0];")]
+    answer = with_services(bench, "checkpoint", steps).expect(0)
+    all_printed = printed(answer)
+    must([all_printed[at] for at in (3, 6, 8, 9)] == ["before\n", "after\n", "before\n", "7"], f"{all_printed}")
+
+
+def test_memory_of_the_database_counts_against_the_limit_of_the_run(bench):
+    rows = ("global $wpdb; $wpdb->query( 'SET max_heap_table_size = 1073741824' ); $wpdb->query( 'CREATE TEMPORARY TABLE big ( a BINARY(250) ) ENGINE=MEMORY' );"
+            "$wpdb->query( \"INSERT INTO big SELECT 'x' FROM seq_1_to_1200000\" ); echo $wpdb->get_var( 'SELECT COUNT(*) FROM big' );")
+
+    def run(memory):
+        return bench.call("run", "--service", "mysql", "--memory", memory, "--command", "wordpress.run-php", "--arg", f"code={rows}",
+                          *bench.paths(), "--site", bench.site, "--json")
+
+    answer = run("224M").expect(1)
+    must(answer.code in ("wp_codebox_memory_limit", "wp_codebox_service_failed"), f"{answer}")
+    answer = run("1G").expect(0)
+    must("1200000" in json.dumps(answer.result["transcript"]), f"{answer}")
+
+
+def test_http_service_answers_and_records_requests(bench):
+    service = {"id": "api", "kind": "http", "configuration": {"responseStatus": 503, "responseBody": "{\"busy\":true}"}, "outputs": {"url": "API_URL"}}
+    second = {"id": "other", "kind": "http", "outputs": {"url": "OTHER_URL"}}
+    request = ("$r = wp_remote_post( getenv( 'API_URL' ) . '/orders?a=1', array( 'body' => 'paid', 'headers' => array( 'X-Shop' => '7' ) ) );"
+               "echo wp_remote_retrieve_response_code( $r ), wp_remote_retrieve_body( $r );")
+    other = "echo wp_remote_retrieve_response_code( wp_remote_get( getenv( 'OTHER_URL' ) ) );"
+    answer = with_services(bench, "http", [php(request), php(other)], (service, second)).expect(0)
+    must(printed(answer) == ["503{\"busy\":true}", "200"], f"{printed(answer)}")
+    with open(os.path.join(recipes.verified(bench, answer), "files/runtime-evidence/http-requests.jsonl"), encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    seen = [(row["service"], row["phase"], row["method"], row["target"], row["body"]) for row in rows]
+    must(seen == [("api", "work", "POST", "/orders?a=1", "paid"), ("other", "work", "GET", "/", "")], f"{seen}")
+    must(rows[0]["headers"]["x-shop"] == "7", f"{rows[0]}")
+
+
+def test_smtp_service_is_the_mail_capture(bench):
+    service = {"id": "outbox", "kind": "smtp", "outputs": {"host": "SMTP_H", "port": "SMTP_P"}}
+    send = ("add_action( 'phpmailer_init', function ( $mail ) { $mail->isSMTP(); $mail->Host = getenv( 'SMTP_H' ); $mail->Port = (int) getenv( 'SMTP_P' ); } );"
+            "echo wp_mail( 'buyer@example.org', 'Your order', 'Thanks' ) ? 'sent' : 'lost';")
+
+    def inspect(*more):
+        return {"command": "host/smtp.inspect", "args": ["service=outbox", *more]}
+
+    steps = [php(send), inspect(), {"command": "host/smtp.reset", "args": ["service=outbox"]}, inspect()]
+    answer = with_services(bench, "smtp", steps, (service,)).expect(0)
+    sent, before, _, after = printed(answer)
+    before, after = json.loads(before), json.loads(after)
+    must(sent == "sent" and before["service"] == "outbox" and before["messages"][0]["subject"] == "Your order", f"{sent} {before}")
+    must((before["matched"], after["matched"]) == (1, 0), f"{before} {after}")
+    path = recipes.write(bench, "smtp-unknown", [{"command": "host/smtp.inspect", "args": ["service=inbox"]}], inputs={"services": [service]})
+    answer = recipes.run(bench, path).expect(1)
+    must([row["code"] for row in answer.json["validation"]["issues"]] == ["invalid-reference"], f"{answer}")
