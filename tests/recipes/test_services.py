@@ -167,3 +167,22 @@ def test_smtp_service_is_the_mail_capture(bench):
     path = recipes.write(bench, "smtp-unknown", [{"command": "host/smtp.inspect", "args": ["service=inbox"]}], inputs={"services": [service]})
     answer = recipes.run(bench, path).expect(1)
     must([row["code"] for row in answer.json["validation"]["issues"]] == ["invalid-reference"], f"{answer}")
+
+
+def test_redis_answers_and_its_data_comes_back_or_its_package_is_named(bench):
+    def say(line):
+        return php(f"$s = fsockopen( getenv( 'REDIS_A' ), (int) getenv( 'REDIS_P' ) ); fwrite( $s, \"{line}\\r\\n\" ); echo trim( fgets( $s ) ), ' ', trim( fgets( $s ) ?: '' );")
+
+    def checkpoint(operation):
+        return {"command": f"wp-codebox.checkpoint-{operation}", "args": ["name=a"]}
+
+    service = {"id": "cache", "kind": "redis", "outputs": {"host": "REDIS_A", "port": "REDIS_P"}}
+    steps = [say("SET a before\\r\\nPING"), checkpoint("create"), say("SET a after\\r\\nGET a"), checkpoint("restore"), say("GET a")]
+    answer = with_services(bench, "redis", steps, (service,))
+    if os.path.exists("/usr/bin/redis-server"):
+        answer.expect(0)
+        must([printed(answer)[at] for at in (0, 2, 4)] == ["+OK +PONG", "+OK $5", "$6 before"], f"{printed(answer)}")
+        must(answer.json["managedRuntimeServices"][0]["version"][0].isdigit(), f"{answer.json['managedRuntimeServices']}")
+    else:
+        issue = answer.expect(1).json["validation"]["issues"][0]
+        must(issue["code"] == "unsupported-runtime-service-kind" and "install the package redis-server" in issue["message"], f"{issue}")

@@ -130,7 +130,7 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
             .map(|mounted| mounted.request)
             .collect(),
         workflow: workflow(args)?,
-        services: args.guest.services(),
+        services: args.guest.services.services(),
         hold: Some(Hold {
             ttl_ms,
             max_ttl_ms: ttl_ms,

@@ -34,13 +34,25 @@ pub(crate) struct GuestArgs {
     /// any version.
     #[arg(long, value_name = "VERSION")]
     pub wp: Option<String>,
+    #[command(flatten)]
+    pub services: ServiceArgs,
+}
+
+/// Servers in a guest.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ServiceArgs {
     /// Server in the guest: mysql, redis, smtp or http; may be repeated. With mysql the guest's
     /// WordPress uses MariaDB in place of SQLite; needs the package mariadb-server.
     #[arg(long = "service", value_name = "KIND", value_parser = ["mysql", "redis", "smtp", "http"])]
     pub services: Vec<String>,
 }
 
-impl GuestArgs {
+impl ServiceArgs {
+    /// Returns whether no service is named.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.services.is_empty()
+    }
+
     /// Returns the services that the flags name, with variables of usual names for their outputs.
     pub(crate) fn services(&self) -> Vec<Service> {
         let kinds = self.services.iter().filter_map(|name| {

@@ -245,7 +245,7 @@ pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
         agent: args.agent.clone(),
         staged_files,
         secret_env: args.secret_env.clone(),
-        services: args.guest.services(),
+        services: args.guest.services.services(),
         limits: limits(args)?,
         find_renames: args.find_renames,
         outer_sandbox: outer_sandbox(args)?,

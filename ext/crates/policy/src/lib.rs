@@ -62,7 +62,9 @@ pub use secret_encodings::{EncodedMatch, EncodingSearch, SECRET_MIN_BYTES, Secre
 pub use secrets::{
     SecretError, SecretUse, broken_secret_rule, check_secret_name, check_secrets, is_exposed,
 };
-pub use services::{ServiceIssue, ServiceRule, check_services, service_outputs};
+pub use services::{
+    ServiceIssue, ServiceRule, check_mail_service, check_services, service_outputs,
+};
 pub use shell_hint::shell_hint;
 pub use task::{CheckedBy, FOLLOW_UP_CONTEXT, check_request, normalise_task, read_task};
 pub use tools::{

@@ -2,11 +2,12 @@
 //!
 //! A setting that a service cannot honour is refused by its name, never ignored.
 
+use crate::commands::{Handler, arg_value, descriptor};
 use crate::env_name::check_env_name;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{
-    DatabaseEngine, ForeignKeyTargetPolicy, Service, ServiceConfiguration, ServiceKind,
-    ServiceProvider, ServiceStorage,
+    CommandCall, DatabaseEngine, ForeignKeyTargetPolicy, Service, ServiceConfiguration,
+    ServiceKind, ServiceProvider, ServiceStorage,
 };
 
 /// Maximum number of services of a run.
@@ -63,6 +64,26 @@ pub const fn service_outputs(kind: ServiceKind) -> &'static [&'static str] {
         ],
         ServiceKind::Redis | ServiceKind::Http | ServiceKind::Smtp => &["host", "port", "url"],
     }
+}
+
+/// Checks that a call of a mail command names the mail capture: `mail`, or an smtp service of the
+/// run. Other calls pass.
+///
+/// # Errors
+/// Fails with the known ids, as the rest of a sentence about the argument `service`.
+pub fn check_mail_service(call: &CommandCall, services: &[Service]) -> Result<(), String> {
+    let is_mail = matches!(
+        descriptor(&call.command).map(|found| found.handler),
+        Some(Handler::Mail(_))
+    );
+    let given = arg_value(call, "service").unwrap_or_default();
+    let mut known = vec!["mail"];
+    let mails = services.iter().filter(|one| one.kind == ServiceKind::Smtp);
+    known.extend(mails.map(|one| one.id.as_str()));
+    if !is_mail || known.contains(&given) {
+        return Ok(());
+    }
+    Err(format!("must be one of {}", known.join(", ")))
 }
 
 /// Returns the faults of the services of a run, in order.
@@ -344,6 +365,29 @@ mod tests {
             places,
             [place("rootAuthentication"), place("responseStatus")]
         );
+    }
+
+    #[test]
+    fn mail_command_names_the_mail_capture_or_an_smtp_service_of_the_run() {
+        let services: Vec<Service> = serde_json::from_value(json!([
+            {"id": "outbox", "kind": "smtp"}, {"id": "db", "kind": "mysql"}]))
+        .unwrap();
+        let check = |service: &str| {
+            let call = CommandCall {
+                command: "host/smtp.reset".to_owned(),
+                args: vec![format!("service={service}")],
+            };
+            check_mail_service(&call, &services)
+        };
+        assert_eq!((check("mail"), check("outbox")), (Ok(()), Ok(())));
+        for other in ["db", ""] {
+            assert_eq!(check(other).unwrap_err(), "must be one of mail, outbox");
+        }
+        let other = CommandCall {
+            command: "wordpress.wp-cli".to_owned(),
+            args: vec!["service=db".to_owned()],
+        };
+        assert_eq!(check_mail_service(&other, &services), Ok(()));
     }
 
     #[test]

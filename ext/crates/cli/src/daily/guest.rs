@@ -121,7 +121,7 @@ impl Sandbox {
         let task = TaskSpec {
             mode: RunMode::Detached,
             commands,
-            services: guest.services(),
+            services: guest.services.services(),
             mounts: mounts.into_iter().map(|mounted| mounted.request).collect(),
             hold: Some(Hold {
                 ttl_ms: LONGEST,

@@ -1,5 +1,6 @@
 //! Arguments of `sandbox`. The doc comments are the help texts.
 
+use crate::guest_args::ServiceArgs;
 use crate::settings::PathArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use wp_codebox_contracts::SandboxScope;
@@ -88,6 +89,8 @@ pub(crate) struct CreateArgs {
     /// Start with the files and the database of this snapshot.
     #[arg(long, value_name = "SNAPSHOT")]
     pub from_snapshot: Option<String>,
+    #[command(flatten)]
+    pub services: ServiceArgs,
     /// Time to live, such as 90s, 15m or 4h. [default: the profile's]
     #[arg(long, value_name = "DURATION")]
     pub ttl: Option<String>,

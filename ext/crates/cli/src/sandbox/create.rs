@@ -50,6 +50,7 @@ pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBo
             Some(source) => Some(absolute(source)?),
         },
         snapshot: args.from_snapshot.clone(),
+        services: args.services.services(),
         ttl_ms,
         scope: args.scope.map_or(profile.scope_default, Into::into),
         actor: args.place.actor.clone(),
@@ -190,6 +191,7 @@ fn request_of(
         policy: Some(policy_of(profile, &secrets)?),
         mounts: source(profile, seed)?.into_iter().collect(),
         commands: profile.setup.commands.clone(),
+        services: seed.services.clone(),
         hold: Some(Hold {
             ttl_ms: seed.ttl_ms,
             max_ttl_ms: profile.ttl.max_ms,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SandboxScope, SiteId};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SandboxScope, Service, SiteId};
 use wp_codebox_runtime::{SEEDS, StateDir};
 
 /// Maximum size of a seed file in bytes.
@@ -24,6 +24,9 @@ pub(super) struct Seed {
     /// the sandbox starts with a new WordPress site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
+    /// Servers in the guest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
     /// Time to live in milliseconds.
     pub ttl_ms: u64,
     /// Owner of the sandbox, such as a session.

@@ -4,8 +4,9 @@ use super::follow_up;
 use super::issues::Issues;
 use crate::{
     ComponentError, SecretUse, assert_command, call_commands, check_agent_bundles,
-    check_components, check_model, check_model_agent, check_mounts, check_preset_name,
-    check_runtime_task, check_secrets, check_services, check_staged_target, defaults,
+    check_components, check_mail_service, check_model, check_model_agent, check_mounts,
+    check_preset_name, check_runtime_task, check_secrets, check_services, check_staged_target,
+    defaults,
 };
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
@@ -71,6 +72,14 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
     for call in &request.commands {
         let asserted = assert_command(request.policy.as_ref().unwrap_or(&own), call);
         note(asserted.map(|_| ()).map_err(|e| e.body()));
+    }
+    let steps = request.workflow.iter().flat_map(|w| &w.steps);
+    for call in request.commands.iter().chain(steps.map(|step| &step.call)) {
+        let checked = check_mail_service(call, &request.services);
+        note(checked.map_err(|why| {
+            let message = format!("{}: the argument service {why}", call.command);
+            ErrorBody::new(ErrorCode::InputInvalid, message)
+        }));
     }
     note(model(request));
     let command = request.agent.as_ref().and_then(Agent::command);

@@ -8,10 +8,11 @@ use crate::layout::{self, PlacedStep};
 use crate::sources::PathKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wp_codebox_contracts::{CommandCall, ServiceKind};
+use wp_codebox_contracts::CommandCall;
 use wp_codebox_policy::{
     CommandDescriptor, Handler, arg_value, assert_step, call_commands, check_browser_scenario,
-    check_browser_steps, check_editor_steps, defaults, descriptor, line_words, named_file,
+    check_browser_steps, check_editor_steps, check_mail_service, defaults, descriptor, line_words,
+    named_file,
 };
 
 /// Maximum step timeout: one day, which is also the maximum duration of a run.
@@ -269,13 +270,12 @@ fn check_mail(
         validator.report(IssueCode::DuplicateSmtpOperationArg, at, message);
         return;
     }
-    let declared = &validator.recipe.inputs.services;
-    let exists = |id: &str| {
-        let mut mails = declared.iter().filter(|one| one.kind == ServiceKind::Smtp);
-        id == "mail" || mails.any(|one| one.id == id)
-    };
-    if name == "service" && !value.trim().is_empty() && !exists(value) {
-        let message = "inputs.services has no smtp service with this id; add one, correct the id, or use service=mail";
+    let services = &validator.recipe.inputs.services;
+    if name == "service"
+        && !value.trim().is_empty()
+        && let Err(why) = check_mail_service(call, services)
+    {
+        let message = format!("the service {why}; inputs.services can give it another id");
         validator.report(IssueCode::InvalidReference, at, message);
         return;
     }

@@ -67,13 +67,6 @@ impl ServicePlan {
         self.services.is_empty()
     }
 
-    /// Returns the ids of services that are the mail capture.
-    pub(super) fn mail_ids(&self) -> impl Iterator<Item = &str> {
-        let mails = self.services.iter();
-        let mails = mails.filter(|service| service.kind == ServiceKind::Smtp);
-        mails.map(|service| service.id.as_str())
-    }
-
     /// Returns whether WordPress of the guest uses MariaDB.
     pub(super) fn has_database(&self) -> bool {
         let mut kinds = self.services.iter().map(|service| service.kind);

@@ -47,12 +47,15 @@ pub(super) struct Server {
     pub greets: fn(&TcpStream, Duration) -> Option<String>,
 }
 
+/// Function that gets each record of a server.
+pub(super) type LineReader = Box<dyn FnMut(&[u8]) + Send>;
+
 /// What the standard output of a server contains.
 pub(super) enum Output {
     /// Messages, of which the end is stored.
     Tail,
     /// Records, one a line; the function gets each line.
-    Lines(Box<dyn FnMut(&[u8]) + Send>),
+    Lines(LineReader),
 }
 
 /// A server program that was started in a guest.
@@ -210,7 +213,7 @@ impl ServerProcess {
 }
 
 /// Reads records and passes them on, until the server ends. A line longer than the limit is split.
-fn pass_lines(from: OwnedFd, mut each: Box<dyn FnMut(&[u8]) + Send>) {
+fn pass_lines(from: OwnedFd, mut each: LineReader) {
     let mut from = BufReader::new(std::fs::File::from(from));
     loop {
         let mut line = Vec::new();

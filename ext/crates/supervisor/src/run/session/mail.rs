@@ -5,7 +5,7 @@ use crate::run::mail::{self, Inspection};
 use serde_json::{Value, json};
 use std::time::Instant;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode};
-use wp_codebox_policy::{MailOperation, arg_value};
+use wp_codebox_policy::{MailOperation, arg_value, check_mail_service};
 
 /// Number of messages to return if the command sets no limit.
 const MESSAGES: usize = 20;
@@ -37,13 +37,13 @@ impl Session<'_, '_> {
         if let Some(why) = mail::notice(context.level) {
             return Err((ErrorCode::CommandUnsupported, why));
         }
+        check_mail_service(call, &context.prepared.services.services).map_err(|why| {
+            (
+                ErrorCode::InputInvalid,
+                format!("the argument service {why}"),
+            )
+        })?;
         let service = arg_value(call, "service").unwrap_or_default();
-        let mut known = vec!["mail"];
-        known.extend(context.prepared.services.mail_ids());
-        if !known.contains(&service) {
-            let why = format!("service must be one of {}", known.join(", "));
-            return Err((ErrorCode::InputInvalid, why));
-        }
         match operation {
             MailOperation::Inspect => {
                 let given = |name| arg_value(call, name).filter(|value| !value.is_empty());
