@@ -37,7 +37,7 @@ $read = static function ( string $bytes ): array|false|null {
 	if ( 3 !== count( $first ) || ! str_starts_with( $first[2], 'HTTP/1.' ) ) {
 		return false;
 	}
-	$headers = [];
+	$headers = array();
 	foreach ( $lines as $line ) {
 		$pair                                 = explode( ':', $line, 2 );
 		$headers[ strtolower( trim( $pair[0] ) ) ] = trim( $pair[1] ?? '' );
@@ -64,28 +64,28 @@ $read = static function ( string $bytes ): array|false|null {
 		}
 		$body = substr( $body, 0, $length );
 	}
-	return [
+	return array(
 		'method'    => $first[0],
 		'target'    => $first[1],
 		'headers'   => (object) $headers,
 		'body'      => substr( $body, 0, CODEBOX_KEPT ),
 		'bodyBytes' => strlen( $body ),
-	];
+	);
 };
 
 $reason = 200 === $settings['status'] ? 'OK' : 'Status';
-$empty  = in_array( $settings['status'], [ 204, 304 ], true );
+$empty  = in_array( $settings['status'], array( 204, 304 ), true );
 $body   = $empty ? '' : $settings['body'];
 $type   = null !== json_decode( $body ) ? 'application/json' : 'text/plain; charset=utf-8';
 $head   = "HTTP/1.1 {$settings['status']} $reason\r\nConnection: close\r\n"
 	. ( $empty ? '' : "Content-Type: $type\r\nContent-Length: " . strlen( $body ) . "\r\n" ) . "\r\n";
 
 /** Bytes read so far, and bytes to write, by connection. */
-$clients = [];
-$got     = [];
-$answers = [];
+$clients = array();
+$got     = array();
+$answers = array();
 while ( true ) {
-	$reads  = array_merge( [ $server ], array_values( array_diff_key( $clients, $answers ) ) );
+	$reads  = array_merge( array( $server ), array_values( array_diff_key( $clients, $answers ) ) );
 	$writes = array_values( array_intersect_key( $clients, $answers ) );
 	$none   = null;
 	if ( false === stream_select( $reads, $writes, $none, null ) ) {

@@ -186,3 +186,23 @@ def test_redis_answers_and_its_data_comes_back_or_its_package_is_named(bench):
     else:
         issue = answer.expect(1).json["validation"]["issues"][0]
         must(issue["code"] == "unsupported-runtime-service-kind" and "install the package redis-server" in issue["message"], f"{issue}")
+
+
+def test_phpunit_of_a_plugin_runs_on_mariadb_only_with_a_mysql_service(bench):
+    source = bench.source("tested")
+    os.makedirs(os.path.join(source, "tests"), exist_ok=True)
+    with open(os.path.join(source, "tests", "DbTest.php"), "w", encoding="utf-8") as file:
+        file.write("<?php\nclass DbTest extends PHPUnit\\Framework\\TestCase {\n"
+                   "\tfunction test_server() { $this->assertStringContainsString( 'MariaDB', $GLOBALS['wpdb']->db_server_info() ); }\n}\n")
+    bench.own(source)
+    inputs = {"mounts": [{"source": source, "target": "/wordpress/wp-content/plugins/tested"}]}
+
+    def run(name, services, database):
+        step = {"command": "wordpress.phpunit", "args": ["plugin-slug=tested", f"database-type={database}"]}
+        return with_services(bench, name, [step], services, inputs=inputs)
+
+    result = json.loads(printed(run("unit", (DATABASE,), "mysql").expect(0))[0])
+    must(result["status"] == "passed" and result["summary"]["passed"] == 1, f"{result}")
+    for name, services, database, why in (("unit-none", (), "mysql", "SQLite only"), ("unit-other", (DATABASE,), "sqlite", "on MariaDB")):
+        answer = run(name, services, database).expect(1, "wp_codebox_step_failed")
+        must(why in answer.json["error"]["message"], f"{answer}")

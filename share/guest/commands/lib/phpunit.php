@@ -57,8 +57,11 @@ final class Phpunit {
 	 * @param Arguments $arguments Arguments of the guest command.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {
-		if ( 'mysql' === $arguments->word( 'database-type', array( 'sqlite', 'mysql' ), 'sqlite' ) ) {
-			throw Refusal::unsupported( 'database-type mysql: this guest has SQLite only; leave the argument out or use sqlite' );
+		$database = is_dir( rtrim( dirname( __DIR__, 5 ), '/' ) . '/wordpress/wp-content/database/mariadb' ) ? 'mysql' : 'sqlite';
+		$wanted   = $arguments->word( 'database-type', array( 'sqlite', 'mysql' ), $database );
+		if ( $wanted !== $database ) {
+			$has = 'mysql' === $database ? 'WordPress of this guest is on MariaDB; leave the argument out, or the mysql service' : 'WordPress of this guest is on SQLite only; add a mysql service to the run (--service mysql, inputs.services), or leave the argument out';
+			throw Refusal::unsupported( "database-type $wanted: $has" );
 		}
 		$this->mode = self::mode( $arguments );
 		if ( 'none' === $this->mode && $arguments->truth( 'multisite', false ) ) {

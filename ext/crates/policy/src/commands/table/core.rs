@@ -371,7 +371,7 @@ pub(super) const ROWS: &[Row] = &[
         one_of(
             "database-type",
             &["sqlite", "mysql"],
-            "Database of the tests: sqlite (default); mysql is refused, because a guest has none.",
+            "Database of the tests: that of the guest; mysql needs a run with a mysql service.",
         ),
     ])
     .prints("JSON {schema, command, status, runner, exitCode, summary, suites, failures: [{suite, test, file, line, message}], output}")
