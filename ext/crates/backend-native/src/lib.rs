@@ -79,7 +79,7 @@ pub use spawner::{
 };
 pub use template::{
     CORE_DIRECTORIES, CORE_FILES, StaleTemplate, Sweep, Swept, Template, TemplateError,
-    TemplateRequest, ensure_template, sweep_templates,
+    TemplateRequest, ensure_template, newest_default_theme, sweep_templates,
 };
 pub use tickets::ConnectError;
 pub use user_budgets::{KernelMemory, OverShare, UserBudgets};

@@ -26,7 +26,7 @@ use crate::php::PhpLayout;
 use crate::server::{DATABASE_RUN, Database};
 use crate::template::Template;
 use builder::{Builder, path};
-use paths::WP_CONTENT;
+use paths::{MUST_USE, WP_CONTENT, mountable};
 use settings::{
     EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, MAIL_PORT, PROGRAMS, egress_ini,
 };
@@ -43,6 +43,8 @@ pub const WP_CONTENT_LAYER: u32 = u32::MAX;
 /// Uid and gid that programs have inside the guest.
 pub const GUEST_ID: u32 = 1000;
 const STAGED: &str = "/run/codebox/staged";
+/// Directory of single files that are mounted at paths where the guest may write.
+const FILES: &str = "/run/codebox/files";
 /// Empty directory mounted over a hidden directory.
 const EMPTY: &str = "/run/codebox/empty";
 /// Empty file mounted over a hidden file.
@@ -131,23 +133,48 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
     if !spec.task_json.is_empty() {
         builder.file("/run/codebox/task.json", spec.task_json)?;
     }
+    let bound = bound(&builder);
     for (mount, paths) in spec.mounts.iter().zip(&paths) {
-        mounted(&mut builder, mount, paths)?;
+        outside(&bound, &mount.target)?;
+        let mut mount = mount.clone();
+        if mount.target.as_str() == MUST_USE {
+            // The product's own must-use plugin stays above the files of the mount.
+            let own = format!("{}/mu-plugins", spec.template.content);
+            mount.lowers.insert(0, HostSource::of(&own));
+        }
+        mounted(&mut builder, &mount, paths)?;
     }
     let repositories = spec.mounts.iter();
     let repositories = repositories.filter_map(|mount| Some((mount.index, mount.git.as_ref()?)));
     git::shown(&mut builder, &repositories.collect::<Vec<_>>())?;
     components::shown(&mut builder, spec.components, &paths)?;
-    for file in spec.staged {
+    for (index, file) in spec.staged.iter().enumerate() {
         let target = path(&file.target)?;
-        let below = path(STAGED)?.contains(&target) || path("/workspace")?.contains(&target);
+        let below = path(STAGED)?.contains(&target) || mountable(target.as_str());
         let free = paths
             .iter()
             .all(|m| !m.workspace.contains(&target) && !target.contains(&m.workspace));
-        if !below || !free || matches!(target.as_str(), STAGED | "/workspace") {
+        if !below || !free || matches!(target.as_str(), STAGED | "/workspace" | MUST_USE) {
             return Err(PlanError::Staged { target });
         }
-        builder.bind(&file.source, target.as_str())?;
+        outside(&bound, &target)?;
+        let writable = [WP_CONTENT, "/tmp", HOME];
+        if !writable
+            .iter()
+            .any(|root| path(root).is_ok_and(|root| root.contains(&target)))
+        {
+            builder.bind(&file.source, target.as_str())?;
+            continue;
+        }
+        // A single file becomes a file of the guest's root. Where the guest may write, only a mount
+        // of that file keeps it read-only.
+        let shown = path(&format!("{FILES}/{index}"))?;
+        builder.bind(&file.source, shown.as_str())?;
+        builder.mounts.push(LaunchMount::Bind {
+            source: BindSource::Guest { path: shown },
+            target,
+            writable: false,
+        });
     }
     let egress = match spec.egress {
         GuestEgress::Denied => None,
@@ -241,27 +268,43 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     )
 }
 
+/// Returns the guest paths at which the plan shows host paths so far.
+fn bound(builder: &Builder) -> Vec<GuestPath> {
+    let targets = builder.mounts.iter().filter_map(|mount| match mount {
+        LaunchMount::Bind { target, .. } => Some(target.clone()),
+        LaunchMount::Directory { .. }
+        | LaunchMount::File(_)
+        | LaunchMount::Symlink { .. }
+        | LaunchMount::Scratch { .. }
+        | LaunchMount::Overlay { .. }
+        | LaunchMount::Merged { .. }
+        | LaunchMount::Proc
+        | LaunchMount::Dev => None,
+    });
+    targets.collect()
+}
+
+/// Refuses the guest path of a mount or file that overlaps a directory of the system, such as that
+/// of a PHP below `/opt`. Paths below `wp-content` lie in the guest's own view of WordPress.
+fn outside(bound: &[GuestPath], target: &GuestPath) -> Result<(), PlanError> {
+    let content = path(WP_CONTENT)?.contains(target);
+    let staged = path(STAGED)?.contains(target);
+    let overlaps = |bound: &GuestPath| bound.contains(target) || target.contains(bound);
+    if !content && !staged && bound.iter().any(overlaps) {
+        return Err(PlanError::Target {
+            target: target.clone(),
+        });
+    }
+    Ok(())
+}
+
 /// Covers hidden paths that lie inside a mounted directory, for example a site below `/usr/share`,
 /// with an empty directory or file.
 fn hide<'a>(
     builder: &mut Builder,
     hidden: impl Iterator<Item = &'a HiddenPath>,
 ) -> Result<(), PlanError> {
-    let bound: Vec<GuestPath> = builder
-        .mounts
-        .iter()
-        .filter_map(|mount| match mount {
-            LaunchMount::Bind { target, .. } => Some(target.clone()),
-            LaunchMount::Directory { .. }
-            | LaunchMount::File(_)
-            | LaunchMount::Symlink { .. }
-            | LaunchMount::Scratch { .. }
-            | LaunchMount::Overlay { .. }
-            | LaunchMount::Merged { .. }
-            | LaunchMount::Proc
-            | LaunchMount::Dev => None,
-        })
-        .collect();
+    let bound = bound(builder);
     builder.directory(EMPTY)?;
     builder.file(BLANK, "")?;
     for hidden in hidden {

@@ -187,6 +187,10 @@ pub fn check_components(
         check_probe(component)?;
         if let Some(mount) = mounts
             .iter()
+            .filter(|mount| {
+                mount.as_str() != crate::mounts::MUST_USE
+                    || !target.as_str().starts_with(GUEST_MU_COMPONENTS)
+            })
             .find(|mount| mount.contains(&target) || target.contains(mount))
         {
             return Err(ComponentError::Overlap {

@@ -10,23 +10,59 @@ pub const GUEST_STAGED_ROOT: &str = "/run/codebox/staged";
 /// to the guest.
 const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
 
-/// Guest paths below `/wordpress` that belong to WordPress or to this product; no mount may
-/// overlap them.
+/// Guest paths that belong to the system, to WordPress or to this product; no mount or staged file
+/// may overlap them.
 const RESERVED: &[&str] = &[
-    "/wordpress/wp-admin",
-    "/wordpress/wp-includes",
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt/agents",
+    "/opt/codebox",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var",
     "/wordpress/wp-content/database",
-    "/wordpress/wp-content/mu-plugins",
+    "/wordpress/wp-content/db.php",
+    "/wordpress/wp-content/index.php",
+];
+/// Guest paths of this product's own must-use plugins. The directory of must-use plugins may be a
+/// mount: the guest then sees these entries above the entries of the mount's source.
+const OWN_MUST_USE: &[&str] = &[
+    "/wordpress/wp-content/mu-plugins/contained-runtime",
+    "/wordpress/wp-content/mu-plugins/wp-codebox-guest.php",
+];
+/// Prefix of the guest paths below `wp-content`.
+const CONTENT: &str = "/wordpress/wp-content/";
+/// Directory of must-use plugins in the guest.
+pub(crate) const MUST_USE: &str = "/wordpress/wp-content/mu-plugins";
+/// Guest directories that other parts of the guest use too: a mount may lie below them, but may not
+/// replace them.
+const SHARED: &[&str] = &[
+    "/home",
+    "/home/agent",
+    "/tmp",
+    "/wordpress",
+    "/wordpress/wp-content",
+    "/wordpress/wp-content/plugins",
+    "/wordpress/wp-content/themes",
 ];
 
 /// Why a mount is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// The target is not a normalised path below `/workspace` or `/wordpress/wp-content`, is the
-    /// directory of all plugins or of all themes, or is a path that the runtime uses itself.
+    /// The target is not a normalised path, is below `/wordpress` but not below its `wp-content`, is
+    /// a directory that other parts of the guest use too, or is a path of the system or the runtime.
     #[error(
-        "mount target {target:?} must be a normalised path below /workspace or /wordpress/wp-content, but not the whole plugins or themes directory, and not a directory of the runtime such as mu-plugins"
+        "mount target {target:?} must be a normalised path below /workspace, /wordpress/wp-content, /tmp, /home/agent or a directory of its own such as /harness, but not the whole plugins or themes directory, and not a directory of the system or the runtime such as /usr, /etc, /run or /opt/codebox"
     )]
     Target {
         /// Target of the mount in the request.
@@ -79,7 +115,9 @@ pub enum MountError {
         target: String,
     },
     /// The target of a staged file is outside the allowed directories.
-    #[error("staged file target {target:?} must lie below /workspace or {GUEST_STAGED_ROOT}")]
+    #[error(
+        "staged file target {target:?} must lie below {GUEST_STAGED_ROOT}, /workspace, /wordpress/wp-content, /tmp or a directory of its own, and not in a directory of the system or the runtime"
+    )]
     StagedTarget {
         /// Target of the staged file in the request.
         target: String,
@@ -138,26 +176,22 @@ fn check_target(text: &str) -> Result<GuestPath, MountError> {
         target: text.to_owned(),
     };
     let target = GuestPath::new(text).map_err(|_| fail())?;
-    let below = |root: &str| {
-        target
-            .as_str()
-            .strip_prefix(root)
-            .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
-    };
-    let inside = below("/workspace") || below("/wordpress/wp-content");
-    let whole = matches!(
-        target.as_str(),
-        "/wordpress/wp-content/plugins" | "/wordpress/wp-content/themes"
-    );
-    let reserved = RESERVED
-        .iter()
-        .filter_map(|r| GuestPath::new(*r).ok())
-        .any(|r| r.contains(&target) || target.contains(&r));
-    if inside && !reserved && !whole {
+    if is_free(&target) {
         Ok(target)
     } else {
         Err(fail())
     }
+}
+
+/// Returns whether a mount or a staged file may appear at a guest path.
+fn is_free(target: &GuestPath) -> bool {
+    let paths = |list: &'static [&str]| list.iter().filter_map(|r| GuestPath::new(*r).ok());
+    let outside_content =
+        target.as_str().starts_with("/wordpress/") && !target.as_str().starts_with(CONTENT);
+    let own = target.as_str() != MUST_USE
+        && paths(OWN_MUST_USE).any(|own| own.contains(target) || target.contains(&own));
+    let reserved = paths(RESERVED).any(|r| r.contains(target) || target.contains(&r));
+    !outside_content && !own && !reserved && !SHARED.contains(&target.as_str())
 }
 
 fn check_posture(mount: &MountRequest, policy: &RuntimePolicy) -> Result<(), MountError> {
@@ -294,7 +328,8 @@ pub fn check_staged_target(text: &str) -> Result<GuestPath, MountError> {
             .strip_prefix(root)
             .is_some_and(|rest| rest.starts_with('/'))
     };
-    if below("/workspace") || below(GUEST_STAGED_ROOT) {
+    let whole = matches!(target.as_str(), "/workspace" | MUST_USE);
+    if below(GUEST_STAGED_ROOT) || (is_free(&target) && !whole) {
         Ok(target)
     } else {
         Err(fail())
@@ -348,22 +383,42 @@ mod tests {
             "/wordpress/wp-content/plugins/a",
             "/wordpress/wp-content/themes/t",
             "/wordpress/wp-content/uploads",
+            "/wordpress/wp-content/mu-plugins",
+            "/wordpress/wp-content/mu-plugins/x",
+            "/workspace",
+            "/workspacex/a",
+            "/tmp/a",
+            "/home/agent/a",
+            "/opt/x",
+            "/harness",
         ] {
             assert!(check_mounts(&[mount(good)], &policy).is_ok(), "{good}");
         }
         for bad in [
-            "/workspace",
+            "/",
+            "/opt",
+            "/opt/codebox/x",
+            "/opt/agents",
+            "/tmp",
+            "/home",
+            "/home/agent",
+            "/usr/local/x",
+            "/proc/x",
+            "/run/codebox/x",
+            "/var/www",
             "/wordpress",
             "/wordpress/wp-content",
             "/wordpress/wp-content/plugins",
             "/wordpress/wp-includes/x",
             "/wordpress/wp-config.php",
-            "/wordpress/wp-content/mu-plugins/x",
+            "/wordpress/wp-content/mu-plugins/contained-runtime/x",
+            "/wordpress/wp-content/mu-plugins/wp-codebox-guest.php",
             "/wordpress/wp-content/database",
+            "/wordpress/wp-content/db.php",
+            "/wordpress/wp-includes",
             "/etc/x",
             "/workspace/../etc",
             "workspace/a",
-            "/workspacex/a",
             "",
         ] {
             assert_eq!(
@@ -503,12 +558,24 @@ mod tests {
 
     #[test]
     fn staged_file_targets_outside_allowed_directories_are_refused() {
-        assert!(check_staged_target("/run/codebox/staged/a.php").is_ok());
+        for good in [
+            "/run/codebox/staged/a.php",
+            "/workspace/a.php",
+            "/harness/a.php",
+            "/tmp/a.php",
+            "/wordpress/wp-content/mu-plugins/a.php",
+        ] {
+            assert!(check_staged_target(good).is_ok(), "{good}");
+        }
         for bad in [
             "/run/codebox/task.json",
             "/run/codebox/stagedx/a",
             "/workspace",
-            "/workspacex/a",
+            "/tmp",
+            "/usr/local/a.php",
+            "/wordpress/wp-load.php",
+            "/wordpress/wp-content/mu-plugins",
+            "/wordpress/wp-content/mu-plugins/wp-codebox-guest.php",
         ] {
             assert!(check_staged_target(bad).is_err(), "{bad}");
         }

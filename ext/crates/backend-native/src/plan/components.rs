@@ -7,7 +7,7 @@
 
 use super::builder::{Builder, path};
 use super::error::PlanError;
-use super::paths::MountPaths;
+use super::paths::{MUST_USE, MountPaths};
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount};
 
 /// Path in the guest below which all components are mounted.
@@ -46,6 +46,8 @@ pub(super) fn shown(
         let target = &component.target;
         if let Some(mount) = mounts
             .iter()
+            // The must-use components have a directory of their own in a mount of mu-plugins.
+            .filter(|mount| mount.target.as_str() != MUST_USE)
             .find(|mount| mount.target.contains(target) || target.contains(&mount.target))
         {
             return Err(PlanError::Overlap {

@@ -15,7 +15,7 @@ pub enum PlanError {
     },
     /// The request mounts a directory at a guest path where mounts are not allowed.
     #[error(
-        "the mount target {target} is not allowed; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
+        "the mount target {target} is not allowed; use a directory below /workspace, below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>, below /tmp, or one of its own such as /harness"
     )]
     Target {
         /// Guest path at which the directory was to be mounted.
@@ -31,7 +31,7 @@ pub enum PlanError {
     },
     /// A staged file (a single host file shown in the guest) may not lie at this guest path.
     #[error(
-        "staged file target {target} must lie below /run/codebox/staged or /workspace, outside every mount"
+        "staged file target {target} must lie below /run/codebox/staged or where a mount may lie, outside every mount"
     )]
     Staged {
         /// Guest path of the staged file.

@@ -6,6 +6,30 @@ use wp_codebox_contracts::GuestPath;
 
 /// Path of `wp-content` in the guest.
 pub(super) const WP_CONTENT: &str = "/wordpress/wp-content";
+/// Directory of must-use plugins in the guest.
+pub(super) const MUST_USE: &str = "/wordpress/wp-content/mu-plugins";
+/// Guest directories that the plan fills itself; no mount may lie in them.
+const OWN: &[&str] = &[
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt/agents",
+    "/opt/codebox",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var",
+    "/wordpress",
+];
+/// Writable directories of every guest, below which a mount may lie.
+const SCRATCH: &[&str] = &["/", "/home", "/home/agent", "/opt", "/tmp"];
 
 /// The two paths at which the guest has a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +68,12 @@ pub fn mount_paths(targets: &[GuestPath]) -> Result<Vec<MountPaths>, PlanError> 
         .filter_map(|rest| rest.split('/').next())
         .map(str::to_owned)
         .collect();
+    // A mount of the whole workspace leaves no place in it for the other mounts.
+    let whole = targets.iter().any(|t| t.as_str() == "/workspace");
     targets
         .iter()
         .map(|target| {
-            let workspace = match component(target.as_str()) {
+            let workspace = match component(target.as_str()).filter(|_| !whole) {
                 None => target.clone(),
                 Some((kind, slug)) => {
                     let mut name = slug.to_owned();
@@ -65,15 +91,24 @@ pub fn mount_paths(targets: &[GuestPath]) -> Result<Vec<MountPaths>, PlanError> 
         .collect()
 }
 
-fn mountable(target: &str) -> bool {
+/// Returns whether a mount or a single file may lie at a guest path.
+pub(super) fn mountable(target: &str) -> bool {
     match target.strip_prefix(WP_CONTENT) {
         // The excluded paths hold the template's own files, which the guest's WordPress needs.
-        Some(rest) => {
-            rest.starts_with('/')
-                && !matches!(rest, "/mu-plugins" | "/database" | "/db.php" | "/index.php")
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            !rest.is_empty()
+                && !matches!(rest, "/database" | "/db.php" | "/index.php")
                 && !rest.starts_with("/database/")
+                && !rest.starts_with("/mu-plugins/wp-codebox-guest.php")
         }
-        None => target.starts_with("/workspace/"),
+        _ => {
+            let within = |own: &str| {
+                target
+                    .strip_prefix(own)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            !SCRATCH.contains(&target) && !OWN.iter().any(|own| within(own))
+        }
     }
 }
 

@@ -407,12 +407,15 @@ fn mount_targets_that_cover_guest_directories_are_refused() {
     for target in [
         "/",
         "/usr",
-        "/workspace",
-        "/workspaces/a",
+        "/usr/x",
+        "/tmp",
+        "/opt",
+        "/opt/codebox/x",
+        "/run/codebox",
         "/wordpress",
         "/wordpress/wp-admin",
         "/wordpress/wp-content",
-        "/wordpress/wp-content/mu-plugins",
+        "/wordpress/wp-content/mu-plugins/wp-codebox-guest.php",
         "/wordpress/wp-content/database",
         "/wordpress/wp-content/database/x",
         "/wordpress/wp-content/db.php",
@@ -425,6 +428,12 @@ fn mount_targets_that_cover_guest_directories_are_refused() {
     }
     for target in [
         "/workspace/a",
+        "/workspace",
+        "/workspaces/a",
+        "/tmp/a",
+        "/opt/a",
+        "/harness",
+        "/wordpress/wp-content/mu-plugins",
         "/wordpress/wp-content/mu-plugins/a",
         "/wordpress/wp-content/plugins",
     ] {
@@ -451,8 +460,22 @@ fn staged_file_outside_the_staged_and_workspace_directories_is_refused() {
     let plan = stage("/run/codebox/staged/0-tool").unwrap();
     let last = lines(&plan).pop().unwrap();
     assert_eq!(last, "bind ro host:/host/tool /run/codebox/staged/0-tool");
-    stage("/workspace/tool").unwrap();
+    for right in [
+        "/workspace/tool",
+        "/tmp/tool",
+        "/harness/tool",
+        "/wordpress/wp-content/mu-plugins/tool.php",
+    ] {
+        let last = lines(&stage(right).unwrap()).pop().unwrap();
+        let mounted = format!("bind ro guest:/run/codebox/files/0 {right}");
+        let shown = format!("bind ro host:/host/tool {right}");
+        let writable = right.starts_with("/tmp") || right.starts_with("/wordpress");
+        assert_eq!(last, if writable { mounted } else { shown });
+    }
     for wrong in [
+        "/opt/codebox/tool",
+        "/wordpress/wp-load.php",
+        "/wordpress/wp-content/mu-plugins",
         "/etc/passwd",
         "/workspace/a/inside",
         "/workspace/a",
@@ -469,6 +492,23 @@ fn staged_file_outside_the_staged_and_workspace_directories_is_refused() {
         stage("/workspace/../etc"),
         Err(PlanError::Path { .. })
     ));
+}
+
+#[test]
+fn mount_of_the_must_use_plugins_stays_below_the_runtimes_own_plugin() {
+    let own = |target: &str| {
+        let plan = plan_of(&[mount(0, target)], &[], TemplateAccess::Run).unwrap();
+        let lowers = plan.mounts.iter().find_map(|mount| match mount {
+            LaunchMount::Overlay {
+                lowers, capture, ..
+            } if *capture == Some(0) => Some(lowers.clone()),
+            _ => None,
+        });
+        lowers.unwrap()[0].path.ends_with("/mu-plugins")
+    };
+    assert!(own("/wordpress/wp-content/mu-plugins"));
+    assert!(!own("/wordpress/wp-content/mu-plugins/a"));
+    assert!(!own("/workspace"));
 }
 
 #[test]

@@ -144,6 +144,14 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
         LaunchMount::Overlay { target, .. } if target.as_str() == OPCACHE => {
             Some(empty(target, Access::Write))
         }
+        // Programs would see the host's own directory at this path, not the copy below the root.
+        LaunchMount::Overlay { target, .. } | LaunchMount::Merged { target, .. }
+            if !own(target) =>
+        {
+            return Err(StepError::Elsewhere {
+                path: target.clone(),
+            });
+        }
         LaunchMount::Overlay {
             lowers,
             target,
@@ -285,6 +293,16 @@ mod tests {
         assert!(matches!(
             steps(&plan(vec![hidden]), &root),
             Err(StepError::Exposed { .. })
+        ));
+        let overlay = |target: &str| LaunchMount::Overlay {
+            lowers: vec![HostSource::of("/copy")],
+            target: guest(target),
+            capture: Some(0),
+        };
+        assert!(steps(&plan(vec![overlay("/tmp/a")]), &root).is_ok());
+        assert!(matches!(
+            steps(&plan(vec![overlay("/harness")]), &root),
+            Err(StepError::Elsewhere { .. })
         ));
         let moved = steps(&plan(vec![bind("/srv/x", "/srv/y")]), &root);
         assert!(matches!(moved, Err(StepError::Elsewhere { .. })));

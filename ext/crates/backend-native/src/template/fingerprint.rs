@@ -230,7 +230,8 @@ fn wp_version(text: &str) -> Option<String> {
 
 /// Returns the newest default theme by the number in its name: `twentytwentyfive` before
 /// `twentytwentyfour`.
-fn newest_default_theme(themes: &Path) -> Option<PathBuf> {
+#[must_use]
+pub fn newest_default_theme(themes: &Path) -> Option<PathBuf> {
     const NUMBERS: [&str; 9] = [
         "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
     ];

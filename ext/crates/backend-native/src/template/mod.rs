@@ -16,7 +16,7 @@ mod fingerprint;
 mod record;
 
 pub use error::TemplateError;
-pub use fingerprint::{CORE_DIRECTORIES, CORE_FILES};
+pub use fingerprint::{CORE_DIRECTORIES, CORE_FILES, newest_default_theme};
 pub use record::{Template, TemplateRequest};
 
 use record::{FORMAT, Record, hidden};
