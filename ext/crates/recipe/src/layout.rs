@@ -364,18 +364,37 @@ pub(crate) struct PlacedPlugin<'a> {
 
 /// Returns the host path of a plugin's directory or archive, including its subdirectory.
 pub(crate) fn plugin_root(plugin: &ExtraPlugin, source: &str) -> String {
-    match plugin.source_subdir.as_deref() {
+    match plugin_subdir(plugin) {
         Some(subdir) => format!("{}/{subdir}", source.trim_end_matches('/')),
         None => source.to_owned(),
     }
 }
 
+/// Returns the subdirectory of a plugin's source that contains the plugin; `None` if the source
+/// itself is the plugin.
+pub(crate) fn plugin_subdir(plugin: &ExtraPlugin) -> Option<&str> {
+    let subdir = plugin.source_subdir.as_deref()?.trim_end_matches('/');
+    (!matches!(subdir, "" | ".")).then_some(subdir)
+}
+
+/// Returns the source that a plugin is taken from. `sourcePath` names what was prepared of a
+/// `source` that is not on this host.
+fn own_source<'a>(plugin: &'a ExtraPlugin, sources: &dyn Sources) -> &'a str {
+    match (plugin.source.as_deref(), plugin.source_path.as_deref()) {
+        (Some(source), Some(prepared)) => match plugin_source(source, sources) {
+            PluginSource::Remote | PluginSource::Missing => prepared,
+            PluginSource::Directory
+            | PluginSource::Zip
+            | PluginSource::Denied
+            | PluginSource::Other => source,
+        },
+        (Some(source), None) | (None, Some(source)) => source,
+        (None, None) => "",
+    }
+}
+
 pub(crate) fn place_plugin<'a>(plugin: &'a ExtraPlugin, sources: &dyn Sources) -> PlacedPlugin<'a> {
-    let source = plugin
-        .source
-        .as_deref()
-        .or(plugin.source_path.as_deref())
-        .unwrap_or_default();
+    let source = own_source(plugin, sources);
     let from = plugin_source(source, sources);
     let named = base(&plugin_root(plugin, source)).to_owned();
     let named = named.strip_suffix(".zip").unwrap_or(&named).to_owned();
@@ -441,6 +460,16 @@ pub(crate) fn base(path: &str) -> &str {
 
 fn is_slug(text: &str) -> bool {
     crate::grammar::Pattern::Slug.fits(text)
+}
+
+/// Returns the guest path of the file of the service fake with this index.
+pub(crate) fn staged_fake(index: usize) -> String {
+    format!("{GUEST_STAGED_ROOT}/recipe/fakes/{index}.php")
+}
+
+/// Returns the guest path of the database dump with this index.
+pub(crate) fn staged_dump(index: usize) -> String {
+    format!("{GUEST_STAGED_ROOT}/recipe/dumps/{index}.sql")
 }
 
 /// Returns a guest path of a distribution; relative paths are resolved from the WordPress

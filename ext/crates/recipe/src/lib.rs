@@ -12,14 +12,19 @@ mod agent_step;
 mod blueprint;
 mod build;
 mod continuation;
+mod copies;
 mod grammar;
 mod issue;
 mod json;
 mod layout;
 mod lower;
 mod model;
+mod notices;
+mod overlay;
+mod packages;
 mod parse;
 mod php_source;
+mod places;
 mod plan;
 mod policy;
 mod profile;
@@ -50,6 +55,7 @@ pub use model::{
     SourceKind, SourceMode, SourceMount, Staged, StartupProbe, Step, Typed, UserSession, Workflow,
     Workspace, Writes,
 };
+pub use notices::notices;
 pub use parse::{RECIPE_SCHEMA, parse};
 pub use php_source::php_literal;
 pub use plan::{RECIPE_RUN_DRY_RUN, dry_run};
@@ -61,8 +67,8 @@ pub use profile::{
 };
 pub use sources::{
     ArchiveError, HostFacts, MAX_UNPACKED_BYTES, MAX_UNPACKED_FILES, ParentSite, PathKind,
-    SecretStatus, Sources, UNKNOWN_VERSION, ZipEntry, ZipKind, ZipUnreadable, check_archive,
-    version_fits,
+    SecretStatus, Sources, UNKNOWN_VERSION, WpFallback, ZipEntry, ZipKind, ZipUnreadable,
+    check_archive, selector_fits, version_fits,
 };
 pub use validate::{Context, RECIPE_VALIDATION, validate, validation};
 pub use workload::{WORKLOAD_RESULT, WORKLOAD_RUN, Workload, WorkloadPreview, workload};

@@ -23,13 +23,15 @@ pub fn parse(bytes: &[u8]) -> Result<Recipe, Vec<Issue>> {
 /// Converts parsed JSON to the typed model. The model represents everything that the grammar
 /// accepts; JSON for which the conversion fails is refused.
 fn typed(document: Value) -> Result<Recipe, Vec<Issue>> {
-    serde_json::from_value(document).map_err(|error| {
+    let mut recipe = serde_json::from_value(document).map_err(|error| {
         vec![Issue::new(
             IssueCode::InvalidRecipe,
             "$",
             format!("the recipe cannot be read: {error}"),
         )]
-    })
+    })?;
+    crate::places::normalise(&mut recipe);
+    Ok(recipe)
 }
 
 #[cfg(test)]

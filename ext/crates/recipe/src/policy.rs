@@ -48,7 +48,7 @@ fn runs_script(call: &CommandCall) -> bool {
 
 /// Returns all registry commands that the policy must allow for the recipe, in order of their first
 /// use: the commands of its steps and probes, and the commands that these run in turn.
-pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
+pub(crate) fn commands(recipe: &Recipe, sources: &dyn Sources) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut add = |call: &CommandCall| {
         let script = runs_script(call).then(|| EVALUATE.to_owned());
@@ -58,7 +58,7 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
             }
         }
     };
-    for step in crate::blueprint::steps(recipe.runtime.blueprint.as_ref()) {
+    for step in crate::blueprint::steps(recipe, sources) {
         add(&step.call);
     }
     for placed in layout::setup(recipe) {
@@ -81,14 +81,18 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     for placed in layout::probes(recipe) {
         add(&placed.call());
     }
-    // Plugin activation, users, content and agents are created by PHP in the guest.
+    // Plugin activation, users, content, agents, copies of files and database dumps run PHP in the
+    // guest.
     let inputs = &recipe.inputs;
-    let prepares = !inputs.extra_plugins.is_empty()
+    let dumps = recipe.distribution.iter().flat_map(|d| &d.setup_artifacts);
+    let prepares = !crate::packages::plugins(recipe).is_empty()
         || !inputs.site_seeds.is_empty()
         || !inputs.fixture_databases.is_empty()
         || !inputs.fixture_users.is_empty()
         || !inputs.user_sessions.is_empty()
-        || !inputs.agent_bundles.is_empty();
+        || !inputs.agent_bundles.is_empty()
+        || !crate::copies::copies(recipe, sources).is_empty()
+        || dumps.count() > 0;
     if prepares {
         add(&CommandCall {
             command: "wordpress.run-php".to_owned(),
@@ -112,13 +116,28 @@ pub(crate) fn secret_names(recipe: &Recipe) -> Vec<String> {
     names
 }
 
-/// Derives a policy from a recipe. It opens only the hosts that the distribution declares, allows
+/// Set of network rules with which guests can install plugins and themes of WordPress.org.
+const WORDPRESS_PRESET: &str = "wporg-readonly";
+/// Hosts that the preset opens.
+const WORDPRESS_ORG: &[&str] = &["api.wordpress.org", "downloads.wordpress.org"];
+
+/// Returns whether a policy lets guests download from a host.
+pub(crate) fn may_download(policy: &RuntimePolicy, host: &str) -> bool {
+    let preset = match &policy.network {
+        NetworkPolicy::Posture(_) => false,
+        NetworkPolicy::Rules(rules) => rules.presets.iter().any(|p| p == WORDPRESS_PRESET),
+    };
+    (preset && WORDPRESS_ORG.contains(&host)) || opens(policy, host) != Opened::Nothing
+}
+
+/// Derives a policy from a recipe. It opens only the hosts that the distribution declares, or, if
+/// the host allows downloads, those from which a blueprint installs, allows
 /// only the recipe's commands, and permits secrets only if the caller has a secret that the recipe
 /// names. A secret that no open host may receive is exposed to the guest: its programs get the value
 /// itself as environment variable, which is the only use that the recipe can mean.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
-    let mut commands = commands(recipe);
+    let mut commands = commands(recipe, sources);
     // Tools of the built-in agent that run programs need this command.
     let program = AGENT_PROGRAM.to_owned();
     if agent_step::call(recipe).is_some() && !commands.contains(&program) {
@@ -134,6 +153,23 @@ pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
             allow_hosts: safety.allowed_hosts.clone(),
             ..NetworkRules::default()
         });
+    }
+    let downloads = crate::blueprint::downloads(recipe, sources);
+    if sources.allows_downloads() && !downloads.is_empty() {
+        let mut rules = match policy.network {
+            NetworkPolicy::Rules(rules) => rules,
+            NetworkPolicy::Posture(_) => NetworkRules::default(),
+        };
+        for (_, host) in downloads {
+            if WORDPRESS_ORG.contains(&host.as_str()) {
+                if !rules.presets.iter().any(|p| p == WORDPRESS_PRESET) {
+                    rules.presets.push(WORDPRESS_PRESET.to_owned());
+                }
+            } else if !rules.allow_hosts.contains(&host) {
+                rules.allow_hosts.push(host);
+            }
+        }
+        policy.network = NetworkPolicy::Rules(rules);
     }
     for name in secret_names(recipe) {
         match sources.secret(&name) {

@@ -78,6 +78,33 @@ pub fn version_fits(version: &str, wanted: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(['.', '-']))
 }
 
+/// Returns whether `version` fits the selector `wanted` of a recipe: a version or series as in
+/// [`version_fits`]; `latest`, which every version fits; or `trunk`, `nightly` or `beta`, which only
+/// pre-releases fit.
+#[must_use]
+pub fn selector_fits(version: &str, wanted: &str) -> bool {
+    let before = |words: &[&str]| {
+        let (_, suffix) = version.split_once('-').unwrap_or_default();
+        words.iter().any(|word| suffix.starts_with(word))
+    };
+    match wanted {
+        "latest" => true,
+        "trunk" | "nightly" | "master" => before(&["alpha", "beta", "RC", "src", "dev"]),
+        "beta" => before(&["beta", "RC"]),
+        wanted => version_fits(version, wanted),
+    }
+}
+
+/// What happens if no WordPress of this host fits the recipe.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WpFallback {
+    /// The recipe is refused.
+    #[default]
+    Refuse,
+    /// The recipe runs with the nearest version, and the result says so.
+    Nearest,
+}
+
 /// Facts about the host that runs the guests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFacts {
@@ -91,6 +118,10 @@ pub struct HostFacts {
     pub server_programs: Vec<String>,
     /// Whether the run belongs to a site whose content a guest may copy.
     pub parent_site: ParentSite,
+    /// What happens if no WordPress of this host fits the recipe.
+    pub wp_fallback: WpFallback,
+    /// Default theme that guests have; `None` if the host has no WordPress.
+    pub theme: Option<String>,
 }
 
 /// Whether the run belongs to a site whose content a guest may copy.
@@ -121,6 +152,11 @@ pub trait Sources {
     /// Returns the content of the parent site that a seed selects, as a fixture, or why it cannot be
     /// read, in one sentence.
     fn parent_content(&self, seed: &SiteSeed) -> Result<String, String>;
+
+    /// Returns whether the host lets a run download plugins and themes that a recipe names.
+    fn allows_downloads(&self) -> bool {
+        false
+    }
     /// Returns what the host provides to guests.
     fn facts(&self) -> &HostFacts;
 }
@@ -230,6 +266,28 @@ mod tests {
             ("17.1", "7.1"),
         ] {
             assert!(!version_fits(version, wanted), "{version} {wanted}");
+        }
+    }
+
+    #[test]
+    fn selector_fits_releases_by_version_and_pre_releases_by_word() {
+        for (version, wanted) in [
+            ("7.1.1", "latest"),
+            ("7.1.1", "7.1"),
+            ("7.2-alpha-61000", "trunk"),
+            ("7.2-beta1", "nightly"),
+            ("7.2-RC1", "beta"),
+        ] {
+            assert!(selector_fits(version, wanted), "{version} {wanted}");
+        }
+        for (version, wanted) in [
+            ("7.1.1", "trunk"),
+            ("7.1.1", "beta"),
+            ("7.2-alpha-61000", "beta"),
+            ("7.1.1", "7.0"),
+            ("7.1.1", "stable"),
+        ] {
+            assert!(!selector_fits(version, wanted), "{version} {wanted}");
         }
     }
 

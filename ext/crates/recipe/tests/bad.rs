@@ -40,6 +40,13 @@ fn mount(mount: &Value) -> Value {
 fn runtime(runtime: &Value) -> Value {
     json!({ "runtime": runtime })
 }
+fn overlay(bundle: &Value) -> Value {
+    let mut row = json!({"schema": "wp-codebox/runtime-overlay-bundle/v1", "id": "a"});
+    for (key, value) in bundle.as_object().unwrap() {
+        row[key] = value.clone();
+    }
+    runtime(&json!({"overlays": [{"kind": "runtime-overlay-bundle", "bundle": row}]}))
+}
 fn distribution(over: &Value) -> Value {
     let mut row = json!({"name": "Shop", "wordpress": {"root": "/wordpress"}});
     for (key, value) in over.as_object().unwrap() {
@@ -493,7 +500,7 @@ fn meaning() -> Vec<Row> {
             "$.inputs.mounts[0].source",
         ),
         (
-            mount(&json!({"source": "./file.txt", "target": "/workspace/a"})),
+            mount(&json!({"source": "./file.txt", "target": "/workspace/a", "mode": "readwrite"})),
             "unsupported-mount",
             "$.inputs.mounts[0].mode",
         ),
@@ -532,11 +539,6 @@ fn meaning() -> Vec<Row> {
             mount(&json!({"source": "./dir", "target": "/etc"})),
             "invalid-sandbox-path",
             "$.inputs.mounts[0].target",
-        ),
-        (
-            mount(&json!({"source": "./dir", "target": "/workspace/a", "phase": "pre-install"})),
-            "unsupported-mount",
-            "$.inputs.mounts[0].phase",
         ),
         (
             inputs(
@@ -647,7 +649,7 @@ fn meaning() -> Vec<Row> {
             "$.inputs.extra_plugins[0].pluginFile",
         ),
         (
-            plugin(&json!({"source": "./dir", "composer": "install"})),
+            plugin(&json!({"source": "./needs", "composer": "install"})),
             "unsupported-composer-install",
             "$.inputs.extra_plugins[0].composer",
         ),
@@ -925,23 +927,9 @@ fn seeds_and_distributions() -> Vec<Row> {
             "$.distribution.serviceFakes[0].name",
         ),
         (
-            distribution(
-                &json!({"serviceFakes": [{"name": "a", "source": "./code.php", "load": "pre-bootstrap"}]}),
-            ),
-            "unsupported-service-fake",
-            "$.distribution.serviceFakes[0].load",
-        ),
-        (
             distribution(&json!({"routeAliases": [{"target": "x"}]})),
             "unsupported-route-alias",
             "$.distribution.routeAliases[0]",
-        ),
-        (
-            distribution(
-                &json!({"setupArtifacts": [{"name": "a", "type": "sql", "source": "./file.txt"}]}),
-            ),
-            "unsupported-setup-artifact",
-            "$.distribution.setupArtifacts[0].type",
         ),
         (
             distribution(&json!({"startupProbes": [{"name": "a", "type": "php"}]})),
@@ -999,7 +987,6 @@ fn seeds_and_distributions() -> Vec<Row> {
 }
 
 fn unsupported() -> Vec<Row> {
-    let sha = "a".repeat(64);
     vec![
         (
             runtime(&json!({"backendPackage": {"kind": "x", "source": "y"}})),
@@ -1015,16 +1002,6 @@ fn unsupported() -> Vec<Row> {
             runtime(&json!({"phpVersion": "8.4"})),
             "unsupported-php-version",
             "$.runtime.phpVersion",
-        ),
-        (
-            runtime(&json!({"workers": 6})),
-            "unsupported-runtime-workers",
-            "$.runtime.workers",
-        ),
-        (
-            runtime(&json!({"wordpressInstallMode": "do-not-attempt-installing"})),
-            "unsupported-wordpress-install-mode",
-            "$.runtime.wordpressInstallMode",
         ),
         (
             runtime(
@@ -1044,17 +1021,9 @@ fn unsupported() -> Vec<Row> {
             "$.artifacts.typed[0].payloadSchema",
         ),
         (
-            runtime(&json!({"preview": {"port": 8080}})),
-            "unsupported-runtime-preview",
-            "$.runtime.preview",
-        ),
-        (
-            runtime(&json!({"hostNodeHeap": {"minimumMiB": 256, "maximumMiB": 512}})),
-            "unsupported-host-node-heap",
-            "$.runtime.hostNodeHeap",
-        ),
-        (
-            runtime(&json!({"assets": {"wordpressZip": "./good.zip"}})),
+            runtime(
+                &json!({"assets": {"wordpressZip": "./good.zip", "wordpressDirectory": "./dir"}}),
+            ),
             "unsupported-runtime-assets",
             "$.runtime.assets.wordpressZip",
         ),
@@ -1074,16 +1043,74 @@ fn unsupported() -> Vec<Row> {
             "$.runtime.bundledExtensions[1]",
         ),
         (
-            runtime(&json!({"stack": {"mounts": [{"source": "./dir", "target": "/x"}]}})),
-            "unsupported-runtime-stack",
-            "$.runtime.stack.mounts[0]",
+            overlay(
+                &json!({"files": [{"path": "/tmp/a", "contents": "x", "mode": "readwrite"}, {"path": "/harness/a", "contents": "x", "mode": "readwrite"}]}),
+            ),
+            "unsupported-runtime-overlay",
+            "$.runtime.overlays[0].bundle.files[1].mode",
+        ),
+        (
+            overlay(
+                &json!({"files": [{"path": "/tmp/a", "source": "./good.zip", "sha256": "b".repeat(64)}]}),
+            ),
+            "invalid-source-sha256",
+            "$.runtime.overlays[0].bundle.files[0].sha256",
+        ),
+        (
+            overlay(&json!({"files": [{"path": "/usr/a", "contents": "x"}]})),
+            "invalid-sandbox-path",
+            "$.runtime.overlays[0].bundle.files[0].path",
+        ),
+        (
+            overlay(&json!({"configPreludes": [{"target": "wp-load.php", "contents": "1;"}]})),
+            "unsupported-runtime-overlay",
+            "$.runtime.overlays[0].bundle.configPreludes[0].target",
+        ),
+        (
+            overlay(&json!({"localRoutes": [{"path": "/x", "target": "y", "localOnly": true}]})),
+            "unsupported-runtime-overlay",
+            "$.runtime.overlays[0].bundle.localRoutes[0]",
+        ),
+        (
+            overlay(&json!({"patches": [{"id": "a", "source": "./file.txt"}]})),
+            "unsupported-runtime-overlay",
+            "$.runtime.overlays[0].bundle.patches[0]",
+        ),
+        (
+            overlay(
+                &json!({"capabilities": {"required": ["a"]}, "unsupportedGaps": [{"capability": "a", "reason": "r", "failureMode": "fail-closed"}]}),
+            ),
+            "unsupported-runtime-overlay",
+            "$.runtime.overlays[0].bundle.unsupportedGaps[0].capability",
         ),
         (
             runtime(
-                &json!({"overlays": [{"kind": "runtime-overlay-bundle", "bundle": {"schema": "wp-codebox/runtime-overlay-bundle/v1", "id": "a", "files": [{"path": "/a", "contents": "", "sha256": sha}]}}]}),
+                &json!({"blueprint": {"steps": [{"step": "installPlugin", "pluginData": {"resource": "wordpress.org/plugins", "slug": "a"}}]}}),
             ),
-            "unsupported-runtime-overlay",
-            "$.runtime.overlays[0]",
+            "network-downloads-disabled",
+            "$.runtime.blueprint.steps[0]",
+        ),
+        (
+            runtime(
+                &json!({"blueprint": {"steps": [{"step": "installPlugin", "pluginData": {"resource": "url", "url": "./none.zip"}}]}}),
+            ),
+            "missing-source",
+            "$.runtime.blueprint.steps[0]",
+        ),
+        (
+            runtime(&json!({"blueprint": {"preferredVersions": {"php": "9.9", "wp": "latest"}}})),
+            "unsupported-php-version",
+            "$.runtime.blueprint.preferredVersions.php",
+        ),
+        (
+            runtime(&json!({"wp": "trunk"})),
+            "unsupported-wordpress-version",
+            "$.runtime.wp",
+        ),
+        (
+            distribution(&json!({"wordpress": {"root": "/wordpress", "config": "own-config.php"}})),
+            "unsupported-path",
+            "$.distribution.wordpress.config",
         ),
         (
             inputs(
@@ -1097,7 +1124,7 @@ fn unsupported() -> Vec<Row> {
                 &json!({"component_manifest": {"schema": "wp-codebox/component-manifest/v1", "components": [{"slug": "a"}]}}),
             ),
             "unsupported-component-manifest",
-            "$.inputs.component_manifest.components[0]",
+            "$.inputs.component_manifest.components[0].source",
         ),
         (
             inputs(
@@ -1205,9 +1232,32 @@ fn unsupported() -> Vec<Row> {
             "$.inputs.services[0].id",
         ),
         (
-            inputs(&json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x"}]})),
+            inputs(
+                &json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x", "deny": ["build", "*.log"]}]}),
+            ),
             "unsupported-source-package",
-            "$.inputs.sourcePackages[0]",
+            "$.inputs.sourcePackages[0].deny[1]",
+        ),
+        (
+            inputs(
+                &json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x", "allow": ["src/**"]}]}),
+            ),
+            "unsupported-source-package",
+            "$.inputs.sourcePackages[0].allow[0]",
+        ),
+        (
+            inputs(
+                &json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x", "artifact": true}]}),
+            ),
+            "unsupported-source-package",
+            "$.inputs.sourcePackages[0].artifact",
+        ),
+        (
+            inputs(
+                &json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "/usr/x"}]}),
+            ),
+            "invalid-sandbox-path",
+            "$.inputs.sourcePackages[0].target",
         ),
         (
             json!({"fuzzRun": {"schema": "wp-codebox/fuzz-run/v1", "cases": [{"case_id": "a", "phases": {"action": [{"command": "x"}]}}]}}),
@@ -1266,6 +1316,42 @@ fn recipe_variants_without_the_tested_faults_are_valid() {
         php(&json!({"args": ["code-file=/workspace/a/b.php"]})),
         mount(&json!({"source": "./dir", "target": "/workspace/a"})),
         mount(&json!({"source": "./file.txt", "target": "/workspace/f", "mode": "readonly"})),
+        mount(&json!({"source": "./dir", "target": "/workspace", "phase": "pre-install"})),
+        mount(&json!({"source": "./dir", "target": "/harness/"})),
+        mount(&json!({"source": "./dir", "target": "/opt/x"})),
+        mount(&json!({"source": "./dir", "target": "/wp-codebox-inputs"})),
+        mount(&json!({"source": "./dir", "target": "//wordpress//wp-content/./mu-plugins/"})),
+        mount(&json!({"source": "./file.txt", "target": "/wordpress/wp-content/mu-plugins/a.php"})),
+        mount(&json!({"source": "./file.txt", "target": "/tmp/a.txt", "mode": "readwrite"})),
+        mount(&json!({"source": "./file.txt", "target": "/harness/a.txt"})),
+        runtime(&json!({"stack": {"mounts": [{"source": "./dir", "target": "/x"}]}})),
+        runtime(
+            &json!({"workers": 6, "wordpressInstallMode": "do-not-attempt-installing", "preview": {"port": 8080}, "hostNodeHeap": {"minimumMiB": 256, "maximumMiB": 512}, "assets": {"wordpressZip": "./good.zip"}, "phpVersion": "7.4"}),
+        ),
+        overlay(
+            &json!({"files": [{"path": "/wordpress/wp-content/a.php", "contents": "x", "mode": "readwrite"}, {"path": "/harness/a", "source": "./good.zip", "sha256": common::ZIP_SHA256}], "configPreludes": [{"target": "wp-config.php", "contents": "<?php"}], "capabilities": {"required": ["a"], "provided": ["a"]}}),
+        ),
+        runtime(
+            &json!({"blueprint": {"features": {"networking": true}, "preferredVersions": {"php": "8.0", "wp": "7.1"}, "steps": [
+                {"step": "installPlugin", "pluginData": {"resource": "url", "url": "./good.zip"}},
+                {"step": "installTheme", "themeData": {"resource": "wordpress.org/themes", "slug": "twentytwentyfive"}},
+                {"step": "installPlugin", "pluginData": {"resource": "literal:directory", "name": "own", "files": {"own.php": "<?php"}}},
+            ]}}),
+        ),
+        distribution(
+            &json!({"wordpress": {"root": "/wordpress/", "config": "wp-config.php", "bootstrap": "/wordpress/wp-load.php"}, "serviceFakes": [{"name": "a", "source": "./code.php", "load": "pre-bootstrap", "sideEffectsArtifact": "wp-content/log.json"}, {"name": "b", "source": "./code.php", "load": "manual"}], "setupArtifacts": [{"name": "a", "type": "sql", "source": "./file.txt"}]}),
+        ),
+        inputs(
+            &json!({"component_manifest": {"schema": "wp-codebox/component-manifest/v1", "components": [{"slug": "a", "source": "./dir"}, {"slug": "b"}]}, "extra_plugins": [{"source": "./other", "slug": "b"}]}),
+        ),
+        inputs(
+            &json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x", "allow": ["**"], "deny": ["build/**"], "artifact": {"path": "/workspace/x/a.json"}}]}),
+        ),
+        plugin(&json!({"source": "./dir", "loadAs": "mu-plugin", "activate": false})),
+        plugin(&json!({"source": "./dir", "sourceSubpath": ".", "sourceSubdir": "."})),
+        plugin(
+            &json!({"source": "https://example.org/a.git", "sourcePath": "./dir", "slug": "a", "composer": "install"}),
+        ),
         plugin(&json!({"source": "./dir"})),
         plugin(
             &json!({"source": "./dir", "slug": "a", "sourceSubdir": "sub", "pluginFile": "a/main.php"}),

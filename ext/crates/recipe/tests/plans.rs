@@ -232,6 +232,8 @@ fn no_plan_is_produced_for_an_invalid_recipe() {
     let host = FakeHost {
         facts: HostFacts {
             parent_site: ParentSite::Present,
+            wp_fallback: Default::default(),
+            theme: None,
             ..FakeHost::default().facts
         },
         ..FakeHost::default()

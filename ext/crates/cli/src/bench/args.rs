@@ -1,7 +1,7 @@
 //! Arguments of `bench`. The doc comments are the help texts.
 
 use crate::guest_args::StoreArgs;
-use crate::recipe::StepsArgs;
+use crate::recipe::{FallbackArgs, StepsArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -116,6 +116,8 @@ pub(crate) struct MatrixArgs {
     pub recipe: PathBuf,
     #[command(flatten)]
     pub steps: StepsArgs,
+    #[command(flatten)]
+    pub fallback: FallbackArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }

@@ -62,11 +62,13 @@ pub(super) fn run(output: &Output, args: &MatrixArgs) -> Result<ExitCode, ErrorB
 }
 
 fn settings(output: Output, args: &MatrixArgs) -> Result<Settings, ErrorBody> {
-    let settings = Settings::resolve(&args.store.paths)?;
+    let mut settings = Settings::resolve(&args.store.paths)?;
     if settings.fitting(None).is_none() {
-        return Settings::for_guests(&args.store.paths, None, output);
+        settings = Settings::for_guests(&args.store.paths, None, output)?;
+    } else {
+        prepare_state(&settings)?;
     }
-    prepare_state(&settings)?;
+    settings.wp_fallback = args.fallback.choice();
     Ok(settings)
 }
 

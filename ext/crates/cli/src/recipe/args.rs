@@ -5,9 +5,34 @@ use crate::preview::PreviewArgs;
 use crate::recipe_request::AgentArgs;
 use crate::settings::PathArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use wp_codebox_recipe::BuildKind;
+use wp_codebox_recipe::{BuildKind, WpFallback};
+
+/// What happens if no WordPress of this host has the version that a recipe asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fallback {
+    /// Run with the nearest version; the result and the bundle say so.
+    Nearest,
+}
+
+/// Option of all commands that run or check recipes.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct FallbackArgs {
+    /// Run with the nearest installed WordPress if none has the version that the recipe asks for;
+    /// the result and the bundle say so. [default: refuse the recipe]
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub wp_fallback: Option<Fallback>,
+}
+
+impl FallbackArgs {
+    pub(crate) const fn choice(&self) -> WpFallback {
+        match self.wp_fallback {
+            None => WpFallback::Refuse,
+            Some(Fallback::Nearest) => WpFallback::Nearest,
+        }
+    }
+}
 
 /// Subcommands of `recipe`.
 #[derive(Debug, Subcommand)]
@@ -77,6 +102,8 @@ pub(crate) struct RecipeArgs {
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
     #[command(flatten)]
+    pub fallback: FallbackArgs,
+    #[command(flatten)]
     pub paths: PathArgs,
     /// Print JSON on standard output.
     #[arg(long)]
@@ -137,6 +164,8 @@ pub(crate) struct RecipeRunArgs {
     /// Not supported: approval of writes to external services.
     #[arg(long, hide = true)]
     pub approve_external_service_writes: bool,
+    #[command(flatten)]
+    pub fallback: FallbackArgs,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]

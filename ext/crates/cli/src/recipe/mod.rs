@@ -7,8 +7,8 @@ mod human;
 mod run;
 
 pub(crate) use args::{
-    BlueprintArgs, RecipeArgs, RecipeBuildArgs, RecipeCommand, RecipeRunArgs, StepsArgs,
-    WorkspacePolicyArgs, WorkspacePolicyCommand,
+    BlueprintArgs, FallbackArgs, RecipeArgs, RecipeBuildArgs, RecipeCommand, RecipeRunArgs,
+    StepsArgs, WorkspacePolicyArgs, WorkspacePolicyCommand,
 };
 pub(crate) use check::{read_blueprint, validate_blueprint, workspace_policy};
 pub(crate) use run::{Executed, RunChoice, execute, recipe_run};
@@ -19,7 +19,7 @@ use crate::recipe_request::{Host, Loaded, load};
 use serde_json::Value;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, RunPaths};
-use wp_codebox_recipe::{Context, PolicyChoice, dry_run, validation};
+use wp_codebox_recipe::{Context, PolicyChoice, WpFallback, dry_run, validation};
 
 /// `recipe validate`, `recipe dry-run` and `recipe build`.
 pub(crate) fn main(output: &Output, command: &RecipeCommand) -> ExitCode {
@@ -66,7 +66,8 @@ fn status(document: &Value) -> ExitCode {
 }
 
 fn look(args: &RecipeArgs) -> Result<Looked, ErrorBody> {
-    let settings = Settings::resolve(&args.paths)?;
+    let mut settings = Settings::resolve(&args.paths)?;
+    settings.wp_fallback = args.fallback.choice();
     Looked::at(&args.recipe, args.policy.as_deref(), &settings)
 }
 
@@ -98,8 +99,21 @@ impl Looked {
         let own = runtime
             .and_then(|runtime| runtime.assets.as_ref()?.wordpress_directory.as_ref())
             .map(|directory| loaded.directory.join(directory));
+        let zip = runtime
+            .and_then(|runtime| runtime.assets.as_ref()?.wordpress_zip.as_ref())
+            .map(|zip| loaded.directory.join(zip))
+            .filter(|zip| own.is_none() && zip.is_file());
+        // Validation reports a zip that is not there. The core of a zip goes into the cache, in which
+        // the next run finds it.
+        let of_zip = zip
+            .map(|zip| crate::wordpress::install_zip(&settings.cores, &zip, Output::new(true)))
+            .transpose()?;
         let wanted = runtime.and_then(|runtime| runtime.wp.as_deref());
-        let found = own.or_else(|| settings.fitting(wanted));
+        let found = own.or(of_zip).or_else(|| settings.fitting(wanted));
+        let found = found.or_else(|| match settings.wp_fallback {
+            WpFallback::Nearest => settings.nearest(wanted?),
+            WpFallback::Refuse => None,
+        });
         // Validation then reports that the host has no core with the wanted version.
         let found = found.or_else(|| settings.wordpress.clone());
         let found = found.or_else(|| settings.cores.find(None));
@@ -107,7 +121,11 @@ impl Looked {
         let wordpress = found.unwrap_or_default();
         let paths = request::run_paths(settings, &wordpress)?;
         Ok(Self {
-            host: Host::new(loaded.directory.clone(), paths.clone())?,
+            host: Host::new(
+                loaded.directory.clone(),
+                paths.clone(),
+                settings.wp_fallback,
+            )?,
             loaded,
             paths,
             policy,

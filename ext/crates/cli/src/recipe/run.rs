@@ -76,13 +76,16 @@ fn invalid(issues: &[Issue]) -> String {
 
 /// Loads the recipe. Installs the latest WordPress if the host has none, except for a dry run.
 fn look(output: &Output, args: &RecipeRunArgs) -> Result<Looked, ErrorBody> {
-    let at = |settings: &Settings| Looked::at(&args.recipe, args.steps.policy.as_deref(), settings);
-    let looked = at(&Settings::resolve(&args.store.paths)?)?;
+    let at = |mut settings: Settings| {
+        settings.wp_fallback = args.fallback.choice();
+        Looked::at(&args.recipe, args.steps.policy.as_deref(), &settings)
+    };
+    let looked = at(Settings::resolve(&args.store.paths)?)?;
     if args.dry_run {
         return Ok(looked);
     }
     if looked.lacks_wordpress() {
-        return at(&Settings::for_guests(&args.store.paths, None, *output)?);
+        return at(Settings::for_guests(&args.store.paths, None, *output)?);
     }
     prepare_state(&Settings::resolve(&args.store.paths)?)?;
     Ok(looked)
@@ -175,6 +178,7 @@ pub(crate) fn execute(
         let message = issues.first().map_or("", |i| i.message.as_str());
         ErrorBody::new(ErrorCode::PolicyInvalid, message)
     })?;
+    let notices = lowered.notices.clone();
     let mut request = recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked)?;
     preview::hold(choice.preview, &mut request.hold)?;
     // A derived policy opens what the agent's preset needs; a given one must do so itself.
@@ -182,7 +186,10 @@ pub(crate) fn execute(
     if let (Some(preset), Some(policy)) = (&preset, &mut request.policy) {
         preset::open_network(preset, policy);
     }
-    let result = run::supervise(output, &request);
+    let mut result = run::supervise(output, &request);
+    if let Ok(result) = &mut result {
+        result.notices.splice(0..0, notices);
+    }
     let bundle = result.as_ref().ok().and_then(|r| r.artifacts.as_ref());
     let exported = match (&asked.artifacts, bundle) {
         (Some(root), Some(bundle)) => {

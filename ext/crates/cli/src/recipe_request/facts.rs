@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use wp_codebox_backend_native::ServerProgram;
+use wp_codebox_backend_native::{ServerProgram, newest_default_theme};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_recipe::{HostFacts, UNKNOWN_VERSION};
+use wp_codebox_recipe::{HostFacts, UNKNOWN_VERSION, WpFallback};
 
 /// PHP code that prints the version and the extensions of the PHP that runs it, as JSON.
 const QUESTION: &str =
@@ -30,7 +30,11 @@ fn server_programs() -> Vec<String> {
 }
 
 /// Returns the versions of the WordPress and the PHP with which this host runs guests.
-pub(super) fn read(wordpress: &Path, php: &Path) -> Result<HostFacts, ErrorBody> {
+pub(super) fn read(
+    wordpress: &Path,
+    php: &Path,
+    wp_fallback: WpFallback,
+) -> Result<HostFacts, ErrorBody> {
     let fail = |why: &str| {
         let message = format!("{} {why}: set the guest's PHP with --php", php.display());
         ErrorBody::new(ErrorCode::ConfigInvalid, message)
@@ -51,5 +55,8 @@ pub(super) fn read(wordpress: &Path, php: &Path) -> Result<HostFacts, ErrorBody>
         php_extensions,
         server_programs: server_programs(),
         parent_site: super::parent::presence(wordpress),
+        wp_fallback,
+        theme: newest_default_theme(&wordpress.join("wp-content/themes"))
+            .and_then(|theme| Some(theme.file_name()?.to_str()?.to_owned())),
     })
 }

@@ -2,20 +2,24 @@
 //! paths are resolved against the directory of the recipe file.
 
 use super::{facts, parent};
+use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, RunPaths};
+use wp_codebox_contracts::{ErrorBody, RunPaths, hex};
 use wp_codebox_policy::{MountAuthority, broken_secret_rule, check_source, check_staged_source};
 use wp_codebox_recipe::{
-    HostFacts, PathKind, SecretStatus, SiteSeed, Sources, ZipEntry, ZipUnreadable,
+    HostFacts, PathKind, SecretStatus, SiteSeed, Sources, WpFallback, ZipEntry, ZipUnreadable,
 };
 use wp_codebox_supervisor::{list_archive, plugin_header};
 
 /// Environment variable: if set to 1, a recipe must state the sha256 of each archive.
 const REQUIRE_SHA256: &str = "WP_CODEBOX_REQUIRE_SOURCE_SHA256";
+/// Environment variable: if set to 1, the policy that is derived from a recipe opens the hosts from
+/// which its blueprint installs plugins and themes.
+const ALLOW_DOWNLOADS: &str = "WP_CODEBOX_ALLOW_NETWORK_DOWNLOADS";
 /// Number of bytes at the start of a file in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
 /// Maximum number of files of a plugin that are searched for a plugin header.
@@ -33,8 +37,13 @@ pub(crate) struct Host {
 
 impl Host {
     /// Reads the versions of WordPress and PHP at `paths`; `directory` is that of the recipe file.
-    pub(crate) fn new(directory: PathBuf, paths: RunPaths) -> Result<Self, ErrorBody> {
-        let facts = facts::read(Path::new(&paths.wordpress), Path::new(&paths.php_binary))?;
+    pub(crate) fn new(
+        directory: PathBuf,
+        paths: RunPaths,
+        fallback: WpFallback,
+    ) -> Result<Self, ErrorBody> {
+        let (wordpress, php) = (Path::new(&paths.wordpress), Path::new(&paths.php_binary));
+        let facts = facts::read(wordpress, php, fallback)?;
         Ok(Self {
             directory,
             paths,
@@ -98,7 +107,16 @@ impl Sources for Host {
     }
 
     fn sha256(&self, path: &str) -> Option<String> {
-        list_archive(self.open(path).ok()?).ok().map(|l| l.sha256)
+        let mut digest = Sha256::new();
+        let mut file = self.open(path).ok()?;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match file.read(&mut buffer).ok()? {
+                0 => break,
+                read => digest.update(&buffer[..read]),
+            }
+        }
+        Some(hex(&digest.finalize()))
     }
 
     fn requires_sha256(&self) -> bool {
@@ -158,6 +176,10 @@ impl Sources for Host {
         let kept = content.clone();
         self.parent.borrow_mut().insert(seed.name.clone(), kept);
         content
+    }
+
+    fn allows_downloads(&self) -> bool {
+        std::env::var_os(ALLOW_DOWNLOADS).is_some_and(|value| value == "1")
     }
 
     fn facts(&self) -> &HostFacts {

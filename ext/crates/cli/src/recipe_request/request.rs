@@ -80,10 +80,11 @@ pub(crate) fn build(
     secrets.extend(keys);
     let mut provenance = Map::new();
     provenance.insert("requester".to_owned(), Value::from("command-line"));
-    provenance.insert(
-        "recipe".to_owned(),
-        json!({"schema": recipe.schema, "sha256": loaded.sha256}),
-    );
+    let mut told = json!({"schema": recipe.schema, "sha256": loaded.sha256});
+    if !lowered.notices.is_empty() {
+        told["notices"] = json!(lowered.notices);
+    }
+    provenance.insert("recipe".to_owned(), told);
     let spec = TaskSpec {
         policy: Some(lowered.policy),
         mounts: lowered.mounts,

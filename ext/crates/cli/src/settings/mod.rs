@@ -21,6 +21,7 @@ use file::ConfigFile;
 use source::{Chosen, Origin, Setting, chosen};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, IdentityChoice};
+use wp_codebox_recipe::WpFallback;
 
 /// File whose presence identifies a share directory.
 const SHARE_MARK: &str = "guest/run-php.php";
@@ -103,6 +104,8 @@ pub(crate) struct Settings {
     pub guest_ids: Option<String>,
     pub agents_dir: Option<PathBuf>,
     pub browser: Option<PathBuf>,
+    /// What happens to a recipe that no WordPress of this host fits.
+    pub wp_fallback: WpFallback,
     /// All values with their origins, in the order in which `wp-codebox config` prints them.
     chosen: Vec<Chosen>,
     /// Configuration file that was read; `None` if there is none.
@@ -235,6 +238,7 @@ impl Settings {
             cores,
             chosen: Vec::new(),
             file,
+            wp_fallback: WpFallback::default(),
             missing_state: MissingState::Refused,
         };
         settings.find_wordpress(&mut chosen);

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::recipe_request::wordpress_version;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_recipe::version_fits;
+use wp_codebox_recipe::selector_fits;
 
 /// Version that any WordPress fulfils.
 const LATEST: &str = "latest";
@@ -54,17 +54,36 @@ impl Settings {
 
     /// Returns the WordPress core with the wanted version, without installing one: the one that a
     /// setting names, else that of the site around the current directory, else a cached one. `None`
-    /// and `latest` accept any version; `7.1` accepts 7.1.1.
+    /// and `latest` accept any version; `7.1` accepts 7.1.1; `trunk`, `nightly` and `beta` accept
+    /// pre-releases.
     pub(crate) fn fitting(&self, wanted: Option<&str>) -> Option<PathBuf> {
         let wanted = wanted.filter(|wanted| *wanted != LATEST);
         let fits = |directory: &&Path| {
-            wanted.is_none_or(|wanted| version_fits(&wordpress_version(directory), wanted))
+            wanted.is_none_or(|wanted| selector_fits(&wordpress_version(directory), wanted))
         };
         match (self.wordpress.as_deref().filter(fits), self.named()) {
             (Some(own), _) => Some(own.to_owned()),
             (None, Some(_)) => None,
-            (None, None) => self.cores.find(wanted),
+            (None, None) => self.cores.find(wanted).or_else(|| {
+                let cores = self.cores.list().ok()?.into_iter();
+                let mut cores = cores.filter(|core| {
+                    wanted.is_some_and(|wanted| selector_fits(&core.version, wanted))
+                });
+                cores.next().map(|core| core.path)
+            }),
         }
+    }
+
+    /// Returns the WordPress core whose version is nearest to the wanted one: the one that a setting
+    /// names, else the newest cached one that is not newer, else the oldest newer one.
+    pub(crate) fn nearest(&self, wanted: &str) -> Option<PathBuf> {
+        if let Some(named) = self.named() {
+            return Some(named.to_owned());
+        }
+        let cores = self.cores.list().ok()?;
+        crate::wordpress::nearest(&cores, wanted)
+            .or_else(|| self.wordpress.clone())
+            .or_else(|| self.cores.find(None))
     }
 
     /// Returns the WordPress directory that a flag or an environment variable names.

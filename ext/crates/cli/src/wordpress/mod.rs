@@ -31,6 +31,7 @@ use args::{InstallArgs, UseArgs};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use version::Version;
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
 pub(crate) fn main(output: &Output, command: &WordpressCommand) -> ExitCode {
@@ -43,6 +44,26 @@ pub(crate) fn main(output: &Output, command: &WordpressCommand) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => output.failure(name, &error),
     }
+}
+
+/// Returns the core whose version is nearest to the wanted one, out of a list that begins with the
+/// newest: the newest that is not newer, else the oldest. `None` if the wanted text is no version.
+pub(crate) fn nearest(cores: &[Core], wanted: &str) -> Option<PathBuf> {
+    let wanted = Version::parse(wanted)?;
+    let older = |core: &&Core| {
+        Version::parse(&core.version)
+            .is_some_and(|v| v <= wanted || v.is_release_of(wanted.as_str()))
+    };
+    let found = cores.iter().find(older).or_else(|| cores.last());
+    found.map(|core| core.path.clone())
+}
+
+/// Installs the core of a zip archive of this host, or finds it in the cache, without a connection.
+pub(crate) fn install_zip(cores: &Cores, zip: &Path, output: Output) -> Result<PathBuf, ErrorBody> {
+    let source = Source::Zip(zip.to_owned());
+    let progress = for_output(output);
+    let core = cores.install(&source, Network::Offline, progress.as_ref())?;
+    Ok(core.path)
 }
 
 /// Installs the latest core for a run on a host that has no WordPress yet, and prints a note.

@@ -1,6 +1,6 @@
 //! Arguments of `run-wordpress-workload`. The doc comments are the help texts.
 
-use crate::recipe::StepsArgs;
+use crate::recipe::{FallbackArgs, StepsArgs};
 use crate::settings::PathArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -34,6 +34,8 @@ pub(crate) struct WorkloadArgs {
     /// Partition of the state directory in which the bundle is stored.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
+    #[command(flatten)]
+    pub fallback: FallbackArgs,
     #[command(flatten)]
     pub paths: PathArgs,
     /// Format of the output.

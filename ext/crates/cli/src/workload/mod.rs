@@ -63,10 +63,11 @@ fn run(
     loaded: Loaded,
 ) -> Result<Told, ErrorBody> {
     let wanted = workload.recipe.runtime.wp.as_deref();
-    let settings = match args.dry_run {
+    let mut settings = match args.dry_run {
         true => Settings::resolve(&args.paths)?,
         false => settings(output, args, wanted)?,
     };
+    settings.wp_fallback = args.fallback.choice();
     let looked = Looked::of(loaded, args.steps.policy.as_deref(), &settings)?;
     let issues: Vec<Issue> = validate(&workload.recipe, looked.context())
         .into_iter()

@@ -1,15 +1,28 @@
 //! Converts Playground blueprints: supported steps become steps of a recipe; unsupported parts are
 //! listed by name with the reason.
 //!
-//! Blueprints are written for a WordPress that runs in a browser and downloads packages. A guest
-//! downloads nothing, so every part that names a remote package is refused, never dropped.
+//! Blueprints are written for a WordPress that runs in a browser and downloads packages. A recipe
+//! mounts packages of the host, and downloads others only if its policy opens their hosts. Parts
+//! that are not supported are refused, never dropped.
 
-use crate::grammar::Pattern;
+mod convert;
+mod package;
+mod packages;
+mod part;
+mod steps;
+
+pub(crate) use package::{Package, PackageSource};
+
 use crate::model::Metadata;
-use crate::php_source::{is_define, php_literal, program, settings};
+use crate::model::Recipe;
+use crate::php_source::settings;
+use crate::sources::Sources;
+use convert::{define, login, options_call, step};
+use package::PackageKind;
+use part::{Part, PartResult, Scope, check_members};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{CommandCall, OnFailure, Workflow, WorkflowStep};
+use wp_codebox_contracts::{OnFailure, Workflow, WorkflowStep};
 
 /// Schema id of the response to the request `validate-blueprint`.
 pub const BLUEPRINT_VALIDATION: &str = "wp-codebox/blueprint-validation/v1";
@@ -45,26 +58,81 @@ pub struct Blueprint {
     pub steps: Vec<WorkflowStep>,
     /// Constants that the blueprint defines, which go into the guest's `wp-config.php`.
     pub constants: Map<String, Value>,
+    /// Plugins and themes that the blueprint installs from the host; only a recipe has them.
+    pub(crate) packages: Vec<Package>,
+    /// Path of each step that downloads a plugin or theme, and the host that it comes from.
+    pub(crate) downloads: Vec<(String, String)>,
 }
 
-/// What a part of a blueprint is translated to.
-enum Part {
-    Call(CommandCall),
-    Constants(Map<String, Value>),
-    /// The part is descriptive and requires no action.
-    Ignored,
-}
-
-type PartResult = Result<Part, String>;
-
-/// Translates a blueprint and checks each of its parts.
+/// Translates a blueprint that no recipe contains, and checks each of its parts. It can install no
+/// plugins and themes: only a recipe says what a run mounts and which hosts it reaches.
 #[must_use]
 pub fn blueprint(document: &Metadata) -> Blueprint {
+    let mut all = translated(document, None);
+    let installs: Vec<String> = all
+        .packages
+        .drain(..)
+        .map(|package| package.path)
+        .chain(all.downloads.drain(..).map(|(path, _)| path))
+        .collect();
+    for row in &mut all.rows {
+        if installs.contains(&row.path) {
+            row.supported = false;
+            row.call = None;
+            row.reason = Some(INSTALL.to_owned());
+        }
+        // A recipe compares the versions with the host's, and reports that the policy decides about
+        // the network.
+        let versions = document.get("preferredVersions").and_then(Value::as_object);
+        let latest = versions.is_none_or(|v| v.values().all(|v| v == "latest"));
+        let open = !document.get("features").is_none_or(is_nothing);
+        let reason = match row.path.as_str() {
+            "preferredVersions" if !latest => VERSIONS,
+            "features" if open => NETWORK,
+            _ => continue,
+        };
+        row.supported = false;
+        row.reason = Some(reason.to_owned());
+    }
+    all
+}
+
+/// Translates the blueprint of a recipe.
+pub(crate) fn in_recipe(document: &Metadata, sources: &dyn Sources) -> Blueprint {
+    translated(document, sources.facts().theme.as_deref())
+}
+
+/// Returns the plugins and themes that the blueprint of a recipe installs from the host.
+pub(crate) fn packages(recipe: &Recipe, sources: &dyn Sources) -> Vec<Package> {
+    let document = recipe.runtime.blueprint.as_ref();
+    document.map_or_else(Vec::new, |document| in_recipe(document, sources).packages)
+}
+
+/// Returns the steps of a recipe's blueprint that download, and the host of each.
+pub(crate) fn downloads(recipe: &Recipe, sources: &dyn Sources) -> Vec<(String, String)> {
+    let document = recipe.runtime.blueprint.as_ref();
+    document.map_or_else(Vec::new, |document| in_recipe(document, sources).downloads)
+}
+
+fn translated(document: &Metadata, theme: Option<&str>) -> Blueprint {
     let mut all = Blueprint::default();
+    let mut scope = Scope {
+        theme,
+        packages: Vec::new(),
+        downloads: Vec::new(),
+    };
     for (name, value) in document {
-        match name.as_str() {
-            "steps" => {}
-            name => all.take(name.to_owned(), name, top(name, value)),
+        match (name.as_str(), value) {
+            ("steps", _) => {}
+            ("plugins", Value::Array(rows)) => {
+                for (index, resource) in rows.iter().enumerate() {
+                    let path = format!("plugins[{index}]");
+                    let row = json!({"pluginData": resource});
+                    let part = packages::install(PackageKind::Plugin, &row, &path, &mut scope);
+                    all.take(path, "plugins", part);
+                }
+            }
+            (name, value) => all.take(name.to_owned(), name, top(name, value)),
         }
     }
     match document.get("steps") {
@@ -76,7 +144,9 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
                 if matches!(row, Value::Null | Value::Bool(false)) {
                     continue;
                 }
-                all.take(format!("steps[{index}]"), name, step(name, row));
+                let path = format!("steps[{index}]");
+                let part = step(name, row, &path, &mut scope);
+                all.take(path, name, part);
             }
         }
         Some(_) => all.take(
@@ -85,13 +155,16 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
             Err(format!("must be a list of at most {MAX_STEPS} steps")),
         ),
     }
+    all.packages = scope.packages;
+    all.downloads = scope.downloads;
     all
 }
 
-/// Returns the recipe steps of a blueprint. Unsupported parts are left out, so callers validate the
-/// blueprint first.
-pub(crate) fn steps(document: Option<&Metadata>) -> Vec<WorkflowStep> {
-    document.map_or_else(Vec::new, |document| blueprint(document).steps)
+/// Returns the recipe steps of a recipe's blueprint. Unsupported parts are left out, so callers
+/// validate the blueprint first.
+pub(crate) fn steps(recipe: &Recipe, sources: &dyn Sources) -> Vec<WorkflowStep> {
+    let document = recipe.runtime.blueprint.as_ref();
+    document.map_or_else(Vec::new, |document| in_recipe(document, sources).steps)
 }
 
 /// Returns the response to the request `validate-blueprint`. `document` is the blueprint, or the
@@ -186,24 +259,27 @@ fn top(name: &str, value: &Value) -> PartResult {
         }
         ("siteOptions", Value::Object(options)) => Ok(Part::Call(options_call(options))),
         ("constants", Value::Object(constants)) => define(constants),
-        ("login" | "features" | "plugins" | "extraLibraries" | "phpExtensionBundles", value)
+        ("login" | "features" | "extraLibraries" | "phpExtensionBundles", value)
             if is_nothing(value) =>
         {
             Ok(Part::Ignored)
         }
-        ("preferredVersions", Value::Object(versions))
-            if versions.values().all(|v| v == "latest") =>
+        // Validation of the recipe compares the versions with those of the host.
+        ("preferredVersions", value) => {
+            check_members("preferredVersions", value, &["php", "wp"]).map(|()| Part::Ignored)
+        }
+        // WP-CLI is in every guest. A notice says that the policy decides about the network.
+        ("extraLibraries", Value::Array(rows)) if rows.iter().all(|r| r == "wp-cli") => {
+            Ok(Part::Ignored)
+        }
+        ("phpExtensionBundles", Value::Array(rows))
+            if rows.iter().all(|r| r == "kitchen-sink" || r == "light") =>
         {
             Ok(Part::Ignored)
         }
-        ("preferredVersions", _) => Err(
-            "guests have the WordPress and PHP of this host; set \"latest\", or omit it".to_owned(),
-        ),
-        ("plugins", _) => Err(DOWNLOAD.to_owned()),
-        ("features", _) => Err(
-            "a blueprint cannot open the network; set the network in the policy of the run"
-                .to_owned(),
-        ),
+        ("features", value) => {
+            check_members("features", value, &["networking"]).map(|()| Part::Ignored)
+        }
         _ => Err("this part of a blueprint is not supported here; remove it".to_owned()),
     }
 }
@@ -217,250 +293,10 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-const DOWNLOAD: &str = "this backend downloads nothing: unpack the package on this host, and mount its directory or list it in the recipe's extra_plugins";
-
-/// Members of the supported steps, in addition to `step` and `progress`. `login` accepts a password
-/// and ignores it, as other runtimes do. `method`, which selects how a constant is written, has no
-/// effect: every constant goes into wp-config.php.
-const MEMBERS: &[(&str, &[&str])] = &[
-    ("login", &["username", "password"]),
-    ("activatePlugin", &["pluginPath", "pluginName"]),
-    ("activateTheme", &["themeFolderName"]),
-    ("setSiteOptions", &["options"]),
-    ("updateUserMeta", &["userId", "meta"]),
-    ("defineWpConfigConsts", &["consts", "method"]),
-    ("runPHP", &["code"]),
-    ("wp-cli", &["command"]),
-    ("mkdir", &["path"]),
-    ("writeFile", &["path", "data"]),
-    ("rm", &["path"]),
-    ("rmdir", &["path"]),
-    ("mv", &["fromPath", "toPath"]),
-    ("cp", &["fromPath", "toPath"]),
-    ("enableMultisite", &[]),
-];
-
-/// Refuses unknown members of an object: a step without them would do something else.
-fn check_members(name: &str, value: &Value, members: &[&str]) -> Result<(), String> {
-    let given = value.as_object().into_iter().flat_map(Map::keys);
-    match given
-        .into_iter()
-        .find(|given| !members.contains(&given.as_str()))
-    {
-        Some(given) => Err(format!(
-            "{name} has no member {:?} that this backend supports; accepted are {}",
-            given.chars().take(100).collect::<String>(),
-            members.join(", ")
-        )),
-        None => Ok(()),
-    }
-}
-
-fn step(name: &str, row: &Value) -> PartResult {
-    if let Some((_, own)) = MEMBERS.iter().find(|known| known.0 == name) {
-        let members: Vec<&str> = own.iter().chain(&["step", "progress"]).copied().collect();
-        check_members(name, row, &members)?;
-    }
-    for (member, members) in [
-        ("code", &["filename", "content"][..]),
-        ("data", &["resource", "name", "contents"][..]),
-    ] {
-        check_members(member, row.get(member).unwrap_or(&Value::Null), members)?;
-    }
-    let text = |field: &str| -> Result<&str, String> {
-        row.get(field)
-            .and_then(Value::as_str)
-            .ok_or_else(|| format!("the step needs the member {field} with a text"))
-    };
-    let path = |field: &str| -> Result<String, String> { guest_path(text(field)?) };
-    let object = |field: &str| -> Result<&Map<String, Value>, String> {
-        row.get(field)
-            .and_then(Value::as_object)
-            .ok_or_else(|| format!("the step needs the member {field} with an object"))
-    };
-    match name {
-        "login" => login(text("username").unwrap_or("admin")),
-        "activatePlugin" => {
-            let plugin = plugin_file(text("pluginPath")?)?;
-            let question = json!({"plugins": [plugin]});
-            Ok(Part::Call(program("activate-plugins.php", &question)))
-        }
-        "activateTheme" => {
-            let theme = text("themeFolderName")?;
-            if !Pattern::Name.fits(theme) {
-                return Err("themeFolderName must be the name of a directory".to_owned());
-            }
-            Ok(Part::Call(wp_cli(format!("theme activate {theme}"))))
-        }
-        "setSiteOptions" => Ok(Part::Call(options_call(object("options")?))),
-        "updateUserMeta" => {
-            let user = row.get("userId").and_then(Value::as_u64);
-            let user = user.ok_or("the step needs the member userId with a whole number")?;
-            let meta = php_literal(&json!(object("meta")?));
-            Ok(Part::Call(php(format!(
-                "foreach ( {meta} as $name => $value ) {{ update_user_meta( {user}, $name, $value ); }}"
-            ))))
-        }
-        "defineWpConfigConsts" => define(object("consts")?),
-        "runPHP" => {
-            let code = row
-                .get("code")
-                .and_then(|code| code.as_str().or_else(|| code.get("content")?.as_str()))
-                .ok_or("the step needs the member code with a text")?;
-            bare(code)
-        }
-        "wp-cli" => Ok(Part::Call(wp_cli(command_line(row.get("command"))?))),
-        "mkdir" => {
-            let path = path("path")?;
-            bare(&format!(
-                "is_dir( {path} ) || mkdir( {path}, 0755, true ) || exit( 1 );"
-            ))
-        }
-        "writeFile" => {
-            let data = row
-                .get("data")
-                .and_then(|data| {
-                    let literal = data.get("resource").and_then(Value::as_str) == Some("literal");
-                    data.as_str()
-                        .or_else(|| literal.then(|| data.get("contents")?.as_str()).flatten())
-                })
-                .ok_or("the step needs the member data with a text or a literal resource that has a text")?;
-            let (path, data) = (path("path")?, php_literal(&json!(data)));
-            bare(&format!(
-                "false === file_put_contents( {path}, {data} ) && exit( 1 );"
-            ))
-        }
-        "rm" => bare(&format!("unlink( {} ) || exit( 1 );", path("path")?)),
-        "rmdir" => bare(&format!("rmdir( {} ) || exit( 1 );", path("path")?)),
-        "mv" | "cp" => {
-            let function = if name == "mv" { "rename" } else { "copy" };
-            let (from, to) = (path("fromPath")?, path("toPath")?);
-            bare(&format!("{function}( {from}, {to} ) || exit( 1 );"))
-        }
-        "installPlugin" | "installTheme" | "setSiteLanguage" | "importWordPressFiles" => {
-            Err(DOWNLOAD.to_owned())
-        }
-        // Creates the network with its main site only. Later steps of the blueprint can create
-        // further sites. The guest has only one address, so these sites must be in subdirectories.
-        "enableMultisite" => {
-            let question = json!({"name": "blueprint", "title": "Network", "sites": []});
-            Ok(Part::Call(program("make-network.php", &question)))
-        }
-        "defineSiteUrl" => Err("the guest has a fixed address; remove the step".to_owned()),
-        "runSql" => Err(
-            "the guest's database is SQLite and cannot import a MySQL dump; use runPHP or a site seed"
-                .to_owned(),
-        ),
-        "" => Err("the member `step` with the name of the step is missing".to_owned()),
-        _ => Err("this backend does not support this step; use runPHP or wp-cli instead".to_owned()),
-    }
-}
-
-fn php(code: String) -> CommandCall {
-    CommandCall {
-        command: "wordpress.run-php".to_owned(),
-        args: vec![format!("code={code}")],
-    }
-}
-
-/// Returns a step that runs PHP code without loading WordPress first: blueprint code that needs
-/// WordPress contains the `require` of `wp-load.php`.
-fn bare(code: &str) -> PartResult {
-    let code = code.trim_start();
-    let code = code.strip_prefix("<?php").unwrap_or(code).trim_start();
-    let mut call = php(code.to_owned());
-    call.args.push("bootstrap=none".to_owned());
-    Ok(Part::Call(call))
-}
-
-fn wp_cli(command: String) -> CommandCall {
-    CommandCall {
-        command: "wordpress.wp-cli".to_owned(),
-        args: vec![format!("command={command}")],
-    }
-}
-
-/// Returns a step that fails if the user does not exist. It starts no login session: steps are
-/// programs in the guest without a browser.
-fn login(user: &str) -> PartResult {
-    let user = php_literal(&json!(user));
-    Ok(Part::Call(php(format!(
-        "if ( ! get_user_by( 'login', {user} ) ) {{ fwrite( STDERR, 'the user of the login step does not exist' ); exit( 1 ); }}"
-    ))))
-}
-
-fn options_call(options: &Map<String, Value>) -> CommandCall {
-    let options = php_literal(&json!(options));
-    php(format!(
-        "foreach ( {options} as $name => $value ) {{ update_option( $name, $value ); }}"
-    ))
-}
-
-fn define(constants: &Map<String, Value>) -> PartResult {
-    for (name, value) in constants {
-        if !is_define(name) {
-            return Err(format!(
-                "a blueprint may not define the constant {name:?}: the name is invalid, or the guest itself defines it"
-            ));
-        }
-        if value.is_array() || value.is_object() {
-            return Err(format!(
-                "{name} must be text, a number, true, false or null"
-            ));
-        }
-    }
-    Ok(Part::Constants(constants.clone()))
-}
-
-/// Returns the WP-CLI command line in `value`, a text or a list of words, without the leading `wp`.
-fn command_line(value: Option<&Value>) -> Result<String, String> {
-    let line = match value {
-        Some(Value::String(line)) => line.trim().to_owned(),
-        Some(Value::Array(words)) => words
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|word| format!("'{}'", word.replace('\'', r"'\''")))
-            .collect::<Vec<_>>()
-            .join(" "),
-        _ => return Err("the step needs the command as text or a list of words".to_owned()),
-    };
-    let line = line
-        .strip_prefix("wp ")
-        .or_else(|| line.strip_prefix("'wp' "))
-        .unwrap_or(&line)
-        .to_owned();
-    if line.is_empty() {
-        return Err("the step needs the command as text or a list of words".to_owned());
-    }
-    Ok(line)
-}
-
-/// Converts the path of a plugin's directory or main file to the form that WordPress uses: relative
-/// to the plugins directory.
-fn plugin_file(path: &str) -> Result<String, String> {
-    let path = path.trim_start_matches('/');
-    let path = path.strip_prefix("wordpress/").unwrap_or(path);
-    let path = path.strip_prefix("wp-content/plugins/").unwrap_or(path);
-    let path = path.trim_end_matches('/');
-    let plain = crate::sources::is_below(path) && !path.starts_with('-');
-    if plain {
-        Ok(path.to_owned())
-    } else {
-        Err("pluginPath must be a directory or file below the directory of plugins".to_owned())
-    }
-}
-
-/// Returns a guest path as a PHP string literal. A relative path is resolved from `/wordpress`.
-fn guest_path(path: &str) -> Result<String, String> {
-    let path = if path.starts_with('/') {
-        path.to_owned()
-    } else {
-        format!("/wordpress/{path}")
-    };
-    wp_codebox_contracts::GuestPath::new(path.trim_end_matches('/'))
-        .map(|path| php_literal(&json!(path.as_str())))
-        .map_err(|_| "each path of the step must be a path in the guest, without `..`".to_owned())
-}
+const VERSIONS: &str = "guests have the WordPress and PHP of this host; set \"latest\", or omit it";
+const NETWORK: &str =
+    "a blueprint cannot open the network; set the network in the policy of the run";
+const INSTALL: &str = "only the blueprint of a recipe can install plugins and themes: run it as runtime.blueprint of a recipe with `wp-codebox recipe-run`";
 
 #[cfg(test)]
 mod tests {
@@ -507,11 +343,78 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_playground_with_data_become_recipe_steps() {
+        let all = validated(json!({"steps": [
+            {"step": "runSql", "sql": {"resource": "literal", "name": "a.sql", "contents": "SELECT 1"}},
+            {"step": "importWxr", "file": {"resource": "vfs", "path": "/tmp/a.xml"}},
+            {"step": "resetData"},
+            {"step": "request", "request": {"url": "/?a=1", "method": "POST", "headers": {"X-A": "b"}, "body": {"x y": "1&2"}}},
+            {"step": "setSiteLanguage", "language": "de_DE"},
+            {"step": "unzip", "zipFile": {"resource": "vfs", "path": "/tmp/a.zip"}, "extractToPath": "/tmp/a"},
+            {"step": "writeFiles", "writeToPath": "/tmp/x", "filesTree": {"resource": "literal:directory", "name": "x", "files": {"a": {"b.txt": "c"}}}},
+            {"step": "runPHPWithOptions", "options": {"code": "<?php echo 1;", "env": {"A": "b"}}},
+            {"step": "importThemeStarterContent"},
+            {"step": "runWpInstallationWizard", "options": {"adminPassword": "x"}},
+        ]}));
+        let refused: Vec<_> = all.rows.iter().filter(|r| !r.supported).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+        let request = &all.steps[3].call;
+        assert_eq!(request.args[3], "body=x%20y=1%262");
+        for step in &all.steps {
+            let policy = wp_codebox_policy::defaults(vec![step.call.command.clone()]);
+            wp_codebox_policy::assert_command(&policy, &step.call).unwrap();
+        }
+        for row in [
+            json!({"step": "runSql", "sql": {"resource": "url", "url": "https://example.org/a.sql"}}),
+            json!({"step": "request", "request": {"url": "https://example.org/"}}),
+            json!({"step": "writeFiles", "filesTree": {"resource": "literal:directory", "files": {"../a": "x"}}}),
+            json!({"step": "setSiteLanguage", "language": "de'; exit"}),
+            json!({"step": "runPHPWithOptions", "options": {"code": "1;", "relativeUri": "/"}}),
+            json!({"step": "runWpInstallationWizard", "options": {"adminUsername": "ed"}}),
+        ] {
+            let all = validated(json!({"steps": [row]}));
+            assert!(!all.rows[0].supported && all.steps.is_empty(), "{row}");
+        }
+    }
+
+    #[test]
+    fn packages_are_installed_only_by_the_blueprint_of_a_recipe() {
+        let document = json!({"plugins": ["akismet"], "steps": [
+            {"step": "installPlugin", "pluginData": {"resource": "url", "url": "./own.zip"}},
+            {"step": "installTheme", "themeData": {"resource": "wordpress.org/themes", "slug": "twentytwentyfive"}},
+            {"step": "installTheme", "themeData": {"resource": "wordpress.org/themes", "slug": "other"}},
+            {"step": "installPlugin", "pluginData": {"resource": "git:directory", "url": "https://example.org/a"}},
+        ]});
+        let all = translated(document.as_object().unwrap(), Some("twentytwentyfive"));
+        let supported: Vec<_> = all.rows.iter().map(|row| row.supported).collect();
+        assert_eq!(supported, [true, true, true, true, false]);
+        assert_eq!(all.packages.len(), 1);
+        assert_eq!(
+            all.packages[0].target(),
+            "/wordpress/wp-content/plugins/own"
+        );
+        let paths: Vec<_> = all
+            .downloads
+            .iter()
+            .map(|(path, _)| path.as_str())
+            .collect();
+        assert_eq!(paths, ["plugins[0]", "steps[2]"]);
+        let strict = blueprint(document.as_object().unwrap());
+        assert!(strict.rows.iter().filter(|row| !row.supported).count() >= 4);
+        let one = strict
+            .rows
+            .iter()
+            .find(|row| row.path == "steps[0]")
+            .unwrap();
+        assert!(one.reason.as_ref().unwrap().contains("recipe"));
+    }
+
+    #[test]
     fn unsupported_blueprint_parts_are_listed_with_reasons() {
         for (name, value) in [
             ("plugins", json!(["akismet"])),
-            ("features", json!({"networking": true})),
-            ("preferredVersions", json!({"php": "7.4"})),
+            ("features", json!({"teleport": true})),
+            ("preferredVersions", json!({"node": "22"})),
             ("wat", json!(1)),
             ("steps", json!("x")),
             ("constants", json!({"DB_NAME": "x"})),
@@ -521,7 +424,7 @@ mod tests {
             assert!(all.rows[0].reason.as_ref().unwrap().len() > 10);
         }
         for row in [
-            json!({"step": "installPlugin", "pluginData": {"resource": "wordpress.org/plugins", "slug": "x"}}),
+            json!({"step": "importWordPressFiles"}),
             json!({"step": "defineSiteUrl", "siteUrl": "https://example.org"}),
             json!({"step": "noSuchStep"}),
             json!({}),

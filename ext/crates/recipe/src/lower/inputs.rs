@@ -1,17 +1,21 @@
 //! Converts mounts, workspaces, plugins, service fakes and files to a run request.
 
-use super::lowered::{Lowered, STAGED};
+use super::lowered::Lowered;
 use super::scaffold;
+use crate::blueprint::PackageSource;
 use crate::layout::{self, PluginSource};
 use crate::model::{
     Access, FakeLoad, LoadAs, Metadata, Recipe, SeedKind, SourceKind, SourceMode, Workspace,
 };
+use crate::overlay::{self, Content};
+use crate::packages;
+use crate::places::{self, FileView};
 use crate::sources::{PathKind, Sources};
 use serde_json::json;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    Component, ComponentLoad, GeneratedDirectory, GeneratedFrom, GitChoice, MountAccess,
-    MountRequest, StagedFile,
+    CollectedFile, Component, ComponentLoad, GeneratedDirectory, GeneratedFrom, GitChoice,
+    MountAccess, MountRequest, StagedFile, WrittenFile,
 };
 
 /// Source path of a mount or component whose files are generated. A request must state an existing
@@ -43,14 +47,35 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
         for (index, fake) in distribution.service_fakes.iter().enumerate() {
             match fake.load.unwrap_or(FakeLoad::MuPlugin) {
                 FakeLoad::MuPlugin => fake_service(all, index, &fake.name, &fake.source),
-                // Validation has refused a service fake that is loaded in one of these ways.
-                FakeLoad::PreBootstrap | FakeLoad::Manual => {}
+                // The file with the recipe's settings requires the first; the second is there for
+                // the recipe's own code.
+                FakeLoad::PreBootstrap | FakeLoad::Manual => {
+                    stage(all, &fake.source, layout::staged_fake(index));
+                }
             }
         }
+        for (index, dump) in distribution.setup_artifacts.iter().enumerate() {
+            stage(all, &dump.source, layout::staged_dump(index));
+        }
     }
-    for mount in &recipe.inputs.mounts {
+    for (index, (_, mount)) in places::mounts(recipe).into_iter().enumerate() {
         let mode = access(mount.mode, Access::Readwrite);
-        if mount.capture_artifacts == Some(false) && mode == MountAccess::Readwrite {
+        let is_file = places::is_file(mount.kind, &mount.source, sources);
+        let uncaptured = mount.capture_artifacts == Some(false);
+        if is_file {
+            // Validation has refused a file that must be writable where guests cannot write.
+            match places::file_view(&mount.target, mount.mode).unwrap_or(FileView::Shown) {
+                FileView::Shown => stage(all, &mount.source, mount.target.clone()),
+                FileView::Copied => {
+                    stage(all, &mount.source, places::staged_mount(index));
+                    if !uncaptured {
+                        collect_file(all, format!("mount-{index}"), mount.target.clone());
+                    }
+                }
+            }
+            continue;
+        }
+        if uncaptured && mode == MountAccess::Readwrite {
             all.workflow.uncaptured.push(mount.target.clone());
         }
         place(
@@ -66,6 +91,9 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
             },
         );
     }
+    add_overlays(recipe, all);
+    add_source_packages(recipe, all);
+    add_packages(recipe, sources, all);
     for workspace in &recipe.inputs.workspaces {
         add_workspace(all, workspace);
     }
@@ -115,7 +143,11 @@ fn place(all: &mut Lowered, sources: &dyn Sources, placed: Placed<'_>) {
         source: placed.source.to_owned(),
         target: placed.target.to_owned(),
         mode: placed.mode,
-        exclude: Vec::new(),
+        // The launcher creates this directory in the mount, for the run's own must-use plugins.
+        exclude: match placed.target {
+            places::MUST_USE => vec!["contained-runtime".to_owned()],
+            _ => Vec::new(),
+        },
         git: placed.git,
         metadata: (!placed.metadata.is_empty()).then_some(placed.metadata),
     });
@@ -165,15 +197,15 @@ fn add_workspace(all: &mut Lowered, workspace: &Workspace) {
 }
 
 fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
-    for plugin in &recipe.inputs.extra_plugins {
-        let placed = layout::place_plugin(plugin, sources);
+    for (_, plugin) in packages::plugins(recipe) {
+        let placed = layout::place_plugin(&plugin, sources);
         let source = match placed.from {
             PluginSource::Zip => {
                 all.workflow.made.push(GeneratedDirectory {
                     of: placed.directory.clone(),
                     from: GeneratedFrom::Archive {
                         sha256: plugin.sha256.clone(),
-                        subdir: plugin.source_subdir.clone(),
+                        subdir: layout::plugin_subdir(&plugin).map(str::to_owned),
                     },
                 });
                 placed.source.to_owned()
@@ -183,7 +215,7 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
             | PluginSource::Remote
             | PluginSource::Missing
             | PluginSource::Denied
-            | PluginSource::Other => layout::plugin_root(plugin, placed.source),
+            | PluginSource::Other => layout::plugin_root(&plugin, placed.source),
         };
         let entry = placed
             .file
@@ -206,9 +238,118 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
     }
 }
 
+/// Adds the changed content of a single file to the files that the run collects.
+fn collect_file(all: &mut Lowered, name: String, path: String) {
+    all.workflow.collect.push(CollectedFile {
+        name,
+        path,
+        required: false,
+        parse_json: false,
+        typed: Metadata::new(),
+    });
+}
+
+fn add_overlays(recipe: &Recipe, all: &mut Lowered) {
+    let mut add = |content: &Content, target: String| match content {
+        Content::Source(source) => all.workflow.staged.push(StagedFile {
+            source: source.clone(),
+            target,
+        }),
+        Content::Text(text) => all.workflow.files.push(WrittenFile {
+            target,
+            content: text.clone(),
+        }),
+    };
+    for (index, file) in overlay::files(recipe).into_iter().enumerate() {
+        let view = places::file_view(&file.target, Some(file.mode));
+        let copied = view == Some(FileView::Copied);
+        add(
+            &file.content,
+            if copied {
+                overlay::staged(index)
+            } else {
+                file.target
+            },
+        );
+    }
+    for (index, prelude) in overlay::preludes(recipe).into_iter().enumerate() {
+        add(&prelude.content, overlay::staged_prelude(index));
+    }
+}
+
+fn add_source_packages(recipe: &Recipe, all: &mut Lowered) {
+    for package in packages::source_packages(recipe) {
+        let metadata = Metadata::from_iter([
+            ("kind".to_owned(), json!("source-package")),
+            ("name".to_owned(), json!(package.name)),
+        ]);
+        all.workflow.made.push(GeneratedDirectory {
+            of: package.target.clone(),
+            from: GeneratedFrom::Copy {
+                without: package.deny,
+            },
+        });
+        all.mounts
+            .push(shown(package.source, package.target, metadata));
+        if let Some((path, required)) = package.artifact {
+            all.workflow.collect.push(CollectedFile {
+                name: package.name,
+                path,
+                required,
+                parse_json: false,
+                typed: Metadata::new(),
+            });
+        }
+    }
+}
+
+/// Adds the plugins and themes that the blueprint installs from the host or from its own text.
+fn add_packages(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
+    for package in crate::blueprint::packages(recipe, sources) {
+        let target = package.target();
+        let source = match &package.source {
+            PackageSource::Local(source) => source.clone(),
+            PackageSource::Files(_) => NOTHING.to_owned(),
+        };
+        let from = match package.source {
+            PackageSource::Files(files) => Some(GeneratedFrom::Files { files }),
+            PackageSource::Local(_) if sources.kind(&source) == PathKind::File => {
+                Some(GeneratedFrom::Archive {
+                    sha256: None,
+                    subdir: None,
+                })
+            }
+            PackageSource::Local(_) => None,
+        };
+        if let Some(from) = from {
+            all.workflow.made.push(GeneratedDirectory {
+                of: target.clone(),
+                from,
+            });
+        }
+        let metadata = Metadata::from_iter([
+            ("kind".to_owned(), json!("blueprint-package")),
+            ("step".to_owned(), json!(package.path)),
+        ]);
+        all.mounts.push(shown(source, target, metadata));
+    }
+}
+
+/// Returns a read-only mount without a git repository.
+fn shown(source: String, target: String, metadata: Metadata) -> MountRequest {
+    MountRequest {
+        source,
+        target,
+        mode: MountAccess::Readonly,
+        exclude: Vec::new(),
+        git: GitChoice::None,
+        metadata: Some(metadata),
+    }
+}
+
 /// Adds a service fake: a PHP file that the guest's WordPress loads as a must-use plugin.
 fn fake_service(all: &mut Lowered, index: usize, name: &str, source: &str) {
-    let staged = format!("{STAGED}/fakes/{index}.php");
+    let staged = layout::staged_fake(index);
     let slug = format!("fake-{index}-{name}");
     let loader = format!(
         "<?php\n// Loads a stand-in for a service.\nrequire rtrim( dirname( ABSPATH ), '/' ) . '{staged}';\n"

@@ -33,4 +33,6 @@ pub struct Lowered {
     pub secrets: Vec<SecretUse>,
     /// The caller's policy, or the one derived from the recipe.
     pub policy: RuntimePolicy,
+    /// Sentences about settings that the run honours in another way than other runtimes.
+    pub notices: Vec<String>,
 }

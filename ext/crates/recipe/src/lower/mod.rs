@@ -37,9 +37,10 @@ pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<Polic
         services: recipe.inputs.services.clone(),
         secrets: secrets(recipe, sources, &policy),
         policy,
+        notices: crate::notices::notices(recipe, sources),
     };
     inputs::add(recipe, sources, &mut lowered);
-    php::add(recipe, &mut lowered.workflow);
+    php::add(recipe, sources, &mut lowered.workflow);
     steps::add(recipe, sources, &mut lowered.workflow);
     for step in &mut lowered.workflow.steps {
         let inherited = layout::inherited_args(recipe, &step.call);

@@ -4,10 +4,12 @@ use super::lowered::STAGED;
 use super::people;
 use super::step::plain;
 use crate::agent_step;
+use crate::copies;
 use crate::layout::{self, PlacedStep};
 use crate::model::{
     IdStrategy, LoadAs, Metadata, OnUnsupported, Recipe, SiteSeed, SiteSeedKind, Step,
 };
+use crate::packages;
 use crate::php_source::program;
 use crate::sources::Sources;
 use serde_json::{Value, json};
@@ -16,8 +18,15 @@ use wp_codebox_contracts::{
 };
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflow) {
-    let blueprint = recipe.runtime.blueprint.as_ref();
-    workflow.steps.extend(crate::blueprint::steps(blueprint));
+    let copies = copies::copies(recipe, sources);
+    if !copies.is_empty() {
+        let mut step = plain("mounts", 0, copies::copy_call(&copies));
+        step.name = Some("files".to_owned());
+        workflow.steps.push(step);
+    }
+    workflow
+        .steps
+        .extend(crate::blueprint::steps(recipe, sources));
     workflow.steps.extend(activation(recipe, sources));
     let runtime = recipe.inputs.plugin_runtime.as_ref();
     workflow.steps.extend(placed(&layout::setup(recipe)));
@@ -31,6 +40,18 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflo
     add_seeds(recipe, sources, workflow);
     people::add_sessions(recipe, workflow);
     people::add_bundles(recipe, workflow);
+    let dumps = recipe.distribution.iter().flat_map(|d| &d.setup_artifacts);
+    for (index, dump) in dumps.enumerate() {
+        let question = json!({"file": layout::staged_dump(index)});
+        let mut step = plain(
+            "distribution-setup",
+            index,
+            program("run-sql.php", &question),
+        );
+        step.name = Some(dump.name.clone());
+        step.metadata = dump.metadata.clone().unwrap_or_default();
+        workflow.steps.push(step);
+    }
     let probes = recipe.distribution.iter().flat_map(|d| &d.startup_probes);
     for (index, probe) in probes.enumerate() {
         let mut step = plain("startup-probe", index, layout::startup_call(probe));
@@ -82,12 +103,10 @@ fn placed(places: &[PlacedStep<'_>]) -> Vec<WorkflowStep> {
 /// Returns a step that activates the plugins not excluded by `activate: false`. The guest program
 /// orders them by their `Requires Plugins` headers.
 fn activation(recipe: &Recipe, sources: &dyn Sources) -> Option<WorkflowStep> {
-    let files: Vec<String> = recipe
-        .inputs
-        .extra_plugins
+    let files: Vec<String> = packages::plugins(recipe)
         .iter()
-        .filter(|plugin| plugin.activate.unwrap_or(true))
-        .map(|plugin| layout::place_plugin(plugin, sources))
+        .filter(|(_, plugin)| plugin.activate.unwrap_or(true))
+        .map(|(_, plugin)| layout::place_plugin(plugin, sources))
         .filter(|placed| placed.load_as == LoadAs::Plugin)
         .map(|placed| placed.file)
         .collect();
@@ -206,6 +225,18 @@ fn collect(recipe: &Recipe, workflow: &mut Workflow) {
             parse_json: row.parse_json.unwrap_or(false) || row.payload_schema.is_some(),
             typed,
         });
+    }
+    let fakes = recipe.distribution.iter().flat_map(|d| &d.service_fakes);
+    for (index, fake) in fakes.enumerate() {
+        if let Some(path) = &fake.side_effects_artifact {
+            workflow.collect.push(CollectedFile {
+                name: format!("service-fake-{index}"),
+                path: layout::in_wordpress(path),
+                required: false,
+                parse_json: false,
+                typed: Metadata::from_iter([("fake".to_owned(), json!(fake.name))]),
+            });
+        }
     }
     for (index, row) in recipe
         .distribution

@@ -50,7 +50,12 @@ pub(super) fn mounts(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
                 .with("planned", "existing")
                 .value()
         });
-    let of_recipe = recipe.inputs.mounts.iter().map(|mount| {
+    let of_recipe = crate::places::mounts(recipe);
+    let of_recipe = of_recipe.into_iter().map(|(path, mount)| {
+        let origin = match path.starts_with("$.inputs") {
+            true => "mounts",
+            false => "stack",
+        };
         let row = Row::new()
             .with("type", kind(mount.kind, &mount.source, sources))
             .with("source", &mount.source)
@@ -60,7 +65,7 @@ pub(super) fn mounts(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
             .with("phase", mount.phase.unwrap_or(MountPhase::PostInstall))
             .maybe("git", mount.git.as_ref())
             .maybe("metadata", mount.metadata.as_ref())
-            .with("origin", "mounts")
+            .with("origin", origin)
             .with("planned", "existing")
             .value()
     });
@@ -122,11 +127,9 @@ pub(super) fn workspaces(recipe: &Recipe) -> Vec<Value> {
 }
 
 pub(super) fn extra_plugins(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
-    recipe
-        .inputs
-        .extra_plugins
+    crate::packages::plugins(recipe)
         .iter()
-        .map(|plugin| {
+        .map(|(_, plugin)| {
             let placed = layout::place_plugin(plugin, sources);
             let active = match placed.load_as {
                 LoadAs::Plugin => plugin.activate.unwrap_or(true),

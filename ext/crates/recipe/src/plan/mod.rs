@@ -10,7 +10,7 @@ mod steps;
 
 use crate::issue::Issue;
 use crate::layout;
-use crate::model::{Access, Artifacts, Distribution, Recipe, SafetyNetwork};
+use crate::model::{Access, Artifacts, Distribution, FakeLoad, Recipe, SafetyNetwork};
 use crate::policy;
 use crate::validate::{Context, failure, validate};
 use row::Row;
@@ -93,6 +93,13 @@ fn plan(recipe: &Recipe, context: Context<'_>, policy: &RuntimePolicy) -> Value 
         .with("secretEnv", inputs::secret_env(recipe, sources, policy))
         .with("policy", policy_row)
         .with("workflow", steps::workflow(recipe, policy))
+        .some(
+            "notices",
+            crate::notices::notices(recipe, sources)
+                .into_iter()
+                .map(Value::from)
+                .collect(),
+        )
         .maybe("metadata", recipe.metadata.as_ref())
         .value()
 }
@@ -124,6 +131,7 @@ fn runtime(recipe: &Recipe, context: Context<'_>) -> Value {
             runtime.assets.as_ref().map(|assets| {
                 Row::new()
                     .maybe("wordpressDirectory", assets.wordpress_directory.as_ref())
+                    .maybe("wordpressZip", assets.wordpress_zip.as_ref())
                     .value()
             }),
         )
@@ -147,7 +155,7 @@ fn distribution(distribution: &Distribution, policy: &RuntimePolicy) -> Value {
             Row::new()
                 .with("name", &fake.name)
                 .with("source", &fake.source)
-                .with("load", "mu-plugin")
+                .with("load", fake.load.unwrap_or(FakeLoad::MuPlugin))
                 .maybe("sideEffectsArtifact", fake.side_effects_artifact.as_ref())
                 .maybe("metadata", fake.metadata.as_ref())
                 .value()

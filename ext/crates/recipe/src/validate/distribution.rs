@@ -5,9 +5,11 @@ use super::{Validator, paths, plugins, secrets, steps};
 use crate::grammar::Pattern;
 use crate::issue::{IssueCode, member};
 use crate::layout::{self, WORDPRESS};
-use crate::model::{Access, Distribution, FakeLoad, ProbeKind, SafetyNetwork, SourceKind};
+use crate::model::{Access, Distribution, ProbeKind, SafetyNetwork, SourceKind};
+use crate::places::normal;
 use crate::sources::is_below;
 use std::collections::BTreeSet;
+use wp_codebox_contracts::GuestPath;
 use wp_codebox_policy::{check_env_name, descriptor};
 
 pub(super) fn check(validator: &mut Validator<'_>) {
@@ -29,7 +31,8 @@ pub(super) fn check(validator: &mut Validator<'_>) {
                 source: &mount.source,
                 target: &mount.target,
                 kind: mount.kind,
-                access: mount.mode.unwrap_or(Access::Readonly),
+                access: Some(mount.mode.unwrap_or(Access::Readonly)),
+                default: Access::Readonly,
                 git: None,
             },
         );
@@ -77,16 +80,20 @@ fn check_wordpress(validator: &mut Validator<'_>, distribution: &Distribution) {
             "WordPress is at /wordpress in every guest",
         );
     }
-    for (name, value) in [
-        ("bootstrap", &wordpress.bootstrap),
-        ("config", &wordpress.config),
-        ("bootstrapFile", &wordpress.bootstrap_file),
+    for (name, value, own) in [
+        ("bootstrap", &wordpress.bootstrap, "wp-load.php"),
+        ("config", &wordpress.config, "wp-config.php"),
+        ("bootstrapFile", &wordpress.bootstrap_file, "wp-load.php"),
     ] {
-        if value.is_some() {
+        let own = layout::in_wordpress(own);
+        if value
+            .as_deref()
+            .is_some_and(|v| normal(&layout::in_wordpress(v)) != own)
+        {
             validator.report(
                 IssueCode::UnsupportedPath,
                 format!("$.distribution.wordpress.{name}"),
-                "the guest's WordPress starts with its own wp-config.php; use constants and env",
+                format!("the guest's WordPress starts with its own {own}; use constants and env, or an overlay with configPreludes"),
             );
         }
     }
@@ -108,20 +115,14 @@ fn check_parts(validator: &mut Validator<'_>, distribution: &Distribution) {
         }
         let source = format!("{path}.source");
         paths::check_given(validator, &source, &fake.source, SourceKind::File);
-        if fake.side_effects_artifact.is_some() {
+        if let Some(artifact) = &fake.side_effects_artifact
+            && GuestPath::new(layout::in_wordpress(artifact)).is_err()
+        {
             validator.report(
                 IssueCode::UnsupportedServiceFake,
                 format!("{path}.sideEffectsArtifact"),
-                "this backend has no extra artifact for a fake's side effects; list the file that the fake writes in artifacts.paths",
+                "must be a normalised path of a file in the guest, without `..`",
             );
-        }
-        match fake.load.unwrap_or(FakeLoad::MuPlugin) {
-            FakeLoad::MuPlugin => {}
-            FakeLoad::PreBootstrap | FakeLoad::Manual => validator.report(
-                IssueCode::UnsupportedServiceFake,
-                format!("{path}.load"),
-                "a fake is loaded as a must-use plugin; set \"mu-plugin\"",
-            ),
         }
     }
     for index in 0..distribution.route_aliases.len() {
@@ -142,11 +143,6 @@ fn check_parts(validator: &mut Validator<'_>, distribution: &Distribution) {
         }
         let source = format!("{path}.source");
         paths::check_given(validator, &source, &artifact.source, SourceKind::File);
-        validator.report(
-            IssueCode::UnsupportedSetupArtifact,
-            format!("{path}.type"),
-            "the guest's database is SQLite and cannot import a MySQL dump; use inputs.siteSeeds or a step",
-        );
     }
 }
 

@@ -4,8 +4,9 @@ use super::{Validator, paths};
 use crate::blueprint;
 use crate::issue::IssueCode;
 use crate::model::SourceKind;
-use crate::sources::{UNKNOWN_VERSION, version_fits};
-use serde_json::{Value, json};
+use crate::policy;
+use crate::sources::{UNKNOWN_VERSION, WpFallback, selector_fits};
+use serde_json::Value;
 
 pub(super) fn check(validator: &mut Validator<'_>) {
     let runtime = &validator.recipe.runtime;
@@ -17,25 +18,17 @@ pub(super) fn check(validator: &mut Validator<'_>) {
         );
     }
     versions(validator);
-    if let Some(workers) = &runtime.workers
-        && *workers != json!(1)
-        && *workers != json!("auto")
-    {
-        validator.report(
-            IssueCode::UnsupportedRuntimeWorkers,
-            "$.runtime.workers",
-            "each command runs in its own PHP process; set 1 or \"auto\"",
-        );
-    }
-    if runtime.wordpress_install_mode.as_deref() == Some("do-not-attempt-installing") {
-        validator.report(
-            IssueCode::UnsupportedWordpressInstallMode,
-            "$.runtime.wordpressInstallMode",
-            "guests start with an installed WordPress; omit the field",
-        );
-    }
-    let blueprint = runtime.blueprint.as_ref().map(blueprint::blueprint);
-    for row in blueprint.iter().flat_map(|b| &b.rows) {
+    blueprint_parts(validator);
+    assets(validator);
+    extensions(validator);
+}
+
+fn blueprint_parts(validator: &mut Validator<'_>) {
+    let Some(document) = &validator.recipe.runtime.blueprint else {
+        return;
+    };
+    let all = blueprint::in_recipe(document, validator.sources);
+    for row in &all.rows {
         if let Some(reason) = &row.reason {
             validator.report(
                 IssueCode::UnsupportedBlueprint,
@@ -44,84 +37,120 @@ pub(super) fn check(validator: &mut Validator<'_>) {
             );
         }
     }
-    for (name, code, message) in [
-        (
-            "preview",
-            IssueCode::UnsupportedRuntimePreview,
-            "a recipe cannot open a preview; request it when the run is started",
-        ),
-        (
-            "hostNodeHeap",
-            IssueCode::UnsupportedHostNodeHeap,
-            "this backend does not run Node; limit the run's memory when it is started",
-        ),
-    ] {
-        let given = match name {
-            "preview" => runtime.preview.is_some(),
-            _ => runtime.host_node_heap.is_some(),
-        };
-        if given {
-            validator.report(code, format!("$.runtime.{name}"), message);
+    for package in &all.packages {
+        let path = format!("$.runtime.blueprint.{}", package.path);
+        if let Some(source) = package.local() {
+            let file = source.to_ascii_lowercase().ends_with(".zip");
+            let kind = if file {
+                SourceKind::File
+            } else {
+                SourceKind::Directory
+            };
+            paths::check_given(validator, &path, source, kind);
         }
     }
-    assets(validator);
-    extensions(validator);
-    let stack = runtime
-        .stack
-        .as_ref()
-        .and_then(|s| s.get("mounts"))
-        .and_then(Value::as_array)
-        .map_or(0, Vec::len);
-    for index in 0..stack {
-        validator.report(
-            IssueCode::UnsupportedRuntimeStack,
-            format!("$.runtime.stack.mounts[{index}]"),
-            "this backend cannot mount a layer below the guest's WordPress; use inputs.mounts",
-        );
+    if let Some(policy) = &validator.policy {
+        let closed: Vec<_> = all
+            .downloads
+            .iter()
+            .filter(|(_, host)| !policy::may_download(policy, host))
+            .cloned()
+            .collect();
+        for (path, host) in closed {
+            validator.report(
+                IssueCode::NetworkDownloadsDisabled,
+                format!("$.runtime.blueprint.{path}"),
+                format!("the step downloads from {host}, which the policy of the run does not open: set WP_CODEBOX_ALLOW_NETWORK_DOWNLOADS=1, give a policy with the preset wporg-readonly, or name a local archive or directory"),
+            );
+        }
     }
 }
 
 fn versions(validator: &mut Validator<'_>) {
     let runtime = &validator.recipe.runtime;
     let facts = validator.sources.facts().clone();
-    if let Some(wp) = runtime.wp.as_deref()
-        && wp != "latest"
-        && facts.wordpress_version != UNKNOWN_VERSION
-        && !version_fits(&facts.wordpress_version, wp)
-    {
+    let mut wanted = vec![("$.runtime.wp".to_owned(), runtime.wp.clone())];
+    let mut php = vec![(
+        "$.runtime.phpVersion".to_owned(),
+        runtime.php_version.clone(),
+    )];
+    let preferred = runtime
+        .blueprint
+        .as_ref()
+        .and_then(|b| b.get("preferredVersions"));
+    for (name, list) in [("wp", &mut wanted), ("php", &mut php)] {
+        let version = preferred.and_then(|p| p.get(name)).and_then(Value::as_str);
+        let path = format!("$.runtime.blueprint.preferredVersions.{name}");
+        list.push((path, version.map(str::to_owned)));
+    }
+    for (path, wp) in wanted {
+        let Some(wp) = wp.filter(|wp| {
+            facts.wordpress_version != UNKNOWN_VERSION
+                && facts.wp_fallback == WpFallback::Refuse
+                && !selector_fits(&facts.wordpress_version, wp)
+        }) else {
+            continue;
+        };
         validator.report(
             IssueCode::UnsupportedWordpressVersion,
-            "$.runtime.wp",
+            path,
             format!(
-                "guests have WordPress {}; set \"latest\" or that version, or start the run with another WordPress directory",
-                facts.wordpress_version
+                "WordPress {wp} is not installed for sandboxes, only {} fits the other settings; run `wp-codebox wordpress install {}`, or start the run with --wordpress or with --wp-fallback nearest",
+                facts.wordpress_version,
+                match wp.starts_with(|c: char| c.is_ascii_digit()) {
+                    true => wp.as_str(),
+                    false => "DIRECTORY|FILE.zip",
+                }
             ),
         );
     }
-    if let Some(php) = runtime.php_version.as_deref()
-        && !version_fits(&facts.php_version, php)
-    {
+    for (path, php) in php {
+        let Some(php) = php.filter(|php| php != "latest" && is_newer(php, &facts.php_version))
+        else {
+            continue;
+        };
         validator.report(
             IssueCode::UnsupportedPhpVersion,
-            "$.runtime.phpVersion",
+            path,
             format!(
-                "guests have PHP {}; set that version, or omit phpVersion",
+                "guests have this host's PHP {}, which is older than {php}; install PHP {php} and name it with --php, or ask for an older version",
                 facts.php_version
             ),
         );
     }
 }
 
+/// Returns whether a recipe asks for a newer series of PHP than the host's. A recipe that asks for
+/// an older one runs with the host's, with a notice.
+fn is_newer(wanted: &str, version: &str) -> bool {
+    let series = |text: &str| -> Vec<u32> {
+        let parts = text.split('.').take(2);
+        parts.map(|part| part.parse().unwrap_or(0)).collect()
+    };
+    series(wanted) > series(version)
+}
+
 fn assets(validator: &mut Validator<'_>) {
     let Some(assets) = &validator.recipe.runtime.assets else {
         return;
     };
-    if assets.wordpress_zip.is_some() {
-        validator.report(
-            IssueCode::UnsupportedRuntimeAssets,
-            "$.runtime.assets.wordpressZip",
-            "WordPress cannot be used from an archive; unpack it and set wordpressDirectory",
-        );
+    if let Some(zip) = assets.wordpress_zip.as_deref() {
+        let path = "$.runtime.assets.wordpressZip";
+        if zip.contains("://") {
+            validator.report(
+                IssueCode::NetworkDownloadsDisabled,
+                path,
+                "a run does not download WordPress; install the archive with `wp-codebox wordpress install FILE.zip`, or name a local file",
+            );
+        } else if assets.wordpress_directory.is_some() {
+            validator.report(
+                IssueCode::UnsupportedRuntimeAssets,
+                path,
+                "wordpressDirectory is given too; remove one of them",
+            );
+        } else {
+            paths::check_given(validator, path, zip, SourceKind::File);
+        }
     }
     if let Some(directory) = assets.wordpress_directory.as_deref() {
         let path = "$.runtime.assets.wordpressDirectory";

@@ -4,6 +4,7 @@
 //! backend package, steps, mounts, overlays, workspaces, plugins, their runtime, fixtures, probes,
 //! secrets, services, environment, seeds, staged files, packages, artifacts, then the policy.
 
+mod added;
 mod agent_step;
 mod data;
 mod distribution;
@@ -56,9 +57,10 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
     steps::check_workflow(&mut validator);
     agent_step::check(&mut validator);
     paths::check_mounts(&mut validator);
-    unsupported::check_overlays(&mut validator);
+    added::check_overlays(&mut validator);
     paths::check_workspaces(&mut validator);
     plugins::check(&mut validator);
+    added::check_components(&mut validator);
     unsupported::check_dependencies(&mut validator);
     plugins::check_runtime(&mut validator);
     data::check_databases(&mut validator);
@@ -70,7 +72,7 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
     secrets::check_runtime_env(&mut validator);
     seeds::check(&mut validator);
     paths::check_staged(&mut validator);
-    unsupported::check_packages(&mut validator);
+    added::check_source_packages(&mut validator);
     data::check_bundles(&mut validator);
     data::check_inheritance(&mut validator);
     paths::check_artifacts(&mut validator);

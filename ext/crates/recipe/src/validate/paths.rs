@@ -4,22 +4,19 @@
 use super::Validator;
 use crate::issue::IssueCode;
 use crate::layout;
-use crate::model::{Access, MountPhase, SeedKind, SourceKind, SourceMode};
+use crate::model::{Access, SeedKind, SourceKind, SourceMode};
+use crate::overlay;
+use crate::packages;
+use crate::places::{self, MUST_USE, file_view};
 use crate::sources::{PathKind, is_below};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{GitChoice, GuestPath, MountAccess, MountRequest};
-use wp_codebox_policy::{MountError, check_mounts as judge_mounts, check_staged_target, defaults};
+use wp_codebox_policy::{
+    GUEST_MU_COMPONENTS, MountError, check_mounts as judge_mounts, check_staged_target, defaults,
+};
 
 pub(super) fn check_mounts(validator: &mut Validator<'_>) {
-    for (index, mount) in validator.recipe.inputs.mounts.iter().enumerate() {
-        let path = format!("$.inputs.mounts[{index}]");
-        if mount.phase == Some(MountPhase::PreInstall) {
-            validator.report(
-                IssueCode::UnsupportedMount,
-                format!("{path}.phase"),
-                "guests start with an installed WordPress, so nothing can be mounted before the installation",
-            );
-        }
+    for (path, mount) in places::mounts(validator.recipe) {
         check_mount(
             validator,
             &path,
@@ -27,7 +24,8 @@ pub(super) fn check_mounts(validator: &mut Validator<'_>) {
                 source: &mount.source,
                 target: &mount.target,
                 kind: mount.kind,
-                access: mount.mode.unwrap_or(Access::Readwrite),
+                access: mount.mode,
+                default: Access::Readwrite,
                 git: mount.git,
             },
         );
@@ -39,7 +37,9 @@ pub(super) struct Wanted<'a> {
     pub source: &'a str,
     pub target: &'a str,
     pub kind: Option<SourceKind>,
-    pub access: Access,
+    pub access: Option<Access>,
+    /// Access of a directory if the recipe states none.
+    pub default: Access,
     pub git: Option<GitChoice>,
 }
 
@@ -56,7 +56,8 @@ pub(super) fn check_mount(validator: &mut Validator<'_>, path: &str, wanted: Wan
     let wrong = match (validator.sources.kind(wanted.source), wanted.kind) {
         (PathKind::Directory, None | Some(SourceKind::Directory)) => {
             let target = format!("{path}.target");
-            return check_target(validator, &target, wanted.target, wanted.access);
+            let access = wanted.access.unwrap_or(wanted.default);
+            return check_target(validator, &target, wanted.target, access);
         }
         (PathKind::File, None | Some(SourceKind::File)) => None,
         (PathKind::Directory, Some(SourceKind::File)) => Some((
@@ -83,11 +84,11 @@ pub(super) fn check_mount(validator: &mut Validator<'_>, path: &str, wanted: Wan
     if let Some((code, message)) = wrong {
         return validator.report(code, source, message);
     }
-    if wanted.access == Access::Readwrite {
+    if file_view(wanted.target, wanted.access).is_none() {
         validator.report(
             IssueCode::UnsupportedMount,
             format!("{path}.mode"),
-            "a single file is staged read-only, but mounts are readwrite by default: set \"readonly\", or mount its directory",
+            "guests cannot write a single file here, only below /wordpress/wp-content, /tmp and /home/agent: set \"readonly\", or mount its directory",
         );
     }
     if wanted.git.is_some() {
@@ -131,7 +132,7 @@ pub(super) fn check_target(
     }
 }
 
-fn check_staged_path(validator: &mut Validator<'_>, path: &str, target: &str) {
+pub(super) fn check_staged_path(validator: &mut Validator<'_>, path: &str, target: &str) {
     if let Err(error) = check_staged_target(target) {
         validator.report(IssueCode::InvalidSandboxPath, path, error.to_string());
     }
@@ -337,17 +338,31 @@ pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
             mount.target.clone(),
         ));
     }
-    for (i, mount) in inputs.mounts.iter().enumerate() {
-        paths.push((format!("$.inputs.mounts[{i}].target"), mount.target.clone()));
+    for (path, mount) in places::mounts(recipe) {
+        paths.push((format!("{path}.target"), mount.target));
+    }
+    for file in overlay::files(recipe) {
+        paths.push((format!("{}.path", file.path), file.target));
+    }
+    for package in packages::source_packages(recipe) {
+        paths.push((format!("{}.target", package.path), package.target));
+    }
+    for package in crate::blueprint::packages(recipe, validator.sources) {
+        paths.push((
+            format!("$.runtime.blueprint.{}", package.path),
+            package.target(),
+        ));
     }
     for (i, workspace) in inputs.workspaces.iter().enumerate() {
         if let Some(target) = layout::workspace_target(workspace) {
             paths.push((format!("$.inputs.workspaces[{i}].target"), target));
         }
     }
-    for (i, plugin) in inputs.extra_plugins.iter().enumerate() {
-        let target = layout::place_plugin(plugin, validator.sources).target;
-        paths.push((format!("$.inputs.extra_plugins[{i}]"), target));
+    for (path, plugin) in packages::plugins(recipe) {
+        paths.push((
+            path,
+            layout::place_plugin(&plugin, validator.sources).target,
+        ));
     }
     for (i, staged) in inputs.staged_files.iter().enumerate() {
         paths.push((
@@ -361,10 +376,14 @@ pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
         let Ok(target) = GuestPath::new(target) else {
             continue;
         };
-        if let Some((other, _)) = taken
-            .iter()
-            .find(|(_, t)| t.contains(&target) || target.contains(t))
-        {
+        // A mount of the must-use plugins' directory leaves the directory of the run's own
+        // must-use plugins free.
+        let apart = |a: &GuestPath, b: &GuestPath| {
+            a.as_str() == MUST_USE && b.as_str().starts_with(GUEST_MU_COMPONENTS)
+        };
+        if let Some((other, _)) = taken.iter().find(|(_, t)| {
+            (t.contains(&target) || target.contains(t)) && !apart(t, &target) && !apart(&target, t)
+        }) {
             validator.report(
                 IssueCode::OverlappingTarget,
                 &path,

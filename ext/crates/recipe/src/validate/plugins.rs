@@ -4,32 +4,46 @@ use super::{Validator, steps};
 use crate::grammar::Pattern;
 use crate::issue::IssueCode;
 use crate::layout::{self, PlacedPlugin, PluginSource};
-use crate::model::{ExtraPlugin, HealthKind, LoadAs, PluginRuntime};
+use crate::model::{ExtraPlugin, HealthKind, PluginRuntime};
+use crate::packages;
 use crate::php_source::is_define;
-use crate::sources::{PathKind, check_archive, is_below};
+use crate::sources::{PathKind, Sources, check_archive, is_below};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(validator: &mut Validator<'_>) {
-    for (index, plugin) in validator.recipe.inputs.extra_plugins.iter().enumerate() {
-        let path = format!("$.inputs.extra_plugins[{index}]");
-        let placed = layout::place_plugin(plugin, validator.sources);
-        check_source(validator, &path, plugin, &placed);
-        check_names(validator, &path, plugin, &placed);
-        if plugin.composer.is_some() {
+    for (path, plugin) in packages::plugins(validator.recipe) {
+        let placed = layout::place_plugin(&plugin, validator.sources);
+        check_source(validator, &path, &plugin, &placed);
+        check_names(validator, &path, &plugin, &placed);
+        if plugin.composer.is_some() && !is_installed(&plugin, &placed, validator.sources) {
             validator.report(
                 IssueCode::UnsupportedComposerInstall,
                 format!("{path}.composer"),
-                "this backend does not run Composer; run composer install beforehand",
+                "the plugin has a composer.json but no vendor/autoload.php, and this backend does not run Composer; run composer install in its directory beforehand",
             );
         }
-        if placed.load_as == LoadAs::MuPlugin && plugin.activate == Some(false) {
-            validator.report(
-                IssueCode::InvalidStep,
-                format!("{path}.activate"),
-                "a must-use plugin is always active; omit activate",
-            );
+    }
+}
+
+/// Returns whether Composer has nothing to install for a plugin: it has no `composer.json`, or its
+/// packages are there.
+fn is_installed(plugin: &ExtraPlugin, placed: &PlacedPlugin<'_>, sources: &dyn Sources) -> bool {
+    match placed.from {
+        PluginSource::Directory => {
+            let root = layout::plugin_root(plugin, placed.source);
+            let has = |name: &str| sources.kind(&format!("{root}/{name}")) == PathKind::File;
+            !has("composer.json") || has("vendor/autoload.php")
         }
+        PluginSource::Zip => sources.zip(placed.source).is_ok_and(|entries| {
+            let has = |end: &str| entries.iter().any(|e| e.name.ends_with(end));
+            !has("/composer.json") || has("/vendor/autoload.php")
+        }),
+        // The source itself is refused.
+        PluginSource::Remote
+        | PluginSource::Missing
+        | PluginSource::Denied
+        | PluginSource::Other => true,
     }
 }
 
@@ -39,11 +53,8 @@ fn check_source(
     plugin: &ExtraPlugin,
     placed: &PlacedPlugin<'_>,
 ) {
-    let field = if plugin.source.is_some() {
-        "source"
-    } else {
-        "sourcePath"
-    };
+    let own = plugin.source.as_deref() == Some(placed.source);
+    let field = if own { "source" } else { "sourcePath" };
     let at = format!("{path}.{field}");
     if placed.source.trim().is_empty() {
         validator.report(
@@ -52,15 +63,6 @@ fn check_source(
             "the source is empty; name a host path",
         );
         return;
-    }
-    if let (Some(source), Some(other)) = (&plugin.source, &plugin.source_path)
-        && source != other
-    {
-        validator.report(
-            IssueCode::InvalidSource,
-            format!("{path}.sourcePath"),
-            "sourcePath differs from source; remove one of them",
-        );
     }
     match placed.from {
         PluginSource::Directory => {
@@ -98,7 +100,8 @@ fn check_source(
         ("sourceSubdir", &plugin.source_subdir),
         ("sourceSubpath", &plugin.source_subpath),
     ] {
-        if value.as_deref().is_some_and(|v| !is_below(v)) {
+        let below = |v: &str| v.is_empty() || v == "." || is_below(v.trim_end_matches('/'));
+        if value.as_deref().is_some_and(|v| !below(v)) {
             validator.report(
                 IssueCode::InvalidSourceSubdir,
                 format!("{path}.{name}"),
@@ -107,7 +110,7 @@ fn check_source(
         }
     }
     if placed.from == PluginSource::Directory
-        && plugin.source_subdir.as_deref().is_some_and(is_below)
+        && layout::plugin_subdir(plugin).is_some_and(is_below)
         && validator
             .sources
             .kind(&layout::plugin_root(plugin, placed.source))
@@ -137,7 +140,7 @@ fn check_zip(
         Ok(entries) => {
             if let Err(error) = check_archive(&entries) {
                 validator.report(IssueCode::InvalidSource, at, error.to_string());
-            } else if let Some(subdir) = plugin.source_subdir.as_deref()
+            } else if let Some(subdir) = layout::plugin_subdir(plugin)
                 && !entries.iter().any(|e| {
                     e.name
                         .strip_prefix(subdir)

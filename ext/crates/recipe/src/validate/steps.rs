@@ -400,7 +400,7 @@ pub(super) fn check_policy(validator: &mut Validator<'_>) {
         ));
     }
     let reached: BTreeSet<String> = wanted.iter().map(|(_, c)| c.clone()).collect();
-    for command in crate::policy::commands(validator.recipe) {
+    for command in crate::policy::commands(validator.recipe, validator.sources) {
         if !reached.contains(&command) {
             wanted.push(("policy.commands".to_owned(), command));
         }

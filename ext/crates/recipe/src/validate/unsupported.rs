@@ -11,17 +11,6 @@ fn each(validator: &mut Validator<'_>, rows: &[Value], path: &str, code: IssueCo
     }
 }
 
-pub(super) fn check_overlays(validator: &mut Validator<'_>) {
-    let recipe = validator.recipe;
-    each(
-        validator,
-        &recipe.runtime.overlays,
-        "$.runtime.overlays",
-        IssueCode::UnsupportedRuntimeOverlay,
-        "this backend has no overlays over the guest's WordPress; mount the code, or add it as an extra plugin",
-    );
-}
-
 pub(super) fn check_dependencies(validator: &mut Validator<'_>) {
     let inputs = &validator.recipe.inputs;
     each(
@@ -31,37 +20,12 @@ pub(super) fn check_dependencies(validator: &mut Validator<'_>) {
         IssueCode::UnsupportedWorkspacePreload,
         "this backend does not fetch repositories; check them out beforehand and add them as workspaces",
     );
-    for list in ["components", "providers"] {
-        let rows = inputs
-            .component_manifest
-            .as_ref()
-            .and_then(|m| m.get(list))
-            .and_then(Value::as_array);
-        each(
-            validator,
-            rows.map_or(&[], Vec::as_slice),
-            &format!("$.inputs.component_manifest.{list}"),
-            IssueCode::UnsupportedComponentManifest,
-            "this backend does not load component manifests; list the components in inputs.extra_plugins",
-        );
-    }
     each(
         validator,
         &inputs.dependency_overlays,
         "$.inputs.dependency_overlays",
         IssueCode::UnsupportedDependencyOverlay,
         "this backend does not replace a plugin's packages; provide the plugin with the required package",
-    );
-}
-
-pub(super) fn check_packages(validator: &mut Validator<'_>) {
-    let inputs = &validator.recipe.inputs;
-    each(
-        validator,
-        &inputs.source_packages,
-        "$.inputs.sourcePackages",
-        IssueCode::UnsupportedSourcePackage,
-        "this backend does not build source packages; mount the directory instead",
     );
 }
 

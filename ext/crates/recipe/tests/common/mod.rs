@@ -24,6 +24,8 @@ impl Default for FakeHost {
                 ("./dir", Directory),
                 ("./dir/sub", Directory),
                 ("./other", Directory),
+                ("./needs", Directory),
+                ("./needs/composer.json", File),
                 ("./file.txt", File),
                 ("./code.php", File),
                 ("./seed.json", File),
@@ -44,6 +46,8 @@ impl Default for FakeHost {
                 php_extensions: vec!["intl".to_owned(), "mysqli".to_owned()],
                 server_programs: vec!["mariadbd".to_owned()],
                 parent_site: ParentSite::Absent,
+                wp_fallback: Default::default(),
+                theme: Some("twentytwentyfive".to_owned()),
             },
         }
     }

@@ -79,6 +79,7 @@ pub(super) struct Evidence {
 /// Returns the name under which the document lists a phase of the recipe.
 fn phase_name(phase: &str) -> &'static str {
     match phase {
+        "mounts" => "mount_plugins",
         "blueprint" => "run_blueprint_steps",
         "activate" => "activate_plugins",
         "setup" => "setup_plugins",
@@ -88,6 +89,7 @@ fn phase_name(phase: &str) -> &'static str {
         "network" | "seed" => "import_site_seeds",
         "user-session" => "create_user_sessions",
         "agent-bundle" => "import_agent_bundles",
+        "distribution-setup" => "run_distribution_setup_artifacts",
         "startup-probe" => "run_distribution_startup_probes",
         PROBE => "run_probes",
         "collect" => "collect_artifacts",
