@@ -111,7 +111,7 @@ def test_mount_source_with_a_device_is_refused(bench):
 
 def test_mount_target_outside_workspace_and_wordpress_is_refused(bench):
     source = bench.source()
-    for target in ("/etc", "/", "/workspacex/a", "/run/codebox/x", "/wordpress/../etc", "/workspace/../etc", "/workspace//a"):
+    for target in ("/etc", "/", "/usr/a", "/run/codebox/x", "/wordpress/../etc", "/workspace/../etc", "/workspace//a"):
         bench.run("--mount", f"{source}:{target}", *PHP).expect(1, "wp_codebox_mount_target_invalid")
 
 

@@ -124,7 +124,7 @@ REFUSED = {
     "wp_codebox_mount_unreadable": Case('-unreadable: mount', "give the user that runs the sandbox read access", mount_unreadable),
     "wp_codebox_mount_too_large": Case("bytes in one file", "mount a smaller directory", mount_too_large),
     "wp_codebox_git_unavailable": Case("mount /workspace/plugin", "mount the root", lambda w: w.agent("true", "--git", "history")),
-    "wp_codebox_mount_target_invalid": Case('"/etc"', "must be a normalised path below /workspace or", lambda w: w.run("--mount", f"{w.plugin}:/etc", "--agent-command", "true")),
+    "wp_codebox_mount_target_invalid": Case('"/etc"', "must be a normalised path below /workspace, ", lambda w: w.run("--mount", f"{w.plugin}:/etc", "--agent-command", "true")),
     "wp_codebox_mount_target_overlap": Case(
         "/workspace/plugin/lib", "give each mount a target of its own", lambda w: w.agent("true", "--mount", f"{w.plugin}:/workspace/plugin/lib")),
     "wp_codebox_limit_invalid": Case("limits.memory_bytes is 1024", "must be from", lambda w: w.agent("true", "--memory", "1K")),

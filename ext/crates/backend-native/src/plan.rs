@@ -142,12 +142,25 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
             let own = format!("{}/mu-plugins", spec.template.content);
             mount.lowers.insert(0, HostSource::of(&own));
         }
-        mounted(&mut builder, &mount, paths)?;
+        if !replaces(spec, &mount) {
+            mounted(&mut builder, &mount, paths)?;
+        }
     }
     let repositories = spec.mounts.iter();
     let repositories = repositories.filter_map(|mount| Some((mount.index, mount.git.as_ref()?)));
     git::shown(&mut builder, &repositories.collect::<Vec<_>>())?;
-    components::shown(&mut builder, spec.components, &paths)?;
+    let apart = spec.mounts.iter().zip(&paths);
+    let apart: Vec<MountPaths> = apart
+        .filter(|(mount, _)| !replaces(spec, mount))
+        .map(|(_, paths)| paths.clone())
+        .collect();
+    components::shown(&mut builder, spec.components, &apart)?;
+    // A component would cover what lies below it, so these mounts come after the components.
+    for (mount, paths) in spec.mounts.iter().zip(&paths) {
+        if replaces(spec, mount) {
+            mounted(&mut builder, mount, paths)?;
+        }
+    }
     for (index, file) in spec.staged.iter().enumerate() {
         let target = path(&file.target)?;
         let below = path(STAGED)?.contains(&target) || mountable(target.as_str());
@@ -266,6 +279,14 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
         &format!("{}/php.ini", spec.php.ini_directory),
         php_ini(spec.php) + &egress_ini(spec.egress),
     )
+}
+
+/// Returns whether a mount is read-only and replaces a directory of a component.
+fn replaces(spec: &GuestSpec<'_>, mount: &PlannedMount) -> bool {
+    let below = |component: &PlannedComponent| {
+        component.target != mount.target && component.target.contains(&mount.target)
+    };
+    mount.access == MountAccess::Readonly && spec.components.rows.iter().any(below)
 }
 
 /// Returns the guest paths at which the plan shows host paths so far.

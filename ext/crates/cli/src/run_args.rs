@@ -72,8 +72,8 @@ pub(crate) struct RunArgs {
     pub checks: Vec<String>,
     #[command(flatten)]
     pub activation: ActivationArgs,
-    /// Host file that the guest may read: HOST:GUEST below /workspace or /run/codebox/staged; may
-    /// be repeated.
+    /// Host file that the guest may read: HOST:GUEST below /run/codebox/staged, /workspace or where
+    /// else a mount may lie; may be repeated.
     #[arg(long = "staged-file", value_name = "HOST:GUEST")]
     pub staged_files: Vec<String>,
     /// Runtime policy: a JSON file or JSON text.

@@ -149,7 +149,8 @@ pub enum GitView {
 pub struct MountRequest {
     /// Absolute path of the host directory.
     pub source: String,
-    /// Path of the mount in the guest, below `/workspace` or `/wordpress/wp-content`.
+    /// Path of the mount in the guest: below `/workspace`, `/wordpress/wp-content` or `/tmp`, or a
+    /// directory of its own; no path of the system or the runtime.
     pub target: String,
     /// Whether the guest may write to the mount: `readonly` or `readwrite` (default).
     #[serde(default)]
@@ -205,7 +206,7 @@ pub struct LeftOutEntry {
 pub struct StagedFile {
     /// Absolute path of the file on the host.
     pub source: String,
-    /// Path of the file in the guest, below `/workspace` or `/run/codebox/staged`.
+    /// Path of the file in the guest: below `/run/codebox/staged`, or where a mount may lie.
     pub target: String,
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{
     AgentBundle, Component, ComponentLoad, ErrorBody, ErrorCode, FilesystemPolicy, GuestPath,
-    ReadinessProbe, RuntimePolicy, RuntimeTask,
+    MountAccess, MountRequest, ReadinessProbe, RuntimePolicy, RuntimeTask,
 };
 
 /// Maximum number of components of a run.
@@ -150,6 +150,26 @@ impl ComponentError {
         };
         ErrorBody::new(code, self.to_string())
     }
+}
+
+/// Returns the targets of mounts that may not overlap a component. A read-only mount below the
+/// directory of a component may: it replaces a directory of the component, such as a Composer
+/// package.
+#[must_use]
+pub fn apart_from_components(
+    mounts: &[MountRequest],
+    targets: &[GuestPath],
+    components: &[Component],
+) -> Vec<GuestPath> {
+    let places: Vec<GuestPath> = components.iter().filter_map(place).collect();
+    let replaces = |mount: &MountRequest, target: &GuestPath| {
+        let below = |place: &GuestPath| place != target && place.contains(target);
+        mount.mode == MountAccess::Readonly && places.iter().any(below)
+    };
+    let rows = mounts.iter().zip(targets);
+    rows.filter(|(mount, target)| !replaces(mount, target))
+        .map(|(_, target)| target.clone())
+        .collect()
 }
 
 /// Checks the components of a run: names, paths, overlaps with the mounts, and the policy's
@@ -368,6 +388,29 @@ mod tests {
             let got = check(component(bad, Plugin), &[]);
             assert_eq!(got, Err(ErrorCode::InputInvalid), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn only_a_read_only_mount_may_lie_below_a_component() {
+        let mount = |target: &str, mode| MountRequest {
+            source: "/srv/x".to_owned(),
+            target: target.to_owned(),
+            mode,
+            exclude: vec![],
+            git: Default::default(),
+            metadata: None,
+        };
+        let apart = |target: &str, mode| {
+            let mount = mount(target, mode);
+            let target = GuestPath::new(target).unwrap();
+            let rows = [component("a", ComponentLoad::Plugin)];
+            apart_from_components(&[mount], &[target], &rows).len()
+        };
+        let package = "/wordpress/wp-content/plugins/a/vendor/b/c";
+        assert_eq!(apart(package, MountAccess::Readonly), 0);
+        assert_eq!(apart(package, MountAccess::Readwrite), 1);
+        let whole = "/wordpress/wp-content/plugins/a";
+        assert_eq!(apart(whole, MountAccess::Readonly), 1);
     }
 
     #[test]

@@ -35,8 +35,8 @@ pub use commands::{
     named_file, registry, required_commands, runs_block_editor, target_call,
 };
 pub use components::{
-    ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,
-    check_components, check_runtime_task,
+    ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, apart_from_components,
+    check_agent_bundles, check_components, check_runtime_task,
 };
 pub use env_name::{EnvNameError, check_env_name};
 pub use groups::{

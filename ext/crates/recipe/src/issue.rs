@@ -125,6 +125,8 @@ string_enum! {
         InvalidTimeoutMs = "invalid-timeout-ms",
         /// An entry refers to a nonexistent entry of another section.
         InvalidReference = "invalid-reference",
+        /// No plugin of the recipe has the slug that a dependency overlay names as its consumer.
+        UnknownDependencyOverlayConsumer = "unknown-dependency-overlay-consumer",
 
         /// A step that runs an ability does not name it.
         MissingAbilityName = "missing-ability-name",

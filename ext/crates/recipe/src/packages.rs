@@ -127,3 +127,30 @@ pub(crate) fn source_packages(recipe: &Recipe) -> Vec<SourcePackage> {
     })
     .collect()
 }
+
+/// A Composer package of a plugin that a directory of the host replaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DependencyOverlay {
+    /// JSON path of the row.
+    pub path: String,
+    pub package: String,
+    pub source: String,
+    pub consumer: String,
+    pub reference: Option<String>,
+}
+
+/// Returns the dependency overlays of the recipe.
+pub(crate) fn dependency_overlays(recipe: &Recipe) -> Vec<DependencyOverlay> {
+    let rows = recipe.inputs.dependency_overlays.iter().enumerate();
+    rows.map(|(index, row)| {
+        let text = |name: &str| row.get(name).and_then(Value::as_str).map(str::to_owned);
+        DependencyOverlay {
+            path: format!("$.inputs.dependency_overlays[{index}]"),
+            package: text("package").unwrap_or_default(),
+            source: text("source").unwrap_or_default(),
+            consumer: text("consumer").unwrap_or_default(),
+            reference: text("reference"),
+        }
+    })
+    .collect()
+}

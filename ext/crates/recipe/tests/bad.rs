@@ -1130,8 +1130,15 @@ fn unsupported() -> Vec<Row> {
             inputs(
                 &json!({"dependency_overlays": [{"kind": "composer-package", "package": "a/b", "source": "./dir", "consumer": "c"}]}),
             ),
+            "unknown-dependency-overlay-consumer",
+            "$.inputs.dependency_overlays[0].consumer",
+        ),
+        (
+            inputs(
+                &json!({"extra_plugins": [{"source": "./needs", "slug": "c"}], "dependency_overlays": [{"kind": "composer-package", "package": "a/c", "source": "./dir", "consumer": "c"}]}),
+            ),
             "unsupported-dependency-overlay",
-            "$.inputs.dependency_overlays[0]",
+            "$.inputs.dependency_overlays[0].package",
         ),
         (
             inputs(
@@ -1346,6 +1353,9 @@ fn recipe_variants_without_the_tested_faults_are_valid() {
         ),
         inputs(
             &json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x", "allow": ["**"], "deny": ["build/**"], "artifact": {"path": "/workspace/x/a.json"}}]}),
+        ),
+        inputs(
+            &json!({"extra_plugins": [{"source": "./needs", "slug": "c"}], "dependency_overlays": [{"kind": "composer-package", "package": "a/b", "source": "./dir", "consumer": "c"}]}),
         ),
         plugin(&json!({"source": "./dir", "loadAs": "mu-plugin", "activate": false})),
         plugin(&json!({"source": "./dir", "sourceSubpath": ".", "sourceSubdir": "."})),

@@ -117,6 +117,7 @@ fn chosen(definition: &str, property: &str) -> Option<Value> {
         ("extraPlugin", "sha256") => json!(common::ZIP_SHA256),
         ("componentManifestEntry", "slug") => json!("shop"),
         ("componentManifestEntry", "entrypoint" | "pluginFile") => json!("main.php"),
+        ("dependencyOverlay", "consumer") => json!("own"),
         ("sourcePackage", "allow") => json!(["**"]),
         ("sourcePackage", "deny") => json!(["build"]),
         ("sourcePackage", "artifact") => json!({"path": "/workspace/text/a.json"}),
@@ -170,7 +171,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "*",
         "unsupported-workspace-preload",
     ),
-    ("dependencyOverlay", "*", "unsupported-dependency-overlay"),
     ("extraPlugin", "sha256", "invalid-source-sha256"),
 ];
 
@@ -285,6 +285,9 @@ impl Schema {
                 recipe["inputs"] = json!({list: [self.object(name, self.definition(name), None)]});
             }
         }
+        if place.starts_with("/inputs/dependency_overlays/") {
+            recipe["inputs"] = json!({"extra_plugins": [{"source": "./needs", "slug": "own"}]});
+        }
         if place.starts_with("/inputs/component_manifest/") {
             recipe["inputs"] =
                 json!({"component_manifest": {"schema": "wp-codebox/component-manifest/v1"}});
@@ -293,7 +296,7 @@ impl Schema {
         for segment in place[1..].split('/') {
             here = match segment.parse::<usize>() {
                 Ok(_) => {
-                    if !here.as_array().is_some_and(|rows| !rows.is_empty()) {
+                    if here.as_array().is_none_or(Vec::is_empty) {
                         *here = json!([null]);
                     }
                     &mut here[0]

@@ -3,10 +3,10 @@
 use super::follow_up;
 use super::issues::Issues;
 use crate::{
-    ComponentError, SecretUse, assert_command, call_commands, check_agent_bundles,
-    check_components, check_mail_service, check_model, check_model_agent, check_mounts,
-    check_preset_name, check_runtime_task, check_secrets, check_services, check_staged_target,
-    defaults,
+    ComponentError, SecretUse, apart_from_components, assert_command, call_commands,
+    check_agent_bundles, check_components, check_mail_service, check_model, check_model_agent,
+    check_mounts, check_preset_name, check_runtime_task, check_secrets, check_services,
+    check_staged_target, defaults,
 };
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
@@ -54,7 +54,8 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
     };
     match check_mounts(&request.mounts, &policy) {
         Ok(targets) => {
-            let checked = check_components(&request.components, &targets, &policy);
+            let apart = apart_from_components(&request.mounts, &targets, &request.components);
+            let checked = check_components(&request.components, &apart, &policy);
             note(checked.map(|_| ()).map_err(|e| e.body()));
         }
         Err(e) => note(Err(e.body())),

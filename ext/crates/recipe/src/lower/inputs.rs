@@ -98,6 +98,7 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
         add_workspace(all, workspace);
     }
     add_plugins(recipe, sources, all);
+    add_dependencies(recipe, sources, all);
     for staged in &recipe.inputs.staged_files {
         stage(all, &staged.source, staged.target.clone());
     }
@@ -332,6 +333,30 @@ fn add_packages(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
             ("step".to_owned(), json!(package.path)),
         ]);
         all.mounts.push(shown(source, target, metadata));
+    }
+}
+
+/// Adds the directories that replace Composer packages of plugins.
+fn add_dependencies(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
+    let plugins = packages::plugins(recipe);
+    for overlay in packages::dependency_overlays(recipe) {
+        let placed = plugins
+            .iter()
+            .map(|(_, plugin)| layout::place_plugin(plugin, sources))
+            .find(|p| p.slug == overlay.consumer || p.directory == overlay.consumer);
+        // Validation has refused an overlay of a plugin that the recipe does not add.
+        let Some(placed) = placed else {
+            continue;
+        };
+        let mut metadata = Metadata::from_iter([
+            ("kind".to_owned(), json!("composer-package")),
+            ("package".to_owned(), json!(overlay.package)),
+        ]);
+        if let Some(reference) = overlay.reference {
+            metadata.insert("reference".to_owned(), json!(reference));
+        }
+        let target = format!("{}/vendor/{}", placed.target, overlay.package);
+        all.mounts.push(shown(overlay.source, target, metadata));
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::{Validator, paths};
 use crate::issue::IssueCode;
+use crate::layout::{self, PluginSource};
 use crate::model::{Access, SourceKind};
 use crate::overlay::{self, Content};
 use crate::packages;
 use crate::places::file_view;
-use crate::sources::is_below;
+use crate::sources::{PathKind, is_below};
 use serde_json::Value;
 
 pub(super) fn check_overlays(validator: &mut Validator<'_>) {
@@ -178,6 +179,44 @@ pub(super) fn check_source_packages(validator: &mut Validator<'_>) {
                 IssueCode::UnsupportedSourcePackage,
                 format!("{path}.artifact"),
                 "a directory cannot become an artifact of the run; set artifact.path to a file",
+            );
+        }
+    }
+}
+
+pub(super) fn check_dependency_overlays(validator: &mut Validator<'_>) {
+    let recipe = validator.recipe;
+    let plugins = packages::plugins(recipe);
+    for overlay in packages::dependency_overlays(recipe) {
+        let path = &overlay.path;
+        let at = format!("{path}.source");
+        paths::check_given(validator, &at, &overlay.source, SourceKind::Directory);
+        let consumer = plugins
+            .iter()
+            .map(|(_, plugin)| (plugin, layout::place_plugin(plugin, validator.sources)))
+            .find(|(_, placed)| {
+                placed.slug == overlay.consumer || placed.directory == overlay.consumer
+            });
+        let Some((plugin, placed)) = consumer else {
+            validator.report(
+                IssueCode::UnknownDependencyOverlayConsumer,
+                format!("{path}.consumer"),
+                "no plugin of the recipe has this slug; add it to inputs.extra_plugins",
+            );
+            continue;
+        };
+        let own = format!(
+            "{}/vendor/{}",
+            layout::plugin_root(plugin, placed.source),
+            overlay.package
+        );
+        if placed.from != PluginSource::Directory
+            || validator.sources.kind(&own) != PathKind::Directory
+        {
+            validator.report(
+                IssueCode::UnsupportedDependencyOverlay,
+                format!("{path}.package"),
+                format!("the directory of the plugin has no vendor/{}, which the overlay would replace; run composer install in it beforehand", overlay.package),
             );
         }
     }

@@ -62,6 +62,7 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
     plugins::check(&mut validator);
     added::check_components(&mut validator);
     unsupported::check_dependencies(&mut validator);
+    added::check_dependency_overlays(&mut validator);
     plugins::check_runtime(&mut validator);
     data::check_databases(&mut validator);
     people::check(&mut validator);

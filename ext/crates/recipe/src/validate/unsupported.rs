@@ -20,13 +20,6 @@ pub(super) fn check_dependencies(validator: &mut Validator<'_>) {
         IssueCode::UnsupportedWorkspacePreload,
         "this backend does not fetch repositories; check them out beforehand and add them as workspaces",
     );
-    each(
-        validator,
-        &inputs.dependency_overlays,
-        "$.inputs.dependency_overlays",
-        IssueCode::UnsupportedDependencyOverlay,
-        "this backend does not replace a plugin's packages; provide the plugin with the required package",
-    );
 }
 
 pub(super) fn check_experiments(validator: &mut Validator<'_>) {

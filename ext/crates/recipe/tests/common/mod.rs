@@ -26,6 +26,7 @@ impl Default for FakeHost {
                 ("./other", Directory),
                 ("./needs", Directory),
                 ("./needs/composer.json", File),
+                ("./needs/vendor/a/b", Directory),
                 ("./file.txt", File),
                 ("./code.php", File),
                 ("./seed.json", File),

@@ -54,7 +54,8 @@ pub(super) fn check(
     mounts: &[GuestPath],
     policy: &RuntimePolicy,
 ) -> Result<Vec<GuestPath>, ErrorBody> {
-    policy::check_components(&request.components, mounts, policy).map_err(|e| e.body())
+    let apart = policy::apart_from_components(&request.mounts, mounts, &request.components);
+    policy::check_components(&request.components, &apart, policy).map_err(|e| e.body())
 }
 
 /// Opens the components and finds the entry file of each.
