@@ -78,7 +78,7 @@ def test_workload_that_cannot_run_names_the_member_and_starts_nothing(bench):
         (document([{"command": "wordpress.no-such"}]), "unsupported", "$.steps[0].command"),
         (document(good, mounts=[{"source": "./missing", "target": "/workspace/x"}]), "failed", "$.mounts[0].source"),
         (document(good, wordpress_version="1.0"), "unsupported", "$.wordpress_version"),
-        (document(good, blueprint={"plugins": ["x"]}), "unsupported", "$.blueprint.plugins"),
+        (document(good, blueprint={"plugins": ["x"]}), "unsupported", "$.blueprint.plugins[0]"),
     ):
         status, answer, _ = run(bench, workload)
         must(status == 1 and answer["status"] == wanted and "run" not in answer, f"{workload}: {answer}")

@@ -78,7 +78,10 @@ impl Told {
         let message = format!("the workload is not valid; correct these members: {first}{more}");
         let error = ErrorBody::new(ErrorCode::RecipeInvalid, message)
             .with("issues", issues.iter().map(issue).collect::<Vec<_>>());
-        let unsupported = |issue: &Issue| issue.code.as_str().starts_with(UNSUPPORTED);
+        let unsupported = |issue: &Issue| {
+            issue.code == IssueCode::NetworkDownloadsDisabled
+                || issue.code.as_str().starts_with(UNSUPPORTED)
+        };
         let status = match issues.iter().all(unsupported) {
             true => Status::Unsupported,
             false => Status::Failed,
