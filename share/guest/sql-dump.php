@@ -15,10 +15,10 @@ namespace WPCodebox\Guest;
 final class Sql_Dump {
 
 	/**
-	 * Beginnings of statements that configure the server or lock tables. Only one program uses the guest's
+	 * Beginnings of statements that configure the server, choose a database or lock tables. Only one program uses the guest's
 	 * database during an import, so they are skipped.
 	 */
-	private const SKIPPED = '/^(?:SET\b|(?:UN)?LOCK\s+TABLES\b|START\s+TRANSACTION\b|BEGIN$|COMMIT\b|ALTER\s+TABLE\s+\S+\s+(?:DIS|EN)ABLE\s+KEYS\b)/i';
+	private const SKIPPED = '/^(?:SET\b|(?:UN)?LOCK\s+TABLES\b|START\s+TRANSACTION\b|BEGIN$|COMMIT\b|USE\b|ALTER\s+TABLE\s+\S+\s+(?:DIS|EN)ABLE\s+KEYS\b)/i';
 
 	/**
 	 * Matches, at one position: a quoted text, a comment, a version comment of MySQL, or the end of a statement.

@@ -141,6 +141,8 @@ def test_plain_secret_reaches_the_guest_but_no_log_or_bundle(bench):
     must(secret not in answer.stdout + answer.stderr, "the secret is in the output")
     for file, content in files(recipes.verified(bench, answer)):
         must(secret.encode() not in content, f"the secret is in {file}")
+    projected = recipes.run(bench, path, environment={"WP_CODEBOX_SECRET_ENV_PROJECTIONS": json.dumps({"FOO_TOKEN": secret})}).expect(0)
+    must(recipes.executions(projected, "steps")[0]["stdout"] == said, str(projected))
     missing = recipes.run(bench, path).expect(0)
     must(recipes.executions(missing, "steps")[0]["stdout"] == " 0", str(missing))
     short = recipes.run(bench, path, environment={"FOO_TOKEN": "short"})

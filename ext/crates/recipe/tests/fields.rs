@@ -65,6 +65,7 @@ const DESCRIPTIVE: &[&str] = &[
     "inputs.fixtureDatabases.format",
     "inputs.fixtureDatabases.metadata",
     // The domains are compared with the address that every guest has.
+    "inputs.siteSeeds.bootstrap.domains",
     // Only the names of secrets are used; the rest describes where the site found a connector.
     "inputs.inherit",
     "inputs.inheritance.connectors.name",

@@ -20,6 +20,8 @@ const REQUIRE_SHA256: &str = "WP_CODEBOX_REQUIRE_SOURCE_SHA256";
 /// Environment variable: if set to 1, the policy that is derived from a recipe opens the hosts from
 /// which its blueprint installs plugins and themes.
 const ALLOW_DOWNLOADS: &str = "WP_CODEBOX_ALLOW_NETWORK_DOWNLOADS";
+/// Environment variable with secrets that have no variable of their own, as a JSON object.
+const PROJECTIONS: &str = "WP_CODEBOX_SECRET_ENV_PROJECTIONS";
 /// Number of bytes at the start of a file in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
 /// Maximum number of files of a plugin that are searched for a plugin header.
@@ -65,6 +67,23 @@ impl Host {
             return Err(unreadable("it is not a regular file".to_owned()));
         }
         File::open(path).map_err(|e| unreadable(e.to_string()))
+    }
+}
+
+/// Returns the value of a secret and where it comes from: the environment variable of its name, or a
+/// member of the JSON object in [`PROJECTIONS`]. An empty value counts as missing.
+pub(super) fn secret_value(name: &str) -> Option<(String, &'static str)> {
+    let filled = |value: &String| !value.is_empty();
+    if let Some(value) = std::env::var(name).ok().filter(filled) {
+        return Some((value, "environment"));
+    }
+    let projections = std::env::var(PROJECTIONS).ok()?;
+    let mut map: BTreeMap<String, serde_json::Value> = serde_json::from_str(&projections).ok()?;
+    match map.remove(name)? {
+        serde_json::Value::String(value) => {
+            Some((value, "projection")).filter(|row| filled(&row.0))
+        }
+        _ => None,
     }
 }
 
@@ -155,14 +174,12 @@ impl Sources for Host {
     }
 
     fn secret(&self, name: &str) -> SecretStatus {
-        match std::env::var(name) {
-            Ok(value) if !value.is_empty() => match broken_secret_rule(&value) {
-                None => SecretStatus::Available {
-                    source: "environment",
-                },
+        match secret_value(name) {
+            None => SecretStatus::Missing,
+            Some((value, source)) => match broken_secret_rule(&value) {
+                None => SecretStatus::Available { source },
                 Some(rule) => SecretStatus::Unusable { rule },
             },
-            Ok(_) | Err(_) => SecretStatus::Missing,
         }
     }
 

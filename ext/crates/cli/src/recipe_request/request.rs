@@ -1,5 +1,6 @@
 //! Converts a valid recipe to a run request.
 
+use super::host::secret_value;
 use super::{AgentArgs, Host, Loaded, agent};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -60,8 +61,8 @@ pub(crate) fn build(
         .secrets
         .into_iter()
         .filter_map(|secret| {
-            // Validation has already refused missing variables, so this one normally exists.
-            let value = std::env::var(&secret.name).ok()?;
+            // Lowering lists only secrets that the host has.
+            let (value, _) = secret_value(&secret.name)?;
             Some(SecretBinding {
                 env: secret.name,
                 value,
