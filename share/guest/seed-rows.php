@@ -80,7 +80,11 @@ final class Seed {
 		$this->each( 'posts', array( $this, 'post' ) );
 		$this->each( 'media', array( $this, 'medium' ) );
 		$this->options();
-		$this->switches();
+		foreach ( seed_switches( $this->fixture, $this->scopes, $this->absent ) as $kind => $outcome ) {
+			$this->created[ $kind ] = $outcome['created'];
+			$this->skipped[ $kind ] = $outcome['skipped'];
+			array_push( $this->problems, ...$outcome['problems'] );
+		}
 	}
 
 	/**
@@ -117,7 +121,7 @@ final class Seed {
 		$scope = $this->scopes[ $kind ] ?? null;
 		foreach ( is_array( $rows ) ? array_values( $rows ) : array() as $at => $row ) {
 			$full = ( $this->created[ $kind ] ?? 0 ) >= ( $scope['maxRecords'] ?? self::MOST );
-			if ( null === $scope || ! is_array( $row ) || $full || ! $this->chosen( $kind, $row, $scope ) ) {
+			if ( null === $scope || ! is_array( $row ) || $full || ! seed_selects( $kind, $row, $scope ) ) {
 				$this->skipped[ $kind ] = ( $this->skipped[ $kind ] ?? 0 ) + 1;
 				continue;
 			}
@@ -151,45 +155,6 @@ final class Seed {
 			Seed_Ids::Preferred => $this->moved[] = $what,
 			Seed_Ids::Required  => $this->problems[] = $what,
 		};
-	}
-
-	/**
-	 * Checks whether a scope selects a row: every list of the scope must contain the row's value.
-	 *
-	 * @param string               $kind  Kind of the row.
-	 * @param array<string, mixed> $row   Row to read.
-	 * @param array<string, mixed> $scope Scope of the kind.
-	 */
-	private function chosen( string $kind, array $row, array $scope ): bool {
-		$fields = array(
-			'ids'        => array( 'ID', 'id', 'term_id' ),
-			'slugs'      => array( 'post_name', 'slug' ),
-			'names'      => array( 'name', 'user_login' ),
-			'postTypes'  => array( 'post_type' ),
-			'taxonomies' => array( 'taxonomy' ),
-			'roles'      => array( 'role' ),
-			'statuses'   => array( 'post_status' ),
-		);
-		$usual = array(
-			'post_type'   => 'posts' === $kind ? 'post' : 'attachment',
-			'post_status' => 'posts' === $kind ? 'publish' : 'inherit',
-			'role'        => 'subscriber',
-			'taxonomy'    => 'category',
-		);
-		foreach ( $fields as $list => $names ) {
-			if ( empty( $scope[ $list ] ) ) {
-				continue;
-			}
-			$own = null;
-			foreach ( $names as $name ) {
-				$own ??= $row[ $name ] ?? null;
-			}
-			$own ??= $usual[ $names[0] ] ?? null;
-			if ( ! in_array( $own, $scope[ $list ], true ) ) {
-				return false;
-			}
-		}
-		return true;
 	}
 
 	/**
@@ -336,40 +301,6 @@ final class Seed {
 			}
 			update_option( (string) $name, $value );
 			$this->created['options'] = ( $this->created['options'] ?? 0 ) + 1;
-		}
-	}
-
-	/**
-	 * Activates the plugins and theme that were active in the fixture, if they are installed here.
-	 */
-	private function switches(): void {
-		require_once ABSPATH . 'wp-admin/includes/plugin.php';
-		$plugins = $this->fixture['activePlugins'] ?? array();
-		if ( ! empty( $this->scopes['activePlugins'] ) && is_array( $plugins ) ) {
-			foreach ( $plugins as $file ) {
-				// A guest has only the plugins that its recipe adds, not all of the parent site.
-				if ( 'skip' === $this->absent && is_string( $file ) && validate_file( $file ) === 0 && ! is_file( WP_PLUGIN_DIR . '/' . $file ) ) {
-					$this->skipped['activePlugins'] = ( $this->skipped['activePlugins'] ?? 0 ) + 1;
-					continue;
-				}
-				$done = is_string( $file ) ? activate_plugin( $file ) : new \WP_Error( 'name', 'the name is not a string' );
-				if ( is_wp_error( $done ) ) {
-					$this->problems[] = 'activePlugins: ' . wp_strip_all_tags( $done->get_error_message() );
-					continue;
-				}
-				$this->created['activePlugins'] = ( $this->created['activePlugins'] ?? 0 ) + 1;
-			}
-		}
-		$theme = $this->fixture['activeTheme'] ?? null;
-		if ( ! empty( $this->scopes['activeTheme'] ) && is_string( $theme ) ) {
-			if ( wp_get_theme( $theme )->exists() ) {
-				switch_theme( $theme );
-				$this->created['activeTheme'] = 1;
-			} elseif ( 'skip' === $this->absent ) {
-				$this->skipped['activeTheme'] = 1;
-			} else {
-				$this->problems[] = 'activeTheme: there is no theme of this name in the guest';
-			}
 		}
 	}
 }

@@ -21,6 +21,8 @@ defined( 'ABSPATH' ) || exit;
 require __DIR__ . '/exit-guard.php';
 require __DIR__ . '/make-user.php';
 require __DIR__ . '/seed-ids.php';
+require __DIR__ . '/seed-scope.php';
+require __DIR__ . '/seed-switches.php';
 require __DIR__ . '/seed-rows.php';
 
 /** Formats that this program reads itself. */
