@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import recipes
 from harness import must
+from harness.reduced import policy, run_without_userns
 from recipes import php, wp
 
 DATABASE = {"id": "db", "kind": "mysql", "configuration": {"provider": "native", "engine": "mariadb"},
@@ -206,3 +207,13 @@ def test_phpunit_of_a_plugin_runs_on_mariadb_only_with_a_mysql_service(bench):
     for name, services, database, why in (("unit-none", (), "mysql", "SQLite only"), ("unit-other", (DATABASE,), "sqlite", "on MariaDB")):
         answer = run(name, services, database).expect(1, "wp_codebox_step_failed")
         must(why in answer.json["error"]["message"], f"{answer}")
+
+
+def test_services_are_refused_at_level_reduced(bench):
+    asked = ["--command", "wordpress.wp-cli", "--arg", "command=option get home", *policy()]
+    refused = run_without_userns(bench, "--service", "mysql", *asked)
+    must(refused.exit == 125 and "wp_codebox_isolation_unavailable" in refused.stdout, f"{refused}")
+    must("services need isolation level full" in refused.stdout, f"{refused}")
+    # Controls: the same run without the service, and with it where user namespaces are allowed.
+    run_without_userns(bench, *asked).expect(0)
+    bench.run("--service", "mysql", *asked).expect(0)

@@ -178,12 +178,11 @@ impl ServerProcess {
         }
     }
 
-    /// Returns the last line that the server printed.
+    /// Returns the line of output that best explains the server's end: the first error in the
+    /// stored output, else the last line.
     pub(super) fn last_line(&self) -> Option<String> {
         let bytes = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&bytes);
-        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-        Some(line.trim().chars().take(LINE).collect())
+        explanation(&String::from_utf8_lossy(&bytes))
     }
 
     /// Waits until all records of the server are read. The server must have ended.
@@ -212,6 +211,13 @@ impl ServerProcess {
     }
 }
 
+fn explanation(text: &str) -> Option<String> {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let error = lines.clone().find(|line| line.contains("[ERROR]"));
+    let line = error.or_else(|| lines.next_back())?;
+    Some(line.trim().chars().take(LINE).collect())
+}
+
 /// Reads records and passes them on, until the server ends. A line longer than the limit is split.
 fn pass_lines(from: OwnedFd, mut each: LineReader) {
     let mut from = BufReader::new(std::fs::File::from(from));
@@ -236,5 +242,20 @@ fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
         tail.extend_from_slice(piece.get(..count).unwrap_or_default());
         let over = tail.len().saturating_sub(TAIL);
         tail.drain(..over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_of_a_server_is_explained_by_its_first_error_or_its_last_line() {
+        let explained = |text: &str| explanation(text).unwrap_or_default();
+        let text = "[Note] start\n[ERROR] no space\n[ERROR] Aborting\n";
+        assert_eq!(explained(text), "[ERROR] no space");
+        assert_eq!(explained("one\n  two  \n\n"), "two");
+        assert_eq!(explained("\n"), "");
+        assert_eq!(explained(&"x".repeat(LINE + 1)).len(), LINE);
     }
 }
