@@ -112,3 +112,8 @@ def test_example_recipe_workspace_patch_applies_to_its_source(bench):
                                      capture_output=True, check=False)
             must(applied.returncode == 0, f"the patch does not apply: {applied.stdout}{applied.stderr} {patches}")
     must(os.path.isfile(os.path.join(directory, "site/report.json")), "the patch did not make the file")
+
+
+def test_example_recipe_services_stores_an_order_and_captures_its_mail(bench):
+    answer, _, _ = worked(bench, "services")
+    must([row["kind"] for row in answer.json["managedRuntimeServices"]] == ["mysql", "http", "smtp"], f"{answer.json['managedRuntimeServices']}")
