@@ -53,7 +53,8 @@ pub(super) fn check(
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
-    let started = Services::start(context, runtime.as_mut(), recorder, GuestPhase::Check);
+    let at = (GuestPhase::Check, deadline(context));
+    let started = Services::start(context, runtime.as_mut(), recorder, at);
     let mut services = match started {
         Ok(services) => services,
         Err(error) => {
@@ -131,14 +132,19 @@ fn checking_guest(context: &RunContext<'_>, work: &Work) -> Result<CheckingGuest
     Ok((runtime, egress))
 }
 
-fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result<(), ErrorBody> {
-    let run = guest.run;
-    let deadline = match &run.prepared.request.hold {
+/// Returns the time at which the guest of the checks must end.
+fn deadline(run: &RunContext<'_>) -> Instant {
+    match &run.prepared.request.hold {
         None => run.clock.deadline,
         // The work guest was kept open for clients. The time until it ended does not count against
         // the time limit of the checks.
         Some(_) => Instant::now() + Duration::from_millis(run.prepared.limits.wall_clock_ms),
-    };
+    }
+}
+
+fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result<(), ErrorBody> {
+    let run = guest.run;
+    let deadline = deadline(run);
     for line in &run.prepared.request.checks {
         let started = Instant::now();
         let call = guest.equipped(check_program(line, &run.cwd)?);

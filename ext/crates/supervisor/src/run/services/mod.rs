@@ -36,15 +36,16 @@ struct Running {
 }
 
 impl Services {
-    /// Starts the services of the run in a guest in which no other program runs yet.
+    /// Starts the services of the run in a guest in which no other program runs yet. `at` is the
+    /// guest's phase and the time at which the guest must end.
     pub(super) fn start(
         context: &RunContext<'_>,
         runtime: &mut dyn Runtime,
         recorder: &mut Recorder<'_>,
-        phase: GuestPhase,
+        at: (GuestPhase, Instant),
     ) -> Result<Self, ErrorBody> {
         let mut services = Self::default();
-        services.start_again(context, runtime, recorder, phase)?;
+        services.start_again(context, runtime, recorder, at)?;
         Ok(services)
     }
 
@@ -54,7 +55,7 @@ impl Services {
         context: &RunContext<'_>,
         runtime: &mut dyn Runtime,
         recorder: &mut Recorder<'_>,
-        phase: GuestPhase,
+        (phase, deadline): (GuestPhase, Instant),
     ) -> Result<(), ErrorBody> {
         let plan = &context.prepared.services;
         self.starts += 1;
@@ -66,7 +67,7 @@ impl Services {
                     let name = format!("service-{index}-{}", self.starts);
                     let process = ServerProcess::start(&name, server, runtime)
                         .and_then(|process| {
-                            let version = process.ready(runtime, context.clock.deadline)?;
+                            let version = process.ready(runtime, deadline)?;
                             Ok((process, version))
                         })
                         .map_err(|why| unable(service, &recorder.clean(&why)));

@@ -99,7 +99,8 @@ impl<'s, 'r> Session<'s, 'r> {
     ) -> Result<Self, ErrorBody> {
         let base = state::asked(context)?;
         let restored = base.as_ref().map(|base| base.snapshot().clone());
-        let guest = start(context, recorder, base.clone(), 0)?;
+        let until = context.clock.deadline;
+        let guest = start(context, recorder, base.clone(), (0, until))?;
         let (isolation, outer) = record_isolation(context, recorder, guest.runtime.as_ref())?;
         if let Some(snapshot) = restored {
             state::began(context, recorder, &snapshot)?;
@@ -124,7 +125,7 @@ impl<'s, 'r> Session<'s, 'r> {
     pub(super) fn replace(&mut self, base: Option<Arc<Base>>) -> Result<(), ErrorBody> {
         let fresh = base.is_none();
         let number = self.replaced + 1;
-        let mut next = start(self.context, self.recorder, base, number)?;
+        let mut next = start(self.context, self.recorder, base, (number, self.until))?;
         if fresh {
             let mut guest = GuestContext {
                 run: self.context,
@@ -208,7 +209,7 @@ fn start(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     base: Option<Arc<Base>>,
-    number: u32,
+    (number, until): (u32, Instant),
 ) -> Result<WorkingGuest, ErrorBody> {
     let below = Below::of(context, base);
     let lowers = |index: usize| -> Vec<HostSource> {
@@ -233,7 +234,8 @@ fn start(
         None => runtime,
         Some(below) => state::continued(context.run_dir, runtime, below.clone())?,
     };
-    let started = Services::start(context, runtime.as_mut(), recorder, GuestPhase::Work);
+    let at = (GuestPhase::Work, until);
+    let started = Services::start(context, runtime.as_mut(), recorder, at);
     let services = match started {
         Ok(services) => services,
         Err(error) => {

@@ -161,7 +161,7 @@ impl Session<'_, '_> {
         let kept = self.store(shelf, request, actor, durability);
         let runtime = self.guest.runtime.as_mut();
         let services = &mut self.guest.services;
-        services.start_again(self.context, runtime, self.recorder, phase)?;
+        services.start_again(self.context, runtime, self.recorder, (phase, deadline))?;
         kept
     }
 
