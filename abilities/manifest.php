@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '6e9f85590a39e6e4414bd9cca33ee4107331bb9be8508cbb05c31a13b47c986c',
+	'contract_digest' => 'edb9576f5ed395f056fa756049fb0394555f771d73043b657a7d8a1c0754d163',
 ];
