@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
+use WPCodebox\Connector\Scope;
 use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
@@ -19,6 +20,7 @@ return [
 	'input_schema'  => 'artifact-import-input',
 	'output_schema' => 'artifact-result-envelope',
 	'capability'    => Capabilities::REVIEW,
+	'scope'         => Scope::WriteArtifacts->value,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->imports->import( $input, $authority ),
 	'annotations'   => [
 		'readonly'    => false,

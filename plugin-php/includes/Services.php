@@ -193,11 +193,11 @@ final class Services {
 		$this->rollbacks = new RollbackService( $gate, $this->artifacts, $this->site, $health, $audit );
 		$this->stages    = new StageService( $gate, $payloads, $audit );
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );
-		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
+		$this->callers   = new TrustedCallers( $this->settings, $capabilities );
+		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit, $this->callers );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
 		$this->downloads = new DownloadService( $this->artifacts, $paths, $this->site, $audit );
 		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
-		$this->callers   = new TrustedCallers( $this->settings, $capabilities );
 		$source          = new ConnectorSource( $this->inheritance );
 		$secrets         = new ActiveSecrets();
 		$this->bridge    = new ProviderBridge( $secrets, new BridgeAuthentication( $secrets ) );

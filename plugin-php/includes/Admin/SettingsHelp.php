@@ -65,8 +65,8 @@ final class SettingsHelp {
 			'callers'   => [
 				__( 'Trusted callers', 'codebox' ),
 				[
-					__( 'A program that prepares sandboxes in a browser may need only one thing from this site: to send requests through a connector. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'codebox' ),
-					__( 'No scope includes another one. A grant applies to requests made with this application password, not to the user, and ends when the password is revoked. What a request says about its caller is ignored. Users who may run tasks need no grant.', 'codebox' ),
+					__( 'A program outside of this site may need only one thing from it: to send requests through a connector, or to import bundles. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'codebox' ),
+					__( 'No scope includes another one. A grant applies to requests made with this application password, not to the user, and ends when the password is revoked. What a request says about its caller is ignored. An imported bundle is trusted only for its signature, and applying it needs the capability. Users who may run tasks or review bundles need no grant for it.', 'codebox' ),
 				],
 			],
 			'limits'    => [

@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Connector;
 
+use WPCodebox\Capabilities;
+
 defined( 'ABSPATH' ) || exit;
 
 /**
@@ -18,6 +20,15 @@ defined( 'ABSPATH' ) || exit;
 enum Scope: string {
 
 	case RequestConnector = 'browser-connector:request';
+	case WriteArtifacts   = 'artifact:write';
+
+	/** Returns the capability whose holders may use the scope without a grant. */
+	public function capability(): string {
+		return match ( $this ) {
+			self::RequestConnector => Capabilities::RUN,
+			self::WriteArtifacts   => Capabilities::REVIEW,
+		};
+	}
 
 	/**
 	 * Returns all scopes as strings.

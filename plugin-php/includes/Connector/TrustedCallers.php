@@ -16,7 +16,7 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Users who may run tasks may use every scope. Other callers need an application password that authenticated
+ * Users with the capability of a scope may use it. Other callers need an application password that authenticated
  * the current request, belongs to the current user, and has this scope in the settings. The caller identity
  * claimed in the input is not used.
  */
@@ -41,12 +41,13 @@ final class TrustedCallers {
 	 * @param mixed $input   Ability input.
 	 */
 	public function decide( Scope $scope, mixed $claimed = null, mixed $input = [] ): Authorization {
-		$user = get_current_user_id();
+		$user  = get_current_user_id();
+		$needs = $scope->capability();
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped by Capabilities.
-		if ( current_user_can( Capabilities::RUN ) ) {
+		if ( current_user_can( $needs ) ) {
 			// Decides finally for users with the capability: one whom the site's filter denies must not gain
 			// access through an application password.
-			$allowed = $this->capabilities->allows( Capabilities::RUN );
+			$allowed = $this->capabilities->allows( $needs );
 			return new Authorization( $scope, $allowed, 'user:' . $user, 'capability', $allowed ? 'capability-held' : 'capability-narrowed', $claimed );
 		}
 		$uuid   = $this->authenticated( $user );

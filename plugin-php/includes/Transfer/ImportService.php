@@ -15,6 +15,8 @@ use WPCodebox\Apply\BundleRecord;
 use WPCodebox\Apply\BundleTrust;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
+use WPCodebox\Connector\Scope;
+use WPCodebox\Connector\TrustedCallers;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
@@ -42,6 +44,7 @@ final class ImportService {
 	 * @param HostPath        $paths     Checks paths given by the caller.
 	 * @param Site            $site      Site the plugin runs on.
 	 * @param AuditTrail      $audit     Audit log that records each decision.
+	 * @param TrustedCallers  $callers   Authorizes the caller.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -49,14 +52,15 @@ final class ImportService {
 		private readonly BundleTrust $trust,
 		private readonly HostPath $paths,
 		private readonly Site $site,
-		private readonly AuditTrail $audit
+		private readonly AuditTrail $audit,
+		private readonly TrustedCallers $callers
 	) {}
 
 	/**
 	 * Imports a bundle.
 	 *
 	 * @param array<string, mixed> $input     Ability input with one source; `expected_artifact_id?`,
-	 *   `expected_content_digest?`, `replace?`, `metadata?`.
+	 *   `expected_content_digest?`, `replace?`, `metadata?`, `authorization?`.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
 	 */
@@ -87,7 +91,11 @@ final class ImportService {
 	 */
 	private function take( string $operation, array $input, Authority $authority ): array {
 		$this->gate->check();
-		$record = [ 'operation' => $operation ];
+		$decision = $this->callers->admitted( Scope::WriteArtifacts, $input['authorization'] ?? null, $input )->to_array();
+		$record   = [
+			'operation'     => $operation,
+			'authorization' => $decision,
+		];
 		try {
 			$input   = self::REIMPORT === $operation ? $this->named( $input ) : $input;
 			$source  = ImportSource::from( $input, $this->paths, $authority );
@@ -132,6 +140,7 @@ final class ImportService {
 			'trusted'        => $this->trust->holds( $signature ),
 			'source'         => $source->describe(),
 			'audit'          => ArtifactService::audit_reference( $audit ),
+			'authorization'  => $decision,
 		] + $known;
 		return empty( $input['metadata'] ) ? $envelope : $envelope + [ 'metadata' => $input['metadata'] ];
 	}

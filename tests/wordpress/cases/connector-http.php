@@ -120,6 +120,38 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
+		'the import abilities answer users who may review and application passwords with the scope artifact:write',
+		$served( static function ( int $port ) use ( $t, $http, $member, $password, $grant ): void {
+			$one                       = $member( 'orchestrator' );
+			[ $writer, $typed_writer ] = $password( $one, 'writer' );
+			[ $asker, $typed_asker ]   = $password( $one, 'asker' );
+			[ , $typed_admin ]         = $password( 1, 'admin' );
+			$grant( [ $writer => [ 'artifact:write' ], $asker => [ 'browser-connector:request' ] ] );
+			$claims = [ 'authorization' => [ 'schema' => 'wp-codebox/trusted-orchestrator-authorization/v1', 'caller' => $asker, 'scope' => 'artifact:write' ] ];
+			$ask    = static fn( string $ability, string $user, ?string $typed, array $input ): array => $http->ability( $port, $ability, $input, null === $typed ? [] : [ 'user' => $user, 'password' => $typed ] );
+			// An archive that is no bundle: the answer says that the call passed the permission check.
+			foreach ( [
+				'import-artifact-bundle'   => [ [ 'archive' => base64_encode( 'no archive' ) ] + $claims, 'wp_codebox_artifact_import_source_invalid' ],
+				'reimport-artifact-bundle' => [ $claims, 'wp_codebox_artifact_id_missing' ],
+			] as $ability => [ $input, $code ] ) {
+				foreach ( [
+					'the granted password' => [ 'orchestrator', $typed_writer, 400 ],
+					'the administrator'    => [ 'admin', $typed_admin, 400 ],
+					'another scope'        => [ 'orchestrator', $typed_asker, 403 ],
+					'nobody'               => [ '', null, 401 ],
+				] as $who => [ $user, $typed, $status ] ) {
+					$answer = $ask( $ability, $user, $typed, $input );
+					$t->same( $status, $answer[0], "$ability: $who" );
+					$t->same( 400 === $status, ( $answer[1]['code'] ?? '' ) === $code, "$ability: $who" );
+				}
+			}
+			$t->same( 400, $ask( 'import-artifact-bundle', 'orchestrator', $typed_writer, [ 'authorization' => [ 'scope' => 'everything' ] ] )[0], 'another scope in the claim' );
+			foreach ( [ 'browser-connector-request' => [ 'connector' => 'x', 'operation' => 'x' ], 'run-agent-task' => [ 'goal' => 'x' ], 'review-artifact' => [ 'artifact_id' => 'x' ] ] as $ability => $input ) {
+				$t->same( 403, $ask( $ability, 'orchestrator', $typed_writer, $input )[0], "the grant does not open $ability" );
+			}
+		} )
+	);
+	$t->test(
 		'a grant does not count for cookie sessions, revoked passwords or disabled application passwords',
 		$served( static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
 			$one                 = $member( 'orchestrator' );

@@ -72,9 +72,8 @@ return static function ( Harness $t ): void {
 				static function () use ( $t, $uuids, $one, $decide ): void {
 					foreach ( $uuids as $granted => $uuid ) {
 						foreach ( Scope::cases() as $scope ) {
-							$good = $scope->value === $granted && Scope::RequestConnector === $scope;
-							$why  = Scope::RequestConnector->value === $granted ? 'missing-scope' : 'caller-not-trusted';
-							$t->same( [ $good, $good ? 'trusted-caller-grant' : $why, $uuid ], $decide( $one, $uuid, $scope ), "$granted for $scope->value" );
+							$good = $scope->value === $granted;
+							$t->same( [ $good, $good ? 'trusted-caller-grant' : 'missing-scope', $uuid ], $decide( $one, $uuid, $scope ), "$granted for $scope->value" );
 						}
 					}
 				}
@@ -156,6 +155,14 @@ return static function ( Harness $t ): void {
 		$clean( static function () use ( $t, $password, $decide ): void {
 			$uuid = $password( 1 );
 			$t->same( [ true, 'capability-held', 'user:1' ], $decide( 1, null ) );
+			$only = static fn( string $needs ): Closure => static fn( bool $allowed, string $capability ): bool => $allowed && $capability === $needs;
+			foreach ( [ Capabilities::RUN, Capabilities::REVIEW ] as $held ) {
+				$t->filtered(
+					'wp_codebox_can_run_agent_task',
+					$only( $held ),
+					static fn() => $t->same( [ Capabilities::RUN === $held, Capabilities::REVIEW === $held ], [ $decide( 1, null )[0], $decide( 1, null, Scope::WriteArtifacts )[0] ], "each scope needs its own capability: $held" )
+				);
+			}
 			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
 			$t->filtered( 'wp_codebox_can_run_agent_task', '__return_false', static fn() => $t->same( [ false, 'capability-narrowed', 'user:1' ], $decide( 1, $uuid ) ) );
 			$t->same( true, $decide( 1, $uuid )[0] );
@@ -179,11 +186,11 @@ return static function ( Harness $t ): void {
 				[ 'text', 'must be a map' ],
 				[ [ 'orchestrator' => [ 'browser-connector:request' ] ], 'by the id' ],
 				[ [ 'abcd EFGH ijkl MNOP qrst UVWX' => [ 'browser-connector:request' ] ], 'by the id' ],
-				[ [ $uuid => [ 'artifact:write' ] ], 'one of: browser-connector:request.' ],
-				[ [ $uuid => [ 'browser-connector:request', 'browser-session:create' ] ], 'one of: browser-connector:request.' ],
-				[ [ $uuid => [ 'everything' ] ], 'one of: browser-connector:request.' ],
-				[ [ $uuid => 'everything' ], 'one of: browser-connector:request.' ],
-				[ [ $uuid => [ [ 'x' ] ] ], 'one of: browser-connector:request.' ],
+				[ [ $uuid => [ 'browser-session:create' ] ], 'one of: browser-connector:request, artifact:write.' ],
+				[ [ $uuid => [ 'browser-connector:request', 'browser-session:create' ] ], 'one of: browser-connector:request, artifact:write.' ],
+				[ [ $uuid => [ 'everything' ] ], 'one of: browser-connector:request, artifact:write.' ],
+				[ [ $uuid => 'everything' ], 'one of: browser-connector:request, artifact:write.' ],
+				[ [ $uuid => [ [ 'x' ] ] ], 'one of: browser-connector:request, artifact:write.' ],
 				[ [ $gone => [ 'browser-connector:request' ] ], 'no application password' ],
 				[ [ '00000000-0000-4000-8000-000000000000' => [ 'browser-connector:request' ] ] + $good, 'no application password' ],
 			] as [ $value, $text ] ) {
@@ -191,6 +198,8 @@ return static function ( Harness $t ): void {
 				$t->same( [ $good, 1 ], [ $stored, count( $said ) ], (string) json_encode( $value ) );
 				$t->contains( $text, $said[0] );
 			}
+			$t->same( [ [ $uuid => [ 'browser-connector:request', 'artifact:write' ] ], [] ], $store( [ $uuid => [ 'artifact:write', 'browser-connector:request' ] ] ), 'both scopes' );
+			$store( $good );
 			$t->same( $good, sanitize_option( Settings::TRUSTED_CALLERS, $good ), 'stored values pass the rules unchanged' );
 			foreach ( [ '', null, [], [ $uuid => [] ], [ $uuid => [ '' ] ], [ '00000000-0000-4000-8000-000000000000' => [ '' ] ] ] as $none ) {
 				$t->same( [ [], [] ], $store( $none ), (string) json_encode( $none ) );
@@ -221,7 +230,7 @@ return static function ( Harness $t ): void {
 				$found[ $box->getAttribute( 'value' ) ] = $box->hasAttribute( 'checked' );
 				$t->contains( 'of scoped', $box->getAttribute( 'aria-label' ) );
 			}
-			$t->same( [ 'browser-connector:request' => true ], $found, 'the page offers other scopes' );
+			$t->same( [ 'browser-connector:request' => true, 'artifact:write' => false ], $found, 'the page offers other scopes' );
 			$t->true( str_contains( $document->textContent, $row['name'] ), 'the name is not shown' );
 			$t->same( 0, $path->query( '//b' )->length, 'a name is not escaped' );
 			// A granted password is always shown, regardless of the limit of the list.
