@@ -76,7 +76,9 @@ final class RunStream {
 				$this->say( sprintf( 'Mounted %s (%s, %s).', (string) ( $data['target'] ?? '' ), (string) ( $data['mode'] ?? '' ), (string) ( $data['view'] ?? '' ) ) );
 				break;
 			case 'runtime.observed':
-				if ( isset( $data['level'] ) ) {
+				if ( isset( $data['accessUrl'] ) ) {
+					$this->say( sprintf( 'Preview %s until %s.', (string) $data['accessUrl'], (string) ( $data['expiresAt'] ?? '' ) ) );
+				} elseif ( isset( $data['level'] ) ) {
 					$network = $data['network'] ?? 'deny';
 					$this->say( sprintf( 'The sandbox is up: isolation %s, network %s.', (string) $data['level'], is_string( $network ) ? $network : 'by rule' ) );
 				}

@@ -53,12 +53,14 @@ impl AgentTask {
     }
 
     /// Returns the document about a task whose run has ended.
+    #[php(defaults(preview = Array::default_list(&[])))]
     pub(crate) fn answer(
         input: Array<'_>,
         task: Array<'_>,
         result: Array<'_>,
         model: Array<'_>,
         wordpress: Text<'_>,
+        preview: Array<'_>,
     ) -> PhpResult<Answer> {
         guard(|| {
             let facts = AgentTaskFacts {
@@ -66,6 +68,7 @@ impl AgentTask {
                 task: &task.own_object("task")?,
                 result: &result.own_object("result")?,
                 model: &model.object("model")?,
+                preview: &preview.own_object("preview")?,
                 wordpress: wordpress.utf8("wordpress")?,
             };
             let document = agent_task_run(&facts).map_err(|error| error.body())?;

@@ -44,6 +44,7 @@ final class RequestBuilder {
 	 * @param TaskInput     $task_input Converts public fields of a task.
 	 * @param StagedFiles   $staged     Finds the host files that a task shows to its sandbox.
 	 * @param Settings      $settings   Settings of the host (plugin settings page and constants).
+	 * @param PreviewPlan   $preview    Resolves the preview of a task.
 	 */
 	public function __construct(
 		private readonly Site $site,
@@ -58,7 +59,8 @@ final class RequestBuilder {
 		private readonly EarlierBundle $earlier,
 		private readonly TaskInput $task_input,
 		private readonly StagedFiles $staged,
-		private readonly Settings $settings
+		private readonly Settings $settings,
+		private readonly PreviewPlan $preview = new PreviewPlan()
 	) {}
 
 	/**
@@ -78,7 +80,8 @@ final class RequestBuilder {
 	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [], array $commands = [] ): RunRequest {
 		$input   = $this->task_input->known( $input );
 		$public  = $input['staged_files'] ?? [];
-		unset( $input['staged_files'] );
+		$preview = $this->preview->field( $input, $authority );
+		$input   = array_diff_key( $input, array_flip( [ 'staged_files', 'preview_hold_seconds', 'preview_port', 'preview_bind', 'preview_public_url' ] ) );
 		$tools   = $this->tools->resolve( $input );
 		$secrets = $this->secrets->resolve( $input, $authority, $lent );
 		$parent  = $this->parent->listed( $input );
@@ -91,7 +94,7 @@ final class RequestBuilder {
 			'limits'        => $this->limits->resolve( $input ),
 			'allowed_tools' => $this->names( $tools['allowed_tools'], $parent ),
 			'commands'      => $commands,
-		];
+		] + $preview;
 		// The host has not resolved these fields yet. Empty values keep the extension from validating what the
 		// caller gave for them.
 		$unresolved = [

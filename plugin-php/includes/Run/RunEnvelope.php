@@ -22,15 +22,16 @@ final class RunEnvelope {
 	/**
 	 * Builds the result document that the caller of a task receives.
 	 *
-	 * @param array<string, mixed> $input  Task input, whose correlation fields are returned.
-	 * @param array<string, mixed> $task   `wp-codebox/task-input/v1`.
-	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
-	 * @param array<string, mixed> $model  Model data without secret values: `provider`, `model`, `credential`;
+	 * @param array<string, mixed> $input   Task input, whose correlation fields are returned.
+	 * @param array<string, mixed> $task    `wp-codebox/task-input/v1`.
+	 * @param array<string, mixed> $result  `wp-codebox/run-result/v1` as the extension answers it.
+	 * @param array<string, mixed> $model   Model data without secret values: `provider`, `model`, `credential`;
 	 *   empty without a model.
+	 * @param array<string, mixed> $preview Preview that the run had; empty without one.
 	 * @return array<string, mixed>
 	 */
-	public function build( array $input, array $task, array $result, array $model = [] ): array {
-		return AgentTask::answer( $input, $task, $result, $model, (string) get_bloginfo( 'version' ) );
+	public function build( array $input, array $task, array $result, array $model = [], array $preview = [] ): array {
+		return AgentTask::answer( $input, $task, $result, $model, (string) get_bloginfo( 'version' ), $preview );
 	}
 
 	/**

@@ -19,14 +19,16 @@ final class RunNote {
 	/**
 	 * Creates the data from its parts.
 	 *
-	 * @param array<string, mixed> $task  `wp-codebox/task-input/v1`.
-	 * @param array<string, mixed> $model Model data without secret values; empty without a model.
-	 * @param list<string>         $tools Ids of this site's tools that the task lists.
+	 * @param array<string, mixed> $task    `wp-codebox/task-input/v1`.
+	 * @param array<string, mixed> $model   Model data without secret values; empty without a model.
+	 * @param list<string>         $tools   Ids of this site's tools that the task lists.
+	 * @param Preview|null         $preview Preview of the run; null without one.
 	 */
 	private function __construct(
 		public readonly array $task,
 		public readonly array $model,
-		public readonly array $tools
+		public readonly array $tools,
+		public readonly ?Preview $preview
 	) {}
 
 	/**
@@ -35,10 +37,12 @@ final class RunNote {
 	 * @param RunRequest $request Request of the run.
 	 */
 	public static function of( RunRequest $request ): self {
+		$preview = $request->host['hold']['preview'] ?? null;
 		return new self(
 			$request->document(),
 			(array) ( $request->host['provenance']['model'] ?? [] ),
-			array_column( (array) ( $request->host['parent_tools']['tools'] ?? [] ), 'id' )
+			array_column( (array) ( $request->host['parent_tools']['tools'] ?? [] ), 'id' ),
+			null === $preview ? null : new Preview( (string) ( $preview['public_url'] ?? '' ), (string) ( $preview['token'] ?? '' ) )
 		);
 	}
 }

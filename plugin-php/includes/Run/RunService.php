@@ -28,6 +28,9 @@ final class RunService {
 	/** Time that an ability waits for the end of a run before it returns a run handle, in milliseconds. */
 	public const WAIT_MS = 20000;
 
+	/** Time of one wait for a run with a preview, after which the service checks whether the preview is open, in milliseconds. */
+	private const TICK_MS = 200;
+
 	/**
 	 * Operator mounts that are already in the audit log: when a host at its run limit refuses a start, the
 	 * retry does not record the same mounts again.
@@ -85,7 +88,7 @@ final class RunService {
 
 	/**
 	 * Runs the task for an ability: waits a limited time, then detaches the run and returns its handle. With
-	 * `wait` false it does not wait.
+	 * `wait` false it does not wait. A run with a preview gets its handle as soon as the preview is open.
 	 *
 	 * @param array<string, mixed>       $input     Task input that its schema accepts.
 	 * @param Authority                  $authority User or operator the call runs as.
@@ -102,7 +105,11 @@ final class RunService {
 		$note    = RunNote::of( $request );
 		$run     = $this->launch( $request, $authority );
 		unset( $request );
-		$result = $this->wait( $run, $note, $input, null, $this->wait_milliseconds() );
+		$until = self::now() + $this->wait_milliseconds();
+		do {
+			$left   = max( 0, $until - self::now() );
+			$result = $this->wait( $run, $note, $input, null, null === $note->preview ? $left : min( $left, self::TICK_MS ) );
+		} while ( null === $result && true !== $note->preview?->is_open() && self::now() < $until );
 		if ( null !== $result ) {
 			return $this->envelope( $input, $result, $note );
 		}
@@ -179,7 +186,7 @@ final class RunService {
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
 	 */
 	public function envelope( array $input, array $result, RunNote $note ): array {
-		return $this->envelope->build( $input, $note->task, $result, $note->model );
+		return $this->envelope->build( $input, $note->task, $result, $note->model, $note->preview?->ended() ?? [] );
 	}
 
 	/**
@@ -196,6 +203,12 @@ final class RunService {
 	 *   active.
 	 */
 	public function wait( Run $run, RunNote $note, array $input, ?callable $on_event = null, ?int $milliseconds = null ): ?array {
+		if ( null !== $note->preview ) {
+			$on_event = static function ( array $event ) use ( $note, $on_event ): mixed {
+				$event = $note->preview->seen( $event );
+				return null === $on_event ? null : $on_event( $event );
+			};
+		}
 		if ( [] === $note->tools ) {
 			return $run->wait( $on_event, $milliseconds );
 		}
@@ -237,7 +250,18 @@ final class RunService {
 				$handle[ $echoed ] = $input[ $echoed ];
 			}
 		}
+		if ( null !== $note->preview ) {
+			$handle['preview'] = $note->preview->active();
+			if ( isset( $handle['preview']['url'] ) ) {
+				$handle['preview_url'] = $handle['preview']['accessUrl'];
+			}
+		}
 		return $handle + $this->envelope->started( $input, $note->task, $run->id() );
+	}
+
+	/** Returns the time of a clock that never goes back, in milliseconds. */
+	private static function now(): int {
+		return intdiv( hrtime( true ), 1000000 );
 	}
 
 	/**

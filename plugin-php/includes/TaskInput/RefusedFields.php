@@ -21,9 +21,6 @@ defined( 'ABSPATH' ) || exit;
  */
 final class RefusedFields {
 
-	/** Fields of previews, which only the command line can open. */
-	private const PREVIEW = [ 'preview_hold_seconds', 'preview_port', 'preview_bind', 'preview_public_url' ];
-
 	/**
 	 * Fails when the task has a field that this version cannot carry out.
 	 *
@@ -31,15 +28,6 @@ final class RefusedFields {
 	 * @throws Failure `wp_codebox_input_invalid`, `wp_codebox_wordpress_invalid`.
 	 */
 	public function check( array $input ): void {
-		foreach ( self::PREVIEW as $field ) {
-			if ( ! empty( $input[ $field ] ) ) {
-				throw self::refusal(
-					$field,
-					__( 'the sandbox of a task that an ability starts has no preview', 'codebox' ),
-					__( 'Use "wp-codebox run --preview-hold-seconds N", which also takes --preview-port, --preview-bind and --preview-public-url.', 'codebox' )
-				);
-			}
-		}
 		if ( ! empty( $input['artifacts_path'] ) ) {
 			throw self::artifacts_path();
 		}

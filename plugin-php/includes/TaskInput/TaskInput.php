@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
 final class TaskInput {
 
 	/** Fields that this class converts. The extension does not know them. */
-	private const CONVERTED = [ 'schema', 'version', 'mode', 'workspaces', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts', 'runtime_overlays', 'runtime_env', 'wp', 'debug', 'site_seeds', 'workspace_artifact_policy', 'preview_hold_seconds', 'preview_port', 'preview_bind', 'preview_public_url', 'artifacts_path' ];
+	private const CONVERTED = [ 'schema', 'version', 'mode', 'workspaces', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts', 'runtime_overlays', 'runtime_env', 'wp', 'debug', 'site_seeds', 'workspace_artifact_policy', 'artifacts_path' ];
 
 	/** Texts whose surrounding white space means nothing. */
 	private const TEXTS = [ 'goal', 'agent', 'mode', 'provider', 'model', 'plugin', 'theme', 'base_url', 'wp', 'sandbox_session_id', 'session_id' ];
@@ -56,7 +56,8 @@ final class TaskInput {
 	) {}
 
 	/**
-	 * Returns the task in fields that the extension knows, and `staged_files`, whose files `StagedFiles` finds.
+	 * Returns the task in fields that the extension knows, `staged_files`, whose files `StagedFiles` finds, and the fields of
+	 * `PreviewPlan`.
 	 *
 	 * @param array<string, mixed> $input Task input that its schema accepts.
 	 * @return array<string, mixed>

@@ -44,6 +44,39 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'a task with preview_hold_seconds answers the handle of its run with the link to the site in the sandbox',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			$get    = static fn( string $url ): string => (string) file_get_contents( $url, false, stream_context_create( [ 'http' => [ 'ignore_errors' => true, 'timeout' => 30 ] ] ) );
+			$task   = [ 'goal' => 'Show the site', 'plugin' => 'sample', 'agent_command' => 'touch shown.txt', 'preview_hold_seconds' => 600 ];
+			$handle = $t->ok( $t->ability( 'run-agent-task', $task ) );
+			// A busy machine may need longer for the work than the ability waits; the event of the run has the address, too.
+			for ( $until = microtime( true ) + 60; ! isset( $handle['preview']['url'] ) && microtime( true ) < $until; usleep( 50000 ) ) {
+				$found              = array_filter( array_column( $t->ok( $t->ability( 'list-run-events', [ 'run_id' => $handle['run_id'] ] ) )['events'], 'data' ), static fn( array $data ): bool => 'preview' === ( $data['type'] ?? '' ) );
+				$handle['preview'] += (array) reset( $found );
+			}
+			$t->same( [ 'wp-codebox/run-handle/v1', 'running', 'open' ], [ $handle['schema'], $handle['status'], $handle['preview']['access'] ] );
+			$t->contains( '127.0.0.1:', $handle['preview']['url'] );
+			$t->contains( '</html>', $get( $handle['preview']['url'] . '/' ) );
+			$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $handle['run_id'] ] ) );
+			$t->idle();
+			$place = wp_parse_url( $handle['preview']['url'] );
+			$free  = stream_socket_server( "tcp://{$place['host']}:{$place['port']}" );
+			$t->true( is_resource( $free ), 'the preview listens after the end of its run' );
+			fclose( $free );
+			// With an origin for visitors, the link has a token, without which nobody sees the site.
+			$handle = $t->ok( $t->ability( 'run-agent-task', [ 'wait' => false, 'preview_public_url' => 'https://preview.example.org' ] + $task ) );
+			$t->same( [ 'pending', 'token', 'https://preview.example.org/?' . $handle['preview']['accessQuery'] ], [ $handle['preview']['status'], $handle['preview']['access'], $handle['preview_url'] ] );
+			$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $handle['run_id'] ] ) );
+			$events = (string) wp_json_encode( $t->ok( $t->ability( 'list-run-events', [ 'run_id' => $handle['run_id'] ] ) ) );
+			$t->true( ! str_contains( $events, explode( '=', $handle['preview']['accessQuery'] )[1] ), 'an event has the token' );
+			// A batch waits for the end of the hold, so its row has the address of a preview that is over.
+			$row = $t->ok( $t->ability( 'run-agent-task-batch', [ 'tasks' => [ [ 'preview_hold_seconds' => 1 ] + $task ] ] ) )['runs'][0];
+			$t->same( [ true, true ], [ $row['success'], str_starts_with( $row['preview_url'], 'http://127.0.0.1:' ) ] );
+			$t->same( $row['preview_url'], $row['session']['artifacts']['preview_url'] );
+		}
+	);
+	$t->test(
 		'code in the sandbox has a git repository only if the task asks for one',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );

@@ -161,10 +161,9 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $prepared, $refused ): void {
 			$t->as( 'administrator' );
 			foreach ( [
-				'preview_hold_seconds' => [ 60, 0, 'wp-codebox run --preview-hold-seconds' ],
-				'preview_port'         => [ 8080, null, '--preview-port' ],
-				'preview_bind'         => [ '0.0.0.0', '', '--preview-bind' ],
-				'preview_public_url'   => [ 'https://preview.example.org', '', '--preview-public-url' ],
+				'preview_port'         => [ 8080, null, 'the time' ],
+				'preview_bind'         => [ '127.0.0.1', '', 'the time' ],
+				'preview_public_url'   => [ 'https://preview.example.org', '', 'the time' ],
 				'artifacts_path'       => [ '/tmp', '', 'wp_codebox.state_dir' ],
 				'site_seeds'           => [ [ [ 'type' => 'parent_site', 'name' => 'x', 'scopes' => [ 'posts' => [ 'maxRecords' => 1 ] ] ] ], [], 'siteSeeds' ],
 				'runtime_overlays'     => [ [ [ 'target' => '/wordpress/wp-includes' ] ], [], 'component_contracts' ],
@@ -179,6 +178,34 @@ return static function ( Harness $t ): void {
 					$t->same( false, isset( $prepared( [ $field => $nothing ] )->task[ $field ] ), $field );
 				}
 			}
+		}
+	);
+	$t->test(
+		'a preview listens where the user may listen, and elsewhere only with permission of the host',
+		static function () use ( $t, $prepared, $refused ): void {
+			$t->as( 'administrator' );
+			$hold = static fn( array $input, Authority $authority = Authority::User ): array => $prepared( [ 'preview_hold_seconds' => 60 ] + $input, $authority )->host['hold'];
+			$t->same( false, isset( $prepared( [ 'preview_hold_seconds' => 0 ] )->host['hold'] ) );
+			$t->same( [ 'ttl_ms' => 60000, 'max_ttl_ms' => 60000, 'preview' => [] ], $hold( [ 'preview_bind' => 'localhost' ] ) );
+			$t->same( [ 'bind' => '127.0.0.2', 'port' => 8081 ], $hold( [ 'preview_port' => 8081, 'preview_bind' => '127.0.0.2' ] )['preview'] );
+			$t->same( [ 'public_url' => 'http://localhost:8081' ], $hold( [ 'preview_public_url' => 'http://localhost:8081/' ] )['preview'], 'a local origin needs no token' );
+			$public = $hold( [ 'preview_public_url' => 'https://preview.example.org' ] )['preview'];
+			$t->same( [ 'public_url' => 'https://preview.example.org', 'token' => 64 ], array_replace( $public, [ 'token' => strlen( $public['token'] ) ] ) );
+			foreach ( [
+				'preview_port'       => [ 80, 1023 ],
+				'preview_bind'       => [ '0.0.0.0', '192.0.2.7', '::', '::ffff:127.0.0.1', 'example.org', '127.1' ],
+				'preview_public_url' => [ home_url(), 'HTTP://LOCALHOST:80', 'http://localhost./' ],
+			] as $field => $values ) {
+				foreach ( $values as $value ) {
+					$failure = $refused( [ 'preview_hold_seconds' => 60, $field => $value ] );
+					$t->same( [ 'wp_codebox_input_invalid', [ 'field' => $field ] ], [ $failure->error_code, $failure->data ], "$field $value" );
+				}
+			}
+			$all = $hold( [ 'preview_port' => 80, 'preview_bind' => '0.0.0.0' ], Authority::Operator )['preview'];
+			$t->same( [ 'bind' => '0.0.0.0', 'port' => 80, 'token' => 64 ], array_replace( $all, [ 'token' => strlen( $all['token'] ) ] ), 'control: the operator may' );
+			define( 'WP_CODEBOX_PREVIEW', [ 'bind' => [ '0.0.0.0' ], 'ports' => [ 80 ] ] );
+			$t->same( [ '0.0.0.0', 80 ], array_values( array_intersect_key( $hold( [ 'preview_port' => 80, 'preview_bind' => '0.0.0.0' ] )['preview'], [ 'bind' => 1, 'port' => 1 ] ) ), 'control: the host allows it' );
+			$t->same( [ 'field' => 'preview_port' ], $refused( [ 'preview_hold_seconds' => 60, 'preview_port' => 81 ] )->data );
 		}
 	);
 	$t->test(
@@ -296,4 +323,5 @@ return static function ( Harness $t ): void {
 			$t->contains( 'run_id', implode( ' ', $error->get_error_data()['hints'] ) );
 		}
 	);
+
 };

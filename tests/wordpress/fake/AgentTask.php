@@ -28,8 +28,8 @@ final class AgentTask {
 		return [ 'session' => [ 'status' => 'ready' ] + $session, 'task' => (string) ( $task['goal'] ?? '' ), 'task_input' => $task + array_fill_keys( self::TASK, [] ), 'wp' => $wordpress ];
 	}
 
-	public static function answer( array $input, array $task, array $result, array $model, string $wordpress ): array {
-		return ( new self() )->build( $input, $task, $result, $model, $wordpress );
+	public static function answer( array $input, array $task, array $result, array $model, string $wordpress, array $preview = [] ): array {
+		return ( new self() )->build( $input, $task, $result, $model, $wordpress ) + ( [] === $preview ? [] : [ 'preview' => $preview ] );
 	}
 
 	public static function row( array $document ): array {

@@ -259,4 +259,13 @@ pub(crate) const HOLD: &[Member] = &[
     required("ttl_ms", Shape::Count),
     member("max_ttl_ms", Shape::Count),
     member("idle_ms", Shape::Count),
+    member(
+        "preview",
+        Shape::Object(&[
+            member("bind", Shape::Name),
+            member("port", Shape::SmallCount),
+            member("public_url", Shape::Name),
+            member("token", Shape::Name),
+        ]),
+    ),
 ];

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    AgentPreset, ChangedFiles, FollowUpRecord, IsolationReport, ParentToolRequest,
+    AgentPreset, ChangedFiles, EventType, FollowUpRecord, IsolationReport, ParentToolRequest,
     ParentToolResult, RunArtifactList, RunAttestation, RunCancellation, RunCancellationRequest,
     RunEvents, RunHandle, RunLifecycle, RunList, RunRegistryEntry, RunRegistryPage, RunResult,
     TaskInput,
@@ -140,6 +140,17 @@ fn run_list_examples_match_the_rust_type() {
 #[test]
 fn run_events_examples_match_the_rust_type() {
     check::<RunEvents>("run-events");
+}
+
+#[test]
+fn schema_of_run_events_lists_every_event_type() {
+    let path = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../abilities/schemas/run-events.v1.schema.json");
+    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let types = "/properties/events/items/properties/type/enum";
+    let listed = schema.pointer(types).unwrap();
+    let all: Vec<&str> = EventType::ALL.iter().map(|kind| kind.as_str()).collect();
+    assert_eq!(*listed, serde_json::json!(all));
 }
 
 #[test]

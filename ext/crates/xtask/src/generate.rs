@@ -34,10 +34,14 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
 
 /// Writes outdated generated files.
 pub fn rewrite(root: &Path) -> Result<(), TaskError> {
-    for file in stale(root)? {
-        let path = root.join(file.path);
-        fs::write(&path, file.text).map_err(TaskError::file(&path))?;
-        println!("{}: written", file.path);
+    // The manifest has the digest of all schemas, and some schemas are generated. So it is right
+    // only in the second pass.
+    for _ in 0..2 {
+        for file in stale(root)? {
+            let path = root.join(file.path);
+            fs::write(&path, file.text).map_err(TaskError::file(&path))?;
+            println!("{}: written", file.path);
+        }
     }
     Ok(())
 }

@@ -224,6 +224,7 @@ impl Drive<'_, '_> {
                 let echo = Echo {
                     input: &input,
                     wordpress: &self.host.wordpress,
+                    preview: &Map::new(),
                 };
                 let document = envelope::build(&finished.request, &finished.result, &echo)?;
                 let mut row = envelope::row(&finished.result, &document);

@@ -13,6 +13,8 @@ pub(super) struct Echo<'a> {
     pub input: &'a Map<String, Value>,
     /// WordPress version of the guest.
     pub wordpress: &'a str,
+    /// The preview that the run had; empty without one.
+    pub preview: &'a Map<String, Value>,
 }
 
 /// Builds the result document of a task.
@@ -30,6 +32,7 @@ pub(super) fn build(
         task: &object(task),
         result: &object(Some(json!(result))),
         model: &object(model),
+        preview: echo.preview,
         wordpress: echo.wordpress,
     };
     agent_task_run(&facts).map_err(|error| error.body())

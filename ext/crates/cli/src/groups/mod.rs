@@ -96,22 +96,20 @@ fn run_one(output: Output, args: &TaskArgs, preview: &PreviewArgs) -> Result<u8,
             output.note(&format!("{} began", request.run_id));
         }
     };
-    let mut shown = None;
+    let mut shown = Map::new();
     let result = supervisors.run_seeing(&request, began, |event| {
         preview::announce(output, &request, event);
         if event.data.get("type").is_some_and(|kind| kind == "preview") {
-            shown = Some(event.data.clone());
+            shown.clone_from(&event.data);
         }
     })?;
     let wordpress = version(&settings);
     let echo = Echo {
         input: &input,
         wordpress: &wordpress,
+        preview: &shown,
     };
     let mut answer = envelope::build(&request, &result, &echo)?;
-    if let Some(preview) = shown {
-        answer.insert("preview".to_owned(), preview.into());
-    }
     let host = Host {
         output,
         args,

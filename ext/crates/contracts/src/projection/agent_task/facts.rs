@@ -15,6 +15,8 @@ pub struct AgentTaskFacts<'a> {
     /// `provider`, `model` and `credential` of the run's model, without secret values; empty
     /// without a model.
     pub model: &'a Map<String, Value>,
+    /// The preview that the run had, as the last event about it says; empty without a preview.
+    pub preview: &'a Map<String, Value>,
     /// WordPress version of the guest.
     pub wordpress: &'a str,
 }
@@ -49,6 +51,7 @@ pub(super) struct Facts<'a> {
     pub task: &'a Map<String, Value>,
     pub result: &'a Map<String, Value>,
     pub model: &'a Map<String, Value>,
+    pub preview: &'a Map<String, Value>,
     pub wordpress: &'a str,
     pub outcome: Outcome,
     pub run_id: &'a str,
@@ -81,6 +84,7 @@ impl<'a> Facts<'a> {
             task: given.task,
             result,
             model: given.model,
+            preview: given.preview,
             wordpress: given.wordpress,
             outcome,
             run_id: text("run_id").ok_or(AgentTaskError::RunIdMissing)?,
@@ -125,6 +129,11 @@ impl<'a> Facts<'a> {
             patch.and_then(|patch| patch.get(name))
         });
         values.find_map(|value| value.filter(|value| !value.is_null()))
+    }
+
+    /// Returns the address of the preview; absent without a preview.
+    pub(super) fn preview_url(&self) -> Option<&'a Value> {
+        self.preview.get("url")
     }
 
     pub(super) fn error(&self) -> Option<&'a Map<String, Value>> {

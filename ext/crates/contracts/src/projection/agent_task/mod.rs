@@ -71,6 +71,9 @@ pub fn agent_task_run(given: &AgentTaskFacts<'_>) -> Result<Map<String, Value>, 
         let result = run_result::agent_task_result(&facts, status);
         document.insert("agent_task_result".to_owned(), result);
     }
+    if !facts.preview.is_empty() {
+        document.insert("preview".to_owned(), facts.preview.clone().into());
+    }
     if let Some(outcome) = remediation::remediation_outcome(&facts) {
         document.insert("outcome".to_owned(), outcome);
     }
@@ -116,9 +119,12 @@ fn session(facts: &Facts<'_>) -> Value {
     let mut session = sandbox_session(facts.input, SessionState::Completed, id);
     session.insert("run_id".to_owned(), facts.run_id.into());
     if let (Some(path), Some(id)) = (facts.directory, facts.bundle_id) {
-        let artifacts = json!({"path": path, "bundle_id": id,
-            "completion_outcome": "files/completion-outcome.json"});
-        session.insert("artifacts".to_owned(), artifacts);
+        let mut artifacts = object(json!({"path": path, "bundle_id": id,
+            "completion_outcome": "files/completion-outcome.json"}));
+        if let Some(url) = facts.preview_url() {
+            artifacts.insert("preview_url".to_owned(), url.clone());
+        }
+        session.insert("artifacts".to_owned(), Value::Object(artifacts));
     }
     Value::Object(session)
 }
@@ -154,6 +160,9 @@ fn evidence(facts: &Facts<'_>, directory: &str) -> Value {
         "completion_outcome": "files/completion-outcome.json",
         "transcript": "files/transcript.json",
     }));
+    if let Some(url) = facts.preview_url() {
+        evidence.insert("preview_url".to_owned(), url.clone());
+    }
     if facts.agent.is_some() {
         evidence.insert("agent_result".to_owned(), "files/agent-result.json".into());
     }

@@ -43,5 +43,9 @@ pub fn agent_task_row(document: &Map<String, Value>) -> Map<String, Value> {
         let artifacts = Map::from_iter([("path".to_owned(), directory.into())]);
         row.insert("artifacts".to_owned(), Value::Object(artifacts));
     }
+    let preview = document.get("preview");
+    if let Some(url) = preview.and_then(|preview| preview.get("url")) {
+        row.insert("preview_url".to_owned(), url.clone());
+    }
     row
 }

@@ -31,7 +31,7 @@ pub(super) fn headless_result(
     run_result: &Value,
 ) -> Value {
     let same = |name: &str| run_result.get(name).cloned().unwrap_or_default();
-    json!({
+    let mut result = object(json!({
         "schema": schema_id::HEADLESS_AGENT_TASK_RESULT,
         "success": same("success"),
         "status": same("status"),
@@ -42,7 +42,11 @@ pub(super) fn headless_result(
         "diagnostics": same("diagnostics"),
         "metadata": same("metadata"),
         "agent_task_run_result": run_result,
-    })
+    }));
+    if !facts.preview.is_empty() {
+        result.insert("preview".to_owned(), facts.preview.clone().into());
+    }
+    Value::Object(result)
 }
 
 /// Builds the result of the agent alone, without references.

@@ -36,6 +36,7 @@ fn document(input: Value, task: Value, result: &Map<String, Value>) -> Value {
         task: &map(task),
         result,
         model: &map(json!({"provider": "acme", "model": "m-1", "secret": "no"})),
+        preview: &Map::new(),
         wordpress: "6.9",
     };
     Value::Object(agent_task_run(&facts).unwrap())
@@ -170,6 +171,7 @@ fn facts_that_a_run_does_not_have_are_left_out() {
         task: &Map::new(),
         result: &map(json!({"run_id": "r"})),
         model: &Map::new(),
+        preview: &Map::new(),
         wordpress: "",
     };
     assert!(matches!(
@@ -247,4 +249,35 @@ fn started_task_has_a_session_that_is_ready() {
         (&json!("run_1"), &json!("g"))
     );
     assert_eq!(started["task_input"]["target"], json!({}));
+}
+
+#[test]
+fn address_of_a_preview_is_in_the_session_the_evidence_and_the_row() {
+    let given = result("succeeded", json!({}));
+    let preview = map(json!({"type": "preview", "status": "expired", "url": "http://127.0.0.1:9"}));
+    let built = |preview: &Map<String, Value>| {
+        let facts = AgentTaskFacts {
+            input: &Map::new(),
+            task: &map(json!({"goal": "g"})),
+            result: &given,
+            model: &Map::new(),
+            preview,
+            wordpress: "6.9",
+        };
+        agent_task_run(&facts).unwrap()
+    };
+    let run = built(&preview);
+    let shown = Value::Object(preview.clone());
+    assert_eq!(run["preview"], shown);
+    assert_eq!(run["headless_agent_task_result"]["preview"], shown);
+    for place in [
+        "/session/artifacts/preview_url",
+        "/evidence_refs/preview_url",
+    ] {
+        let document = Value::Object(run.clone());
+        assert_eq!(document.pointer(place), Some(&preview["url"]), "{place}");
+    }
+    assert_eq!(agent_task_row(&run)["preview_url"], preview["url"]);
+    let without = Value::Object(built(&Map::new()));
+    assert!(!without.to_string().contains("preview"), "{without}");
 }
