@@ -84,11 +84,42 @@ final class SchemaStore {
 	 * @param string $name  Name of the schema.
 	 * @param mixed  $value Value to validate.
 	 * @param string $what  Name of the value in error messages.
-	 * @return bool|WP_Error An error about an unknown field has `field`, `allowed` and `hints` in its data.
+	 * @return bool|WP_Error An error has the path of the wrong value as `field` in its data; one about an unknown field also
+	 *   `allowed` and `hints`.
 	 */
 	public function check( string $name, mixed $value, string $what = 'input' ): bool|WP_Error {
 		$valid = rest_validate_value_from_schema( $value, array_diff_key( $this->get( $name ), [ 'required' => 1 ] ), $what );
-		return is_wp_error( $valid ) ? UnknownFields::first( $this->get( $name ), $value )?->to_wp_error() ?? $valid : $valid;
+		return is_wp_error( $valid ) ? UnknownFields::first( $this->get( $name ), $value )?->to_wp_error() ?? self::located( $valid, $this->get( $name ), $value, $what ) : $valid;
+	}
+
+	/**
+	 * Returns an error of WordPress's validator with the path of the wrong value as `field`, such as `mounts[0].source`. An
+	 * error without a path gets the name of the first field that is wrong.
+	 *
+	 * @param WP_Error             $refused Error of the validator.
+	 * @param array<string, mixed> $schema  Schema of the whole value.
+	 * @param mixed                $value   Whole value.
+	 * @param string               $what    Name of the whole value in the error.
+	 */
+	private static function located( WP_Error $refused, array $schema, mixed $value, string $what ): WP_Error {
+		$data  = (array) $refused->get_error_data();
+		$param = (string) ( $data['param'] ?? '' );
+		$field = null;
+		if ( str_starts_with( $param, $what . '[' ) ) {
+			// WordPress writes the path as input[mounts][0][source].
+			$path  = preg_replace( '/\[([^\[\]]*[^\[\]\d][^\[\]]*)\]/', '.$1', substr( $param, strlen( $what ) ) );
+			$field = ltrim( (string) $path, '.' );
+		}
+		foreach ( null === $field && is_array( $value ) ? array_intersect_key( $schema['properties'] ?? [], $value ) : [] as $name => $member ) {
+			if ( is_wp_error( rest_validate_value_from_schema( $value[ $name ], $member, (string) $name ) ) ) {
+				$field = (string) $name;
+				break;
+			}
+		}
+		if ( null !== $field ) {
+			$refused->add_data( $data + [ 'field' => sanitize_text_field( $field ) ] );
+		}
+		return $refused;
 	}
 
 	/**

@@ -316,7 +316,8 @@ return static function ( Harness $t ): void {
 				$t->contains( 'wp_codebox.state_dir', $hints );
 			}
 			$t->contains( 'wp_codebox.runner', $said( [ 'wp_codebox_bin' => 'x' ] )[2] );
-			$t->same( null, $said( [ 'goal' => 7 ] )[1], 'a value of the wrong type keeps the message of WordPress' );
+			$t->same( [ 'input[goal] is not of type string.', 'goal' ], array_slice( $said( [ 'goal' => 7 ] ), 0, 2 ), 'a value of the wrong type keeps the message of WordPress' );
+			$t->same( 'mounts[1].source', $said( [ 'mounts' => [ [ 'source' => '/x', 'target' => '/y' ], [ 'source' => 7, 'target' => '/y' ] ] ] )[1] );
 			$t->contains( 'goal', $said( [ 'goal' => [] ] )[0] );
 			$error = WP_Codebox_API::get_run( [ 'runid' => 'x' ] );
 			$t->error( 'wp_codebox_input_invalid', 400, $error );
@@ -324,4 +325,78 @@ return static function ( Harness $t ): void {
 		}
 	);
 
+	// Every published field of every ability that exists here. A value of its published type fits our schema, unless
+	// differences.json lists the field; a value of another type is refused by our code and the name of the field.
+	$public = static fn( string $file ): array => (array) json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . "/tests/conformance/public/$file" ), true );
+	$listed = array_merge( ...array_column( $public( 'differences.json' )['inputs'], 'names' ) );
+	$digest = str_repeat( '0', 64 );
+	// Values of fields whose published schema leaves out the form that we check.
+	$forms = [
+		'secret_env'              => [ 'TOKEN' ],
+		'token_env'               => 'TOKEN',
+		'runtime_stack_mounts'    => [ [ 'source' => '/srv/stack', 'target' => '/workspace/stack' ] ],
+		'runtime_config_mounts'   => [ [ 'source' => '/srv/config', 'target' => '/workspace/config' ] ],
+		'loadAs'                  => 'mu-plugin',
+		'runtime_task'            => [ 'ability' => 'a/b' ],
+		'artifacts'               => [ [ 'path' => '/workspace/report.json' ] ],
+		'staged_files'            => [ [ 'source' => '/srv/notes.txt', 'target' => '/workspace/notes.txt' ] ],
+		'artifact_id'             => "artifact-bundle-sha256-$digest",
+		'expected_artifact_id'    => "artifact-bundle-sha256-$digest",
+		'expected_content_digest' => $digest,
+	];
+	$sample = static function ( array $schema, string $name = '' ) use ( &$sample, $forms ): mixed {
+		if ( isset( $schema['const'] ) || isset( $schema['enum'] ) ) {
+			return $schema['const'] ?? $schema['enum'][0];
+		}
+		if ( isset( $forms[ $name ] ) ) {
+			return $forms[ $name ];
+		}
+		$members = $schema['properties'] ?? [];
+		return match ( ( (array) ( $schema['type'] ?? 'string' ) )[0] ) {
+			'integer', 'number' => max( 1, $schema['minimum'] ?? 1 ),
+			'boolean'           => true,
+			'array'             => [ $sample( $schema['items'] ?? [] ) ],
+			'object'            => array_combine( array_keys( $members ), array_map( $sample, $members, array_keys( $members ) ) ),
+			default             => 'uri' === ( $schema['format'] ?? '' ) ? 'https://example.org' : 'x',
+		};
+	};
+	$types  = [ 'string' => 'x', 'number' => 7.5, 'boolean' => true, 'object' => [ 'x' => [ 'y' => 1 ] ] ];
+	foreach ( $public( 'php-surface.json' )['abilities'] as $ability => $surface ) {
+		$properties = $surface['input']['properties'] ?? [];
+		$name       = str_replace( 'wp-codebox/', '', $ability );
+		if ( ! wp_has_ability( $ability ) || [] === $properties ) {
+			continue;
+		}
+		$t->test(
+			"parity: $name takes its published fields, and refuses a wrong type by the name of the field",
+			static function () use ( $t, $schemas, $ability, $name, $properties, $listed, $sample, $types ): void {
+				$own    = ( require WP_PLUGIN_DIR . "/wp-codebox/abilities/definitions/$name.php" )['input_schema'];
+				$schema = $schemas->get( $own )['properties'];
+				foreach ( $properties as $field => $published ) {
+					$value = $sample( $published, $field );
+					$valid = $schemas->check( $own, [ $field => $value ] );
+					$text  = "$field = " . wp_json_encode( $value ) . ( is_wp_error( $valid ) ? ': ' . $valid->get_error_message() : '' );
+					if ( in_array( "$name $field", $listed, true ) ) {
+						$t->true( is_wp_error( $valid ), "$text is accepted; remove it from differences.json" );
+						$t->same( $field, $valid->get_error_data()['field'] ?? null, $text );
+						continue;
+					}
+					$t->same( true, $valid, $text );
+					$tried = 0;
+					foreach ( array_diff_key( $types, array_flip( (array) ( $schema[ $field ]['type'] ?? array_keys( $types ) ) ) ) as $wrong ) {
+						// WordPress itself accepts a text for a list, and numbers in texts.
+						if ( true === rest_validate_value_from_schema( $wrong, array_diff_key( $schema[ $field ], [ 'enum' => 1 ] ), $field ) ) {
+							continue;
+						}
+						++$tried;
+						$error = WP_Codebox_API::execute_ability( $ability, [ $field => $wrong ] );
+						$t->error( 'wp_codebox_input_invalid', 400, $error );
+						$at = (string) ( $error->get_error_data()['field'] ?? '' );
+						$t->true( $field === $at || str_starts_with( $at, "$field." ) || str_starts_with( $at, $field . '[' ), "$field is named \"$at\" for " . wp_json_encode( $wrong ) );
+					}
+					$t->true( $tried > 0 || ! isset( $schema[ $field ]['type'] ), "no wrong value of $field was tried" );
+				}
+			}
+		);
+	}
 };
