@@ -41,6 +41,37 @@ static PATTERNS: Lazy<Vec<Pattern>> = Lazy::new(|| {
     .collect()
 });
 
+/// A header that names credentials: `Authorization: Bearer …` or `Authorization: Basic …`, also in
+/// the notations of JSON, PHP and environment variables. The first or second group is the
+/// credential; the scheme before it stays readable. The match does not go beyond its line, because
+/// streams are redacted line by line.
+#[allow(clippy::expect_used)] // The pattern is a literal; a test compiles it.
+static HEADER: Lazy<Regex> = Lazy::new(|| {
+    Regex::new(
+        r#"(?-u)(?:Authorization|authorization|AUTHORIZATION)["'\\]{0,4}[ \t]*(?:=>|[:=,])[ \t"'\\\[(]{0,8}(?i:bearer[ \t]+([a-z0-9._~+/=-]{16,})|basic[ \t]+([a-z0-9+/=_-]{4,}))"#,
+    )
+    .expect("literal pattern")
+});
+
+/// Common part of the usual spellings of the header's name. A search for one literal takes much
+/// less time than a search for [`HEADER`].
+#[allow(clippy::expect_used)] // The patterns are literals; a test compiles them.
+static HEADER_NAMES: Lazy<[Regex; 2]> = Lazy::new(|| {
+    ["uthorization", "UTHORIZATION"].map(|name| Regex::new(name).expect("literal pattern"))
+});
+
+/// Kind of a credential in [`HEADER`].
+const HEADER_KIND: &str = "authorization-header";
+
+/// What a search looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    /// Known tokens and configured values.
+    Secrets,
+    /// Also credentials in headers, whatever their form.
+    SecretsAndHeaders,
+}
+
 /// A secret found in data that must not be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -56,8 +87,27 @@ pub struct Redactor {
     values: SecretEncodings,
 }
 
-/// Start, end (exclusive) and kind of a secret in the input.
-type Span = (usize, usize, &'static str);
+/// A secret in the input.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// Start of the text by which the secret is recognized, at or before `start`.
+    from: usize,
+    start: usize,
+    /// End, exclusive.
+    end: usize,
+    kind: &'static str,
+}
+
+impl Span {
+    fn plain(start: usize, end: usize, kind: &'static str) -> Self {
+        Self {
+            from: start,
+            start,
+            end,
+            kind,
+        }
+    }
+}
 
 impl Redactor {
     /// Creates a redactor for the known token formats and for these values. Ignores values shorter
@@ -128,30 +178,33 @@ impl Redactor {
     /// Returns the bytes with every secret replaced.
     #[must_use]
     pub fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let (spans, _) = self.spans(bytes);
+        let (spans, _) = self.spans(bytes, Sought::SecretsAndHeaders);
         if spans.is_empty() {
             return Cow::Borrowed(bytes);
         }
         let mut out = Vec::with_capacity(bytes.len());
         let mut at = 0;
-        for (start, end, kind) in spans {
-            out.extend_from_slice(&bytes[at..start]);
+        for span in spans {
+            out.extend_from_slice(&bytes[at..span.start]);
             out.extend_from_slice(b"[REDACTED:");
-            out.extend_from_slice(kind.as_bytes());
+            out.extend_from_slice(span.kind.as_bytes());
             out.push(b']');
-            at = end;
+            at = span.end;
         }
         out.extend_from_slice(&bytes[at..]);
         Cow::Owned(out)
     }
 
-    /// Returns the first secret in the bytes.
+    /// Returns the first secret in the bytes. A credential that only its header shows is not found:
+    /// documentation and tests contain such headers as examples, and data that must not be changed
+    /// would be refused because of them.
     #[must_use]
     pub fn find(&self, bytes: &[u8]) -> Option<Finding> {
-        self.spans(bytes)
-            .0
-            .first()
-            .map(|&(offset, _, kind)| Finding { kind, offset })
+        let (spans, _) = self.spans(bytes, Sought::Secrets);
+        spans.first().map(|span| Finding {
+            kind: span.kind,
+            offset: span.start,
+        })
     }
 
     /// Returns the largest position up to `wanted` at which the bytes may be cut: no secret lies
@@ -159,37 +212,50 @@ impl Redactor {
     /// arrived yet.
     #[must_use]
     pub fn safe_cut(&self, bytes: &[u8], wanted: usize) -> usize {
-        let (spans, open) = self.spans(bytes);
+        let (spans, open) = self.spans(bytes, Sought::SecretsAndHeaders);
         let cut = wanted.min(open);
         spans
             .into_iter()
-            .find(|&(start, end, _)| start < cut && cut < end)
-            .map_or(cut, |(start, _, _)| start)
+            .find(|span| span.from < cut && cut < span.end)
+            .map_or(cut, |span| span.from)
     }
 
     /// Returns the positions of all secrets, in order and with overlapping ones merged. Also
     /// returns the first position at which a configured value may begin whose end is missing,
     /// because the bytes end before it; the end of the bytes if there is no such position.
-    fn spans(&self, bytes: &[u8]) -> (Vec<Span>, usize) {
+    fn spans(&self, bytes: &[u8], sought: Sought) -> (Vec<Span>, usize) {
         let search = self.values.search(bytes);
         let mut found: Vec<Span> = search
             .found
             .iter()
-            .map(|found| (found.start, found.end, "configured-secret-value"))
+            .map(|found| Span::plain(found.start, found.end, "configured-secret-value"))
             .collect();
         for pattern in PATTERNS.iter() {
             found.extend(
                 pattern
                     .regex
                     .find_iter(bytes)
-                    .map(|m| (m.start(), m.end(), pattern.kind)),
+                    .map(|m| Span::plain(m.start(), m.end(), pattern.kind)),
             );
         }
-        found.sort_by_key(|&(start, end, _)| (start, std::cmp::Reverse(end)));
+        let has_header = || HEADER_NAMES.iter().any(|name| name.is_match(bytes));
+        if sought == Sought::SecretsAndHeaders && has_header() {
+            found.extend(HEADER.captures_iter(bytes).filter_map(|header| {
+                let credential = header.get(1).or_else(|| header.get(2))?;
+                Some(Span {
+                    from: header.get(0)?.start(),
+                    ..Span::plain(credential.start(), credential.end(), HEADER_KIND)
+                })
+            }));
+        }
+        found.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
         let mut merged: Vec<Span> = Vec::with_capacity(found.len());
         for span in found {
             match merged.last_mut() {
-                Some(last) if span.0 < last.1 => last.1 = last.1.max(span.1),
+                Some(last) if span.start < last.end => {
+                    last.end = last.end.max(span.end);
+                    last.from = last.from.min(span.from);
+                }
                 _ => merged.push(span),
             }
         }
@@ -260,6 +326,80 @@ mod tests {
         let whole = format!("{text}!");
         let end = whole.len();
         assert_eq!(redactor.safe_cut(whole.as_bytes(), end), end);
+    }
+
+    #[test]
+    fn credentials_in_authorization_headers_are_redacted_and_their_scheme_is_not() {
+        let redactor = Redactor::default();
+        let hex = "0123456789abcdef0123456789abcdef";
+        for (text, shown) in [
+            (
+                format!("Authorization: Bearer {hex}"),
+                "Authorization: Bearer [REDACTED:authorization-header]",
+            ),
+            (
+                "< authorization: basic dTpw\r".to_owned(),
+                "< authorization: basic [REDACTED:authorization-header]\r",
+            ),
+            (
+                format!(r#"{{"Authorization":"Bearer {hex}"}}"#),
+                r#"{"Authorization":"Bearer [REDACTED:authorization-header]"}"#,
+            ),
+            (
+                format!(r#"{{\"Authorization\": [\"Bearer {hex}\"]}}"#),
+                r#"{\"Authorization\": [\"Bearer [REDACTED:authorization-header]\"]}"#,
+            ),
+            (
+                format!("'Authorization' => 'Bearer {hex}'"),
+                "'Authorization' => 'Bearer [REDACTED:authorization-header]'",
+            ),
+            (
+                format!("HTTP_AUTHORIZATION=Bearer {hex}\nnext"),
+                "HTTP_AUTHORIZATION=Bearer [REDACTED:authorization-header]\nnext",
+            ),
+            (
+                "Authorization: Bearer sk-abcdefghijklmnopqrstuv".to_owned(),
+                "Authorization: Bearer [REDACTED:openai-api-key]",
+            ),
+        ] {
+            let once = redactor.redact(&text).into_owned();
+            assert_eq!(once, shown);
+            assert_eq!(redactor.redact(&once), once, "not stable");
+        }
+        for text in [
+            "Authorization: Bearer short",
+            "Authorization: Bearer $API_KEY_OF_THE_SERVICE",
+            "'Authorization' => 'Bearer ' . $credentials_of_this_site",
+            "the authorization is a bearer of 0123456789abcdef0123456789abcdef",
+            "Authorization:\nBearer 0123456789abcdef0123456789abcdef",
+        ] {
+            assert_eq!(redactor.redact(text), text);
+        }
+    }
+
+    #[test]
+    fn data_that_must_not_change_may_contain_a_header_with_an_example() {
+        let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
+        let example = "curl -H 'Authorization: Bearer your-api-token-here'";
+        assert_eq!(redactor.find(example.as_bytes()), None);
+        let real = "curl -H 'Authorization: Bearer hunter2-hunter2'";
+        let found = redactor.find(real.as_bytes()).unwrap();
+        assert_eq!(
+            (found.kind, found.offset),
+            ("configured-secret-value", real.len() - 16)
+        );
+    }
+
+    #[test]
+    fn safe_cut_keeps_a_header_together_with_its_credential() {
+        let redactor = Redactor::default();
+        let text = "ab Authorization: Bearer 0123456789abcdef0123456789abcdef!";
+        for end in 4..text.len() - 1 {
+            assert_eq!(redactor.safe_cut(text.as_bytes(), end), 3, "{end}");
+        }
+        assert_eq!(redactor.safe_cut(text.as_bytes(), 3), 3);
+        let all = text.len();
+        assert_eq!(redactor.safe_cut(text.as_bytes(), all), all);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::inputs::ExecutionRecord;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{EventType, LifecycleEvent};
@@ -108,11 +109,10 @@ pub(super) fn events(events: &[LifecycleEvent], scrub: &Scrubber<'_>) -> Vec<Lif
     }
     for pieces in streams.values() {
         let whole: Vec<u8> = pieces.iter().flat_map(|i| output_of(&events[*i])).collect();
-        if scrub.redactor.find(&whole).is_none() {
+        let Cow::Owned(redacted) = scrub.redactor.redact_bytes(&whole) else {
             continue;
-        }
+        };
         scrub.note();
-        let redacted = scrub.redactor.redact_bytes(&whole);
         for (position, index) in pieces.iter().enumerate() {
             let data = &mut clean[*index].data;
             data.remove("text");
@@ -268,6 +268,22 @@ mod tests {
         assert_eq!(scrub.changed(), 1);
         let harmless = [output(1, json!({"stream": "stdout", "text": "plain"}))];
         assert_eq!(events(&harmless, &scrub), harmless);
+    }
+
+    #[test]
+    fn header_split_from_its_credential_between_output_pieces_is_redacted() {
+        let redactor = Redactor::default();
+        let scrub = Scrubber::new(&redactor);
+        let pieces = [
+            output(
+                1,
+                json!({"stream": "stdout", "text": "Authorization: Bearer "}),
+            ),
+            output(2, json!({"stream": "stdout", "text": "0123456789abcdef"})),
+        ];
+        let text = String::from_utf8(lines(&events(&pieces, &scrub))).unwrap();
+        assert!(text.contains("Authorization: Bearer [REDACTED:"), "{text}");
+        assert!(!text.contains("0123456789abcdef"), "{text}");
     }
 
     #[test]
