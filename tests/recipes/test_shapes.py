@@ -143,10 +143,11 @@ def test_multisite_recipe_with_overlay_and_distribution_runs(bench):
                "overlays": [{"kind": "runtime-overlay-bundle", "bundle": bundle}]}
     distribution = {"name": "Shop", "wordpress": {"root": "//wordpress/", "config": "wp-config.php"},
                     "serviceFakes": [{"name": "pay", "source": "./fake.php", "load": "pre-bootstrap", "sideEffectsArtifact": "/tmp/fake.json"}]}
-    code = f"echo wp_json_encode( array( is_multisite(), count( get_sites() ), BY_PRELUDE, BY_FAKE, file_get_contents( '{CONTENT}/over.txt' ) ) );"
-    recipe = recipes.write(bench, "network", [php(code)], runtime=runtime, distribution=distribution)
+    code = f"echo wp_json_encode( array( is_multisite(), count( get_sites() ), BY_PRELUDE, BY_FAKE, file_get_contents( '{CONTENT}/over.txt' ), ini_get( 'precision' ), ini_get( 'serialize_precision' ) ) );"
+    settings = {"bootstrapIniEntries": {"precision": 5, "serialize_precision": 7}, "iniEntries": {"precision": 9}}
+    recipe = recipes.write(bench, "network", [php(code)], runtime=runtime, distribution=distribution, inputs={"pluginRuntime": {"php": settings}})
     answer = recipes.run(bench, recipe).expect(0)
-    must(printed(answer) == [True, 2, "prelude", "fake", "over"], str(answer))
+    must(printed(answer) == [True, 2, "prelude", "fake", "over", "9", "7"], str(answer))
     must([row["status"] for row in answer.json["declaredArtifacts"]] == ["collected"], str(answer.json["declaredArtifacts"]))
 
 

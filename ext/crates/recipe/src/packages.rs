@@ -84,8 +84,17 @@ pub(crate) struct SourcePackage {
     pub source: String,
     pub target: String,
     pub deny: Vec<String>,
-    /// Path and requirement of a file of the package that becomes an artifact.
-    pub artifact: Option<(String, bool)>,
+    /// A file of the package that becomes an artifact.
+    pub artifact: Option<PackageArtifact>,
+}
+
+/// A file that becomes an artifact of the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PackageArtifact {
+    pub name: String,
+    pub path: String,
+    /// Whether the run fails if the file is missing.
+    pub required: bool,
 }
 
 /// Returns the source packages of the recipe. A relative target lies below `/workspace`.
@@ -110,6 +119,7 @@ pub(crate) fn source_packages(recipe: &Recipe) -> Vec<SourcePackage> {
             .flatten();
         let artifact = row.get("artifact");
         let file = artifact.and_then(|a| a.get("path")).and_then(Value::as_str);
+        let own = artifact.and_then(|a| a.get("name")).and_then(Value::as_str);
         let required = artifact
             .and_then(|a| a.get("required"))
             .and_then(Value::as_bool);
@@ -122,7 +132,11 @@ pub(crate) fn source_packages(recipe: &Recipe) -> Vec<SourcePackage> {
                 .filter_map(Value::as_str)
                 .map(|p| p.trim_end_matches("/**").trim_end_matches('/').to_owned())
                 .collect(),
-            artifact: file.map(|file| (normal(file), required.unwrap_or(false))),
+            artifact: file.map(|file| PackageArtifact {
+                name: own.map_or_else(|| text("name"), str::to_owned),
+                path: normal(file),
+                required: required.unwrap_or(false),
+            }),
         }
     })
     .collect()

@@ -686,9 +686,11 @@ fn meaning() -> Vec<Row> {
             "$.inputs.pluginRuntime.php.iniEntries.extension",
         ),
         (
-            inputs(&json!({"pluginRuntime": {"php": {"bootstrapIniEntries": {"a": 1}}}})),
-            "unsupported-plugin-runtime-bootstrap-ini",
-            "$.inputs.pluginRuntime.php.bootstrapIniEntries",
+            inputs(
+                &json!({"pluginRuntime": {"php": {"bootstrapIniEntries": {"precision": 1, "extension": "x"}}}}),
+            ),
+            "invalid-plugin-runtime-ini",
+            "$.inputs.pluginRuntime.php.bootstrapIniEntries.extension",
         ),
         (
             inputs(&json!({"pluginRuntime": {"wpConfigDefines": {"DB_NAME": "x"}}})),

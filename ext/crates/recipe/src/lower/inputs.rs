@@ -292,11 +292,11 @@ fn add_source_packages(recipe: &Recipe, all: &mut Lowered) {
         });
         all.mounts
             .push(shown(package.source, package.target, metadata));
-        if let Some((path, required)) = package.artifact {
+        if let Some(artifact) = package.artifact {
             all.workflow.collect.push(CollectedFile {
-                name: package.name,
-                path,
-                required,
+                name: artifact.name,
+                path: artifact.path,
+                required: artifact.required,
                 parse_json: false,
                 typed: Metadata::new(),
             });

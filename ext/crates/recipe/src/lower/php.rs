@@ -42,8 +42,23 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflo
     if let Some(limit) = &php.memory_limit {
         line("memory_limit", limit);
     }
-    for (name, value) in php.ini_entries.iter().filter(|(name, _)| *name != TIME) {
+    // PHP reads these settings before it starts, and so before WordPress.
+    for (name, value) in php.bootstrap_ini_entries.iter().filter(|(n, _)| *n != TIME) {
         line(name, &scalar_text(value));
+    }
+    let (mut late, own): (Vec<_>, Vec<_>) = php
+        .ini_entries
+        .iter()
+        .filter(|(name, _)| *name != TIME)
+        .partition(|(name, _)| php.bootstrap_ini_entries.contains_key(*name));
+    for (name, value) in own {
+        line(name, &scalar_text(value));
+    }
+    // A setting that differs before and after the start of WordPress changes in wp-config.php.
+    late.sort_by_key(|(name, _)| *name);
+    for (name, value) in late {
+        let (name, value) = (quoted(name), quoted(&scalar_text(value)));
+        append(workflow, &format!("ini_set( {name}, {value} );\n"));
     }
     // Command-line PHP ignores this setting in a configuration file, so PHP code sets it.
     let seconds = php.max_execution_time.map(|seconds| seconds.to_string());

@@ -278,14 +278,10 @@ fn check_php(validator: &mut Validator<'_>, runtime: &PluginRuntime) {
         return;
     };
     let path = "$.inputs.pluginRuntime.php";
-    if !php.bootstrap_ini_entries.is_empty() {
-        validator.report(
-            IssueCode::UnsupportedPluginRuntimeBootstrapIni,
-            format!("{path}.bootstrapIniEntries"),
-            "PHP settings cannot differ before and after the start of WordPress; use iniEntries",
-        );
-    }
-    for (name, value) in &php.ini_entries {
+    let early = php.bootstrap_ini_entries.iter();
+    let early = early.map(|row| ("bootstrapIniEntries", row));
+    let late = php.ini_entries.iter().map(|row| ("iniEntries", row));
+    for (list, (name, value)) in early.chain(late) {
         let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name
                 .bytes()
@@ -310,7 +306,7 @@ fn check_php(validator: &mut Validator<'_>, runtime: &PluginRuntime) {
         if !plain || ours || !value_fits {
             validator.report(
                 IssueCode::InvalidPluginRuntimeIni,
-                crate::issue::member(&format!("{path}.iniEntries"), name),
+                crate::issue::member(&format!("{path}.{list}"), name),
                 "must be a PHP setting that recipes may change, with a single-line value without \", $ and \\",
             );
         }
