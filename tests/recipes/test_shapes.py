@@ -55,7 +55,8 @@ def test_plugin_recipe_with_mounts_at_many_paths_runs_unedited(bench):
         "workspaces": [{"target": "//workspace//tool/", "seed": {"type": "directory", "source": "./tool"}}],
         "mounts": [{"source": "./harness", "target": "/harness"}, {"source": "./must", "target": f"//wordpress//wp-content/mu-plugins/"},
                    {"source": "./config.json", "target": f"{CONTENT}/config.json"}, {"source": "./config.json", "target": "/opt/tool/config.json"},
-                   {"source": "./config.json", "target": "/tmp/in/config.json", "mode": "readonly"}],
+                   {"source": "./config.json", "target": "/tmp/in/config.json", "mode": "readonly"},
+                   {"source": "./data", "target": f"{CONTENT}/plugins/shop/data", "mode": "readonly"}],
         "extra_plugins": [{"source": "./monorepo", "sourceSubdir": "packages/shop/", "slug": "shop"},
                           {"source": "https://example.org/bank.git", "sourcePath": "./bank", "slug": "bank", "composer": "install"},
                           {"source": "./early", "slug": "early", "loadAs": "mu-plugin", "activate": False, "sourceSubpath": "."}],
@@ -66,16 +67,17 @@ def test_plugin_recipe_with_mounts_at_many_paths_runs_unedited(bench):
     files(bench, "shapes", {
         "tool/a.txt": "a", "harness/run.php": "<?php return basename( __DIR__ );", "must/one.php": "<?php define( 'BY_MUST', 'must' );",
         "config.json": "{}", "monorepo/packages/shop/shop.php": plugin("Shop", "define( 'BY_SHOP', 1 );"), "bank/bank.php": plugin("Bank"),
-        "bank/composer.json": "{}", "bank/vendor/autoload.php": "<?php", "bank/vendor/acme/pay/pay.txt": "old", "pay/pay.txt": "new", "early/early.php": plugin("Early", "define( 'BY_EARLY', 1 );"),
+        "bank/composer.json": "{}", "bank/vendor/autoload.php": "<?php", "bank/vendor/acme/pay/pay.txt": "old", "pay/pay.txt": "new",
+        "data/d.txt": "replaced", "monorepo/packages/shop/data/d.txt": "own", "early/early.php": plugin("Early", "define( 'BY_EARLY', 1 );"),
         "part/part.php": plugin("Part", "define( 'BY_PART', 1 );"), "lib/a.txt": "lib", "lib/private/b.txt": "no"})
     code = f"""require_once ABSPATH . 'wp-admin/includes/plugin.php';
 file_put_contents( '/harness/new.txt', 'n' ); file_put_contents( '{CONTENT}/config.json', '{{"a":1}}' ); file_put_contents( WPMU_PLUGIN_DIR . '/two.php', '<?php' );
 echo wp_json_encode( array( require '/harness/run.php', BY_MUST, BY_SHOP, BY_EARLY, BY_PART, is_plugin_active( 'bank/bank.php' ), is_plugin_active( 'shop/shop.php' ),
 is_writable( '/opt/tool/config.json' ), is_writable( '/tmp/in/config.json' ), file_get_contents( '/workspace/tool/a.txt' ), is_dir( '/workspace/lib/private' ),
-is_file( WPMU_PLUGIN_DIR . '/wp-codebox-guest.php' ), file_get_contents( WP_PLUGIN_DIR . '/bank/vendor/acme/pay/pay.txt' ) ) );"""
+is_file( WPMU_PLUGIN_DIR . '/wp-codebox-guest.php' ), file_get_contents( WP_PLUGIN_DIR . '/bank/vendor/acme/pay/pay.txt' ), file_get_contents( WP_PLUGIN_DIR . '/shop/data/d.txt' ) ) );"""
     recipe = recipes.write(bench, "shapes", [php(code)], inputs=inputs, runtime={"backend": "wordpress-playground", "wp": "latest", "phpVersion": "7.4", "workers": 2})
     answer = recipes.run(bench, recipe).expect(0)
-    must(printed(answer) == ["harness", "must", 1, 1, 1, True, True, False, False, "a", False, True, "new"], str(answer))
+    must(printed(answer) == ["harness", "must", 1, 1, 1, True, True, False, False, "a", False, True, "new", "replaced"], str(answer))
     changed = {row["path"] for row in answer.json["changedFiles"]}
     must(changed == {"/harness/new.txt", f"{CONTENT}/mu-plugins/two.php"}, str(changed))
     kept = {row["name"]: row for row in answer.json["declaredArtifacts"]}

@@ -549,6 +549,20 @@ fn meaning() -> Vec<Row> {
         ),
         (
             inputs(
+                &json!({"mounts": [{"source": "./other", "target": "/wordpress/wp-content/plugins/a/sub"}], "extra_plugins": [{"source": "./dir", "slug": "a"}]}),
+            ),
+            "overlapping-target",
+            "$.inputs.extra_plugins[0]",
+        ),
+        (
+            inputs(
+                &json!({"mounts": [{"source": "./other", "target": "/wordpress/wp-content/plugins/a/none", "mode": "readonly"}], "extra_plugins": [{"source": "./dir", "slug": "a"}]}),
+            ),
+            "overlapping-target",
+            "$.inputs.extra_plugins[0]",
+        ),
+        (
+            inputs(
                 &json!({"mounts": [{"source": "./dir", "target": "/workspace/a"}], "stagedFiles": [{"source": "./file.txt", "target": "/workspace/a/f"}]}),
             ),
             "overlapping-target",
@@ -1358,6 +1372,9 @@ fn recipe_variants_without_the_tested_faults_are_valid() {
         ),
         inputs(
             &json!({"extra_plugins": [{"source": "./needs", "slug": "c"}], "dependency_overlays": [{"kind": "composer-package", "package": "a/b", "source": "./dir", "consumer": "c"}]}),
+        ),
+        inputs(
+            &json!({"mounts": [{"source": "./other", "target": "/wordpress/wp-content/plugins/a/sub", "mode": "readonly"}], "extra_plugins": [{"source": "./dir", "slug": "a"}]}),
         ),
         plugin(&json!({"source": "./dir", "loadAs": "mu-plugin", "activate": false})),
         plugin(&json!({"source": "./dir", "sourceSubpath": ".", "sourceSubdir": "."})),

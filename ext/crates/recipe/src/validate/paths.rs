@@ -3,7 +3,7 @@
 
 use super::Validator;
 use crate::issue::IssueCode;
-use crate::layout;
+use crate::layout::{self, PlacedPlugin, PluginSource};
 use crate::model::{Access, SeedKind, SourceKind, SourceMode};
 use crate::overlay;
 use crate::packages;
@@ -321,6 +321,31 @@ pub(super) fn check_artifacts(validator: &mut Validator<'_>) {
     }
 }
 
+/// Returns the read-only mounts that replace a directory of a plugin, each with the plugin's guest
+/// path. The directory must be in the plugin's source: the launcher cannot create it there.
+fn replacing(
+    validator: &Validator<'_>,
+    placed: &PlacedPlugin<'_>,
+    root: &str,
+) -> Vec<(String, String)> {
+    let mounts = places::mounts(validator.recipe).into_iter();
+    mounts
+        .filter(|(_, mount)| {
+            let below = mount
+                .target
+                .strip_prefix(&placed.target)
+                .and_then(|rest| rest.strip_prefix('/'));
+            placed.from == PluginSource::Directory
+                && mount.mode == Some(Access::Readonly)
+                && !places::is_file(mount.kind, &mount.source, validator.sources)
+                && below.is_some_and(|below| {
+                    validator.sources.kind(&format!("{root}/{below}")) == PathKind::Directory
+                })
+        })
+        .map(|(_, mount)| (mount.target, placed.target.clone()))
+        .collect()
+}
+
 /// Reports each guest path of an input that equals the guest path of an earlier input, contains it,
 /// or lies below it.
 pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
@@ -358,11 +383,19 @@ pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
             paths.push((format!("$.inputs.workspaces[{i}].target"), target));
         }
     }
+    let mut nested: Vec<(String, String)> = Vec::new();
     for (path, plugin) in packages::plugins(recipe) {
-        paths.push((
-            path,
-            layout::place_plugin(&plugin, validator.sources).target,
-        ));
+        let placed = layout::place_plugin(&plugin, validator.sources);
+        let root = layout::plugin_root(&plugin, placed.source);
+        nested.extend(replacing(validator, &placed, &root));
+        for overlay in packages::dependency_overlays(recipe) {
+            if placed.slug == overlay.consumer || placed.directory == overlay.consumer {
+                let target = format!("{}/vendor/{}", placed.target, overlay.package);
+                nested.push((target.clone(), placed.target.clone()));
+                paths.push((format!("{}.package", overlay.path), target));
+            }
+        }
+        paths.push((path, placed.target));
     }
     for (i, staged) in inputs.staged_files.iter().enumerate() {
         paths.push((
@@ -380,6 +413,9 @@ pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
         // must-use plugins free.
         let apart = |a: &GuestPath, b: &GuestPath| {
             a.as_str() == MUST_USE && b.as_str().starts_with(GUEST_MU_COMPONENTS)
+                || nested
+                    .iter()
+                    .any(|(inner, outer)| inner == a.as_str() && outer == b.as_str())
         };
         if let Some((other, _)) = taken.iter().find(|(_, t)| {
             (t.contains(&target) || target.contains(t)) && !apart(t, &target) && !apart(&target, t)
