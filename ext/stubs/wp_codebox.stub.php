@@ -374,8 +374,8 @@ final class Run
      * (sandbox-tool-policy/v1), `parent_tools` {tools [{id, description, input_schema}],
      * timeout_ms?}, `components` [{slug, source, load_as?: `plugin` or `mu-plugin`, entry?,
      * activate?, required?, readiness_probe? {type: `ability` or `filter`, name}}],
-     * `hold` {ttl_ms, max_ttl_ms?, idle_ms?}: keeps the sandbox alive after agent and commands
-     * have finished, for `Sandbox::ask()`; `secrets` [{env, value, hosts}] (the sandbox gets a
+     * `hold` {ttl_ms, max_ttl_ms?, idle_ms?, preview? {bind?, port?, public_url?, token?}}: keeps
+     * the sandbox alive after agent and commands have finished, for `Sandbox::ask()`; `secrets` [{env, value, hosts}] (the sandbox gets a
      * placeholder, and the value is sent to the named hosts only; the policy must be
      * `connector-scoped` and allow these hosts), `redact`, `provenance`, `wordpress`
      * (core directory), `denied` (list of directories that are not mounted, including their
@@ -507,11 +507,13 @@ final class AgentTask
      * @param array<string, mixed> $model     `provider`, `model` and `credential` of the run's
      *                                        model, without secret values; `[]` without a model.
      * @param string               $wordpress WordPress version of the guest.
+     * @param array<string, mixed> $preview   Data of the last event about the run's preview; `[]`
+     *                                        without a preview.
      * @throws InvalidInputException `wp_codebox_input_invalid` for a result without `outcome` or
      *                               `run_id`.
      * @return array<string, mixed>
      */
-    public static function answer(array $input, array $task, array $result, array $model, string $wordpress): array {}
+    public static function answer(array $input, array $task, array $result, array $model, string $wordpress, array $preview = []): array {}
 
     /**
      * Returns the row of a task in a batch or fan-out, without the members that `Batch::settle()`
