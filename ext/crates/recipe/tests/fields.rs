@@ -311,7 +311,10 @@ fn members(value: &Value, at: &str, all: &mut Vec<String>) {
             for (name, value) in rows {
                 let at = format!("{at}/{name}");
                 all.push(at.clone());
-                if !["metadata", "equals", "blueprint", "bundle"].contains(&name.as_str()) {
+                // The content of these is free.
+                let is_free = ["metadata", "equals", "blueprint"].contains(&name.as_str())
+                    || name == "bundle" && at.contains("/agent_bundles/");
+                if !is_free {
                     members(value, &at, all);
                 }
             }
