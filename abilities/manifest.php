@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'edb9576f5ed395f056fa756049fb0394555f771d73043b657a7d8a1c0754d163',
+	'contract_digest' => 'e5638870a8b46c7aef90c9a4e7086b41229e896d877043dbbc6d5d229b76791e',
 ];
