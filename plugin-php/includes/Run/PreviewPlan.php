@@ -90,7 +90,7 @@ final class PreviewPlan {
 		}
 		if ( Authority::User === $authority && ! self::is_loopback( $bind ) && ! in_array( $bind, $this->allowed( 'bind' ), true ) ) {
 			/* translators: %s: value as given. */
-			throw $this->refusal( 'preview_bind', Sentence::of( __( 'preview_bind "%s" is not allowed: other machines could reach the sandbox.', 'codebox' ), $bind ), __( "Leave it out, or let the host add the address to the constant WP_CODEBOX_PREVIEW: [ 'bind' => [ ADDRESS ] ].", 'codebox' ) );
+			throw $this->refusal( 'preview_bind', Sentence::of( __( 'preview_bind "%s" is not allowed: other machines could reach the sandbox.', 'codebox' ), $bind ), __( 'Leave it out, or let the host add the address to the list "bind" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
 		}
 		return $bind;
 	}
@@ -104,7 +104,7 @@ final class PreviewPlan {
 	private function port( int $port, Authority $authority ): int {
 		if ( Authority::User === $authority && 0 !== $port && $port <= self::LAST_RESERVED_PORT && ! in_array( $port, $this->allowed( 'ports' ), true ) ) {
 			/* translators: %d: number of a port. */
-			throw $this->refusal( 'preview_port', Sentence::of( __( 'preview_port %d is not allowed: ports below 1024 belong to services of the host.', 'codebox' ), $port ), __( "Give a port from 1024, leave it out for any free one, or let the host add it to the constant WP_CODEBOX_PREVIEW: [ 'ports' => [ PORT ] ].", 'codebox' ) );
+			throw $this->refusal( 'preview_port', Sentence::of( __( 'preview_port %d is not allowed: ports below 1024 belong to services of the host.', 'codebox' ), $port ), __( 'Give a port from 1024, leave it out for any free one, or let the host add it to the list "ports" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
 		}
 		return $port;
 	}

@@ -29,6 +29,7 @@ impl Page<'_> {
     pub fn editor(&mut self, url: &str, editor: &EditorTask, task: &Task) -> Result<(), Failure> {
         let until = self.within(editor.wait_timeout);
         self.navigate(url, &WaitFor::DomContentLoaded, until)?;
+        self.began();
         if let EditorAct::Probe(probe) = &editor.act {
             let seen = self.canvas(probe, until);
             return self.waited_for(editor, until).and(seen);

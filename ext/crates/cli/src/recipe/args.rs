@@ -49,7 +49,7 @@ pub(crate) enum RecipeCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Every kind has the options of a recipe: name, wp, phpVersion, blueprint, mounts, workspaces, \
-extraPlugins, runtimeEnv, secretEnv, services, before, after, artifacts, metadata, …, and \
+extraPlugins, runtimeEnv, secretEnv, services, before, after, artifacts and metadata, and \
 timeoutMs, allowFailure and advisory for its step. phpunit, bench and generic-ability-runtime-run \
 also have the arguments of their command (`wp-codebox commands`), so plugin-slug is pluginSlug.
 
