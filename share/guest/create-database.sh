@@ -1,4 +1,3 @@
-#!/bin/sh
 # Creates the database directory of a template: create-database.sh SERVER. Runs inside a guest, once for
 # each template. `root` gets an invalid password here; each guest sets the password of its own run.
 set -eu

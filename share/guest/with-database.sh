@@ -1,4 +1,3 @@
-#!/bin/sh
 # Runs a program while the database server runs: with-database.sh SERVER PROGRAM [ARGUMENT…]. Fails unless
 # the server shuts down in order, so a template contains no database that needs recovery.
 set -eu
