@@ -78,8 +78,8 @@ pub use live::{
     unknown_member,
 };
 pub use mount::{
-    GitChoice, GitView, GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport, MountAccess,
-    MountReport, MountRequest, MountView, StagedFile,
+    GUEST_SYSTEM, GitChoice, GitView, GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport,
+    MountAccess, MountReport, MountRequest, MountView, StagedFile,
 };
 pub use outcome::{CompletionStatus, NextAction, Outcome, RecoveredChanges, SessionStatus};
 pub use parent_tool::{

@@ -2,6 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Guest directories of the system and of this product. The launch plan fills them itself, so no mount
+/// or staged file may lie in them.
+pub const GUEST_SYSTEM: &[&str] = &[
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt/agents",
+    "/opt/codebox",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var",
+];
+
 /// A normalised absolute path inside the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

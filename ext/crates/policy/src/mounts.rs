@@ -1,7 +1,7 @@
 //! Validates mounts: their targets in the guest, and which host directories may be mounted.
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunPaths};
-use wp_codebox_contracts::{FilesystemPolicy, RuntimePolicy};
+use wp_codebox_contracts::{FilesystemPolicy, GUEST_SYSTEM, RuntimePolicy};
 
 /// Directory in the guest for staged files, which are host files that the guest may read.
 pub const GUEST_STAGED_ROOT: &str = "/run/codebox/staged";
@@ -10,25 +10,8 @@ pub const GUEST_STAGED_ROOT: &str = "/run/codebox/staged";
 /// to the guest.
 const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
 
-/// Guest paths that belong to the system, to WordPress or to this product; no mount or staged file
-/// may overlap them.
+/// Guest paths that belong to WordPress or to this product; no mount or staged file may overlap them.
 const RESERVED: &[&str] = &[
-    "/bin",
-    "/boot",
-    "/dev",
-    "/etc",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/opt/agents",
-    "/opt/codebox",
-    "/proc",
-    "/run",
-    "/sbin",
-    "/sys",
-    "/usr",
-    "/var",
     "/wordpress/wp-content/database",
     "/wordpress/wp-content/db.php",
     "/wordpress/wp-content/index.php",
@@ -190,7 +173,9 @@ fn is_free(target: &GuestPath) -> bool {
         target.as_str().starts_with("/wordpress/") && !target.as_str().starts_with(CONTENT);
     let own = target.as_str() != MUST_USE
         && paths(OWN_MUST_USE).any(|own| own.contains(target) || target.contains(&own));
-    let reserved = paths(RESERVED).any(|r| r.contains(target) || target.contains(&r));
+    let reserved = paths(RESERVED)
+        .chain(paths(GUEST_SYSTEM))
+        .any(|r| r.contains(target) || target.contains(&r));
     !outside_content && !own && !reserved && !SHARED.contains(&target.as_str())
 }
 

@@ -2,32 +2,12 @@
 
 use super::error::PlanError;
 use std::collections::BTreeSet;
-use wp_codebox_contracts::GuestPath;
+use wp_codebox_contracts::{GUEST_SYSTEM, GuestPath};
 
 /// Path of `wp-content` in the guest.
 pub(super) const WP_CONTENT: &str = "/wordpress/wp-content";
 /// Directory of must-use plugins in the guest.
 pub(super) const MUST_USE: &str = "/wordpress/wp-content/mu-plugins";
-/// Guest directories that the plan fills itself; no mount may lie in them.
-const OWN: &[&str] = &[
-    "/bin",
-    "/boot",
-    "/dev",
-    "/etc",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/opt/agents",
-    "/opt/codebox",
-    "/proc",
-    "/run",
-    "/sbin",
-    "/sys",
-    "/usr",
-    "/var",
-    "/wordpress",
-];
 /// Writable directories of every guest, below which a mount may lie.
 const SCRATCH: &[&str] = &["/", "/home", "/home/agent", "/opt", "/tmp"];
 
@@ -107,7 +87,9 @@ pub(super) fn mountable(target: &str) -> bool {
                     .strip_prefix(own)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
-            !SCRATCH.contains(&target) && !OWN.iter().any(|own| within(own))
+            !SCRATCH.contains(&target)
+                && !GUEST_SYSTEM.iter().any(|own| within(own))
+                && !within("/wordpress")
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Validates the step that runs the agent of the run.
 
-use super::Validator;
+use super::{Validator, paths};
 use crate::agent_step::{self, RequiredPlugin};
 use crate::issue::IssueCode;
 use crate::layout::{self, PlacedStep};
-use crate::model::LoadAs;
-use crate::sources::PathKind;
-use wp_codebox_contracts::{AgentBundle, RuntimeTask, TaskSpec};
+use crate::model::{LoadAs, SourceKind};
+use wp_codebox_contracts::{RuntimeTask, TaskSpec};
 use wp_codebox_policy::{
     CommandDescriptor, Handler, check_runtime_task, normalise_task, read_task,
 };
@@ -96,28 +95,10 @@ fn check_fields(validator: &mut Validator<'_>, args: &str, task: &TaskSpec) {
         }
     }
     for bundle in &task.agent_bundles {
-        check_bundle(validator, args, bundle);
+        if let Some(source) = &bundle.source {
+            paths::check_given(validator, args, source, SourceKind::File);
+        }
     }
-}
-
-fn check_bundle(validator: &mut Validator<'_>, args: &str, bundle: &AgentBundle) {
-    let Some(source) = &bundle.source else {
-        return;
-    };
-    let (code, why) = match validator.sources.kind(source) {
-        PathKind::File => return,
-        PathKind::Missing => (
-            IssueCode::MissingSource,
-            "does not exist; relative paths are resolved from the recipe's directory",
-        ),
-        PathKind::Directory | PathKind::Other => (IssueCode::NotFile, "is not a regular file"),
-        PathKind::Denied => (
-            IssueCode::InvalidSource,
-            "may not be exposed to a guest, by the host's settings",
-        ),
-    };
-    let message = format!("the source of an agent bundle {why}");
-    validator.report(code, args, message);
 }
 
 /// Reports a required plugin that the recipe does not load and activate.

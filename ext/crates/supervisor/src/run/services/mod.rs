@@ -11,6 +11,8 @@ mod http;
 mod process;
 mod redis;
 
+pub(in crate::run) use process::keep_tail;
+
 use super::context::RunContext;
 use super::recorder::Recorder;
 use super::service_plan::ServicePlan;

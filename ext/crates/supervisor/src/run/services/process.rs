@@ -230,8 +230,9 @@ fn pass_lines(from: OwnedFd, mut each: LineReader) {
     }
 }
 
-/// Reads output and keeps its end, until the server ends.
-fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
+/// Reads output and keeps its end, until the last writer closes the pipe. That happens at the latest
+/// when the guest ends.
+pub(in crate::run) fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
     let mut from = std::fs::File::from(from);
     let mut piece = [0_u8; 4096];
     while let Ok(count) = from.read(&mut piece) {
@@ -257,5 +258,20 @@ mod tests {
         assert_eq!(explained("one\n  two  \n\n"), "two");
         assert_eq!(explained("\n"), "");
         assert_eq!(explained(&"x".repeat(LINE + 1)).len(), LINE);
+    }
+
+    #[test]
+    fn only_the_last_bytes_of_a_servers_output_are_stored() {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let tail = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&tail);
+        let reader = std::thread::spawn(move || keep_tail(read, &kept));
+        let mut write = std::fs::File::from(write);
+        write.write_all(&vec![b'a'; 3 * TAIL]).unwrap();
+        write.write_all(b"the end").unwrap();
+        drop(write);
+        reader.join().unwrap();
+        let tail = tail.lock().unwrap();
+        assert!(tail.len() == TAIL && tail.ends_with(b"the end"));
     }
 }

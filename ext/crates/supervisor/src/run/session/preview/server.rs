@@ -5,6 +5,7 @@
 //! [`Session::site_server`] starts the server if it is not running.
 
 use crate::run::recorder::Recorder;
+use crate::run::services::keep_tail;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
@@ -28,8 +29,6 @@ const WORKERS: &str = "4";
 const READY: Duration = Duration::from_secs(15);
 /// Delay between two attempts to connect to the web server while it starts.
 const PAUSE: Duration = Duration::from_millis(40);
-/// Number of bytes stored from the end of the server's output.
-const TAIL: usize = 8 * 1024;
 
 /// The web server that runs in the guest.
 #[derive(Debug)]
@@ -160,22 +159,6 @@ fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
     Ok(([null, write, other], printed))
 }
 
-/// Reads the web server's output and keeps its end, until the last writer closes the pipe. That
-/// happens at the latest when the guest ends.
-fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
-    let mut from = std::fs::File::from(from);
-    let mut piece = [0_u8; 4096];
-    while let Ok(count) = from.read(&mut piece) {
-        if count == 0 {
-            return;
-        }
-        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.extend_from_slice(piece.get(..count).unwrap_or_default());
-        let over = tail.len().saturating_sub(TAIL);
-        tail.drain(..over);
-    }
-}
-
 /// Returns whether the server at the other end of the connection knows the nonce.
 fn answers(connection: OwnedFd, nonce: &str, until: Instant) -> std::io::Result<bool> {
     let mut stream = TcpStream::from(connection);
@@ -226,20 +209,5 @@ mod tests {
                 "{said:?}"
             );
         }
-    }
-
-    #[test]
-    fn only_the_last_bytes_of_the_preview_servers_output_are_stored() {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let tail = Printed::default();
-        let kept = Arc::clone(&tail);
-        let reader = std::thread::spawn(move || keep_tail(read, &kept));
-        let mut write = std::fs::File::from(write);
-        write.write_all(&vec![b'a'; 3 * TAIL]).unwrap();
-        write.write_all(b"the end").unwrap();
-        drop(write);
-        reader.join().unwrap();
-        let tail = tail.lock().unwrap();
-        assert!(tail.len() == TAIL && tail.ends_with(b"the end"));
     }
 }
