@@ -134,7 +134,8 @@ pub(crate) fn may_download(policy: &RuntimePolicy, host: &str) -> bool {
 /// the host allows downloads, those from which a blueprint installs, allows
 /// only the recipe's commands, and permits secrets only if the caller has a secret that the recipe
 /// names. A secret that no open host may receive is exposed to the guest: its programs get the value
-/// itself as environment variable, which is the only use that the recipe can mean.
+/// itself as environment variable, which is the only use that the recipe can mean. It is not exposed if
+/// the recipe binds it to hosts and opens only others.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
     let mut commands = commands(recipe, sources);
@@ -176,7 +177,10 @@ pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
             SecretStatus::Available { .. } => policy.secrets = SecretsPolicy::ConnectorScoped,
             SecretStatus::Missing | SecretStatus::Unusable { .. } => continue,
         }
-        if open_hosts(recipe, &policy, &name).is_empty() {
+        // A secret that the recipe binds to hosts is not shown to a guest that can reach others.
+        let is_confined = secret_hosts(recipe, &name).is_empty()
+            || matches!(policy.network, NetworkPolicy::Posture(_));
+        if is_confined && open_hosts(recipe, &policy, &name).is_empty() {
             policy.expose_secrets.push(name);
         }
     }

@@ -581,6 +581,28 @@ fn steps_that_prepare_people_and_data_run_in_order_and_hold_no_password() {
 }
 
 #[test]
+fn secret_bound_to_hosts_is_refused_if_the_recipe_opens_only_other_hosts() {
+    let bound = |open: &str| {
+        with(&json!({
+            "inputs": {"secretEnv": ["API_KEY"], "externalServices": [{
+                "id": "a", "environment": "fixture", "writes": "forbidden",
+                "allowedHosts": ["a.example.org"], "secretEnv": ["API_KEY"]}]},
+            "distribution": {"name": "Shop", "wordpress": {"root": "/wordpress"},
+                "safety": {"network": "declared", "allowedHosts": [open]}},
+        }))
+    };
+    let host = FakeHost::default();
+    let other = bound("b.example.org");
+    assert_eq!(lowered(&other, &host).policy.expose_secrets, [""; 0]);
+    assert_eq!(issues(&other, &host, PolicyChoice::Derived).len(), 1);
+    // Control: its own host is open.
+    assert_eq!(
+        issues(&bound("a.example.org"), &host, PolicyChoice::Derived),
+        []
+    );
+}
+
+#[test]
 fn secret_without_open_host_is_exposed_to_the_guest_and_one_with_an_open_host_is_not() {
     let plain = json!({"inputs": {"secretEnv": ["API_KEY", "NOT_THERE"]}});
     let open = json!({"distribution": {"name": "Shop", "wordpress": {"root": "/wordpress"},

@@ -30,7 +30,7 @@ pub(super) fn server(
         stdin: Zeroizing::new(settings.to_string().into_bytes()),
         port,
         output: Output::Lines(Box::new(move |line| requests.add(&id, phase, line))),
-        // No other program runs yet, so whoever accepts the connection is the responder.
+        // No other program runs yet, so the program that accepts the connection is the responder.
         greets: |_, _| Some(String::new()),
     }
 }
