@@ -79,13 +79,13 @@ class World:
         self.max_runs = WORKERS + 2
         self.cleanup_seconds = []
         self.port, self.short_port, self.pool_port, self.short_pool_port = free_ports(4)
-        for name in ("bin", "db", "tags", "servers"):
+        for name in ("bin", "db", "tags", "servers", "opcache"):
             os.mkdir(self.path(name))
         for source, name in (("CODEBOX", "wp-codebox"), ("CODEBOX_LAUNCH", "wp-codebox-launch"), ("CODEBOX_SO", "wp_codebox.so")):
             shutil.copy2(environment[source], self.path("bin", name))
         self.state = self.path("state")
         os.mkdir(self.state, 0o700)
-        self.give(self.state, self.path("db"), self.path("tags"))
+        self.give(self.state, self.path("db"), self.path("tags"), self.path("opcache"))
         self.fpm = php_fpm(self.path("servers"), {
             "site": {"port": self.pool_port, "max_children": WORKERS},
             # A pool with a short request_terminate_timeout.
@@ -175,8 +175,10 @@ class World:
 
     def wp(self, *arguments):
         """Runs WP-CLI on the site, as the web server's user and with the extension."""
+        # With a file cache of opcodes, each process takes a third of the processor time.
+        compiled = {"opcache.enable_cli": 1, "opcache.file_cache": self.path("opcache"), "opcache.file_cache_only": 1}
         call = [self.environment["CODEBOX_PHP"]]
-        for key, value in self.settings().items():
+        for key, value in (compiled | self.settings()).items():
             call += ["-d", f"{key}={value}"]
         call += [os.path.join(self.environment["CODEBOX_SHARE"], "wp-cli.phar"), "--path=" + self.path("site"), *arguments]
         done = subprocess.run(call, capture_output=True, text=True, check=False, user=OWNER, group=OWNER, extra_groups=[], cwd="/",

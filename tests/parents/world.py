@@ -143,7 +143,7 @@ class Site:
     def wp(self, *arguments, extension=True, stdin=b""):
         """Runs WP-CLI on this site, with or without the extension."""
         world = self.world
-        command = [world.env["CODEBOX_PHP"], *(world.flags if extension else []), f"{world.env['CODEBOX_SHARE']}/wp-cli.phar", f"--path={self.path}"]
+        command = [world.env["CODEBOX_PHP"], *world.compiled, *(world.flags if extension else []), f"{world.env['CODEBOX_SHARE']}/wp-cli.phar", f"--path={self.path}"]
         command += ["--allow-root"] if os.getuid() == 0 else []
         environment = dict(os.environ, WP_CLI_CONFIG_PATH="/dev/null", WP_CLI_DISABLE_AUTO_CHECK_UPDATE="1", WP_CLI_PHP=world.env["CODEBOX_PHP"])
         done = subprocess.run([*command, *arguments], capture_output=True, check=False, cwd=world.work, env=environment, input=stdin, timeout=300)
@@ -175,7 +175,7 @@ class Server:
         log = site.world.work / f"{site.name}.served"
         with open(log, "wb") as out:
             self.process = subprocess.Popen(
-                [site.world.env["CODEBOX_PHP"], *flags, "-S", "127.0.0.1:0", "-t", str(site.path)],
+                [site.world.env["CODEBOX_PHP"], "-d", "opcache.enable_cli=1", "-d", "opcache.revalidate_freq=0", *flags, "-S", "127.0.0.1:0", "-t", str(site.path)],
                 stdout=out, stderr=out, start_new_session=True, env=dict(os.environ, PHP_CLI_SERVER_WORKERS="2"),
             )
         # Port 0 lets the kernel choose and the server print the port, because a port probed earlier may be taken by then.
@@ -240,6 +240,9 @@ class World:
         if os.getuid() == 0:
             shutil.chown(self.state, env["CODEBOX_OWNER"], env["CODEBOX_OWNER"])
         settings = {"state_dir": self.state, "share_dir": env["CODEBOX_SHARE"], "runner": env["CODEBOX"], "launcher": env["CODEBOX_LAUNCH"], "php_binary": env["CODEBOX_PHP"]}
+        # With a file cache of opcodes, each WP-CLI process takes a third of the processor time.
+        (self.work / "opcache").mkdir()
+        self.compiled = ["-d", "opcache.enable_cli=1", "-d", f"opcache.file_cache={self.work}/opcache", "-d", "opcache.file_cache_only=1"]
         self.flags = ["-d", f"extension={env['CODEBOX_SO']}"]
         for name, value in settings.items():
             self.flags += ["-d", f"wp_codebox.{name}={value}"]
