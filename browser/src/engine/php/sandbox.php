@@ -1,0 +1,50 @@
+<?php
+/**
+ * Must-use plugin of every sandbox in a browser: no network, no mail, and messages of fatal errors on the page.
+ */
+
+// PHP in a browser has no network. Without this answer each request would wait for its timeout.
+add_filter(
+	'pre_http_request',
+	static function () {
+		return new WP_Error( 'http_request_not_executed', 'This WordPress runs in a browser and has no network.' );
+	},
+	PHP_INT_MAX
+);
+add_filter( 'pre_wp_mail', '__return_false', PHP_INT_MAX );
+// Avatars come from another host.
+add_filter(
+	'pre_option_show_avatars',
+	static function () {
+		return '0';
+	},
+	PHP_INT_MAX
+);
+// Without this, the login screen asks for a confirmation of the administrator's address after some days.
+add_filter( 'admin_email_check_interval', '__return_zero' );
+// The emoji script is loaded by script from an address that no server has.
+add_action(
+	'init',
+	static function () {
+		remove_action( 'wp_head', 'print_emoji_detection_script', 7 );
+		remove_action( 'admin_print_scripts', 'print_emoji_detection_script' );
+		remove_action( 'embed_head', 'print_emoji_detection_script' );
+	}
+);
+// Whoever works here wants to see the error itself. The recovery mode of WordPress would send it by mail.
+add_filter( 'recovery_mode_email', '__return_empty_array', PHP_INT_MAX );
+add_filter(
+	'wp_php_error_message',
+	static function ( $message, $error ) {
+		if ( ! is_array( $error ) || ! isset( $error['message'] ) ) {
+			return $message;
+		}
+		$text = sprintf( '%s in %s on line %d', $error['message'], $error['file'] ?? '', $error['line'] ?? 0 );
+		if ( function_exists( 'post_message_to_js' ) ) {
+			post_message_to_js( (string) json_encode( array( 'wp_codebox_problem' => $text ) ) );
+		}
+		return $message . '<pre style="white-space:pre-wrap">' . htmlspecialchars( $text, ENT_QUOTES ) . '</pre>';
+	},
+	PHP_INT_MAX,
+	2
+);

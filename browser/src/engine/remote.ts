@@ -1,0 +1,202 @@
+/**
+ * The remote page: the frame around a sandbox. It registers the service worker, starts the worker and passes
+ * requests from one to the other.
+ *
+ * Who may embed it decides whether the sandbox is one. Everything that the embedding page sends becomes code of
+ * the sandbox, and in full mode its documents run on this origin without a CSP sandbox. Therefore:
+ * - `opaque`: only a page of this very origin, and each document is sandboxed;
+ * - `separate-host`: only when the file `separate-host.json` beside this page names this origin as the sandbox
+ *   host and lists the origin of the embedding page. The same file on the parent's own host names another
+ *   origin, so nobody can make the parent's host serve unsandboxed documents.
+ */
+import { EngineError, type EngineFailure, type Isolation } from './api.js';
+import { toFailure } from './errors.js';
+import { validScope, type ForwardedAnswer, type ForwardedRequest, type Hello } from './protocol.js';
+import { Rpc } from './rpc.js';
+
+const parameters = new URLSearchParams( location.search );
+const scope = parameters.get( 'scope' ) ?? '';
+const isolation: Isolation = 'separate-host' === parameters.get( 'isolation' ) ? 'separate-host' : 'opaque';
+const base = new URL( './', location.href );
+const siteUrl = new URL( `site/${ scope }`, base ).href;
+const lockPrefix = 'wp-codebox-browser ';
+
+let worker: Worker | undefined;
+let frame: HTMLIFrameElement | undefined;
+let registration: ServiceWorkerRegistration | undefined;
+let control: Rpc | undefined;
+let release: () => void = () => {};
+
+function refused( message: string, hint?: string ): EngineError {
+	return new EngineError( 'wp_codebox_browser_remote_refused', message, hint );
+}
+
+/** Throws unless a page of this origin may embed this page. */
+async function checkEmbedder( origin: string ): Promise< void > {
+	if ( self.origin !== location.origin || ! validScope( scope ) ) {
+		throw refused( 'The remote page runs without an origin of its own, or without a valid scope.' );
+	}
+	if ( 'opaque' === isolation ) {
+		if ( origin !== location.origin ) {
+			throw refused( `A page of ${ origin } may not run a sandbox on ${ location.origin }.` );
+		}
+		return;
+	}
+	const hint = 'Let the site owner configure the host of browser sandboxes (WP_CODEBOX_BROWSER_HOST), or use the default mode.';
+	if ( 'null' === origin || new URL( origin ).hostname === location.hostname ) {
+		throw refused( `Full mode needs a separate host, but the page that opened it is on ${ location.hostname } too.`, hint );
+	}
+	const response = await fetch( new URL( 'separate-host.json', base ), { credentials: 'omit', cache: 'no-store' } ).catch( () => null );
+	const allowed = ( response?.ok ? await response.json().catch( () => null ) : null ) as { origin?: unknown; embedders?: unknown } | null;
+	if ( allowed?.origin !== location.origin || ! Array.isArray( allowed.embedders ) || ! allowed.embedders.includes( origin ) ) {
+		throw refused( `${ location.origin } is not configured as the sandbox host of ${ origin }.`, hint );
+	}
+}
+
+async function open( { coep }: { coep: boolean } ): Promise< { siteUrl: string } > {
+	if ( ! ( 'serviceWorker' in navigator ) || undefined === navigator.serviceWorker ) {
+		throw new EngineError( 'wp_codebox_browser_no_service_worker', 'This browser offers no service worker in the frame of the sandbox.', 'Open the site by https, outside of a private window, and allow site data.' );
+	}
+	await takeScope();
+	const script = new URL( 'sw.js', base );
+	script.searchParams.set( 'isolation', isolation );
+	if ( coep ) {
+		script.searchParams.set( 'coep', '1' );
+	}
+	try {
+		registration = await navigator.serviceWorker.register( script, { scope: `${ siteUrl }/`, type: 'classic', updateViaCache: 'none' } );
+		await active( registration );
+	} catch ( thrown ) {
+		throw new EngineError( 'wp_codebox_browser_no_service_worker', `The service worker could not be started (${ thrown instanceof Error ? thrown.message : thrown }).`, 'Allow site data (also of other sites, when the sandbox is on a host of its own), and check that sw.js is served.' );
+	}
+	return { siteUrl };
+}
+
+/** Holds the scope as long as this page lives, and removes service workers whose page is gone. */
+async function takeScope(): Promise< void > {
+	if ( undefined === navigator.locks ) {
+		return;
+	}
+	const name = lockPrefix + siteUrl;
+	const patience = new AbortController();
+	// A page that is being reloaded releases its lock when its old document goes.
+	const timer = setTimeout( () => patience.abort(), 5000 );
+	await new Promise< void >( ( resolve, reject ) => {
+		navigator.locks.request( name, { signal: patience.signal }, () => {
+			resolve();
+			return new Promise< void >( ( done ) => {
+				release = done;
+			} );
+		} ).catch( () => reject( new EngineError( 'wp_codebox_browser_boot_failed', 'This session is open in another window already.', 'Close the other window, or open a new sandbox.' ) ) );
+	} );
+	clearTimeout( timer );
+	const held = new Set( ( await navigator.locks.query() ).held?.map( ( lock ) => lock.name ) );
+	for ( const one of await navigator.serviceWorker.getRegistrations() ) {
+		if ( one.scope.startsWith( `${ base.href }site/` ) && ! held.has( lockPrefix + one.scope.replace( /\/$/, '' ) ) ) {
+			await one.unregister();
+		}
+	}
+}
+
+function active( one: ServiceWorkerRegistration ): Promise< void > {
+	const waiting = one.installing ?? one.waiting;
+	if ( null === waiting ) {
+		return Promise.resolve();
+	}
+	return new Promise( ( resolve, reject ) => {
+		const look = () => {
+			if ( 'activated' === waiting.state ) {
+				resolve();
+			} else if ( 'redundant' === waiting.state ) {
+				reject( new Error( 'it was replaced while it started' ) );
+			}
+		};
+		waiting.addEventListener( 'statechange', look );
+		look();
+	} );
+}
+
+/** Shows a path of the site in the frame; resolves when its document is loaded. */
+function goTo( path: string ): Promise< void > {
+	const url = new URL( siteUrl + ( path.startsWith( '/' ) ? path : `/${ path }` ) );
+	if ( ! `${ url.href }/`.startsWith( `${ siteUrl }/` ) ) {
+		throw new EngineError( 'wp_codebox_browser_request_failed', `${ path } is not a path of the site.` );
+	}
+	const shown = frame ?? createFrame();
+	return new Promise( ( resolve ) => {
+		shown.addEventListener( 'load', () => resolve(), { once: true } );
+		shown.src = url.href;
+	} );
+}
+
+function createFrame(): HTMLIFrameElement {
+	document.getElementById( 'sentence' )?.remove();
+	// The frame may show the site only: a link of the sandbox must not open a page of the parent in it.
+	const policy = document.createElement( 'meta' );
+	policy.httpEquiv = 'Content-Security-Policy';
+	policy.content = `frame-src ${ siteUrl }/`;
+	document.head.append( policy );
+	frame = document.createElement( 'iframe' );
+	frame.title = 'WordPress';
+	document.body.append( frame );
+	const shown = frame;
+	document.addEventListener( 'securitypolicyviolation', ( event ) => {
+		if ( 'frame-src' === event.effectiveDirective ) {
+			shown.src = `${ siteUrl }/wp-codebox-blocked?url=${ encodeURIComponent( event.blockedURI ) }`;
+		}
+	} );
+	return frame;
+}
+
+function receiveRequest( event: MessageEvent ): void {
+	const request = event.data as ForwardedRequest;
+	const port = event.ports[ 0 ];
+	if ( 'wp-codebox-browser-request' !== request?.type || request.scope !== scope || undefined === port || undefined === worker ) {
+		return;
+	}
+	port.postMessage( { type: 'received' } satisfies ForwardedAnswer );
+	if ( request.navigation ) {
+		const path = request.url.slice( siteUrl.length ) || '/';
+		control?.emit( 'navigation', path );
+	}
+	worker.postMessage( { type: 'request', request }, [ port ] );
+}
+
+async function destroy(): Promise< void > {
+	worker?.terminate();
+	worker = undefined;
+	frame?.remove();
+	frame = undefined;
+	await registration?.unregister();
+	release();
+}
+
+function start( event: MessageEvent ): void {
+	const hello = event.data as Hello;
+	const [ controlPort, workerPort ] = event.ports;
+	if ( event.source !== window.parent || window.parent === window || 'wp-codebox-browser-hello' !== hello?.type || hello.channel !== location.hash.slice( 1 ) || '' === hello.channel || undefined === controlPort || undefined === workerPort ) {
+		return;
+	}
+	window.removeEventListener( 'message', start );
+	const embedder = checkEmbedder( event.origin );
+	embedder.catch( () => {} );
+	control = new Rpc( controlPort, {
+		open: async ( options: { coep: boolean } ) => {
+			await embedder;
+			const answer = await open( options );
+			worker = new Worker( new URL( 'worker.js', base ), { type: 'module', name: `wp-codebox ${ scope }` } );
+			worker.addEventListener( 'error', ( problem ) => {
+				const failure: EngineFailure = toFailure( new Error( problem.message || 'The worker of the sandbox could not be started.' ), 'wp_codebox_browser_boot_failed' );
+				control?.emit( 'failed', failure );
+			} );
+			worker.postMessage( { type: 'port' }, [ workerPort ] );
+			navigator.serviceWorker.addEventListener( 'message', receiveRequest );
+			navigator.serviceWorker.startMessages();
+			return answer;
+		},
+		goTo: ( path: string ) => goTo( path ),
+		destroy,
+	}, 'wp_codebox_browser_boot_failed' );
+}
+
+window.addEventListener( 'message', start );
