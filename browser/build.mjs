@@ -84,7 +84,7 @@ const inputs = new Set();
 const add = ( files ) => files.forEach( ( file ) => inputs.add( file ) );
 add( await bundle( 'src/engine/client.ts', 'client.js' ) );
 add( await bundle( 'src/engine/remote.ts', 'remote.js' ) );
-add( await bundle( 'src/engine/worker.ts', 'worker.js', { external: [ './php-*.js' ] } ) );
+add( await bundle( 'src/engine/worker.ts', 'worker.js' ) );
 add( await bundle( 'src/engine/sw.ts', 'sw.js', { format: 'iife' } ) );
 if ( existsSync( join( here, 'src/workbench/main.ts' ) ) ) {
 	add( await bundle( 'src/workbench/main.ts', 'workbench.js' ) );

@@ -26,7 +26,7 @@ export class Rpc {
 	private readonly waiting = new Map< number, Waiting >();
 	private readonly listeners = new Map< string, Set< ( data: unknown ) => void > >();
 	private last = 0;
-	private ended = false;
+	private ended: Error | undefined;
 
 	/** `fallback` is the code of a failure that a handler throws without a code of its own. */
 	constructor( private readonly port: MessagePort, private readonly handlers: Handlers, private readonly fallback: EngineCode ) {
@@ -36,8 +36,8 @@ export class Rpc {
 
 	/** Calls a function of the other end. */
 	call< Value = unknown >( method: string, args: unknown[] = [], transfer: Transferable[] = [] ): Promise< Value > {
-		if ( this.ended ) {
-			return Promise.reject( closed() );
+		if ( undefined !== this.ended ) {
+			return Promise.reject( this.ended );
 		}
 		this.last += 1;
 		const id = this.last;
@@ -49,7 +49,7 @@ export class Rpc {
 
 	/** Sends an event to the other end. */
 	emit( name: string, data: unknown ): void {
-		if ( ! this.ended ) {
+		if ( undefined === this.ended ) {
 			this.port.postMessage( { kind: 'event', name, data } satisfies Packet );
 		}
 	}
@@ -62,9 +62,9 @@ export class Rpc {
 		return () => void all.delete( listener );
 	}
 
-	/** Ends this side: open calls fail with `reason`. */
+	/** Ends this side: open and later calls fail with `reason`. */
 	close( reason: Error = closed() ): void {
-		this.ended = true;
+		this.ended ??= reason;
 		this.port.close();
 		for ( const one of this.waiting.values() ) {
 			one.reject( reason );
@@ -101,7 +101,7 @@ export class Rpc {
 		} catch ( thrown ) {
 			packet = { kind: 'error', id, failure: toFailure( thrown, this.fallback ) };
 		}
-		if ( ! this.ended ) {
+		if ( undefined === this.ended ) {
 			this.port.postMessage( packet );
 		}
 	}
