@@ -6,6 +6,7 @@
  * file is an unchanged core or theme file, or a `data:` URL with its contents. Fonts and modules need CORS, which
  * the parent does not send, so they always become `data:` URLs.
  */
+import { withShim } from './opaque-shim.js';
 import { parentUrl, staticType } from './statics.js';
 import type { CodeboxSource } from './api.js';
 
@@ -48,7 +49,7 @@ export class DocumentRewriter {
 			last = match.index + match[ 0 ].length;
 		}
 		pieces.push( text.slice( last ) );
-		return ( await Promise.all( pieces ) ).join( '' );
+		return withShim( ( await Promise.all( pieces ) ).join( '' ) );
 	}
 
 	/** Returns a stylesheet in which no address is relative. */
@@ -102,7 +103,24 @@ export class DocumentRewriter {
 		if ( 'importmap' === type ) {
 			return open + await this.importMap( text, base ) + close;
 		}
-		return await this.attribute( open, 'src', base, 'module' === type ? 'module' : 'script' ) + text + close;
+		const inline = '' === type || /javascript|module|json/.test( type ) ? this.addressesInScript( text ) : text;
+		return await this.attribute( open, 'src', base, 'module' === type ? 'module' : 'script' ) + inline + close;
+	}
+
+	/** Scripts load images, styles and editors of core by addresses in their text, with or without escaped slashes. */
+	private addressesInScript( text: string ): string {
+		const plain = new URL( this.siteUrl );
+		const forms = [ this.siteUrl, plain.pathname ].flatMap( ( form ) => [ form, form.replaceAll( '/', '\\/' ) ] ).map( ( form ) => form.replace( /[.*+?^${}()|[\]\\]/g, '\\$&' ) );
+		return text.replace( new RegExp( `(?:${ forms.join( '|' ) })((?:\\\\?/)wp-(?:includes|admin)(?:\\\\?/)[\\w./\\\\-]+)`, 'g' ), ( whole, found: string ) => {
+			const escaped = found.includes( '\\/' );
+			const path = found.replaceAll( '\\/', '/' );
+			const parent = path.startsWith( '/wp-includes/js/tinymce' ) && undefined === staticType( path ) ? parentUrl( this.statics, `${ path }/x.js` )?.slice( 0, -5 ) ?? null : parentUrl( this.statics, path );
+			const contents = this.files.read( path );
+			if ( null === parent || ( null !== contents && ! this.files.unchanged( path, contents ) ) ) {
+				return whole;
+			}
+			return escaped ? parent.replaceAll( '/', '\\/' ) : parent;
+		} );
 	}
 
 	private async importMap( text: string, base: string ): Promise< string > {

@@ -23,27 +23,34 @@ add_filter(
 // Without this, the login screen asks for a confirmation of the administrator's address after some days.
 add_filter( 'admin_email_check_interval', '__return_zero' );
 // The emoji script is loaded by script from an address that no server has.
-add_action(
-	'init',
-	static function () {
-		remove_action( 'wp_head', 'print_emoji_detection_script', 7 );
-		remove_action( 'admin_print_scripts', 'print_emoji_detection_script' );
-		remove_action( 'embed_head', 'print_emoji_detection_script' );
-	}
-);
+$codebox_no_emoji = static function () {
+	remove_action( 'wp_head', 'print_emoji_detection_script', 7 );
+	remove_action( 'admin_print_scripts', 'print_emoji_detection_script' );
+	remove_action( 'embed_head', 'print_emoji_detection_script' );
+};
+add_action( 'init', $codebox_no_emoji );
+add_action( 'admin_init', $codebox_no_emoji );
 // Whoever works here wants to see the error itself. The recovery mode of WordPress would send it by mail.
 add_filter( 'recovery_mode_email', '__return_empty_array', PHP_INT_MAX );
+register_shutdown_function(
+	static function () {
+		$error = error_get_last();
+		if ( null === $error || ! ( $error['type'] & ( E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR ) ) ) {
+			return;
+		}
+		$text = sprintf( '%s in %s on line %d', $error['message'], $error['file'], $error['line'] );
+		if ( function_exists( 'post_message_to_js' ) ) {
+			post_message_to_js( (string) json_encode( array( 'wp_codebox_problem' => $text ) ) );
+		}
+	}
+);
 add_filter(
 	'wp_php_error_message',
 	static function ( $message, $error ) {
 		if ( ! is_array( $error ) || ! isset( $error['message'] ) ) {
 			return $message;
 		}
-		$text = sprintf( '%s in %s on line %d', $error['message'], $error['file'] ?? '', $error['line'] ?? 0 );
-		if ( function_exists( 'post_message_to_js' ) ) {
-			post_message_to_js( (string) json_encode( array( 'wp_codebox_problem' => $text ) ) );
-		}
-		return $message . '<pre style="white-space:pre-wrap">' . htmlspecialchars( $text, ENT_QUOTES ) . '</pre>';
+		return $message . '<pre style="white-space:pre-wrap">' . htmlspecialchars( sprintf( '%s in %s on line %d', $error['message'], $error['file'] ?? '', $error['line'] ?? 0 ), ENT_QUOTES ) . '</pre>';
 	},
 	PHP_INT_MAX,
 	2
