@@ -46,8 +46,8 @@ export const wordpressVersion = version;
 export const sample = Object.fromEntries( tree( join( here, 'sample' ), 'plugins/sample/', () => true ) );
 export const zip = ( files ) => zipSync( files, { mtime: new Date( '2000-01-01T00:00:00' ) } );
 
-/** A parent site. `headers` are sent with every file; `files` adds or replaces files by path. */
-export async function serve( { headers = {}, files = {} } = {} ) {
+/** A parent site. `headers` are sent with every file, `pageHeaders` with its own pages; `files` adds or replaces files by path. */
+export async function serve( { headers = {}, pageHeaders = {}, files = {} } = {} ) {
 	const log = [];
 	const own = new Map( Object.entries( { '/files/core.zip': core, '/files/sample.zip': Buffer.from( zip( sample ) ), ...files } ) );
 	const server = createServer( ( request, response ) => {
@@ -62,7 +62,7 @@ export async function serve( { headers = {}, files = {} } = {} ) {
 			body = '' !== file && existsSync( file ) && statSync( file ).isFile() && ! file.endsWith( '.php' ) ? readFileSync( file ) : undefined;
 		}
 		const found = undefined !== body && null !== body;
-		response.writeHead( found ? 200 : 404, { 'content-type': found ? types[ extname( path ) ] ?? 'application/octet-stream' : 'text/html', 'cache-control': 'no-cache', ...headers } );
+		response.writeHead( found ? 200 : 404, { 'content-type': found ? types[ extname( path ) ] ?? 'application/octet-stream' : 'text/html', 'cache-control': 'no-cache', ...headers, ...( path.startsWith( '/test/' ) ? pageHeaders : {} ) } );
 		response.end( found ? body : 'not found' );
 	} );
 	await new Promise( ( resolve ) => server.listen( 0, '127.0.0.1', resolve ) );

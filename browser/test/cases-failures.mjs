@@ -1,0 +1,116 @@
+/** Everything that can stop a boot has a code and a sentence, and everything that need not stop it does not. */
+import { holds, same, test } from './harness.mjs';
+import { assets, fileOf, source, zip } from './server.mjs';
+import { call, siteFrame, start } from './world.mjs';
+
+export default async function cases( { page: open, origin, site } ) {
+	let count = 0;
+	/** A boot that must fail with a code, in a page prepared by a script. */
+	const fails = async ( code, { prepare, ...options } ) => {
+		const page = await open( origin, prepare );
+		const answer = await start( page, origin, { scope: `f${ ( count += 1 ) }`, ...options } );
+		same( [ false, code ], [ answer.ok, answer.code ], JSON.stringify( answer ) );
+		holds( `a sentence: ${ answer.message }`, /[A-Z].*\.$/.test( answer.message ) );
+		same( [], await page.evaluate( async () => ( await navigator.serviceWorker?.getRegistrations() ?? [] ).map( ( one ) => one.scope ).filter( ( scope ) => scope.includes( '/site/f' ) ) ).catch( () => [] ), 'no service worker stays' );
+		await page.close();
+		return answer;
+	};
+
+	await test( 'failures: a browser without service workers', () => fails( 'wp_codebox_browser_no_service_worker', { prepare: () => delete Navigator.prototype.serviceWorker } ) );
+	await test( 'failures: a browser that refuses to register service workers', () => fails( 'wp_codebox_browser_no_service_worker', { prepare: () => {
+		ServiceWorkerContainer.prototype.register = () => Promise.reject( new DOMException( 'denied', 'SecurityError' ) );
+	} } ) );
+	await test( 'failures: a browser without DecompressionStream', () => fails( 'wp_codebox_browser_no_decompression', { prepare: () => delete window.DecompressionStream } ) );
+
+	await test( 'failures: a file whose contents are not those announced', async () => {
+		const core = source( origin ).core;
+		const answer = await fails( 'wp_codebox_browser_asset_hash_mismatch', { codebox: { core: { ...core, sha256: 'a'.repeat( 64 ) } } } );
+		holds( 'the file is named', answer.message.includes( 'core.zip' ) );
+	} );
+	await test( 'failures: a file that the site does not serve', async () => {
+		const core = source( origin ).core;
+		const answer = await fails( 'wp_codebox_browser_asset_missing', { codebox: { core: { ...core, url: `${ origin }/files/absent.zip?token=secret`, sha256: 'b'.repeat( 64 ) } } } );
+		holds( 'named without its token', answer.message.includes( 'absent.zip' ) && ! answer.message.includes( 'secret' ) );
+	} );
+	await test( 'failures: a runtime list without PHP', () => fails( 'wp_codebox_browser_asset_missing', { codebox: { runtime: { base_url: `${ origin }/x/`, files: [] } } } ) );
+	await test( 'failures: a file on another host', () => fails( 'wp_codebox_browser_asset_missing', { codebox: { core: { ...source( origin ).core, url: 'http://other.example/core.zip', sha256: 'c'.repeat( 64 ) } } } ) );
+	await test( 'failures: the remote page is missing', () => fails( 'wp_codebox_browser_asset_missing', { remoteUrl: `${ assets }absent.html` } ) );
+	await test( 'failures: an archive that is no archive', () => {
+		site.own.set( '/files/broken.zip', Buffer.from( 'no zip' ) );
+		return fails( 'wp_codebox_browser_boot_failed', { codebox: { core: { ...fileOf( origin, '/files/broken.zip', Buffer.from( 'no zip' ) ), key: 'broken' } } } );
+	} );
+	await test( 'failures: an archive whose entry leaves its directory', () => {
+		const evil = Buffer.from( zip( { 'plugins/sample/../../../evil.php': new Uint8Array( [ 1 ] ) } ) );
+		site.own.set( '/files/evil.zip', evil );
+		return fails( 'wp_codebox_browser_boot_failed', { codebox: { roots: [ { target: 'plugins/sample', path: '/wordpress/wp-content/plugins/sample', archive: fileOf( origin, '/files/evil.zip', evil ) } ] } } );
+	} );
+	await test( 'failures: a step of the blueprint that is not supported', () => fails( 'wp_codebox_browser_step_unsupported', { blueprint: { steps: [ { step: 'resetData' } ] } } ) );
+	await test( 'failures: a scope that is no name', () => fails( 'wp_codebox_browser_boot_failed', { scope: '../x' } ) );
+
+	await test( 'failures: a boot that is aborted ends as closed', async () => {
+		const page = await open();
+		const answer = await page.evaluate( async ( [ base, codebox ] ) => {
+			const control = new AbortController();
+			return window.start( base, { remoteUrl: `${ base }remote.html`, scope: 'aborted', blueprint: { codebox }, signal: control.signal, onProgress: () => control.abort() } );
+		}, [ assets, source( origin ) ] );
+		same( 'wp_codebox_browser_closed', answer.code );
+		await page.close();
+	} );
+
+	await test( 'failures: a worker that cannot start', async () => {
+		site.own.set( `${ assets }worker.js`, Buffer.from( 'this is no script' ) );
+		try {
+			await fails( 'wp_codebox_browser_boot_failed', {} );
+		} finally {
+			site.own.delete( `${ assets }worker.js` );
+		}
+	} );
+
+	await test( 'failures: without storage the sandbox works, and says so', async () => {
+		const page = await open( origin, () => {
+			CacheStorage.prototype.open = () => Promise.reject( new DOMException( 'denied', 'SecurityError' ) );
+		} );
+		const answer = await start( page, origin, { scope: 'denied' } );
+		same( [ true, 'denied', 'installer' ], [ answer.ok, answer.diagnostics?.cache, answer.diagnostics?.database ], JSON.stringify( answer ) );
+		same( [ 'wp_codebox_browser_storage_denied' ], await page.evaluate( () => window.progress.filter( ( one ) => 'notice' === one.stage ).map( ( one ) => one.notice.code ) ) );
+		await page.close();
+	} );
+	await test( 'failures: with full storage the sandbox works, and says so', async () => {
+		const page = await open( origin, () => {
+			Cache.prototype.put = () => Promise.reject( new DOMException( 'full', 'QuotaExceededError' ) );
+			Cache.prototype.match = () => Promise.resolve( undefined );
+		} );
+		const answer = await start( page, origin, { scope: 'full' } );
+		same( [ true, 'full' ], [ answer.ok, answer.diagnostics?.cache ], JSON.stringify( answer ) );
+		same( [ 'wp_codebox_browser_storage_full' ], await page.evaluate( () => window.progress.filter( ( one ) => 'notice' === one.stage ).map( ( one ) => one.notice.code ) ) );
+		await page.close();
+	} );
+
+	await test( 'failures: a plugin that breaks when it is activated leaves a sandbox in which it can be mended', async () => {
+		const broken = Buffer.from( zip( { 'broken/broken.php': new TextEncoder().encode( '<?php /* Plugin Name: Broken */ absent_function();' ) } ) );
+		site.own.set( '/files/broken-plugin.zip', broken );
+		const page = await open();
+		const answer = await start( page, origin, { scope: 'mend', blueprint: { steps: [ { step: 'activatePlugin', pluginPath: 'broken/broken.php' } ] }, codebox: { roots: [ { target: 'plugins/broken', path: '/wordpress/wp-content/plugins/broken', archive: fileOf( origin, '/files/broken-plugin.zip', broken ) } ] } } );
+		same( true, answer.ok, JSON.stringify( answer ) );
+		holds( `the reason is told: ${ answer.diagnostics.problems.join() }`, answer.diagnostics.problems.join().includes( 'absent_function' ) );
+		holds( 'the front page is shown', ( await siteFrame( page, 'mend' ).locator( 'body' ).innerText() ).includes( 'Hello world!' ) );
+		await call( page, 'writeFile', '/wordpress/wp-content/plugins/broken/broken.php', '<?php /* Plugin Name: Broken */' );
+		same( undefined, ( await call( page, 'runBlueprint', { steps: [ { step: 'activatePlugin', pluginPath: 'broken/broken.php' } ] } ) ).code );
+		await page.close();
+	} );
+
+	await test( 'failures: the same session in a second window is refused, and a reload takes it over', async () => {
+		const first = await open();
+		same( true, ( await start( first, origin, { scope: 'same' } ) ).ok );
+		await call( first, 'writeFile', '/wordpress/wp-content/plugins/sample/kept-not.txt', 'x' );
+		const second = await open();
+		const refused = await start( second, origin, { scope: 'same' } );
+		same( [ false, 'wp_codebox_browser_boot_failed' ], [ refused.ok, refused.code ] );
+		await first.reload();
+		const again = await start( first, origin, { scope: 'same' } );
+		same( [ true, 'cache' ], [ again.ok, again.diagnostics?.database ], JSON.stringify( again ) );
+		same( 'Banner of the sample', await siteFrame( first, 'same' ).locator( '#sample-banner' ).innerText() );
+		await first.close();
+		await second.close();
+	} );
+}
