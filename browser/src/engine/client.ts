@@ -20,7 +20,7 @@ export type * from './api.js';
 /** Starts WordPress and resolves when the landing page can be opened. */
 export async function startPlaygroundWeb( options: StartOptions ): Promise< PlaygroundClient > {
 	const progress = new BootProgress( options.onProgress ?? ( () => {} ) );
-	let remote: RemotePorts | undefined;
+	let remote: Promise< RemotePorts > | undefined;
 	const aborted = new Promise< never >( ( _resolve, reject ) => {
 		options.signal?.addEventListener( 'abort', () => reject( closed() ), { once: true } );
 		if ( options.signal?.aborted ) {
@@ -34,9 +34,12 @@ export async function startPlaygroundWeb( options: StartOptions ): Promise< Play
 			remote = opened;
 		} ) );
 	} catch ( thrown ) {
-		// The remote page unregisters its service worker; a page that hangs is not waited for.
-		await Promise.race( [ remote?.control.call( 'destroy' ).catch( () => {} ), new Promise( ( resolve ) => setTimeout( resolve, 2000 ) ) ] );
-		remote?.close();
+		// The remote page unregisters its service worker, also when it is still opening; one that hangs is not waited for.
+		const ended = remote?.then( async ( ports ) => {
+			await ports.control.call( 'destroy' );
+			ports.close();
+		} ).catch( () => {} );
+		await Promise.race( [ ended, new Promise( ( resolve ) => setTimeout( resolve, 5000 ) ) ] );
 		options.iframe.removeAttribute( 'src' );
 		throw thrown;
 	} finally {
@@ -44,7 +47,7 @@ export async function startPlaygroundWeb( options: StartOptions ): Promise< Play
 	}
 }
 
-async function boot( options: StartOptions, progress: BootProgress, opened: ( remote: RemotePorts ) => void ): Promise< PlaygroundClient > {
+async function boot( options: StartOptions, progress: BootProgress, opened: ( remote: Promise< RemotePorts > ) => void ): Promise< PlaygroundClient > {
 	const blueprint = options.blueprint ?? {};
 	const source = blueprint.codebox;
 	if ( undefined === source ) {
@@ -60,10 +63,8 @@ async function boot( options: StartOptions, progress: BootProgress, opened: ( re
 	await store.open();
 
 	// The remote page loads while the files are loaded.
-	const remoteReady = openRemote( options.iframe, options.remoteUrl, scope, source.isolation ).then( ( remote ) => {
-		opened( remote );
-		return remote;
-	} );
+	const remoteReady = openRemote( options.iframe, options.remoteUrl, scope, source.isolation );
+	opened( remoteReady );
 	const files = await Promise.all( [ loadFiles( source, build, store, progress ), loadResources( blueprint ), remoteReady ] );
 	const [ input, steps, remote ] = files;
 
