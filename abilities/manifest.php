@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'e5638870a8b46c7aef90c9a4e7086b41229e896d877043dbbc6d5d229b76791e',
+	'contract_digest' => '6b3548e5d4cd178b8e531fdee60b2cf20c5f44874faad069ce8be1f9259db9a3',
 ];

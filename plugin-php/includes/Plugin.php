@@ -75,6 +75,7 @@ final class Plugin {
 		$registrar->register();
 		( new PendingApply( $capabilities, $services ) )->register();
 		( new RuntimeTaskRoute( $capabilities, $gate ) )->register();
+		( new Browser\BrowserRoutes() )->register();
 		add_filter( 'wp_codebox_browser_provider_request', static fn( mixed $answer, mixed $request = [], mixed $input = [] ): mixed => $services()->bridge->answer( $answer, $request, $input ), 10, 3 );
 		// The git branch answers before direct apply.
 		( new GitBranch\GitBranch( $settings, $site, new GitBranch\Repository( $settings ) ) )->register();

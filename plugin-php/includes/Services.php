@@ -17,6 +17,7 @@ use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Apply\BundleHistory;
 use WPCodebox\Apply\BundleTrust;
+use WPCodebox\Browser\BrowserServices;
 use WPCodebox\Connector\ActiveSecrets;
 use WPCodebox\Connector\BridgeAuthentication;
 use WPCodebox\Connector\ConnectorRequests;
@@ -141,6 +142,8 @@ final class Services {
 	public readonly HostDelegation $delegations;
 	/** Passes requests about runner workspaces to the backend of this site. */
 	public readonly WorkspaceService $workspaces;
+	/** Sessions of WordPress in the visitor's browser. */
+	public readonly BrowserServices $browser;
 
 	/**
 	 * Creates all services.
@@ -212,5 +215,6 @@ final class Services {
 		$this->fuzz         = new FuzzSuites( $gate, $this->workloads );
 		$this->delegations  = new HostDelegation( $gate, $audit );
 		$this->workspaces   = new WorkspaceService( $gate, $audit );
+		$this->browser      = new BrowserServices( $schemas, $this->code, $this->callers, $this->inheritance, $this->delegations, $capabilities );
 	}
 }

@@ -80,12 +80,21 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/apply-browser-contained-site-plan.
+	 * Shows a plan; this host changes only through an approved bundle.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function apply_browser_contained_site_plan( array $input ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/apply-browser-contained-site-plan', $input );
+	}
+
+	/**
+	 * Returns the configuration with which a page starts a site in the browser; fails when it cannot be recovered.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function boot_browser_contained_site_session( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/boot-browser-contained-site-session', $input );
 	}
 
 	/**
@@ -98,7 +107,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/get-browser-contained-site-status.
+	 * Says whether a site in the browser can be recovered: status is recoverable or miss. Changes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -107,7 +116,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-apply.
+	 * Asks the backend of this site to apply a plan. Changes to this host need the right to apply.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -116,7 +125,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-apply-plan-generate.
+	 * Asks the backend of this site for a plan that applies changes of a site in the browser.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -125,7 +134,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-apply-plan-validate.
+	 * Asks the backend of this site to validate a plan.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -134,7 +143,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-delegation.
+	 * Says whether a plugin of this site synchronises sites in the browser, and where its operations are.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -143,7 +152,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-export.
+	 * Asks the backend of this site to export a site in the browser.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -152,7 +161,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-manifest.
+	 * Asks the backend of this site for the manifest of a site in the browser.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -161,7 +170,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/browser-contained-site-sync-source-connect.
+	 * Asks the backend of this site to connect the source of a site in the browser.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -188,7 +197,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/create-browser-contained-site-session.
+	 * Creates a disposable WordPress for the browser of the user, with a handle to open it again.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -197,7 +206,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/create-browser-materializer-contract.
+	 * Creates a browser session whose task makes the files of a site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -206,7 +215,16 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/create-browser-playground-session.
+	 * Creates a disposable WordPress for the browser of the user: a contract with which a page starts it. Nothing runs on this host.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function create_browser_playground_session( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/create-browser-playground-session', $input );
+	}
+
+	/**
+	 * Creates a disposable WordPress for the browser of the user: a contract with which a page starts it. Nothing runs on this host.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -215,12 +233,21 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/create-browser-task-contract.
+	 * Creates a browser session whose task has phases.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function create_browser_task_contract( array $input ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/create-browser-task-contract', $input );
+	}
+
+	/**
+	 * Ends a browser session: its references and links do not work any more.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function destroy_browser_contained_site_session( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/destroy-browser-contained-site-session', $input );
 	}
 
 	/**
@@ -260,7 +287,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/export-browser-contained-site.
+	 * Says how a site in the browser is exported. Its contents are in the browser, so this host exports nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -287,7 +314,16 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/get-browser-contained-site-status.
+	 * Says whether a site in the browser can be recovered: status is recoverable or miss. Changes nothing.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function get_browser_contained_site_status( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/get-browser-contained-site-status', $input );
+	}
+
+	/**
+	 * Says whether a site in the browser can be recovered: status is recoverable or miss. Changes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -302,6 +338,15 @@ final class WP_Codebox_API {
 	 */
 	public static function get_run( array $input = [] ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/get-run', $input );
+	}
+
+	/**
+	 * Returns the blueprint of a browser session to the user who owns it.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function hydrate_browser_blueprint_ref( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/hydrate-browser-blueprint-ref', $input );
 	}
 
 	/**
@@ -386,7 +431,16 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/open-browser-contained-site.
+	 * Returns what a page needs to start a site in the browser again, or why it cannot be recovered.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function open_browser_contained_site( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/open-browser-contained-site', $input );
+	}
+
+	/**
+	 * Returns what a page needs to start a site in the browser again, or why it cannot be recovered.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -395,7 +449,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/open-or-create-browser-contained-site.
+	 * Opens a site in the browser when it can be recovered, else creates one, as the mode says.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -404,7 +458,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/open-or-create-browser-contained-site.
+	 * Opens a site in the browser when it can be recovered, else creates one, as the mode says.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -422,7 +476,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/plan-browser-contained-site-apply.
+	 * Lists the changes of a site in the browser as a plan. Changes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -458,7 +512,16 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/preview-reuse-decision.
+	 * Returns configuration and blueprint reference of a site in the browser; fails when it cannot be recovered.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function preview_boot_ref( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/preview-boot-ref', $input );
+	}
+
+	/**
+	 * Says whether a page can go on with a site in the browser, load it again, or needs a new one. Changes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -500,6 +563,15 @@ final class WP_Codebox_API {
 	 */
 	public static function replay_artifact( array $input = [] ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/replay-artifact', $input );
+	}
+
+	/**
+	 * Checks the request and answers unsupported: sandboxes of this version do not restore archives of sites.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function replay_browser_viewport( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/replay-browser-viewport', $input );
 	}
 
 	/**
@@ -647,7 +719,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/snapshot-browser-contained-site.
+	 * Says how the contents of a site in the browser are captured. They are in the browser, so this host captures nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */

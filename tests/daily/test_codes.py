@@ -431,6 +431,11 @@ FUZZ = f"{CASES}/workloads.php: fuzz suite: a suite that needs this site, covera
 DELEGATION = f"{CASES}/delegations.php: delegation: an answer that belongs to another request, or is none, is refused with its own code"
 DELEGATED = f"{CASES}/delegations.php: delegation: a request without a goal, with a wrong digest or too large is refused before the plugin is asked"
 WORKSPACE = f"{CASES}/runner-workspaces.php: runner workspace: failures and malformed answers of the backend have a type and a code"
+BLUEPRINT_REF = f"{CASES}/browser-sites.php: browser site: a reference that is tampered, foreign, expired, replayed or of other sources gives no blueprint, each with its code"
+BROWSER_SITE = f"{CASES}/browser-sites.php: browser site: it opens, boots and ends, and a handle of another session or scope is refused"
+BROWSER_STORE = f"{CASES}/browser-sites.php: browser site: a session store tells unknown, expired and foreign sessions apart"
+BROWSER_FIELD = f"{CASES}/browser-sessions.php: browser session: what can have no effect in a browser is refused by its name, and its empty value is accepted"
+BROWSER_PICTURE = f"{CASES}/browser-sites.php: browser site: a picture of an archived site is checked and answered as unsupported"
 PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
 
 ELSEWHERE = {
@@ -447,7 +452,7 @@ ELSEWHERE = {
     "wp_codebox_agent_bundle_importer_unavailable": "tests/components/test_bundle.py: test_run_with_an_agent_bundle_but_without_an_importer_is_refused",
     "wp_codebox_api_ability_not_supported": f"{CASES}/facade.php: an unknown ability name is refused with its error code",
     "wp_codebox_runtime_profile_unresolved": f"{CASES}/public-input.php: a runtime profile adds components and defaults, and an unknown one is refused",
-    "wp_codebox_browser_sessions_unavailable": f"{CASES}/public-facade.php: a method about browser sessions is refused and names an alternative",
+    "wp_codebox_browser_sessions_unavailable": f"{CASES}/public-facade.php: a method about bundles of browser sessions is refused and names an alternative",
     # The extension is missing, or it and the plugin are from different builds.
     "wp_codebox_extension_missing": f"{CASES}/gate.php: without the extension abilities are registered and answer 503",
     "wp_codebox_extension_stale": "tests/parents/test_parents.py: test_missing_or_stale_extension_leaves_public_pages_unchanged",
@@ -513,6 +518,42 @@ ELSEWHERE = {
     "wp_codebox_runner_workspace_backend_unavailable": f"{CASES}/runner-workspaces.php: does nothing and says so",
     "wp_codebox_runner_workspace_backend_invalid_response": WORKSPACE,
     "wp_codebox_runner_workspace_backend_error": WORKSPACE,
+    # Sessions of a WordPress in the visitor's browser.
+    "wp_codebox_browser_assets_missing":
+        f"{CASES}/browser-sessions.php: browser session: without assets every way to make one says what is missing",
+    "wp_codebox_browser_session_unknown": BROWSER_STORE,
+    "wp_codebox_browser_session_expired": BROWSER_STORE,
+    "wp_codebox_browser_session_foreign": BROWSER_STORE,
+    "wp_codebox_browser_contained_site_ref_missing":
+        f"{CASES}/browser-sites.php: browser site: each reason why it cannot be recovered is a miss with its own word",
+    "wp_codebox_browser_contained_site_ref_invalid":
+        f"{CASES}/browser-sites.php: browser site: each reason why it cannot be recovered is a miss with its own word",
+    "wp_codebox_browser_contained_site_mode_required":
+        f"{CASES}/browser-sites.php: browser site: the reuse decision and open-or-create follow the mode",
+    "wp_codebox_browser_contained_site_unavailable": BROWSER_SITE,
+    "wp_codebox_browser_contained_site_stale_digest": BROWSER_SITE,
+    "wp_codebox_browser_contained_site_session_mismatch": BROWSER_SITE,
+    "wp_codebox_browser_contained_site_scope_mismatch": BROWSER_SITE,
+    "wp_codebox_browser_contained_site_sync_operation_invalid":
+        f"{CASES}/browser-sites.php: browser site: the REST routes ask for the right of the ability, not only for a login, and answer like it",
+    "wp_codebox_browser_contained_site_sync_failed":
+        f"{CASES}/browser-sites.php: browser site: synchronisation is unavailable without a backend, and a backend answers every operation",
+    "wp_codebox_browser_blueprint_ref_missing": BLUEPRINT_REF,
+    "wp_codebox_browser_blueprint_ref_cache_miss": BLUEPRINT_REF,
+    "wp_codebox_browser_blueprint_ref_expired": BLUEPRINT_REF,
+    "wp_codebox_browser_blueprint_ref_input_hash_mismatch": BLUEPRINT_REF,
+    "wp_codebox_browser_blueprint_ref_tampered": BLUEPRINT_REF,
+    "wp_codebox_browser_blueprint_ref_foreign": BLUEPRINT_REF,
+    "wp_codebox_browser_blueprint_ref_replayed": BLUEPRINT_REF,
+    "wp_codebox_browser_url_invalid": BROWSER_FIELD,
+    "wp_codebox_browser_url_insecure": BROWSER_FIELD,
+    "wp_codebox_browser_origin_not_allowed": BROWSER_FIELD,
+    "wp_codebox_browser_plugin_host_not_allowed": BROWSER_FIELD,
+    "wp_codebox_browser_runtime_component_unresolved": BROWSER_FIELD,
+    "wp_codebox_browser_step_unsupported": BROWSER_FIELD,
+    "wp_codebox_browser_runner_path_invalid": BROWSER_FIELD,
+    "wp_codebox_viewport_replay_archive_invalid": BROWSER_PICTURE,
+    "wp_codebox_viewport_replay_route_invalid": BROWSER_PICTURE,
     # Requests of a browser to connectors and providers of a site.
     "wp_codebox_browser_connector_request_invalid": ABILITIES,
     "wp_codebox_browser_connector_unresolved": PROVIDER_REQUEST,

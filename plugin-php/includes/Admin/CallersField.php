@@ -82,8 +82,9 @@ final class CallersField {
 	 */
 	private function labels(): array {
 		return [
-			Scope::RequestConnector->value => __( 'Request connectors', 'codebox' ),
-			Scope::WriteArtifacts->value   => __( 'Import bundles', 'codebox' ),
+			Scope::RequestConnector->value     => __( 'Request connectors', 'codebox' ),
+			Scope::WriteArtifacts->value       => __( 'Import bundles', 'codebox' ),
+			Scope::CreateBrowserSession->value => __( 'Create browser sessions', 'codebox' ),
 		];
 	}
 }

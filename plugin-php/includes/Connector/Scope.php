@@ -19,14 +19,15 @@ defined( 'ABSPATH' ) || exit;
  */
 enum Scope: string {
 
-	case RequestConnector = 'browser-connector:request';
-	case WriteArtifacts   = 'artifact:write';
+	case RequestConnector     = 'browser-connector:request';
+	case WriteArtifacts       = 'artifact:write';
+	case CreateBrowserSession = 'browser-session:create';
 
 	/** Returns the capability whose holders may use the scope without a grant. */
 	public function capability(): string {
 		return match ( $this ) {
-			self::RequestConnector => Capabilities::RUN,
-			self::WriteArtifacts   => Capabilities::REVIEW,
+			self::RequestConnector, self::CreateBrowserSession => Capabilities::RUN,
+			self::WriteArtifacts => Capabilities::REVIEW,
 		};
 	}
 

@@ -15,11 +15,16 @@ return static function ( Harness $t ): void {
 		'without the extension abilities are registered and answer 503',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
-			foreach ( array_keys( WP_Codebox_API::public_abilities() ) as $name ) {
+			foreach ( WP_Codebox_API::public_abilities() as $name => $about ) {
+				// A session in the visitor's browser runs no program of this host.
+				if ( in_array( 'browser-session:create', $about['scopes'], true ) ) {
+					continue;
+				}
 				$error = wp_get_ability( $name )->execute( [] );
 				$t->error( 'wp_codebox_extension_missing', 503, $error );
 				$t->contains( 'extension=wp_codebox.so', implode( ' ', $error->get_error_data()['hints'] ) );
 			}
+			$t->error( 'wp_codebox_browser_assets_missing', 503, wp_get_ability( 'wp-codebox/create-browser-playground-session' )->execute( [ 'goal' => 'x' ] ) );
 		}
 	);
 	$t->test(

@@ -93,22 +93,13 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a method about browser sessions is refused and names an alternative',
+		'a method about bundles of browser sessions is refused and names an alternative',
 		static function () use ( $t ): void {
-			foreach ( [
-				'create_browser_session'                         => 'run-agent-task',
-				'open_or_create_browser_contained_site'          => 'sandbox preview',
-				'browser_contained_site_status'                  => 'get-run',
-				'get_browser_session_status'                     => 'get-run',
-				'browser_contained_site_sync_source_connect'     => 'mounts',
-				'browser_contained_site_sync_apply_plan_validate' => 'apply-approved-artifact',
-				'persist_artifact'                               => 'import-artifact-bundle',
-			] as $method => $instead ) {
-				$refused = WP_Codebox_API::$method( [ 'goal' => 'x' ] );
+			foreach ( [ 'persist_artifact', 'normalize_artifact_bundle' ] as $method ) {
+				$refused = WP_Codebox_API::$method( [ 'files' => [] ] );
 				$t->error( 'wp_codebox_browser_sessions_unavailable', 501, $refused );
-				$t->true( str_contains( implode( ' ', $refused->get_error_data()['hints'] ), $instead ), "$method does not name $instead" );
+				$t->contains( 'import-artifact-bundle', implode( ' ', $refused->get_error_data()['hints'] ) );
 			}
-			$t->error( 'wp_codebox_browser_sessions_unavailable', 501, WP_Codebox_API::execute_ability( 'create-browser-playground-session', [ 'goal' => 'x' ] ) );
 			$t->error( 'wp_codebox_api_ability_not_supported', 404, WP_Codebox_API::execute_ability( 'wp-codebox/create-browser-nothing' ) );
 		}
 	);

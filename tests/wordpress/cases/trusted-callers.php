@@ -186,11 +186,11 @@ return static function ( Harness $t ): void {
 				[ 'text', 'must be a map' ],
 				[ [ 'orchestrator' => [ 'browser-connector:request' ] ], 'by the id' ],
 				[ [ 'abcd EFGH ijkl MNOP qrst UVWX' => [ 'browser-connector:request' ] ], 'by the id' ],
-				[ [ $uuid => [ 'browser-session:create' ] ], 'one of: browser-connector:request, artifact:write.' ],
-				[ [ $uuid => [ 'browser-connector:request', 'browser-session:create' ] ], 'one of: browser-connector:request, artifact:write.' ],
-				[ [ $uuid => [ 'everything' ] ], 'one of: browser-connector:request, artifact:write.' ],
-				[ [ $uuid => 'everything' ], 'one of: browser-connector:request, artifact:write.' ],
-				[ [ $uuid => [ [ 'x' ] ] ], 'one of: browser-connector:request, artifact:write.' ],
+				[ [ $uuid => [ 'browser-session:delete' ] ], 'one of: browser-connector:request, artifact:write, browser-session:create.' ],
+				[ [ $uuid => [ 'browser-connector:request', 'browser-session:delete' ] ], 'one of: browser-connector:request, artifact:write, browser-session:create.' ],
+				[ [ $uuid => [ 'everything' ] ], 'one of: browser-connector:request, artifact:write, browser-session:create.' ],
+				[ [ $uuid => 'everything' ], 'one of: browser-connector:request, artifact:write, browser-session:create.' ],
+				[ [ $uuid => [ [ 'x' ] ] ], 'one of: browser-connector:request, artifact:write, browser-session:create.' ],
 				[ [ $gone => [ 'browser-connector:request' ] ], 'no application password' ],
 				[ [ '00000000-0000-4000-8000-000000000000' => [ 'browser-connector:request' ] ] + $good, 'no application password' ],
 			] as [ $value, $text ] ) {
@@ -230,7 +230,7 @@ return static function ( Harness $t ): void {
 				$found[ $box->getAttribute( 'value' ) ] = $box->hasAttribute( 'checked' );
 				$t->contains( 'of scoped', $box->getAttribute( 'aria-label' ) );
 			}
-			$t->same( [ 'browser-connector:request' => true, 'artifact:write' => false ], $found, 'the page offers other scopes' );
+			$t->same( [ 'browser-connector:request' => true, 'artifact:write' => false, 'browser-session:create' => false ], $found, 'the page offers other scopes' );
 			$t->true( str_contains( $document->textContent, $row['name'] ), 'the name is not shown' );
 			$t->same( 0, $path->query( '//b' )->length, 'a name is not escaped' );
 			// A granted password is always shown, regardless of the limit of the list.

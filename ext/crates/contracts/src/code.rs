@@ -392,6 +392,64 @@ codes! {
     BrowserProviderBridgeAuthenticationFailed = "wp_codebox_browser_provider_bridge_authentication_failed", Internal, 502, 1;
     /// The provider is unreachable, or its response cannot be forwarded.
     BrowserProviderBridgeException = "wp_codebox_browser_provider_bridge_exception", Unavailable, 502, 1;
+    /// The site has no files for sandboxes in the browser, or some are missing.
+    BrowserAssetsMissing = "wp_codebox_browser_assets_missing", Unavailable, 503, 1;
+    /// The site knows no browser session with this id.
+    BrowserSessionUnknown = "wp_codebox_browser_session_unknown", NotFound, 404, 1;
+    /// The browser session has expired.
+    BrowserSessionExpired = "wp_codebox_browser_session_expired", Conflict, 410, 1;
+    /// The browser session belongs to another user or site.
+    BrowserSessionForeign = "wp_codebox_browser_session_foreign", Denied, 403, 126;
+    /// The input names no site in a browser.
+    BrowserContainedSiteRefMissing = "wp_codebox_browser_contained_site_ref_missing", InvalidInput, 400, 1;
+    /// The input names a site in a browser in an invalid or contradictory way.
+    BrowserContainedSiteRefInvalid = "wp_codebox_browser_contained_site_ref_invalid", InvalidInput, 400, 1;
+    /// The request to open or create a site in a browser has no mode.
+    BrowserContainedSiteModeRequired = "wp_codebox_browser_contained_site_mode_required", InvalidInput, 400, 1;
+    /// The site in a browser cannot be recovered.
+    BrowserContainedSiteUnavailable = "wp_codebox_browser_contained_site_unavailable", Conflict, 409, 1;
+    /// The site in a browser was prepared anew since the handle was made.
+    BrowserContainedSiteStaleDigest = "wp_codebox_browser_contained_site_stale_digest", Conflict, 409, 1;
+    /// The site in a browser belongs to another session than the input names.
+    BrowserContainedSiteSessionMismatch = "wp_codebox_browser_contained_site_session_mismatch", Conflict, 409, 1;
+    /// The scope belongs to another session of the site in a browser.
+    BrowserContainedSiteScopeMismatch = "wp_codebox_browser_contained_site_scope_mismatch", Conflict, 409, 1;
+    /// There is no such operation of synchronisation of sites in a browser.
+    BrowserContainedSiteSyncOperationInvalid = "wp_codebox_browser_contained_site_sync_operation_invalid", NotFound, 404, 1;
+    /// The backend that synchronises sites in a browser failed or returned an invalid result.
+    BrowserContainedSiteSyncFailed = "wp_codebox_browser_contained_site_sync_failed", Internal, 502, 1;
+    /// The input names no blueprint of a browser session.
+    BrowserBlueprintRefMissing = "wp_codebox_browser_blueprint_ref_missing", InvalidInput, 409, 1;
+    /// The site no longer has the blueprint.
+    BrowserBlueprintRefCacheMiss = "wp_codebox_browser_blueprint_ref_cache_miss", NotFound, 409, 1;
+    /// The blueprint reference has expired.
+    BrowserBlueprintRefExpired = "wp_codebox_browser_blueprint_ref_expired", Conflict, 409, 1;
+    /// The site was prepared from other sources since the blueprint reference was made.
+    BrowserBlueprintRefInputHashMismatch = "wp_codebox_browser_blueprint_ref_input_hash_mismatch", Conflict, 409, 1;
+    /// The token of a blueprint reference was not made by this site for it.
+    BrowserBlueprintRefTampered = "wp_codebox_browser_blueprint_ref_tampered", Denied, 403, 126;
+    /// The blueprint reference belongs to another user or site.
+    BrowserBlueprintRefForeign = "wp_codebox_browser_blueprint_ref_foreign", Denied, 403, 126;
+    /// The session of the blueprint reference has ended.
+    BrowserBlueprintRefReplayed = "wp_codebox_browser_blueprint_ref_replayed", Conflict, 409, 1;
+    /// An address of a browser session is not absolute.
+    BrowserUrlInvalid = "wp_codebox_browser_url_invalid", InvalidInput, 400, 1;
+    /// An address of a browser session is not encrypted.
+    BrowserUrlInsecure = "wp_codebox_browser_url_insecure", InvalidInput, 400, 1;
+    /// The origin of an address of a browser session is not allowed.
+    BrowserOriginNotAllowed = "wp_codebox_browser_origin_not_allowed", Denied, 403, 126;
+    /// A plugin or theme of a browser session is on a host that is not allowed.
+    BrowserPluginHostNotAllowed = "wp_codebox_browser_plugin_host_not_allowed", Denied, 403, 126;
+    /// A browser session names code that the site does not have.
+    BrowserRuntimeComponentUnresolved = "wp_codebox_browser_runtime_component_unresolved", InvalidInput, 422, 1;
+    /// A step of a blueprint is not supported in a browser.
+    BrowserStepUnsupported = "wp_codebox_browser_step_unsupported", Unavailable, 422, 1;
+    /// A path of the runner of a browser session is not a file of its own in the sandbox.
+    BrowserRunnerPathInvalid = "wp_codebox_browser_runner_path_invalid", InvalidInput, 400, 1;
+    /// The archive of a site to take a picture of is invalid.
+    ViewportReplayArchiveInvalid = "wp_codebox_viewport_replay_archive_invalid", InvalidInput, 400, 1;
+    /// The route of a site to take a picture of is invalid.
+    ViewportReplayRouteInvalid = "wp_codebox_viewport_replay_route_invalid", InvalidInput, 400, 1;
     /// A runtime task names no target, i.e. no runtime that executes it.
     RuntimeTaskTargetRequired = "wp_codebox_runtime_task_target_required", InvalidInput, 400, 1;
     /// No runtime of the site executes tasks for this target.

@@ -1,0 +1,30 @@
+<?php
+/**
+ * Definition of the WordPress ability `wp-codebox/browser-contained-site-sync-apply-plan-validate`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Connector\Scope;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Validate an apply plan of a site in the browser', 'codebox' ),
+	'description'   => __( 'Asks the backend of this site to validate a plan.', 'codebox' ),
+	'input_schema'  => 'browser-contained-site-sync-input',
+	'output_schema' => 'browser-contained-site-sync-validation',
+	'capability'    => Capabilities::RUN,
+	'scope'         => Scope::CreateBrowserSession->value,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->browser->sync->request( 'apply-plan-validate', $input ),
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => false,
+	],
+];
