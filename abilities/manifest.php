@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '6b3548e5d4cd178b8e531fdee60b2cf20c5f44874faad069ce8be1f9259db9a3',
+	'contract_digest' => 'c75990005ab9276e427dd38eccbcd83721d2f6e8d10fe4f54a52cef51bafda96',
 ];

@@ -69,6 +69,7 @@ final class Registration {
 		WP_CLI::add_command( 'codebox artifacts replay', new ReplayCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox runtime descriptor', [ $descriptor, 'descriptor' ] );
 		WP_CLI::add_command( 'codebox wordpress-fuzz-runtime-contract', [ $descriptor, 'fuzz_contract' ] );
+		WP_CLI::add_command( 'codebox browser-session', new BrowserSessionCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox audit', new AuditCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox commands', new CommandsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox policy', new PolicyCommand( ...$shared ) );

@@ -25,6 +25,6 @@ return [
 	'annotations'   => [
 		'readonly'    => false,
 		'destructive' => true,
-		'idempotent'  => true,
+		'idempotent'  => false,
 	],
 ];

@@ -23,7 +23,7 @@ return [
 	'scope'         => Scope::CreateBrowserSession->value,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->browser->sites->boot_ref( $input ),
 	'annotations'   => [
-		'readonly'    => true,
+		'readonly'    => false,
 		'destructive' => false,
 		'idempotent'  => true,
 	],

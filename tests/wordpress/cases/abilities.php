@@ -45,6 +45,30 @@ return static function ( Harness $t ): void {
 		'wp-codebox/runner-workspace-capture' => [ true, false, true ],
 		'wp-codebox/runner-workspace-command' => [ false, true, false ],
 		'wp-codebox/runner-workspace-publish' => [ false, true, false ],
+		'wp-codebox/apply-browser-contained-site-plan' => [ false, false, true ],
+		'wp-codebox/boot-browser-contained-site-session' => [ false, false, true ],
+		'wp-codebox/browser-contained-site-sync-apply-plan-generate' => [ false, false, false ],
+		'wp-codebox/browser-contained-site-sync-apply-plan-validate' => [ false, false, false ],
+		'wp-codebox/browser-contained-site-sync-apply' => [ false, false, false ],
+		'wp-codebox/browser-contained-site-sync-delegation' => [ false, false, true ],
+		'wp-codebox/browser-contained-site-sync-export' => [ false, false, false ],
+		'wp-codebox/browser-contained-site-sync-manifest' => [ false, false, false ],
+		'wp-codebox/browser-contained-site-sync-source-connect' => [ false, false, false ],
+		'wp-codebox/create-browser-contained-site-session' => [ false, false, false ],
+		'wp-codebox/create-browser-materializer-contract' => [ false, false, false ],
+		'wp-codebox/create-browser-playground-session' => [ false, false, false ],
+		'wp-codebox/create-browser-task-contract' => [ false, false, false ],
+		'wp-codebox/destroy-browser-contained-site-session' => [ false, true, false ],
+		'wp-codebox/export-browser-contained-site' => [ false, false, true ],
+		'wp-codebox/get-browser-contained-site-status' => [ true, false, true ],
+		'wp-codebox/hydrate-browser-blueprint-ref' => [ false, false, true ],
+		'wp-codebox/open-browser-contained-site' => [ false, false, true ],
+		'wp-codebox/open-or-create-browser-contained-site' => [ false, false, false ],
+		'wp-codebox/plan-browser-contained-site-apply' => [ false, false, true ],
+		'wp-codebox/replay-browser-viewport' => [ false, false, true ],
+		'wp-codebox/snapshot-browser-contained-site' => [ false, false, true ],
+		'wp-codebox/preview-boot-ref' => [ false, false, true ],
+		'wp-codebox/preview-reuse-decision' => [ false, false, true ],
 	];
 
 	$t->test(
@@ -105,7 +129,9 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'each ability is allowed with its own capability and denied with the other capabilities',
 		static function () use ( $t, $annotations ): void {
-			$run      = [ 'run-agent-task', 'run-agent-task-batch', 'run-agent-task-fanout', 'replay-artifact', 'browser-connector-request', 'execute-browser-provider-request', 'resolve-runtime-requirements', 'run-runtime-task', 'run-runtime-package', 'run-wordpress-workload', 'run-fuzz-suite', 'request-host-delegation', 'runner-workspace-prepare', 'runner-workspace-capture', 'runner-workspace-command' ];
+			$browser  = array_keys( array_filter( WP_Codebox_API::public_abilities(), static fn( array $about ): bool => in_array( 'browser-session:create', $about['scopes'], true ) ) );
+			$browser  = array_map( static fn( string $name ): string => substr( $name, strlen( 'wp-codebox/' ) ), $browser );
+			$run      = [ 'run-agent-task', 'run-agent-task-batch', 'run-agent-task-fanout', 'replay-artifact', 'browser-connector-request', 'execute-browser-provider-request', 'resolve-runtime-requirements', 'run-runtime-task', 'run-runtime-package', 'run-wordpress-workload', 'run-fuzz-suite', 'request-host-delegation', 'runner-workspace-prepare', 'runner-workspace-capture', 'runner-workspace-command', ...$browser ];
 			$both     = [ 'list-runs', 'get-run', 'list-run-events', 'cancel-run' ];
 			$apply    = [ 'apply-approved-artifact', 'rollback-artifact', 'runner-workspace-publish' ];
 			$all      = array_map( static fn( string $name ): string => substr( $name, strlen( 'wp-codebox/' ) ), array_keys( $annotations ) );
@@ -159,6 +185,12 @@ return static function ( Harness $t ): void {
 		'runner-workspace-prepare' => [ 'repo' => 'wp_codebox_runner_workspace_prepare_invalid_request' ],
 		'runner-workspace-capture' => [ 'workspace' => 'wp_codebox_runner_workspace_identity_invalid_request' ],
 		'runner-workspace-command' => [ 'workspace' => 'wp_codebox_runner_workspace_command_invalid_request', 'command' => 'wp_codebox_runner_workspace_command_invalid_request' ],
+		'create-browser-playground-session' => [ 'goal' => 'wp_codebox_task_missing' ],
+		'create-browser-contained-site-session' => [ 'goal' => 'wp_codebox_task_missing' ],
+		'create-browser-task-contract' => [ 'goal' => 'wp_codebox_task_missing' ],
+		'create-browser-materializer-contract' => [ 'goal' => 'wp_codebox_task_missing' ],
+		'open-or-create-browser-contained-site' => [ 'mode' => 'wp_codebox_browser_contained_site_mode_required' ],
+		'replay-browser-viewport' => [ 'archive_base64' => 'wp_codebox_viewport_replay_archive_invalid', 'route' => 'wp_codebox_viewport_replay_route_invalid', 'viewport' => 'wp_codebox_input_invalid' ],
 		'runner-workspace-publish' => array_fill_keys( [ 'workspace', 'repo', 'commit_message', 'title', 'body' ], 'wp_codebox_runner_workspace_publication_invalid_request' ),
 	];
 	// Fields whose value depends on the ability.
@@ -199,6 +231,10 @@ return static function ( Harness $t ): void {
 				'commit_message' => 'x',
 				'title'          => 'x',
 				'body'           => 'x',
+				'mode'           => 'open-only',
+				'archive_base64' => base64_encode( 'PK' ),
+				'route'          => '/',
+				'viewport'       => [ 'width' => 1, 'height' => 1 ],
 			];
 			foreach ( array_keys( $annotations ) as $name ) {
 				$short  = substr( $name, strlen( 'wp-codebox/' ) );

@@ -227,6 +227,25 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'browser session: wp codebox browser-session create makes one for the user, and says what is missing without assets',
+		static function () use ( $t ): void {
+			$mu   = WPMU_PLUGIN_DIR . '/browser-assets.php';
+			$call = static fn(): array => $t->wp( [ 'codebox', 'browser-session', 'create', '--user=admin', '--goal=Look', '--roots=[{"kind":"plugin","slug":"sample"}]', '--preview-only' ] );
+			[ $code, , $err ] = $call();
+			$t->same( 1, $code );
+			$t->contains( 'wp_codebox_browser_assets_missing', $err );
+			file_put_contents( $mu, '<?php add_filter( "wp_codebox_browser_session_assets", static function () { require_once ' . var_export( dirname( __DIR__ ) . '/browser.php', true ) . '; return new WPCodebox\\Tests\\BrowserAssets(); } );' );
+			try {
+				[ $code, $out, $err ] = $call();
+			} finally {
+				unlink( $mu );
+			}
+			$t->same( 0, $code, $err );
+			$made = json_decode( $out, true );
+			$t->same( [ 'admin', true, 'plugins/sample' ], [ $made['contained_site']['caller_id'], $made['preview_only'], $made['session']['roots'][0]['target'] ] );
+		}
+	);
+	$t->test(
 		'browser session: without assets every way to make one says what is missing',
 		static function () use ( $t, $create ): void {
 			$t->as( 'administrator' );
