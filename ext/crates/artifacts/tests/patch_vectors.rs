@@ -1,0 +1,266 @@
+//! Recorded patches that the page of browser sessions renders byte for byte (`browser/src/workbench/patch`).
+//!
+//! `tests/conformance/vectors/patches.json` has changes and what this crate renders for them. This
+//! test fails when the crate renders something else: then `UPDATE_GOLDEN=1` records the vectors
+//! again, and the page's own code must follow (`npm test` in `browser/`).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
+
+mod trees;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use trees::*;
+use wp_codebox_artifacts::*;
+use wp_codebox_contracts::{ChangedFiles, GuestPath};
+
+const FILE: &str = "../../../tests/conformance/vectors/patches.json";
+/// Number of random trees. The named cases come before them.
+const TREES: u64 = 150;
+
+fn file(bytes: impl Into<Vec<u8>>) -> Node {
+    Node::File {
+        mode: FileMode::Regular,
+        bytes: bytes.into(),
+    }
+}
+
+fn entry(path: &[u8], before: Option<Node>, after: Option<Node>) -> Option<EntryChange> {
+    let change = match (before, after) {
+        (Some(before), Some(after)) if before == after => return None,
+        (Some(before), Some(after)) => Change::Modified { before, after },
+        (Some(before), None) => Change::Deleted(before),
+        (None, Some(after)) => Change::Added(after),
+        (None, None) => return None,
+    };
+    Some(EntryChange {
+        path: path.to_vec(),
+        change,
+    })
+}
+
+/// Returns numbered lines with the given texts at some places.
+fn numbered(count: usize, text: impl Fn(usize) -> String) -> Vec<u8> {
+    (0..count)
+        .map(|i| text(i) + "\n")
+        .collect::<String>()
+        .into_bytes()
+}
+
+/// Returns pairs of files for which the line differences take each of their special ways.
+fn long_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
+    let lines = |count| numbered(count, |i| format!("line {i}"));
+    let mut random = Random(7);
+    let mut noise = |count: usize, kinds: usize| {
+        let picks: Vec<usize> = (0..count).map(|_| random.below(kinds)).collect();
+        numbered(count, |i| format!("k{}", picks[i]))
+    };
+    vec![
+        // Two ranges of more than 512 lines with few or frequent common lines.
+        (
+            "sparse matches",
+            lines(2000),
+            numbered(2000, |i| match i % 97 {
+                0 => format!("line {}", i / 2),
+                _ => format!("other {i}"),
+            }),
+        ),
+        (
+            "frequent line between lines without counterpart",
+            numbered(900, |i| {
+                if i % 20 == 10 {
+                    "}".to_owned()
+                } else {
+                    format!("a{i}")
+                }
+            }),
+            numbered(900, |i| {
+                if i % 20 == 11 {
+                    "}".to_owned()
+                } else {
+                    format!("b{i}")
+                }
+            }),
+        ),
+        // One side has at most 64 lines, the other at least 512.
+        (
+            "few old lines",
+            noise(50, 8),
+            [&b"x\n"[..], &noise(700, 9), b"y\n"].concat(),
+        ),
+        (
+            "few new lines",
+            [&b"x\n"[..], &noise(700, 9), b"y\n"].concat(),
+            noise(50, 8),
+        ),
+        // A short insertion at the start of the much larger side.
+        (
+            "long equal run after an insertion",
+            lines(300),
+            [
+                &b"new 1\nnew 2\n"[..],
+                &lines(200),
+                &numbered(900, |i| format!("tail {}", i % 50)),
+            ]
+            .concat(),
+        ),
+        (
+            "long equal run after a deletion",
+            [
+                &b"old 1\nold 2\nold 3\n"[..],
+                &lines(150),
+                &numbered(700, |i| format!("tail {}", i % 30)),
+            ]
+            .concat(),
+            [&lines(150)[..], b"end\n"].concat(),
+        ),
+        // A search that is too expensive to be exact.
+        ("noise of few kinds", noise(1500, 7), noise(1600, 7)),
+        ("noise of many kinds", noise(1400, 600), noise(1300, 600)),
+        (
+            "long equal runs in noise",
+            [&noise(700, 5)[..], &lines(60), &noise(700, 5)].concat(),
+            [&noise(650, 5)[..], &lines(60), &noise(750, 5)].concat(),
+        ),
+        ("noise of two kinds", noise(3000, 2), noise(2500, 2)),
+    ]
+}
+
+/// Returns contents for which the deflated data takes each kind of block.
+fn binary_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
+    let mut random = Random(11);
+    let mut bytes =
+        |count: usize| -> Vec<u8> { (0..count).map(|_| random.next() as u8).collect() };
+    let noise = bytes(40_000);
+    let words: Vec<u8> = (0..30_000_u32)
+        .flat_map(|i| format!("{} ", (i.wrapping_mul(2_654_435_761) >> 20) % 900).into_bytes())
+        .collect();
+    let far = [&noise[..33_000], &noise[..9_000], b"\0".as_slice()].concat();
+    vec![
+        ("empty to one byte", vec![], vec![0]),
+        ("47 and 48 bytes", vec![0; 47], b"\0ab".repeat(16)),
+        ("noise", noise[..300].to_vec(), noise[300..5_000].to_vec()),
+        ("noise of several blocks", noise.clone(), far),
+        ("a long run", vec![0; 100_000], [vec![0; 40_000], vec![1; 40_000]].concat()),
+        ("text of several blocks", [&words[..], b"\0"].concat(), [&b"\0"[..], &words[7..]].concat()),
+        ("few symbols", b"\0\x01".repeat(700), b"\0\x01\x02\x01".repeat(900)),
+        (
+            "latin-1 text",
+            b"caf\xe9 au lait\n".to_vec(),
+            b"caf\xe9 au lait, s'il vous pla\xeet\n".repeat(40),
+        ),
+    ]
+}
+
+/// Returns all cases: name, changes, prefix, whether renames are looked for.
+fn cases() -> Vec<(String, MountChanges, String, bool)> {
+    let changes = |entries: Vec<EntryChange>| MountChanges {
+        entries,
+        ..MountChanges::default()
+    };
+    let mut cases = Vec::new();
+    for (name, before, after) in long_files().into_iter().chain(binary_files()) {
+        let entries = [entry(b"f.php", Some(file(before)), Some(file(after)))];
+        cases.push((
+            name.to_owned(),
+            changes(entries.into_iter().flatten().collect()),
+            String::new(),
+            false,
+        ));
+    }
+    for number in 0..TREES {
+        let mut random = Random(0xb205_0e12 ^ number << 20);
+        let before = baseline(&mut random);
+        let after = edit(&mut random, &before);
+        let paths: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
+        let entries = paths
+            .into_iter()
+            .filter_map(|path| entry(path, before.get(path).cloned(), after.get(path).cloned()))
+            .collect();
+        let prefix = if number.is_multiple_of(4) {
+            "plugins/a b/".to_owned()
+        } else {
+            String::new()
+        };
+        cases.push((
+            format!("tree {number}"),
+            changes(entries),
+            prefix,
+            number.is_multiple_of(3),
+        ));
+    }
+    cases
+}
+
+fn node(node: Option<&Node>) -> Value {
+    let Some(node) = node else {
+        return Value::Null;
+    };
+    match node.blob() {
+        Some(bytes) => json!({ "mode": node.git_mode(), "bytes": STANDARD.encode(bytes) }),
+        None => json!({ "mode": node.git_mode() }),
+    }
+}
+
+fn vector(name: &str, changes: &MountChanges, prefix: &str, with_renames: bool) -> Value {
+    let renames = if with_renames {
+        find_renames(changes)
+    } else {
+        Vec::new()
+    };
+    let patch = render_mount_patch(changes, prefix, &renames);
+    let names = MountNames {
+        index: 0,
+        target: GuestPath::new("/wordpress/wp-content/plugins/a b").unwrap(),
+        prefix: prefix.to_owned(),
+    };
+    let document = ChangedFiles::new(mount_entries(&names, changes, &patch, &renames));
+    let mut bytes = serde_json::to_vec_pretty(&document).unwrap();
+    bytes.push(b'\n');
+    let digest = content_digest(&[
+        (CONTENT_INPUTS[0], &bytes),
+        (CONTENT_INPUTS[1], &patch.bytes),
+    ]);
+    let entries: Vec<Value> = changes
+        .entries
+        .iter()
+        .map(|entry| {
+            json!({
+                "path": STANDARD.encode(&entry.path),
+                "before": node(entry.change.before()),
+                "after": node(entry.change.after()),
+            })
+        })
+        .collect();
+    // Patches repeat the contents, so the vectors have only their sizes and hashes.
+    json!({
+        "name": name,
+        "prefix": prefix,
+        "renames": with_renames,
+        "entries": entries,
+        "patch": { "bytes": patch.bytes.len(), "sha256": sha256(&patch.bytes).to_string() },
+        "changedFiles": { "bytes": bytes.len(), "sha256": sha256(&bytes).to_string() },
+        "contentDigest": digest.value.as_str(),
+    })
+}
+
+#[test]
+fn rendered_patches_equal_the_recorded_vectors() {
+    let rows: Vec<String> = cases()
+        .iter()
+        .map(|(name, changes, prefix, renames)| vector(name, changes, prefix, *renames).to_string())
+        .collect();
+    assert!(rows.len() > 150);
+    let made = format!("[\n{}\n]\n", rows.join(",\n"));
+    let path = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join(FILE);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let recorded = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        made == recorded,
+        "{FILE} is out of date; run UPDATE_GOLDEN=1 cargo test -p wp-codebox-artifacts --test patch_vectors, then npm test in browser/"
+    );
+}
