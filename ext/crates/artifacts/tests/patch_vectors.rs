@@ -131,8 +131,7 @@ fn long_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
 /// Returns contents for which the deflated data takes each kind of block.
 fn binary_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let mut random = Random(11);
-    let mut bytes =
-        |count: usize| -> Vec<u8> { (0..count).map(|_| random.next() as u8).collect() };
+    let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.next() as u8).collect() };
     let noise = bytes(40_000);
     let words: Vec<u8> = (0..30_000_u32)
         .flat_map(|i| format!("{} ", (i.wrapping_mul(2_654_435_761) >> 20) % 900).into_bytes())
@@ -143,9 +142,21 @@ fn binary_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
         ("47 and 48 bytes", vec![0; 47], b"\0ab".repeat(16)),
         ("noise", noise[..300].to_vec(), noise[300..5_000].to_vec()),
         ("noise of several blocks", noise.clone(), far),
-        ("a long run", vec![0; 100_000], [vec![0; 40_000], vec![1; 40_000]].concat()),
-        ("text of several blocks", [&words[..], b"\0"].concat(), [&b"\0"[..], &words[7..]].concat()),
-        ("few symbols", b"\0\x01".repeat(700), b"\0\x01\x02\x01".repeat(900)),
+        (
+            "a long run",
+            vec![0; 100_000],
+            [vec![0; 40_000], vec![1; 40_000]].concat(),
+        ),
+        (
+            "text of several blocks",
+            [&words[..], b"\0"].concat(),
+            [&b"\0"[..], &words[7..]].concat(),
+        ),
+        (
+            "few symbols",
+            b"\0\x01".repeat(700),
+            b"\0\x01\x02\x01".repeat(900),
+        ),
         (
             "latin-1 text",
             b"caf\xe9 au lait\n".to_vec(),

@@ -1,0 +1,113 @@
+/**
+ * What the visitor changed, as the bundle will describe it: changed files, patch and digests.
+ */
+import type { ChangedFile as EngineChange } from '../engine/api';
+import { base64, concat, hex, key, lossyText, utf8 } from './bytes';
+import { contentDigest, CONTENT_INPUTS, sha256 } from './digest/digests';
+import { changedFiles, changedFilesDocument, sorted, type ChangedFile, type Mount } from './patch/changed-files';
+import { file, type Entry } from './patch/entry';
+import { renderPatch } from './patch/render';
+
+/** A root of the session. */
+export interface Root {
+	/** Name below wp-content, such as `plugins/foo`. */
+	readonly target: string;
+	readonly path: string;
+	readonly label: string;
+}
+
+/** One changed file with its part of the patch. */
+export interface ShownChange {
+	/** Name below wp-content. */
+	readonly target: string;
+	readonly file: ChangedFile;
+	readonly patch: string;
+	readonly before: Uint8Array | null;
+	readonly after: Uint8Array | null;
+}
+
+/** All changes of a session. */
+export interface ChangeSet {
+	readonly files: readonly ShownChange[];
+	readonly patch: Uint8Array;
+	readonly document: Uint8Array;
+	/** Content digest of document and patch. */
+	readonly digest: string;
+	readonly insertions: number;
+	readonly deletions: number;
+}
+
+/** Computes document, patch and digests of the changes that the engine reports. */
+export async function changeSet( changes: readonly EngineChange[], roots: readonly Root[] ): Promise< ChangeSet > {
+	const files: ShownChange[] = [];
+	const documents: ChangedFile[] = [];
+	const patches: Uint8Array[] = [];
+	for ( const [ index, root ] of roots.entries() ) {
+		const mount = mountOf( root, index, roots.length );
+		const own = new Map< string, EngineChange >();
+		const entries: Entry[] = [];
+		for ( const change of changes ) {
+			const relative = relativePath( change.path, root );
+			if ( null !== relative ) {
+				const path = utf8( relative );
+				own.set( key( path ), change );
+				entries.push( { path, before: change.before ? file( change.before ) : null, after: change.after ? file( change.after ) : null } );
+			}
+		}
+		const ordered = sorted( entries );
+		const patch = await renderPatch( ordered, mount.prefix );
+		const rows = await changedFiles( mount, ordered, patch );
+		ordered.forEach( ( entry, at ) => {
+			const change = own.get( key( entry.path ) )!;
+			files.push( { target: change.path, file: rows[ at ]!, patch: lossyText( patch.blocks.get( key( entry.path ) )! ), before: change.before ?? null, after: change.after ?? null } );
+		} );
+		documents.push( ...rows );
+		patches.push( patch.bytes );
+	}
+	const patch = concat( patches );
+	const document = changedFilesDocument( documents );
+	const digest = await contentDigest( [
+		[ CONTENT_INPUTS[ 0 ], document ],
+		[ CONTENT_INPUTS[ 1 ], patch ],
+	] );
+	const sum = ( name: 'insertions' | 'deletions' ) => documents.reduce( ( total, row ) => total + ( row[ name ] ?? 0 ), 0 );
+	return { files, patch, document, digest, insertions: sum( 'insertions' ), deletions: sum( 'deletions' ) };
+}
+
+/** Returns the members of a request that keeps these changes. */
+export function upload( changes: ChangeSet ): { files: Array< { path: string; content_base64: string } >; deleted: string[] } {
+	return {
+		files: changes.files.flatMap( ( { target, after } ) => ( after ? [ { path: target, content_base64: base64( after ) } ] : [] ) ),
+		deleted: changes.files.flatMap( ( { target, after } ) => ( after ? [] : [ target ] ) ),
+	};
+}
+
+/** Returns the root that contains a path of the sandbox. */
+export function rootOf( path: string, roots: readonly Root[] ): Root | null {
+	return roots.find( ( root ) => path === root.path || path.startsWith( root.path + '/' ) ) ?? null;
+}
+
+/** Returns the path of the sandbox for a name below wp-content. */
+export function pathOf( target: string, roots: readonly Root[] ): string | null {
+	const root = roots.find( ( candidate ) => target === candidate.target || target.startsWith( candidate.target + '/' ) );
+	return root ? root.path + target.slice( root.target.length ) : null;
+}
+
+/** A root that is one file, such as `plugins/hello.php`, is mounted as the directory that has it. */
+function isFile( root: Root ): boolean {
+	return root.target.endsWith( '.php' );
+}
+
+function mountOf( root: Root, index: number, count: number ): Mount {
+	const target = isFile( root ) ? root.path.slice( 0, root.path.lastIndexOf( '/' ) ) : root.path;
+	return { index, target, prefix: 1 === count ? '' : target.slice( 1 ) + '/' };
+}
+
+function relativePath( target: string, root: Root ): string | null {
+	if ( target === root.target ) {
+		return target.slice( target.lastIndexOf( '/' ) + 1 );
+	}
+	return target.startsWith( root.target + '/' ) ? target.slice( root.target.length + 1 ) : null;
+}
+
+export { hex, sha256 };

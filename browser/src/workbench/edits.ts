@@ -1,0 +1,149 @@
+/**
+ * Stores the edits of the session in the browser, and brings them back after a reload.
+ */
+import type { PlaygroundClient } from '../engine/api';
+import { pathOf, type ChangeSet, type Root } from './changes';
+import { sha256 } from './digest/digests';
+import { Drafts, type KeptEdits } from './drafts';
+import { directory } from './paths';
+
+/** Which stored files were written again. */
+export interface Restored {
+	readonly written: readonly string[];
+	/** Files that the session has in another version than the edits were made for. */
+	readonly conflicts: readonly string[];
+	readonly unsaved: Readonly< Record< string, string > >;
+}
+
+export class Edits {
+	private readonly unsaved = new Map< string, string >();
+	private changes: ChangeSet | null = null;
+	private keptDigest = '';
+	private last = '';
+	private writing: Promise< void > = Promise.resolve();
+	private readonly roots: string;
+	/** While stored edits wait for a decision, the record is not replaced. */
+	private paused = true;
+
+	constructor(
+		private readonly session: string,
+		roots: readonly Root[],
+		private readonly failed: ( thrown: unknown ) => void,
+		private readonly drafts: Drafts = new Drafts()
+	) {
+		this.roots = roots
+			.map( ( root ) => root.target )
+			.sort()
+			.join( '\n' );
+	}
+
+	/** Whether something would be lost with this tab that no bundle has. */
+	get atRisk(): boolean {
+		return this.unsaved.size > 0 || ( null !== this.changes && this.changes.files.length > 0 && this.keptDigest !== this.changes.digest );
+	}
+
+	/** Returns stored edits for this session. */
+	async stored(): Promise< { edits: KeptEdits; own: boolean } | null > {
+		try {
+			return await this.drafts.find( this.session, this.roots );
+		} catch ( thrown ) {
+			this.failed( thrown );
+			return null;
+		}
+	}
+
+	/** Begins to store. */
+	resume(): void {
+		this.paused = false;
+		this.store();
+	}
+
+	/** Removes the record of another session, which the person does not want. */
+	async discard( edits: KeptEdits ): Promise< void > {
+		await this.drafts.remove( edits.session ).catch( ( thrown ) => this.failed( thrown ) );
+	}
+
+	/** Takes the changes of the session. */
+	set( changes: ChangeSet ): void {
+		this.changes = changes;
+		this.store();
+	}
+
+	/** Takes the text of an editor; null when it is saved. */
+	edited( target: string, text: string | null ): void {
+		if ( null === text ) {
+			if ( ! this.unsaved.delete( target ) ) {
+				return;
+			}
+		} else {
+			this.unsaved.set( target, text );
+		}
+		this.store();
+	}
+
+	/** Returns text of an editor that was not saved. */
+	textOf( target: string ): string | null {
+		return this.unsaved.get( target ) ?? null;
+	}
+
+	/** Notes that a bundle has these changes. */
+	kept( changes: ChangeSet ): void {
+		this.keptDigest = changes.digest;
+		this.last = '';
+		this.store();
+	}
+
+	/** Writes stored files into the sandbox. A file whose baseline is another one is only written with `all`. */
+	async restore( client: PlaygroundClient, roots: readonly Root[], edits: KeptEdits, all = false ): Promise< Restored > {
+		const written: string[] = [];
+		const conflicts: string[] = [];
+		for ( const file of edits.files ) {
+			const path = pathOf( file.target, roots );
+			if ( ! path ) {
+				continue;
+			}
+			const current = ( await client.fileExists( path ) ) ? await client.readFileAsBuffer( path ) : null;
+			const hash = current ? await sha256( current ) : null;
+			const done = file.after ? hash === ( await sha256( file.after ) ) : null === hash;
+			if ( ! all && ! done && hash !== file.before ) {
+				conflicts.push( file.target );
+				continue;
+			}
+			if ( ! done && file.after ) {
+				await client.mkdirTree( directory( path ) );
+				await client.writeFile( path, file.after );
+			} else if ( ! done ) {
+				await client.unlink( path );
+			}
+			written.push( file.target );
+		}
+		Object.entries( edits.unsaved ).forEach( ( [ target, text ] ) => this.unsaved.set( target, text ) );
+		return { written, conflicts, unsaved: edits.unsaved };
+	}
+
+	/** Resolves when everything so far is stored. */
+	async settled(): Promise< void > {
+		await this.writing;
+	}
+
+	private store(): void {
+		const { changes } = this;
+		if ( this.paused || ! changes ) {
+			return;
+		}
+		const state = JSON.stringify( [ changes.digest, this.keptDigest, [ ...this.unsaved ] ] );
+		if ( state === this.last ) {
+			return;
+		}
+		this.last = state;
+		const edits: KeptEdits = {
+			session: this.session,
+			roots: this.roots,
+			time: Date.now(),
+			files: changes.files.map( ( change ) => ( { target: change.target, before: change.file.beforeSha256 ?? null, after: change.after } ) ),
+			unsaved: Object.fromEntries( this.unsaved ),
+			kept: changes.digest === this.keptDigest && 0 === this.unsaved.size,
+		};
+		this.writing = this.writing.then( () => this.drafts.put( edits ) ).catch( ( thrown: unknown ) => this.failed( thrown ) );
+	}
+}
