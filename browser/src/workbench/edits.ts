@@ -4,7 +4,7 @@
 import type { PlaygroundClient } from '../engine/api';
 import { pathOf, type ChangeSet, type Root } from './changes';
 import { sha256 } from './digest/digests';
-import { Drafts, type KeptEdits } from './drafts';
+import { Drafts, type KeptEdits, type KeptFile } from './drafts';
 import { directory } from './paths';
 
 /** Which stored files were written again. */
@@ -17,6 +17,8 @@ export interface Restored {
 
 export class Edits {
 	private readonly unsaved = new Map< string, string >();
+	/** Stored files that were not written, because the session has another version. They stay stored. */
+	private readonly unresolved = new Map< string, KeptFile >();
 	private changes: ChangeSet | null = null;
 	private keptDigest = '';
 	private last = '';
@@ -107,6 +109,7 @@ export class Edits {
 			const done = file.after ? hash === ( await sha256( file.after ) ) : null === hash;
 			if ( ! all && ! done && hash !== file.before ) {
 				conflicts.push( file.target );
+				this.unresolved.set( file.target, file );
 				continue;
 			}
 			if ( ! done && file.after ) {
@@ -116,6 +119,7 @@ export class Edits {
 				await client.unlink( path );
 			}
 			written.push( file.target );
+			this.unresolved.delete( file.target );
 		}
 		Object.entries( edits.unsaved ).forEach( ( [ target, text ] ) => this.unsaved.set( target, text ) );
 		return { written, conflicts, unsaved: edits.unsaved };
@@ -131,7 +135,7 @@ export class Edits {
 		if ( this.paused || ! changes ) {
 			return;
 		}
-		const state = JSON.stringify( [ changes.digest, this.keptDigest, [ ...this.unsaved ] ] );
+		const state = JSON.stringify( [ changes.digest, this.keptDigest, [ ...this.unsaved ], [ ...this.unresolved.keys() ] ] );
 		if ( state === this.last ) {
 			return;
 		}
@@ -140,9 +144,12 @@ export class Edits {
 			session: this.session,
 			roots: this.roots,
 			time: Date.now(),
-			files: changes.files.map( ( change ) => ( { target: change.target, before: change.file.beforeSha256 ?? null, after: change.after } ) ),
+			files: [
+				...changes.files.map( ( change ) => ( { target: change.target, before: change.file.beforeSha256 ?? null, after: change.after } ) ),
+				...[ ...this.unresolved.values() ].filter( ( file ) => ! changes.files.some( ( change ) => file.target === change.target ) ),
+			],
 			unsaved: Object.fromEntries( this.unsaved ),
-			kept: changes.digest === this.keptDigest && 0 === this.unsaved.size,
+			kept: changes.digest === this.keptDigest && 0 === this.unsaved.size + this.unresolved.size,
 		};
 		this.writing = this.writing.then( () => this.drafts.put( edits ) ).catch( ( thrown: unknown ) => this.failed( thrown ) );
 	}

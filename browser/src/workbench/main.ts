@@ -21,7 +21,7 @@ declare global {
 }
 
 function element(): HTMLElement {
-	const found = document.getElementById( 'wp-codebox-workbench' );
+	const found = document.getElementById( 'wp-codebox-browser' );
 	if ( found ) {
 		return found;
 	}

@@ -285,6 +285,7 @@ test( 'edits of another session with the same code are offered, and edits for ot
 	await page.getByRole( 'button', { name: 'Restore them' } ).click();
 	await page.getByText( 'the code of the site changed meanwhile' ).waitFor();
 	assert.equal( await file( page, 'demo.php' ), '<?php // updated meanwhile' );
+	await stored( page, ( edits ) => 'session-two' === edits.session && 'plugins/demo/demo.php' === edits.files[ 0 ] );
 	await page.getByRole( 'button', { name: 'Write my versions' } ).click();
 	await page.getByRole( 'tab', { name: 'Changes (1)' } ).waitFor();
 	assert.match( await file( page, 'demo.php' ), /\/\/ older session\n$/ );

@@ -19,7 +19,7 @@ export async function serve() {
 	const client = fileURLToPath( new URL( 'client.mjs', import.meta.url ) );
 	await build( { entryPoints: { workbench: join( source, 'main.ts' ), client }, outdir: directory, bundle: true, format: 'esm', minify: true, target: 'es2022', logLevel: 'error' } );
 	/** What the site answers; tests replace it. */
-	const site = { settings: {}, hydrate: () => [ 200, { success: true, blueprint: { landingPage: '/' } } ], keep: () => [ 200, { success: true, artifact_id: 'artifact-bundle-sha256-' + 'ab'.repeat( 32 ) } ], requests: [] };
+	const site = { settings: {}, hydrate: () => [ 200, { success: true, blueprint: { landingPage: '/' } } ], keep: () => [ 200, { success: true, artifact_id: 'artifact-bundle-sha256-' + 'ab'.repeat( 32 ) } ], requests: [], extra: '', scripts: {} };
 	const wordpress = process.env.CODEBOX_WORDPRESS ?? '';
 	const server = createServer( async ( request, response ) => {
 		const url = new URL( request.url, 'http://127.0.0.1' );
@@ -29,17 +29,19 @@ export async function serve() {
 			chunks.push( chunk );
 		}
 		const body = Buffer.concat( chunks ).toString();
-		if ( [ '/hydrate', '/keep' ].includes( url.pathname ) ) {
+		if ( [ '/hydrate', '/keep', '/connector' ].includes( url.pathname ) ) {
 			const name = url.pathname.slice( 1 );
 			site.requests.push( { name, method: request.method, nonce: request.headers[ 'x-wp-nonce' ], query: url.search, body: body ? JSON.parse( body ) : null } );
-			const answer = await site[ name ]( request.method );
+			const answer = await site[ name ]( request.method, body ? JSON.parse( body ) : null );
 			if ( null === answer ) {
 				response.destroy();
 			} else {
 				send( answer[ 0 ], 'application/json', 'string' === typeof answer[ 1 ] ? answer[ 1 ] : JSON.stringify( answer[ 1 ] ) );
 			}
 		} else if ( '/' === url.pathname ) {
-			send( 200, TYPES[ '.html' ], page( site.settings, '' !== wordpress ) );
+			send( 200, TYPES[ '.html' ], page( site.settings, '' !== wordpress, site.extra ) );
+		} else if ( site.scripts[ url.pathname ] ) {
+			send( 200, TYPES[ '.js' ], site.scripts[ url.pathname ] );
 		} else {
 			const file = url.pathname.startsWith( '/wp/' ) ? join( wordpress, normalize( url.pathname.slice( 3 ) ) ) : join( directory, normalize( url.pathname ) );
 			if ( existsSync( file ) && TYPES[ extname( file ) ] ) {
@@ -63,7 +65,7 @@ export async function serve() {
 }
 
 /** Returns a page with the frame of wp-admin, when there is a WordPress to take its styles from. */
-function page( settings, styled ) {
+function page( settings, styled, extra ) {
 	const all = {
 		client_module_url: '/client.js',
 		remote_url: '/remote.html',
@@ -82,8 +84,8 @@ function page( settings, styled ) {
 	return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Browser sandbox</title>
 ${ styles.map( ( href ) => `<link rel="stylesheet" href="${ href }">` ).join( '' ) }<link rel="stylesheet" href="/workbench.css">
 <style>#wpcontent{margin-left:160px;padding-left:20px}@media(max-width:782px){#wpcontent{margin-left:0;padding-left:10px}#adminmenuback{display:none}}</style></head>
-<body class="wp-admin wp-core-ui"><div id="adminmenuback"></div><div id="wpcontent"><div id="wpbody-content"><div class="wrap"><h1>Browser sandbox: Demo</h1><div id="wp-codebox-workbench"></div></div></div></div>
-<script>window.wpCodeboxBrowserPage=${ JSON.stringify( all ).replaceAll( '<', '\\u003c' ) };</script><script type="module" src="/workbench.js"></script></body></html>`;
+<body class="wp-admin wp-core-ui"><div id="adminmenuback"></div><div id="wpcontent"><div id="wpbody-content"><div class="wrap"><h1>Browser sandbox: Demo</h1><div id="wp-codebox-browser"></div></div></div></div>
+<script>window.wpCodeboxBrowserPage=${ JSON.stringify( all ).replaceAll( '<', '\\u003c' ) };</script><script type="module" src="/workbench.js"></script>${ extra }</body></html>`;
 }
 
 /** Starts Chromium with its own defaults and connects over CDP: playwright's switches change how storage works. */
