@@ -2,7 +2,7 @@
  * What the visitor changed, as the bundle will describe it: changed files, patch and digests.
  */
 import type { ChangedFile as EngineChange } from '../engine/api';
-import { base64, concat, hex, key, lossyText, utf8 } from './bytes';
+import { base64, concat, key, lossyText, utf8 } from './bytes';
 import { contentDigest, CONTENT_INPUTS, sha256 } from './digest/digests';
 import { changedFiles, changedFilesDocument, sorted, type ChangedFile, type Mount } from './patch/changed-files';
 import { file, type Entry } from './patch/entry';
@@ -37,11 +37,14 @@ export interface ChangeSet {
 	readonly deletions: number;
 }
 
-/** Computes document, patch and digests of the changes that the engine reports. */
-export async function changeSet( changes: readonly EngineChange[], roots: readonly Root[] ): Promise< ChangeSet > {
+/** Patch and entry of a file that was rendered before, by mount, name and contents. */
+export type Rendered = Map< string, { readonly patch: Uint8Array; readonly row: ChangedFile } >;
+
+/** Computes document, patch and digests of the changes that the engine reports. Files in `rendered` are not rendered again. */
+export async function changeSet( changes: readonly EngineChange[], roots: readonly Root[], rendered: Rendered = new Map() ): Promise< ChangeSet > {
 	const files: ShownChange[] = [];
-	const documents: ChangedFile[] = [];
 	const patches: Uint8Array[] = [];
+	const used = new Set< string >();
 	for ( const [ index, root ] of roots.entries() ) {
 		const mount = mountOf( root, index, roots.length );
 		const own = new Map< string, EngineChange >();
@@ -54,24 +57,36 @@ export async function changeSet( changes: readonly EngineChange[], roots: readon
 				entries.push( { path, before: change.before ? file( change.before ) : null, after: change.after ? file( change.after ) : null } );
 			}
 		}
-		const ordered = sorted( entries );
-		const patch = await renderPatch( ordered, mount.prefix );
-		const rows = await changedFiles( mount, ordered, patch );
-		ordered.forEach( ( entry, at ) => {
+		for ( const entry of sorted( entries ) ) {
 			const change = own.get( key( entry.path ) )!;
-			files.push( { target: change.path, file: rows[ at ]!, patch: lossyText( patch.blocks.get( key( entry.path ) )! ), before: change.before ?? null, after: change.after ?? null } );
-		} );
-		documents.push( ...rows );
-		patches.push( patch.bytes );
+			const name = JSON.stringify( [ mount, change.path, change.before ? await sha256( change.before ) : null, change.after ? await sha256( change.after ) : null ] );
+			const { patch, row } = rendered.get( name ) ?? ( await render( mount, entry ) );
+			rendered.set( name, { patch, row } );
+			used.add( name );
+			files.push( { target: change.path, file: row, patch: lossyText( patch ), before: change.before ?? null, after: change.after ?? null } );
+			patches.push( patch );
+		}
+	}
+	for ( const name of rendered.keys() ) {
+		if ( ! used.has( name ) ) {
+			rendered.delete( name );
+		}
 	}
 	const patch = concat( patches );
-	const document = changedFilesDocument( documents );
+	const document = changedFilesDocument( files.map( ( change ) => change.file ) );
 	const digest = await contentDigest( [
 		[ CONTENT_INPUTS[ 0 ], document ],
 		[ CONTENT_INPUTS[ 1 ], patch ],
 	] );
-	const sum = ( name: 'insertions' | 'deletions' ) => documents.reduce( ( total, row ) => total + ( row[ name ] ?? 0 ), 0 );
+	const sum = ( name: 'insertions' | 'deletions' ) => files.reduce( ( total, change ) => total + ( change.file[ name ] ?? 0 ), 0 );
 	return { files, patch, document, digest, insertions: sum( 'insertions' ), deletions: sum( 'deletions' ) };
+}
+
+/** Renders one file. Without renames, the patch of a mount is the patches of its files one after another. */
+async function render( mount: Mount, entry: Entry ): Promise< { patch: Uint8Array; row: ChangedFile } > {
+	const patch = await renderPatch( [ entry ], mount.prefix );
+	const [ row ] = await changedFiles( mount, [ entry ], patch );
+	return { patch: patch.bytes, row: row! };
 }
 
 /** Returns the members of a request that keeps these changes. */
@@ -109,5 +124,3 @@ function relativePath( target: string, root: Root ): string | null {
 	}
 	return target.startsWith( root.target + '/' ) ? target.slice( root.target.length + 1 ) : null;
 }
-
-export { hex, sha256 };

@@ -4,10 +4,10 @@
 import { EngineError, type PlaygroundClient, type StartPlaygroundWeb } from '../engine/api';
 import { EventBus } from './bus';
 import { lossyText, text } from './bytes';
-import { changeSet, pathOf, rootOf, type ChangeSet, type Root } from './changes';
+import { changeSet, pathOf, rootOf, type ChangeSet, type Rendered, type Root } from './changes';
 import type { KeptEdits } from './drafts';
 import { Edits } from './edits';
-import { failure } from './failure';
+import { failure, PageError } from './failure';
 import { i18n } from './i18n';
 import { hydrate, sessionId, type PageSettings } from './page';
 import { shown } from './paths';
@@ -46,6 +46,8 @@ export class Workbench {
 	private timer: ReturnType< typeof setTimeout > | null = null;
 	private collecting: Promise< ChangeSet | null > = Promise.resolve( null );
 	private storageNoted = false;
+	private claimed = false;
+	private readonly rendered: Rendered = new Map();
 
 	constructor(
 		private readonly settings: PageSettings,
@@ -110,6 +112,7 @@ export class Workbench {
 		};
 		try {
 			this.frame.progress( 'blueprint-ref', 0 );
+			await this.claim();
 			const blueprint = await hydrate( this.settings );
 			const { startPlaygroundWeb } = await this.load( this.settings.client_module_url ).catch( () => {
 				throw new EngineError( 'wp_codebox_browser_asset_missing', i18n.__( 'A file of the browser sessions is missing on this site.', 'codebox' ) );
@@ -140,6 +143,27 @@ export class Workbench {
 	async changes(): Promise< ChangeSet | null > {
 		await this.runtime.idle();
 		return this.collect();
+	}
+
+	/** Makes this tab the only one of its session: two would replace each other's stored edits. */
+	private async claim(): Promise< void > {
+		if ( this.claimed || ! navigator.locks ) {
+			return;
+		}
+		// After a reload, the lock of the page before may still be there for a moment.
+		const signal = AbortSignal.timeout( 3000 );
+		await new Promise< void >( ( done, fail ) => {
+			navigator.locks
+				.request( `wp-codebox-browser-${ sessionId( this.settings ) }`, { signal }, () => {
+					this.claimed = true;
+					done();
+					// The lock ends with the page.
+					return new Promise< never >( () => {} );
+				} )
+				.catch( () =>
+					fail( new PageError( 'wp_codebox_browser_session_open', i18n.__( 'This browser session is open in another tab.', 'codebox' ), i18n.__( 'Work there, or close that tab and try again here.', 'codebox' ) ) )
+				);
+		} );
 	}
 
 	private async connect( client: PlaygroundClient ): Promise< void > {
@@ -215,7 +239,7 @@ export class Workbench {
 				return null;
 			}
 			try {
-				const changes = await changeSet( await this.client.changedFiles(), this.roots );
+				const changes = await changeSet( await this.client.changedFiles(), this.roots, this.rendered );
 				this.changesView.show( changes );
 				this.tree.mark( new Map( changes.files.map( ( change ) => [ pathOf( change.target, this.roots ) ?? '', change.file.status ] ) ) );
 				this.tabs.label( 'changes', 0 === changes.files.length ? i18n.__( 'Changes', 'codebox' ) : i18n.sprintf( i18n.__( 'Changes (%s)', 'codebox' ), changes.files.length ) );

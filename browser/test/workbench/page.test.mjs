@@ -60,6 +60,7 @@ test( 'a click in the tree opens a file and mounts it, an edit reloads the frame
 	const { page, shot, close } = await open();
 	await row( page, 'demo.php' ).click();
 	await saw( page, '[System] Mounted: demo.php' );
+	assert.equal( await row( page, 'demo.php' ).getAttribute( 'aria-selected' ), 'true' );
 	assert.match( await page.locator( '.wp-codebox-area' ).inputValue(), /Plugin Name: Demo/ );
 	assert.match( await page.locator( '.wp-codebox-gutter' ).textContent(), /^1\n2\n[\s\S]*\n9$/ );
 	await page.locator( '.wp-codebox-area' ).fill( ( await page.locator( '.wp-codebox-area' ).inputValue() ).replace( 'Hello', 'Edited here' ) );
@@ -289,6 +290,17 @@ test( 'edits of another session with the same code are offered, and edits for ot
 	await page.getByRole( 'button', { name: 'Write my versions' } ).click();
 	await page.getByRole( 'tab', { name: 'Changes (1)' } ).waitFor();
 	assert.match( await file( page, 'demo.php' ), /\/\/ older session\n$/ );
+	await close();
+} );
+
+test( 'a session that is open in another tab is not started again until that tab is closed', async () => {
+	const first = await open();
+	const { page, close } = await open( { context: first.context, ready: false } );
+	await page.locator( '.wp-codebox-cover', { hasText: 'This browser session is open in another tab.' } ).waitFor();
+	assert.equal( await page.evaluate( () => globalThis.starts ?? 0 ), 0 );
+	await first.page.close();
+	await page.getByRole( 'button', { name: 'Try again' } ).click();
+	await page.frameLocator( '.wp-codebox-frame' ).getByText( 'My sandbox' ).waitFor();
 	await close();
 } );
 

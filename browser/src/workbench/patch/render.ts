@@ -18,10 +18,9 @@ const MAX_LINES = 200_000;
 /** What a patch contains for one path; `none` is an empty directory or the old path of a rename. */
 export type FileStats = { readonly kind: 'text'; readonly insertions: number; readonly deletions: number } | { readonly kind: 'binary' } | { readonly kind: 'none' };
 
-/** A patch of one mount, the patch of each path, and line counts for each path; keys are those of `key()`. */
+/** A patch of one mount, and line counts for each path; keys are those of `key()`. */
 export interface RenderedPatch {
 	readonly bytes: Uint8Array;
-	readonly blocks: ReadonlyMap< string, Uint8Array >;
 	readonly stats: ReadonlyMap< string, FileStats >;
 }
 
@@ -37,7 +36,7 @@ export async function renderPatch( entries: readonly Entry[], prefix = '', renam
 	const sources = new Set( renames.map( ( rename ) => key( rename.from ) ) );
 	const targets = new Map( renames.map( ( rename ) => [ key( rename.to ), rename ] ) );
 	const before = new Map( entries.map( ( entry ) => [ key( entry.path ), entry.before ] ) );
-	const blocks = new Map< string, Uint8Array >();
+	const out: Uint8Array[] = [];
 	const stats = new Map< string, FileStats >();
 	for ( const entry of entries ) {
 		const path = key( entry.path );
@@ -46,7 +45,6 @@ export async function renderPatch( entries: readonly Entry[], prefix = '', renam
 		const fresh = carried( entry.after );
 		const rename = targets.get( path );
 		const source = rename ? before.get( key( rename.from ) ) : null;
-		const out: Uint8Array[] = [];
 		if ( sources.has( path ) ) {
 			stats.set( path, { kind: 'none' } );
 		} else if ( rename && source && fresh ) {
@@ -62,9 +60,8 @@ export async function renderPatch( entries: readonly Entry[], prefix = '', renam
 				stats.set( path, await block( out, names, old, fresh ) );
 			}
 		}
-		blocks.set( path, concat( out ) );
 	}
-	return { bytes: concat( [ ...blocks.values() ] ), blocks, stats };
+	return { bytes: concat( out ), stats };
 }
 
 function carried( node: Node | null ): Node | null {

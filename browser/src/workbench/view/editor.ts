@@ -33,7 +33,7 @@ export class Editor {
 	private saving = false;
 
 	constructor( private readonly host: EditorHost ) {
-		this.title = el( 'h3', { class: 'wp-codebox-editor-title', dir: 'ltr' }, i18n.__( 'No file is open', 'codebox' ) );
+		this.title = el( 'h2', { class: 'wp-codebox-editor-title', dir: 'ltr' }, i18n.__( 'No file is open', 'codebox' ) );
 		this.state = el( 'span', { class: 'wp-codebox-editor-state', role: 'status' } );
 		this.saveButton = button( i18n.__( 'Save', 'codebox' ), () => void this.save(), { class: 'button button-primary', title: 'Ctrl+S', disabled: true } );
 		this.revertButton = button( i18n.__( 'Revert', 'codebox' ), () => this.revert(), { disabled: true } );

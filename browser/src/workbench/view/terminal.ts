@@ -57,7 +57,7 @@ export class TerminalView {
 		this.element = el(
 			'section',
 			{ class: 'wp-codebox-terminal', 'aria-label': i18n.__( 'Terminal', 'codebox' ) },
-			el( 'div', { class: 'wp-codebox-bar' }, el( 'h3', {}, i18n.__( 'Terminal', 'codebox' ) ), el( 'span', { class: 'wp-codebox-bar-end' }, this.toggle ) ),
+			el( 'div', { class: 'wp-codebox-bar' }, el( 'h2', {}, i18n.__( 'Terminal', 'codebox' ) ), el( 'span', { class: 'wp-codebox-bar-end' }, this.toggle ) ),
 			this.screen,
 			this.list,
 			this.note,

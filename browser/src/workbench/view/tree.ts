@@ -63,7 +63,7 @@ export class FileTree {
 	/** Marks the file that the editor shows. */
 	select( path: string | null ): void {
 		for ( const item of this.items.values() ) {
-			item.element.setAttribute( 'aria-selected', String( path === item.path ) );
+			item.row.setAttribute( 'aria-selected', String( path === item.path ) );
 		}
 		this.current = path;
 	}
