@@ -1,7 +1,7 @@
 //! Parameter and return types of the PHP methods. They declare the PHP type in the signature; the
 //! method itself validates the content and reports error codes.
 
-use crate::convert::{ConvertError, from_own_zval, from_zval, to_zval};
+use crate::convert::{ConvertError, from_own_zval, from_upload_zval, from_zval, to_zval};
 use crate::guard::Failure;
 use ext_php_rs::convert::{FromZval, IntoZval, StubLiteral};
 use ext_php_rs::error::Result as ZendResult;
@@ -89,6 +89,20 @@ impl<'a> Array<'a> {
             None => Ok(Map::new()),
             Some(Value::Array(list)) if list.is_empty() => Ok(Map::new()),
             Some(_) => Err(ConvertError::NotAnObject {
+                at: name.to_owned(),
+            }),
+        }
+    }
+
+    /// Like [`Array::object`], for an argument with the contents of uploaded files.
+    pub(crate) fn upload_object(&self, name: &str) -> Result<Map<String, Value>, ConvertError> {
+        let value = self
+            .zval
+            .map(|zval| from_upload_zval(zval, name))
+            .transpose()?;
+        match value {
+            Some(Value::Object(map)) => Ok(map),
+            None | Some(_) => Err(ConvertError::NotAnObject {
                 at: name.to_owned(),
             }),
         }

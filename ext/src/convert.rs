@@ -19,6 +19,9 @@ const MAX_OWN_DEPTH: usize = 136;
 const OWN_FACTOR: usize = 64;
 /// Maximum number of values in one PHP argument, nested ones included.
 pub(crate) const MAX_VALUES: usize = 500_000;
+/// Maximum number of bytes of all strings in an argument with uploaded files: 50 MiB in base64, and
+/// everything else.
+const MAX_UPLOAD_BYTES: usize = 80 * 1024 * 1024;
 /// Maximum number of bytes of all strings in one PHP argument together.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
@@ -200,6 +203,18 @@ pub(crate) fn from_zval(zval: &Zval, name: &str) -> Result<Value, ConvertError> 
         depth: MAX_DEPTH,
         values: MAX_VALUES,
         bytes: MAX_TEXT_BYTES,
+    }
+    .value(zval)
+}
+
+/// Converts an argument with the contents of uploaded files.
+pub(crate) fn from_upload_zval(zval: &Zval, name: &str) -> Result<Value, ConvertError> {
+    Reader {
+        name,
+        path: Vec::new(),
+        depth: MAX_DEPTH,
+        values: MAX_VALUES,
+        bytes: MAX_UPLOAD_BYTES,
     }
     .value(zval)
 }

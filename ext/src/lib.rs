@@ -35,6 +35,7 @@ mod socket;
 mod spawn;
 mod state;
 mod transfer;
+mod upload;
 mod version;
 
 #[allow(missing_docs)] // The macro drops the documentation of what it generates.

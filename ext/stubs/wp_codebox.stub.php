@@ -168,7 +168,7 @@ final class Artifacts
 
     /**
      * Verifies any bundle directory: `wp-codebox/artifact-bundle-verification/v1`
-     * with `bundleDirectory` (its path), `valid`, all `violations`, `signature` {status, key_id?, coverage?} and, when the manifest
+     * with `bundleDirectory` (its path), `valid`, all `violations`, `signature` {status, key_id?, coverage?, origin?} and, when the manifest
      * could be read, `manifest` and `manifest_sha256`. `coverage` of a valid signature:
      * `manifest`, or `files` for a signature of an earlier version, which does not cover the
      * manifest's keys other than identity, runtime and list of files.
@@ -206,7 +206,9 @@ final class Artifacts
     /**
      * Returns the data that an apply needs, or throws. `$request`: `approved_files`
      * (list), `manifest_sha256` (string, optional: hash of the reviewed manifest), `targets`
-     * (map declared mount target → host directory, for the base check).
+     * (map declared mount target → host directory, for the base check), `confirm_browser_origin`
+     * (bool: an approver confirmed that a browser uploaded the contents; without it, a bundle of
+     * such contents throws `wp_codebox_apply_browser_origin_unconfirmed`).
      * Result: `artifact_id`, `run_id`, `approved_files`, `changed_files` (approved entries),
      * `patch`, `patch_sha256`, `mount_patches` [{mount_target, mount_index, patch, sha256}],
      * `content_digest`, `manifest_sha256`, `signature`, `verification`.
@@ -315,6 +317,26 @@ final class Artifacts
      * @return array<string, mixed>
      */
     public static function importArchive(string $site, string $bytes, array $options = []): array {}
+
+    /**
+     * Stores contents that a browser uploaded as a bundle. Changed files, patch and digests are
+     * computed here, and the bundle is signed with the statement that a browser uploaded it, which
+     * gives it the signature status `browser-origin`. `$request`: `identity` (text that
+     * distinguishes callers and sessions; an equal upload with an equal text gives the stored
+     * bundle), `roots` (list of {name, target, baseline?, overlays?, overlay_deleted?, metadata?};
+     * `name` is the beginning of uploaded paths, such as `plugins/foo`, `target` the mount target;
+     * a source in `baseline` or `overlays` is {path, sha256} of a zip archive, or {directory}),
+     * `files` (list of {path, content} or {path, content_base64}), `deleted` (list of paths),
+     * `provenance` (for `metadata.json`, redacted). At most 5,000 files and 50 MiB. Returns
+     * `{status, artifact_id, run_id, directory, manifest_sha256, verification}`, `status` being
+     * `created` or `existing`.
+     *
+     * @param array<string, mixed> $request
+     * @throws InvalidInputException `wp_codebox_browser_artifact_path_invalid` and other codes.
+     * @throws ConflictException `wp_codebox_browser_artifact_unchanged`.
+     * @return array<string, mixed>
+     */
+    public static function compose(string $site, array $request): array {}
 
     /**
      * Returns the entries of `files/changed-files.json`, each with its part of the patch as

@@ -654,19 +654,26 @@ class Bundle:
             statement = parse(payload)
             if statement["_type"] != "https://in-toto.io/Statement/v1":
                 return False
-            if statement["predicateType"] != "wp-codebox/bundle-attestation/v1":
+            predicate = statement["predicate"]
+            origin = predicate.get("origin")
+            # Manifest and statement name the same origin, and the type of the statement follows from it.
+            if origin not in (None, "browser") or origin != self.manifest.get("origin"):
+                return False
+            if ("origin" in predicate) != ("origin" in self.manifest):
+                return False
+            kind = "bundle-attestation" if origin is None else "browser-bundle-attestation"
+            if statement["predicateType"] != f"wp-codebox/{kind}/v1":
                 return False
             subjects = [(row["name"], row["digest"]["sha256"]) for row in statement["subject"]]
             wanted = {path: value for path, value in self.hashes.items() if path != ATTESTATION}
             if len(subjects) != len(dict(subjects)) or dict(subjects) != wanted:
                 return False
-            predicate = statement["predicate"]
             if predicate["fileListSha256"] != self.list_digest():
                 return False
             keys = ("id", "contentDigest", "createdAt", "runtime")
             if any(canonical(predicate[key]) != canonical(self.manifest[key]) for key in keys):
                 return False
-            if "manifestSha256" not in predicate:
+            if "manifestSha256" not in predicate and origin is None:
                 self.coverage = "files"
                 return True
             if not self.plain_rows() or predicate["manifestSha256"] != self.attested_digest():

@@ -416,6 +416,8 @@ REPORTED = {
 # Codes that no call of `wp-codebox` reports: file and name of the test that provokes the code.
 
 CASES = "tests/wordpress/cases"
+NORMALIZE = f"{CASES}/browser-artifacts.php: normalize-browser-artifact-bundle returns files with sizes and digests, and refuses each mistake with its code"
+UPLOAD = f"{CASES}/browser-artifacts.php: browser bundle: an upload without a change, without files, outside the session, malformed or with a secret is refused"
 ABILITIES = f"{CASES}/abilities.php: each ability is allowed with its own capability and denied with the other capabilities"
 BRIDGE_POLICY = f"{CASES}/bridge.php: a bridge policy that is incomplete or invalid refuses every request"
 BRIDGE_REQUEST = f"{CASES}/bridge.php: a request with an unsupported operation, method, address or authentication is not sent"
@@ -554,6 +556,22 @@ ELSEWHERE = {
     "wp_codebox_browser_runner_path_invalid": BROWSER_FIELD,
     "wp_codebox_viewport_replay_archive_invalid": BROWSER_PICTURE,
     "wp_codebox_viewport_replay_route_invalid": BROWSER_PICTURE,
+    # Files that a browser uploaded to a site.
+    "wp_codebox_browser_artifact_schema_missing": NORMALIZE,
+    "wp_codebox_browser_artifact_entrypoint_missing": NORMALIZE,
+    "wp_codebox_browser_artifact_file_too_large": NORMALIZE,
+    "wp_codebox_browser_artifact_extension_blocked": NORMALIZE,
+    "wp_codebox_browser_artifact_files_missing": UPLOAD,
+    "wp_codebox_browser_artifact_file_invalid": UPLOAD,
+    "wp_codebox_browser_artifact_path_invalid": UPLOAD,
+    "wp_codebox_browser_artifact_path_duplicate": UPLOAD,
+    "wp_codebox_browser_artifact_encoding_invalid": UPLOAD,
+    "wp_codebox_browser_artifact_base64_invalid": UPLOAD,
+    "wp_codebox_browser_artifact_unchanged": UPLOAD,
+    "wp_codebox_browser_artifact_baseline_invalid":
+        f"{CASES}/browser-artifacts.php: browser bundle: a session that is unknown, of another user or of another site, and a forged or missing baseline are refused",
+    "wp_codebox_apply_browser_origin_unconfirmed":
+        f"{CASES}/browser-artifacts.php: browser bundle: preflight reports the origin; apply needs its confirmation, records it and tells the adapter",
     # Requests of a browser to connectors and providers of a site.
     "wp_codebox_browser_connector_request_invalid": ABILITIES,
     "wp_codebox_browser_connector_unresolved": PROVIDER_REQUEST,

@@ -12,6 +12,7 @@ use crate::guard::{Failure, guard};
 use crate::ini::{Settings, is_absolute};
 use crate::state::{State, trusted_keys};
 use crate::transfer::{self, ImportOptions};
+use crate::upload;
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::Zval;
@@ -20,8 +21,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
-    self as bundles, AuditLog, Dir, Json, MemberSet, OverLimit, PreflightRequest, SignatureReport,
-    SignatureRule, Store, StoredBundle, Verification, VerifyOptions,
+    self as bundles, AuditLog, BrowserOriginRule, Dir, HostKey, Json, MemberSet, OverLimit,
+    PreflightRequest, SignatureReport, SignatureRule, Store, StoredBundle, Verification,
+    VerifyOptions,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
@@ -325,6 +327,32 @@ impl Artifacts {
         })
     }
 
+    /// Stores contents that a browser uploaded as a bundle. The changes are computed from a baseline
+    /// of this host.
+    pub(crate) fn compose(site: Text<'_>, request: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let request = upload::request(request.upload_object("request")?)?;
+            let composed = {
+                let state = State::open(&site.settings)?;
+                let _owner = state.as_owner();
+                let key = HostKey::load_or_create(&state.directory).map_err(|e| e.body())?;
+                bundles::compose(&site.store, &key, request, &Redactor::new(&[]))
+                    .map_err(|e| e.body())?
+            };
+            let directory = site.directory(composed.run_id.as_str());
+            let verification = verification_answer(&composed.verification, &directory);
+            Ok(Answer(json!({
+                "status": composed.status,
+                "artifact_id": composed.verification.manifest.as_ref().map(|m| &m["id"]),
+                "run_id": composed.run_id,
+                "directory": directory,
+                "manifest_sha256": composed.verification.manifest_sha256,
+                "verification": verification,
+            })))
+        })
+    }
+
     /// Returns the changed files of a bundle, each with its part of the patch.
     pub(crate) fn files(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
@@ -404,7 +432,12 @@ fn preflight_request(
     settings: &Settings,
     request: Map<String, Value>,
 ) -> Result<PreflightRequest, Failure> {
-    const KNOWN: &[&str] = &["approved_files", "manifest_sha256", "targets"];
+    const KNOWN: &[&str] = &[
+        "approved_files",
+        "manifest_sha256",
+        "targets",
+        "confirm_browser_origin",
+    ];
     let mut fields = Fields::new(request, "", KNOWN, ErrorCode::InputInvalid)?;
     let approved_files = fields.texts("approved_files")?;
     let manifest_sha256 = match fields.text("manifest_sha256")? {
@@ -432,6 +465,10 @@ fn preflight_request(
         targets,
         trusted: trusted_keys(settings)?,
         signatures: SignatureRule::Trusted,
+        browser_origin: match fields.flag("confirm_browser_origin")? {
+            true => BrowserOriginRule::Confirmed,
+            false => BrowserOriginRule::Refuse,
+        },
     })
 }
 
@@ -443,6 +480,9 @@ fn signature_answer(signature: &SignatureReport) -> Value {
     }
     if let Some(coverage) = &signature.coverage {
         answer["coverage"] = json!(coverage);
+    }
+    if let Some(origin) = &signature.origin {
+        answer["origin"] = json!(origin);
     }
     answer
 }

@@ -4,7 +4,7 @@ use crate::metadata::Metadata;
 use crate::path::text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use wp_codebox_contracts::{RunId, Sha256Hex};
+use wp_codebox_contracts::{BundleOrigin, RunId, Sha256Hex};
 
 /// Id of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,6 +72,10 @@ pub struct BundleReference {
     /// Run that wrote the bundle, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
+    /// Origin of the bundle's contents that the approver confirmed; absent for the changes of a
+    /// sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_origin: Option<BundleOrigin>,
 }
 
 /// Document of a transaction: its targets and steps, and the bundle.

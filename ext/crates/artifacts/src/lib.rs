@@ -6,7 +6,8 @@
 //! entries. [`write_bundle`] writes and signs the bundle. [`verify_bundle`] checks a bundle of
 //! any origin. [`preflight`] reduces a bundle to the approved files. [`Store`] holds the bundles
 //! of a site. [`AuditLog`] records what was done with them, e.g. an approval. [`write_archive`] and
-//! [`import`] transfer bundles between hosts. [`EpisodeBuilder`] writes the trace of an episode and
+//! [`import`] transfer bundles between hosts. [`compose`] writes a bundle from contents that a browser
+//! uploaded. [`EpisodeBuilder`] writes the trace of an episode and
 //! [`validate_episode_trace`] checks one.
 //!
 //! Invariants: every file of a bundle, mount or guest is opened with `openat2` relative to a
@@ -19,6 +20,7 @@ mod bundle;
 mod canonical;
 mod capture;
 mod changed_files;
+mod compose;
 mod digest;
 mod dirfd;
 mod episode;
@@ -51,6 +53,10 @@ pub use capture::{
     scan_tree, write_layer, write_mask,
 };
 pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
+pub use compose::{
+    BaselineSource, ComposeError, ComposeRequest, ComposeRoot, ComposeStatus, Composed,
+    MAX_UPLOADED_BYTES, MAX_UPLOADED_FILES, UploadedFile, compose,
+};
 pub use digest::{
     CONTENT_INPUTS, content_digest, file_list_digest, manifest_self_hash,
     reference_manifest_digest, replay_index_digest, sha256, sha256_of_file,
@@ -68,8 +74,8 @@ pub use patch::{
     unquote_name,
 };
 pub use preflight::{
-    Conflict, MountPatch, Preflight, PreflightError, PreflightRequest, SignatureRule, WholeBundle,
-    preflight, whole_bundle,
+    BrowserOriginRule, Conflict, MountPatch, Preflight, PreflightError, PreflightRequest,
+    SignatureRule, WholeBundle, preflight, whole_bundle,
 };
 pub use removal::{RemovalError, remove_tree, remove_tree_in};
 pub use snapshot::{

@@ -40,6 +40,16 @@ pub enum SignatureRule {
     Any,
 }
 
+/// Whether a preflight accepts a bundle whose contents a browser uploaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BrowserOriginRule {
+    /// The bundle is refused where [`SignatureRule::Trusted`] applies.
+    #[default]
+    Refuse,
+    /// A user who may apply changes confirmed that this host did not see the code run.
+    Confirmed,
+}
+
 /// What a preflight checks, and for which files.
 #[derive(Debug, Clone, Default)]
 pub struct PreflightRequest {
@@ -55,6 +65,8 @@ pub struct PreflightRequest {
     pub trusted: TrustedKeys,
     /// Whether a bundle without a trusted signature is accepted.
     pub signatures: SignatureRule,
+    /// Whether a trusted signature on contents from a browser is accepted.
+    pub browser_origin: BrowserOriginRule,
 }
 
 /// The approved patch of one mount, with paths relative to the mount.
@@ -180,6 +192,13 @@ fn accepted(
     let status = verification.signature.status;
     let enough = match (status, request.signatures) {
         (SignatureStatus::SignedByThisHost | SignatureStatus::SignedByKnown, _) => true,
+        (SignatureStatus::BrowserOrigin | SignatureStatus::BrowserOriginKnown, rule) => {
+            if rule == SignatureRule::Trusted && request.browser_origin == BrowserOriginRule::Refuse
+            {
+                return Err(PreflightError::BrowserOrigin { status });
+            }
+            true
+        }
         (SignatureStatus::SignedByUnknown | SignatureStatus::Unsigned, SignatureRule::Any) => true,
         (SignatureStatus::SignedByUnknown | SignatureStatus::Unsigned, SignatureRule::Trusted)
         | (SignatureStatus::Invalid, _) => false,

@@ -921,7 +921,7 @@ fn rust_and_python_verifiers_report_the_same_violations() {
         assert_eq!(json!(codes), theirs["codes"], "{detail}");
         assert_eq!(json!(ours.valid), theirs["valid"], "{detail}");
         let signature = match ours.signature.status {
-            SignatureStatus::SignedByThisHost => "signed",
+            SignatureStatus::SignedByThisHost | SignatureStatus::BrowserOrigin => "signed",
             SignatureStatus::Unsigned => "unsigned",
             SignatureStatus::Invalid => "invalid",
             other => panic!("{other:?}: {detail}"),

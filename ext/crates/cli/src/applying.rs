@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use wp_codebox_apply::{
     AppliedChange, ApplyId, ApplyRequest, BundleReference, Journal, TargetChanges,
 };
-use wp_codebox_artifacts::{Dir, HostKey, PreflightRequest, TrustedKeys, preflight};
+use wp_codebox_artifacts::{
+    BrowserOriginRule, Dir, HostKey, PreflightRequest, TrustedKeys, preflight,
+};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 use wp_codebox_control::new_run_id;
 use wp_codebox_runtime::now_rfc3339;
@@ -45,6 +47,14 @@ pub(crate) fn host_key(state: &Path) -> Result<TrustedKeys, ErrorBody> {
     })
 }
 
+/// Returns the rule for bundles from a browser that follows from the approver's confirmation.
+pub(crate) const fn browser_origin(is_confirmed: bool) -> BrowserOriginRule {
+    match is_confirmed {
+        true => BrowserOriginRule::Confirmed,
+        false => BrowserOriginRule::Refuse,
+    }
+}
+
 /// Applies the approved files of a bundle to their targets.
 pub(crate) fn apply(
     journal: &Journal,
@@ -80,6 +90,7 @@ pub(crate) fn apply(
             artifact_id: ready.artifact_id.clone(),
             manifest_sha256: ready.manifest_sha256.clone(),
             run_id: approved.run_id,
+            confirmed_origin: ready.signature.origin,
         },
         targets,
         check: Some(&check),

@@ -322,6 +322,9 @@ pub(crate) struct PreflightArgs {
     /// Approved paths, separated by commas.
     #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     pub approved_files: Vec<String>,
+    /// Accept contents that a browser uploaded; the signing host did not see their code run.
+    #[arg(long)]
+    pub confirm_browser_origin: bool,
 }
 
 /// Arguments of `gc`.

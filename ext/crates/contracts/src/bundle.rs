@@ -1,6 +1,6 @@
 //! `manifest.json` of an artifact bundle, and the violations that the verifier reports.
 
-use crate::Sha256Hex;
+use crate::{Sha256Hex, string_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -64,7 +64,7 @@ pub struct RuntimeEnvironment {
 pub struct RuntimeInfo {
     /// Id of the run.
     pub id: String,
-    /// Backend, always `native`.
+    /// Backend: `native`, or `browser-playground` if the changes come from a browser.
     pub backend: String,
     /// Software versions in the guest.
     pub environment: RuntimeEnvironment,
@@ -92,6 +92,15 @@ pub struct ManifestFile {
     pub redaction: Option<Map<String, Value>>,
 }
 
+string_enum! {
+    /// Where the changes of a bundle come from, if not from a sandbox of the host that signed it.
+    pub enum BundleOrigin {
+        /// A browser uploaded the new contents. The host computed the changes from them and from its
+        /// own baseline, but did not see the code run.
+        Browser = "browser",
+    }
+}
+
 /// Bundle manifest: ASCII text without empty JSON objects, with at most 2,000 file entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -104,6 +113,9 @@ pub struct Manifest {
     pub created_at: String,
     /// The guest of the run that produced the bundle: its backend, software versions and state.
     pub runtime: RuntimeInfo,
+    /// Where the changes come from; absent for changes of a sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<BundleOrigin>,
     /// Files of the bundle. Their order matters because the manifest's own digest covers it.
     pub files: Vec<ManifestFile>,
 }

@@ -291,6 +291,30 @@ codes! {
     ArtifactImportConflict = "wp_codebox_artifact_import_conflict", Conflict, 409, 1;
     /// The imported bundle could not be stored.
     ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
+    /// A browser artifact has no file and deletes none.
+    BrowserArtifactFilesMissing = "wp_codebox_browser_artifact_files_missing", InvalidInput, 400, 1;
+    /// A file of a browser artifact is malformed, e.g. has no content.
+    BrowserArtifactFileInvalid = "wp_codebox_browser_artifact_file_invalid", InvalidInput, 400, 1;
+    /// The path of a file of a browser artifact is not allowed, e.g. leads out of its directory.
+    BrowserArtifactPathInvalid = "wp_codebox_browser_artifact_path_invalid", InvalidInput, 400, 1;
+    /// Two paths of a browser artifact are equal, at least on a file system that ignores case.
+    BrowserArtifactPathDuplicate = "wp_codebox_browser_artifact_path_duplicate", InvalidInput, 400, 1;
+    /// The encoding of a file of a browser artifact is neither utf-8 nor base64.
+    BrowserArtifactEncodingInvalid = "wp_codebox_browser_artifact_encoding_invalid", InvalidInput, 400, 1;
+    /// The content of a file of a browser artifact is not base64.
+    BrowserArtifactBase64Invalid = "wp_codebox_browser_artifact_base64_invalid", InvalidInput, 400, 1;
+    /// A file of a browser artifact is too large.
+    BrowserArtifactFileTooLarge = "wp_codebox_browser_artifact_file_too_large", Limit, 413, 1;
+    /// A file of a browser artifact has the extension of a program that a web server runs.
+    BrowserArtifactExtensionBlocked = "wp_codebox_browser_artifact_extension_blocked", Denied, 403, 1;
+    /// The entry file of a browser artifact is not among its files.
+    BrowserArtifactEntrypointMissing = "wp_codebox_browser_artifact_entrypoint_missing", InvalidInput, 400, 1;
+    /// The caller named no schema for a browser artifact.
+    BrowserArtifactSchemaMissing = "wp_codebox_browser_artifact_schema_missing", InvalidInput, 400, 1;
+    /// The uploaded contents equal the code with which the browser session began.
+    BrowserArtifactUnchanged = "wp_codebox_browser_artifact_unchanged", Conflict, 409, 1;
+    /// The code with which a browser session began is missing on this host or was altered.
+    BrowserArtifactBaselineInvalid = "wp_codebox_browser_artifact_baseline_invalid", Integrity, 409, 1;
     /// The archive of an exported bundle, or a download of its files, could not be written.
     ArtifactExportFailed = "wp_codebox_artifact_export_failed", Internal, 507, 1;
     /// The bundle lacks data that a repetition of its run needs, or this host lacks the mount
@@ -333,6 +357,8 @@ codes! {
     FileChangesDisallowed = "wp_codebox_file_changes_disallowed", Denied, 403, 126;
     /// The change has files that need a second confirmation, and the approver did not give it.
     ApplyConfirmationMissing = "wp_codebox_apply_confirmation_missing", Denied, 403, 126;
+    /// A browser uploaded the contents of the bundle, and the approver did not confirm that.
+    ApplyBrowserOriginUnconfirmed = "wp_codebox_apply_browser_origin_unconfirmed", Denied, 403, 126;
     /// The user who asked for the change may not approve it on this site.
     ApplyOwnChange = "wp_codebox_apply_own_change", Denied, 403, 126;
     /// No plugin of the host site handles the filter that applies approved changes.

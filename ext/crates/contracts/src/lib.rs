@@ -52,8 +52,8 @@ pub use agent::{
 pub use agent_preset::{AgentPreset, GoalDelivery, PresetResult, PresetStep};
 pub use attestation::{AttestedNetwork, GuestObservation, GuestPhase, RunAttestation};
 pub use bundle::{
-    ContentDigest, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RuntimeEnvironment,
-    RuntimeInfo, Violation, ViolationCode,
+    BundleOrigin, ContentDigest, DigestAlgorithm, FileDigest, Manifest, ManifestFile,
+    RuntimeEnvironment, RuntimeInfo, Violation, ViolationCode,
 };
 pub use changes::{ChangeKind, ChangedFile, ChangedFiles, EntryType};
 pub use code::{ErrorBody, ErrorCode, ErrorKind};

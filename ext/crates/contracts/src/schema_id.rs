@@ -63,6 +63,9 @@ pub const RUNTIME_REFERENCE_MANIFEST: &str = "wp-codebox/runtime-reference-manif
 pub const RUNTIME_REPLAY_INDEX: &str = "wp-codebox/runtime-replay-reference-index/v1";
 /// Predicate type of the bundle attestation.
 pub const BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/bundle-attestation/v1";
+/// Predicate type of the attestation of a bundle whose contents a browser uploaded. It differs from
+/// that of other bundles, so that a verifier which does not know origins refuses the attestation.
+pub const BROWSER_BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/browser-bundle-attestation/v1";
 /// Isolation report of a run.
 pub const ISOLATION_REPORT: &str = "wp-codebox/isolation-report/v1";
 /// Attestation of a run's guests, stored in the bundle.

@@ -57,6 +57,9 @@ pub struct SiteApply {
     pub patch_sha256: Sha256Hex,
     /// Host directory that gets the changes of each mount, by the guest path of the mount.
     pub targets: BTreeMap<String, String>,
+    /// Whether the approver confirmed that a browser uploaded the contents of the bundle.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm_browser_origin: bool,
 }
 
 /// Approved files of a bundle, and the git branch on which they are committed.
@@ -86,6 +89,9 @@ pub struct SiteCommit {
     pub committer: GitPerson,
     /// Name of the user who approved the change, for the commit message.
     pub approver: String,
+    /// Whether the approver confirmed that a browser uploaded the contents of the bundle.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm_browser_origin: bool,
 }
 
 /// Name and mail address in a commit.

@@ -69,6 +69,7 @@ pub fn changes(mut entries: Vec<EntryChange>) -> MountChanges {
 
 pub fn bundle() -> BundleReference {
     BundleReference {
+        confirmed_origin: None,
         artifact_id: "artifact-bundle-sha256-test".to_owned(),
         manifest_sha256: sha256(b"manifest"),
         run_id: None,

@@ -8,6 +8,11 @@
 //! manifest can change unnoticed. Earlier versions omitted that hash; their signatures remain valid
 //! with [`SignatureCoverage::Files`]. The envelope contains its public key, but only the caller's
 //! list of keys decides whether that key is trusted.
+//!
+//! The statement of a bundle from a browser has a predicate type of its own and the predicate member
+//! `origin`, which must equal the manifest's `origin`. Its signature gives a status of its own, so
+//! code that requires [`SignatureStatus::SignedByThisHost`] or
+//! [`SignatureStatus::SignedByKnown`] refuses the bundle.
 
 use super::key::{HostKey, PublicKey, TrustedKeys};
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
@@ -18,7 +23,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{ErrorCode, IsolationReport, Sha256Hex, schema_id};
+use wp_codebox_contracts::{BundleOrigin, ErrorCode, IsolationReport, Sha256Hex, schema_id};
 
 /// Path of the envelope in a bundle.
 pub(crate) const ATTESTATION_PATH: &str = "files/attestation.dsse.json";
@@ -28,6 +33,8 @@ const SIGNATURE_DEPENDENT: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
 /// Name of the predicate member with the SHA-256 of the manifest. The hash is computed without the
 /// `files` entries of [`SIGNATURE_DEPENDENT`].
 const MANIFEST_SHA256: &str = "manifestSha256";
+/// Name of the member with the origin, in the predicate and in the manifest.
+const ORIGIN: &str = "origin";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 
@@ -39,6 +46,11 @@ pub enum SignatureStatus {
     SignedByThisHost,
     /// A valid signature with a key that the site's settings list.
     SignedByKnown,
+    /// A valid signature with this host's key on contents that a browser uploaded. This host did not
+    /// see their code run.
+    BrowserOrigin,
+    /// As [`SignatureStatus::BrowserOrigin`], with a key that the site's settings list.
+    BrowserOriginKnown,
     /// The signature is valid, but the key is neither this host's nor in the site's settings.
     SignedByUnknown,
     /// The bundle has no attestation.
@@ -70,6 +82,10 @@ pub struct SignatureReport {
     /// Part of the bundle that the signature covers; only for a valid signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<SignatureCoverage>,
+    /// Where the changes come from, as the signer states it; only for a valid signature. Absent for
+    /// changes of a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<BundleOrigin>,
 }
 
 impl SignatureReport {
@@ -79,6 +95,7 @@ impl SignatureReport {
             status,
             key_id: None,
             coverage: None,
+            origin: None,
         }
     }
 }
@@ -177,9 +194,17 @@ pub(crate) fn make_envelope(
     for (name, value) in predicate(&Json::from(manifest))? {
         body.insert(name.to_owned(), value.to_value());
     }
+    let origin = match origin_in(&Json::from(manifest)) {
+        Ok(origin) => origin,
+        // The writer states only known origins; any other one gets the strictest meaning.
+        Err(()) => Some(BundleOrigin::Browser),
+    };
     let whole = attested_manifest_digest(&Json::from(manifest), &SIGNATURE_DEPENDENT)?;
     body.insert(MANIFEST_SHA256.to_owned(), json!(whole));
     body.insert("isolation".to_owned(), json!(isolation));
+    if let Some(origin) = origin {
+        body.insert(ORIGIN.to_owned(), json!(origin));
+    }
     let subjects: Vec<Value> = hashes
         .iter()
         .map(|(path, hash)| json!({"name": path, "digest": {"sha256": hash}}))
@@ -187,7 +212,7 @@ pub(crate) fn make_envelope(
     let statement = json!({
         "_type": STATEMENT_TYPE,
         "subject": subjects,
-        "predicateType": schema_id::BUNDLE_ATTESTATION_PREDICATE,
+        "predicateType": predicate_type(origin),
         "predicate": body,
     });
     let payload = statement.to_string().into_bytes();
@@ -218,15 +243,16 @@ pub(crate) fn check_envelope(
     if text("_type") != Some(STATEMENT_TYPE) {
         return Err(AttestationError::Statement { field: "_type" });
     }
-    if text("predicateType") != Some(schema_id::BUNDLE_ATTESTATION_PREDICATE) {
-        return Err(AttestationError::Statement {
-            field: "predicateType",
-        });
-    }
     check_subjects(&statement, hashes)?;
     let stated = statement
         .get("predicate")
         .ok_or(AttestationError::Statement { field: "predicate" })?;
+    let origin = check_origin(stated, manifest)?;
+    if text("predicateType") != Some(predicate_type(origin)) {
+        return Err(AttestationError::Statement {
+            field: "predicateType",
+        });
+    }
     let wanted = predicate(manifest).map_err(|_| AttestationError::Predicate { field: "files" })?;
     for (field, value) in wanted {
         let canonical = |v: &Json| canonical_json(v, OverLimit::Refuse).ok();
@@ -236,18 +262,54 @@ pub(crate) fn check_envelope(
         }
     }
     let coverage = check_manifest(stated, manifest)?;
-    let status = if trusted.host == Some(key) {
-        SignatureStatus::SignedByThisHost
-    } else if trusted.known.contains(&key) {
-        SignatureStatus::SignedByKnown
-    } else {
-        SignatureStatus::SignedByUnknown
+    if origin.is_some() && coverage != SignatureCoverage::Manifest {
+        return Err(AttestationError::Predicate {
+            field: MANIFEST_SHA256,
+        });
+    }
+    let is_known = trusted.known.contains(&key);
+    let status = match (trusted.host == Some(key), is_known, origin) {
+        (true, _, None) => SignatureStatus::SignedByThisHost,
+        (true, _, Some(BundleOrigin::Browser)) => SignatureStatus::BrowserOrigin,
+        (false, true, None) => SignatureStatus::SignedByKnown,
+        (false, true, Some(BundleOrigin::Browser)) => SignatureStatus::BrowserOriginKnown,
+        (false, false, _) => SignatureStatus::SignedByUnknown,
     };
     Ok(SignatureReport {
         status,
         key_id: Some(key.key_id()),
         coverage: Some(coverage),
+        origin,
     })
+}
+
+const fn predicate_type(origin: Option<BundleOrigin>) -> &'static str {
+    match origin {
+        None => schema_id::BUNDLE_ATTESTATION_PREDICATE,
+        Some(BundleOrigin::Browser) => schema_id::BROWSER_BUNDLE_ATTESTATION_PREDICATE,
+    }
+}
+
+/// Reads the member `origin` of the predicate or of the manifest; fails for an unknown value.
+fn origin_in(object: &Json) -> Result<Option<BundleOrigin>, ()> {
+    match object.get(ORIGIN) {
+        None => Ok(None),
+        Some(value) => {
+            let text = value.as_str();
+            let mut all = BundleOrigin::ALL.iter();
+            let known = all.find(|origin| Some(origin.as_str()) == text);
+            known.copied().map(Some).ok_or(())
+        }
+    }
+}
+
+/// Returns the origin in the predicate. The manifest must state the same one, so that a reader of
+/// the manifest alone sees it too.
+fn check_origin(stated: &Json, manifest: &Json) -> Result<Option<BundleOrigin>, AttestationError> {
+    match (origin_in(stated), origin_in(manifest)) {
+        (Ok(signed), Ok(shown)) if signed == shown => Ok(signed),
+        _ => Err(AttestationError::Predicate { field: ORIGIN }),
+    }
 }
 
 /// Compares the manifest's hash in the predicate with the manifest. A predicate without this hash

@@ -7,8 +7,8 @@ use super::risky_paths::flags_of;
 use crate::digest::sha256;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
-    BundleId, ChangeKind, ChangedFile, CheckStatus, ContentDigest, EntryType, EventType, Outcome,
-    schema_id,
+    BundleId, BundleOrigin, ChangeKind, ChangedFile, CheckStatus, ContentDigest, EntryType,
+    EventType, Outcome, schema_id,
 };
 
 /// Bundle id and content digest of the bundle being written.
@@ -65,6 +65,7 @@ pub(super) fn metadata(
     inputs: &BundleInputs,
     identity: &Identity<'_>,
     listed: Map<String, Value>,
+    origin: Option<BundleOrigin>,
     scrub: &Scrubber<'_>,
 ) -> Value {
     let mut provenance = scrub.map(&inputs.provenance);
@@ -82,6 +83,7 @@ pub(super) fn metadata(
     put("contentDigest", json!(identity.content));
     put("createdAt", inputs.created_at.as_str().into());
     put("runtime", json!(inputs.runtime));
+    put("origin", json!(origin));
     put("outcome", json!(inputs.outcome));
     put("summary", scrub.text(&inputs.summary).into());
     put("summaryDetail", summary_detail(inputs, scrub));

@@ -21,7 +21,9 @@ mod writer;
 use crate::attestation::HostKey;
 use crate::canonical::CanonicalError;
 use serde_json::Value;
-use wp_codebox_contracts::{BundleId, ChangedFile, ContentDigest, ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{
+    BundleId, BundleOrigin, ChangedFile, ContentDigest, ErrorBody, ErrorCode, Sha256Hex,
+};
 
 pub use ends::{left_out, text_ends};
 pub use inputs::{
@@ -41,6 +43,19 @@ pub enum BundleSigner<'a> {
     Unsigned,
     /// Signed with the key of this host.
     Host(&'a HostKey),
+    /// Signed with the key of this host, with the statement that a browser uploaded the contents.
+    HostForBrowser(&'a HostKey),
+}
+
+impl<'a> BundleSigner<'a> {
+    /// Returns the key, and the origin that manifest and signed statement name.
+    const fn parts(self) -> (Option<&'a HostKey>, Option<BundleOrigin>) {
+        match self {
+            Self::Unsigned => (None, None),
+            Self::Host(key) => (Some(key), None),
+            Self::HostForBrowser(key) => (Some(key), Some(BundleOrigin::Browser)),
+        }
+    }
 }
 
 /// Kind of crash after which a written bundle must still be complete.

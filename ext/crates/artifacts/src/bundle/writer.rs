@@ -329,10 +329,11 @@ pub fn write_bundle_as(
     let document = pretty(&review(inputs, &identity, &set, &scrub));
     members.named("review", "files/review.json", "review", JSON, document);
     let mut names = members.names.clone();
-    if let BundleSigner::Host(_) = signer {
+    let (key, origin) = signer.parts();
+    if key.is_some() {
         names.insert("attestation".to_owned(), ATTESTATION_PATH.into());
     }
-    let document = pretty(&metadata(inputs, &identity, names, &scrub));
+    let document = pretty(&metadata(inputs, &identity, names, origin, &scrub));
     members.add("metadata.json", "metadata", JSON, document);
 
     let manifest = finish_manifest(inputs, &identity, &mut members, signer)?;
@@ -381,6 +382,7 @@ fn finish_manifest(
     signer: BundleSigner<'_>,
 ) -> Result<Vec<u8>, BundleError> {
     let fail = |e| canonical(MANIFEST_PATH, e);
+    let (key, origin) = signer.parts();
     let mut files = vec![entry(MANIFEST_PATH, "manifest", JSON, Sha256Hex::zero())];
     files.extend(members.rows());
     let mut manifest = Manifest {
@@ -388,9 +390,10 @@ fn finish_manifest(
         content_digest: identity.content.clone(),
         created_at: inputs.created_at.clone(),
         runtime: inputs.runtime.clone(),
+        origin,
         files,
     };
-    if let BundleSigner::Host(key) = signer {
+    if let Some(key) = key {
         let hashes: BTreeMap<String, Sha256Hex> = members
             .rows()
             .into_iter()

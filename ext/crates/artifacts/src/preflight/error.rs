@@ -45,6 +45,14 @@ pub enum PreflightError {
         /// Status of the bundle's signature, e.g. unsigned.
         status: SignatureStatus,
     },
+    /// A browser uploaded the contents, and the request does not confirm that.
+    #[error(
+        "the contents of the bundle were uploaded by a browser, and this host did not see their code run; read the change and confirm its origin as well"
+    )]
+    BrowserOrigin {
+        /// Status of the bundle's signature.
+        status: SignatureStatus,
+    },
     /// The review states that the bundle may not be approved.
     #[error("this bundle cannot be approved: {reason}")]
     NotApprovable {
@@ -129,6 +137,7 @@ impl PreflightError {
             Self::Invalid { .. } => ErrorCode::ArtifactVerificationFailed,
             Self::Changed => ErrorCode::ArtifactChanged,
             Self::Untrusted { .. } => ErrorCode::ArtifactUntrusted,
+            Self::BrowserOrigin { .. } => ErrorCode::ApplyBrowserOriginUnconfirmed,
             Self::NotApprovable { code, .. } => *code,
             Self::NothingApproved => ErrorCode::ApprovedFilesMissing,
             Self::UnknownFiles { .. } | Self::Torn { .. } => ErrorCode::ApprovedFilesInvalid,
@@ -154,6 +163,9 @@ impl PreflightError {
             Self::UnknownFiles { paths, .. } => body.with("files", paths.clone()),
             Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
             Self::Untrusted { status } => body.with("signature", json!(status)),
+            Self::BrowserOrigin { status } => body.with("signature", json!(status)).hint(
+                "confirm with confirm_browser_origin, or --confirm-browser-origin at the shell",
+            ),
             Self::Changed
             | Self::NotApprovable { .. }
             | Self::NothingApproved

@@ -11,6 +11,7 @@ pub(crate) use args::{
 };
 
 use super::Settings;
+use super::applying::browser_origin;
 use super::args::{ArtifactsCommand, PreflightArgs, VerifyArgs};
 use super::bench;
 use super::bundle_directory::open;
@@ -166,6 +167,7 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         approved_files: approved,
         trusted: options.trusted.clone(),
         signatures,
+        browser_origin: browser_origin(args.confirm_browser_origin),
         ..PreflightRequest::default()
     };
     match preflight(&bundle, &request) {

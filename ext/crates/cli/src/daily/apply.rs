@@ -91,6 +91,7 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
                 approved_files: approved,
                 targets: targets.clone(),
                 trusted: applying::host_key(history.state.path())?,
+                browser_origin: applying::browser_origin(args.confirm_browser_origin),
                 ..PreflightRequest::default()
             },
             patch_sha256: None,

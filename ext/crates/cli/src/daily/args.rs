@@ -79,6 +79,9 @@ pub(crate) struct ApplyArgs {
     /// Directory to change instead of the one that the run mounted.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
+    /// Apply contents that a browser uploaded; this host did not see their code run.
+    #[arg(long)]
+    pub confirm_browser_origin: bool,
 }
 
 /// Arguments of `undo`.

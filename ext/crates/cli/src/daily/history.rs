@@ -59,7 +59,11 @@ impl History {
             let sites = std::slice::from_ref(&self.site);
             let found = || find(&self.state, sites, reference);
             let found = self.state.as_owner(found).map_err(|e| e.body())?;
-            return found.map_err(|e| e.body());
+            return found.map_err(|e| e.body()).or_else(|error| {
+                let is_unknown = error.code == ErrorCode::RunNotFound;
+                let kept = is_unknown.then(|| self.kept(reference)).flatten();
+                kept.ok_or(error)
+            });
         }
         let mut runs = self.runs(MOST)?;
         runs.retain(|(_, record, _)| record.bundle_id.is_some());
@@ -76,6 +80,23 @@ impl History {
                 "start one with `wp-codebox \"what to do\"`, or name a run: `wp-codebox runs list`",
             )),
         }
+    }
+
+    /// Returns the id of a bundle that no run of this host wrote, e.g. one with contents from a
+    /// browser, in the form of a run.
+    fn kept(&self, reference: &str) -> Option<FoundRun> {
+        let root = Dir::open(self.state.path()).ok()?;
+        let bundle = Store::open(&root, &self.site)
+            .ok()?
+            .resolve(reference)
+            .ok()?;
+        let run_id = bundle.row.run_id;
+        let runs = self.state.path().join("sites").join(self.site.as_str());
+        Some(FoundRun {
+            site: self.site.clone(),
+            path: runs.join("runs").join(run_id.as_str()),
+            run_id,
+        })
     }
 
     /// Returns the bundle of a run.
@@ -98,7 +119,11 @@ impl History {
         &self,
         run: &FoundRun,
     ) -> Result<std::collections::BTreeMap<String, PathBuf>, ErrorBody> {
-        self.view(run)?;
+        match self.view(run) {
+            // A bundle without a run of this host: the caller names the directory.
+            Err(error) if error.code == ErrorCode::RunNotFound => return Ok(Default::default()),
+            viewed => viewed?,
+        };
         Ok(run.work().map(|work| work.directories).unwrap_or_default())
     }
 }

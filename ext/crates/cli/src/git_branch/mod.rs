@@ -17,6 +17,7 @@ mod record;
 mod repository;
 mod tree;
 
+use crate::applying::browser_origin;
 use branch::Branch;
 use edits::{Bases, carried, edits};
 use error::GitBranchError;
@@ -27,7 +28,7 @@ use std::fs;
 use std::path::Path;
 use tree::Tree;
 use wp_codebox_artifacts::{Dir, Preflight, PreflightRequest, TrustedKeys, preflight};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SiteCommit};
+use wp_codebox_contracts::{BundleOrigin, ErrorBody, ErrorCode, RunId, SiteCommit};
 
 /// Name of a directory inside the site's directory. It contains the records of commits and, while a
 /// commit is made, its temporary files.
@@ -92,6 +93,7 @@ fn commit_in(
         approved_files: request.approved_files.clone(),
         manifest_sha256: Some(request.manifest_sha256.clone()),
         trusted: commit.trusted.clone(),
+        browser_origin: browser_origin(request.confirm_browser_origin),
         ..PreflightRequest::default()
     };
     let ready = preflight(commit.bundle, &asked).map_err(|e| e.body())?;
@@ -119,9 +121,12 @@ fn commit_in(
 fn message(commit: &Commit<'_>, ready: &Preflight, files: &[String]) -> String {
     let approver = commit.request.approver.chars();
     let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let origin = ready.signature.origin.map_or("", |origin| match origin {
+        BundleOrigin::Browser => "Codebox-Origin: browser\n",
+    });
     let approver: String = approver.map(plain).take(200).collect();
     format!(
-        "Apply approved changes of {run}\n\nChanged files: {count}\n\nCodebox-Bundle: {bundle}\nCodebox-Run: {run}\nCodebox-Manifest: sha256:{manifest}\nCodebox-Patch: sha256:{patch}\nCodebox-Approved-By: {approver}\n",
+        "Apply approved changes of {run}\n\nChanged files: {count}\n\nCodebox-Bundle: {bundle}\nCodebox-Run: {run}\nCodebox-Manifest: sha256:{manifest}\nCodebox-Patch: sha256:{patch}\nCodebox-Approved-By: {approver}\n{origin}",
         run = commit.run_id.as_str(),
         count = files.len(),
         bundle = ready.artifact_id,

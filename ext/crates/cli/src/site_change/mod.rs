@@ -119,6 +119,7 @@ impl Place {
                     .map(|(mount, path)| (mount, PathBuf::from(path)))
                     .collect(),
                 trusted: applying::host_key(&self.state)?,
+                browser_origin: applying::browser_origin(apply.confirm_browser_origin),
                 ..PreflightRequest::default()
             },
             patch_sha256: Some(apply.patch_sha256),

@@ -272,3 +272,56 @@ fn host_key_file_that_is_not_private_not_regular_or_not_32_bytes_long_is_refused
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     assert!(refused(&state));
 }
+
+#[test]
+fn statement_with_an_origin_that_the_manifest_lacks_or_that_is_unknown_is_rejected() {
+    let field = "origin";
+    for origin in [json!("browser"), json!("sandbox"), json!(null), json!(1)] {
+        let s = signed_again(|statement| statement["predicate"]["origin"] = origin.clone());
+        assert_eq!(judge(&s), Err(AttestationError::Predicate { field }));
+    }
+    let mut s = sample();
+    s.manifest["origin"] = json!("browser");
+    assert_eq!(judge(&s), Err(AttestationError::Predicate { field }));
+}
+
+#[test]
+fn browser_statement_needs_its_own_predicate_type_and_the_hash_of_the_manifest() {
+    let made = || {
+        let mut s = sample();
+        s.manifest["origin"] = json!("browser");
+        let key = key();
+        s.envelope = make_envelope(&key, &s.manifest, &s.hashes, &isolation()).unwrap();
+        s.trusted.host = Some(key.public_half());
+        (s, key)
+    };
+    let (s, _) = made();
+    assert_eq!(judge(&s), Ok(SignatureStatus::BrowserOrigin));
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let (mut s, key) = made();
+        let text = s.envelope["payload"].as_str().unwrap();
+        let mut statement = serde_json::from_slice(&BASE64.decode(text).unwrap()).unwrap();
+        change(&mut statement);
+        let payload = statement.to_string().into_bytes();
+        s.envelope["payload"] = json!(BASE64.encode(&payload));
+        let signature = key.sign(&pre_authentication_encoding(&payload));
+        s.envelope["signatures"][0]["sig"] = json!(BASE64.encode(signature));
+        judge(&s)
+    };
+    assert_eq!(changed(&|_| {}), Ok(SignatureStatus::BrowserOrigin));
+    let field = "predicateType";
+    let plain = schema_id::BUNDLE_ATTESTATION_PREDICATE;
+    assert_eq!(
+        changed(&|statement| statement["predicateType"] = json!(plain)),
+        Err(AttestationError::Statement { field })
+    );
+    let field = "manifestSha256";
+    let without = |statement: &mut Value| {
+        let predicate = statement["predicate"].as_object_mut().unwrap();
+        predicate.remove(field).unwrap();
+    };
+    assert_eq!(
+        changed(&without),
+        Err(AttestationError::Predicate { field })
+    );
+}
