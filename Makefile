@@ -10,7 +10,7 @@
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
 #   make deny    licences, bans and sources of the dependencies; needs cargo-deny
 #   make bench   measures and writes raw samples to tests/bench/results/
-#   make dist    the WordPress plugin: dist/wp-codebox/ and dist/codebox.zip
+#   make dist    the WordPress plugin: dist/wp-codebox/, dist/codebox.zip and dist/codebox-browser.zip; npm builds browser/
 #   make pot     the template of translations, from dist/wp-codebox
 #   make deb     the Debian package in dist/
 #   make env     shell exports for the built programs: eval "$(make env)"

@@ -73,6 +73,7 @@ final class Registration {
 		WP_CLI::add_command( 'codebox audit', new AuditCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox commands', new CommandsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox policy', new PolicyCommand( ...$shared ) );
+		WP_CLI::add_command( 'codebox browser-assets', new BrowserAssetsCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox gc', new GcCommand( ...$shared ) );
 		WP_CLI::add_command( 'codebox doctor', new DoctorCommand( ...$shared ) );
 	}

@@ -9,8 +9,11 @@ declare(strict_types=1);
 
 namespace WPCodebox;
 
+use Closure;
 use WPCodebox\Abilities\Registrar;
 use WPCodebox\Abilities\SchemaStore;
+use WPCodebox\Admin\BrowserFields;
+use WPCodebox\Admin\BrowserHealth;
 use WPCodebox\Admin\DebugInfo;
 use WPCodebox\Admin\IsolationHealth;
 use WPCodebox\Admin\ModelHealth;
@@ -20,6 +23,16 @@ use WPCodebox\Admin\SettingsForm;
 use WPCodebox\Admin\SettingsPage;
 use WPCodebox\Admin\SiteHealth;
 use WPCodebox\Api\RuntimeFacts;
+use WPCodebox\Browser\BrowserHost;
+use WPCodebox\Browser\BrowserPage;
+use WPCodebox\Browser\CoreArchive;
+use WPCodebox\Browser\EngineFiles;
+use WPCodebox\Browser\FileRoute;
+use WPCodebox\Browser\PrivateFiles;
+use WPCodebox\Browser\RuntimeFiles;
+use WPCodebox\Browser\RuntimeInstall;
+use WPCodebox\Browser\SandboxLinks;
+use WPCodebox\Browser\SessionStore;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\SettingChecks;
 use WPCodebox\Host\SettingRules;
@@ -86,14 +99,38 @@ final class Plugin {
 		( new ModelHealth( $settings ) )->register();
 		( new DebugInfo( $gate, $site, $settings ) )->register();
 		( new IsolationHealth( $gate ) )->register();
-		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();
+		$browser = $this->browser( $capabilities, $services, $site );
+		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules, $browser ) )->register();
 		( new PersonalData( $gate, $site ) )->register();
 		// The screen is optional: without its directory this line does nothing.
-		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities, SettingsPage::address() ) )->register();
+		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities, SettingsPage::address(), [ SandboxLinks::class, 'address' ] ) )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
 			( new Cli\Registration( $services(), $capabilities ) )->register();
 		}
+	}
+
+	/**
+	 * Registers what serves browser sandboxes, and returns their part of the settings page.
+	 *
+	 * @param Capabilities         $capabilities Permission checks of the user.
+	 * @param Closure(): Services  $services     Returns the services.
+	 * @param Site                 $site         Site the plugin runs on.
+	 */
+	private function browser( Capabilities $capabilities, Closure $services, Site $site ): BrowserFields {
+		$engine  = new EngineFiles( $this->file );
+		$runtime = new RuntimeFiles( $engine );
+		$host    = BrowserHost::of_site();
+		$fields  = new BrowserFields( new RuntimeInstall( $runtime ), $host );
+		$fields->register();
+		( new BrowserHealth( $runtime, $fields, $host ) )->register();
+		( new BrowserPage( $engine, $capabilities, new InstalledCode() ) )->register();
+		( new SandboxLinks( $capabilities ) )->register();
+		( new FileRoute( static fn(): PrivateFiles => $services()->browser_files, static fn( string $id ): mixed => ( new SessionStore() )->get( $id ), $site->id() ) )->register();
+		add_action( PrivateFiles::CLEANUP, static fn(): int => $services()->browser_files->sweep() );
+		// Core was updated: the next session packs the new one.
+		add_action( '_core_updated_successfully', [ CoreArchive::class, 'forget' ] );
+		return $fields;
 	}
 
 	/** Returns the ability registrar of the running plugin. */

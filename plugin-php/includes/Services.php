@@ -17,7 +17,18 @@ use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Apply\BundleHistory;
 use WPCodebox\Apply\BundleTrust;
+use WPCodebox\Browser\ArchiveWriter;
+use WPCodebox\Browser\BrowserHost;
 use WPCodebox\Browser\BrowserServices;
+use WPCodebox\Browser\BundleSeed;
+use WPCodebox\Browser\CoreArchive;
+use WPCodebox\Browser\EngineFiles;
+use WPCodebox\Browser\PrivateDirectory;
+use WPCodebox\Browser\PrivateFiles;
+use WPCodebox\Browser\RuntimeFiles;
+use WPCodebox\Browser\RuntimeInstall;
+use WPCodebox\Browser\SeedArchives;
+use WPCodebox\Browser\SiteAssets;
 use WPCodebox\Connector\ActiveSecrets;
 use WPCodebox\Connector\BridgeAuthentication;
 use WPCodebox\Connector\ConnectorRequests;
@@ -142,6 +153,10 @@ final class Services {
 	public readonly HostDelegation $delegations;
 	/** Passes requests about runner workspaces to the backend of this site. */
 	public readonly WorkspaceService $workspaces;
+	/** Stores the archives that browser sandboxes download. */
+	public readonly PrivateFiles $browser_files;
+	/** Installs the runtime files of browser sandboxes. */
+	public readonly RuntimeInstall $browser_runtime;
 	/** Sessions of WordPress in the visitor's browser. */
 	public readonly BrowserServices $browser;
 
@@ -215,6 +230,14 @@ final class Services {
 		$this->fuzz         = new FuzzSuites( $gate, $this->workloads );
 		$this->delegations  = new HostDelegation( $gate, $audit );
 		$this->workspaces   = new WorkspaceService( $gate, $audit );
-		$this->browser      = new BrowserServices( $schemas, $this->code, $this->callers, $this->inheritance, $this->delegations, $capabilities );
+
+		$directory             = new PrivateDirectory( $this->site );
+		$runtime               = new RuntimeFiles( new EngineFiles( dirname( __DIR__ ) . '/wp-codebox.php' ) );
+		$this->browser_files   = new PrivateFiles( $directory, $this->site->id() );
+		$this->browser_runtime = new RuntimeInstall( $runtime );
+		$writer                = new ArchiveWriter( $this->browser_files );
+		$bundles               = new BundleSeed( $this->artifacts, $targets, $this->site, $this->browser_files );
+		$assets                = new SiteAssets( $runtime, BrowserHost::of_site(), new CoreArchive( $directory, $this->browser_files, $writer ), new SeedArchives( $this->code, $writer, $bundles ), $this->browser_files );
+		$this->browser         = new BrowserServices( $schemas, $this->code, $this->callers, $this->inheritance, $this->delegations, $capabilities, $assets );
 	}
 }

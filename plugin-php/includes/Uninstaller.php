@@ -10,6 +10,11 @@ declare(strict_types=1);
 namespace WPCodebox;
 
 use Throwable;
+use WPCodebox\Browser\EngineFiles;
+use WPCodebox\Browser\PrivateDirectory;
+use WPCodebox\Browser\PrivateFiles;
+use WPCodebox\Browser\RuntimeFiles;
+use WPCodebox\Browser\RuntimeInstall;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Changes;
@@ -31,6 +36,7 @@ final class Uninstaller {
 		// A persistent object cache stores transients outside the database, where the query does not find
 		// them.
 		delete_site_transient( 'wp_codebox_isolation' );
+		( new RuntimeInstall( new RuntimeFiles( new EngineFiles( dirname( __DIR__ ) . '/wp-codebox.php' ) ) ) )->remove();
 		$forget = (bool) get_site_option( Settings::FORGET_CHANGES, false ) && extension_loaded( 'wp_codebox' );
 		if ( is_multisite() ) {
 			$sites = get_sites(
@@ -68,9 +74,11 @@ final class Uninstaller {
 		}
 	}
 
-	/** Removes the options of the current site. */
+	/** Removes the options of the current site, and the archives that browser sandboxes downloaded. */
 	private function remove_options(): void {
 		global $wpdb;
+		$site = new Site( new InstalledCode() );
+		( new PrivateFiles( new PrivateDirectory( $site ), $site->id() ) )->remove();
 		foreach ( $this->found( $wpdb->options, 'option_name' ) as $row ) {
 			delete_option( $row->name );
 		}

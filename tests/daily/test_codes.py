@@ -454,6 +454,18 @@ ELSEWHERE = {
     "wp_codebox_agent_bundle_importer_unavailable": "tests/components/test_bundle.py: test_run_with_an_agent_bundle_but_without_an_importer_is_refused",
     "wp_codebox_api_ability_not_supported": f"{CASES}/facade.php: an unknown ability name is refused with its error code",
     "wp_codebox_runtime_profile_unresolved": f"{CASES}/public-input.php: a runtime profile adds components and defaults, and an unknown one is refused",
+    # The caller is a WordPress site, which serves the files of browser sandboxes.
+    "wp_codebox_browser_assets_missing": f"{CASES}/browser-assets.php: a missing or damaged file of engine or runtime is named",
+    "wp_codebox_browser_assets_invalid": f"{CASES}/browser-assets.php: a runtime archive that differs from the list in any way is refused and nothing is installed",
+    "wp_codebox_browser_host_invalid": f"{CASES}/browser-assets.php: a separate host that cannot isolate the sandbox is refused",
+    "wp_codebox_browser_archive_unavailable": f"{CASES}/browser-files.php: without the zip module nothing is packed",
+    "wp_codebox_browser_seed_too_large": f"{CASES}/browser-files.php: a plugin that is too large is refused",
+    "wp_codebox_browser_storage_failed": f"{CASES}/browser-files.php: a directory that cannot be written is refused",
+    "wp_codebox_browser_storage_full": f"{CASES}/browser-files.php: the store refuses what exceeds its size, and makes room by deleting old files",
+    "wp_codebox_browser_file_missing": f"{CASES}/browser-files.php: a link to a deleted file is refused",
+    "wp_codebox_browser_link_invalid": f"{CASES}/browser-files.php: a tampered link is refused",
+    "wp_codebox_browser_link_expired": f"{CASES}/browser-files.php: an expired link is refused",
+    "wp_codebox_browser_link_foreign": f"{CASES}/browser-files.php: a link is valid only for its user and site",
     "wp_codebox_browser_sessions_unavailable": f"{CASES}/public-facade.php: a method about bundles of browser sessions is refused and names an alternative",
     # The extension is missing, or it and the plugin are from different builds.
     "wp_codebox_extension_missing": f"{CASES}/gate.php: without the extension abilities are registered and answer 503",
@@ -521,8 +533,6 @@ ELSEWHERE = {
     "wp_codebox_runner_workspace_backend_invalid_response": WORKSPACE,
     "wp_codebox_runner_workspace_backend_error": WORKSPACE,
     # Sessions of a WordPress in the visitor's browser.
-    "wp_codebox_browser_assets_missing":
-        f"{CASES}/browser-sessions.php: browser session: without assets every way to make one says what is missing",
     "wp_codebox_browser_session_unknown": BROWSER_STORE,
     "wp_codebox_browser_session_expired": BROWSER_STORE,
     "wp_codebox_browser_session_foreign": BROWSER_STORE,

@@ -229,8 +229,15 @@
 		return isWhole( bundle, entries ) ? __( 'Every changed file of this bundle is applied.', 'codebox' ) : null;
 	}
 
+	/** Returns the address that opens a bundle in a WordPress of this browser. */
+	function sandboxAddress( base, bundle ) {
+		const address = new URL( base, window.location.href );
+		address.searchParams.set( 'slug', bundle.artifact_id );
+		return address.href;
+	}
+
 	/** Shows the changed files and the buttons to decide about them; the state of the bundle selects the buttons. */
-	function decide( bundle, answer, entries, { signal, may, settings, place, refresh } ) {
+	function decide( bundle, answer, entries, { signal, may, settings, sandbox, place, refresh } ) {
 		const approval = ( answer.artifact.review || {} ).approval || {};
 		const why = obstacle( bundle, approval, entries, may );
 		const possible = bundle.sound && null === why && entries.length > 0;
@@ -288,6 +295,7 @@
 				approvable ? confirm : null,
 				back.length ? button( __( 'Take back…', 'codebox' ), () => apply.takeBack( bundle, back, place, refresh ) ) : null,
 				rejectable ? button( __( 'Reject…', 'codebox' ), () => decisions.refuse( bundle, 'reject', place, refresh ) ) : null,
+				sandbox && bundle.sound && entries.length ? el( 'a', { class: 'button', href: sandboxAddress( sandbox, bundle ) }, __( 'Open in browser sandbox', 'codebox' ) ) : null,
 				reviewable ? button( __( 'Ask for changes…', 'codebox' ), () => decisions.refuse( bundle, 'request-changes', place, refresh ) ) : null,
 				api.has( 'export-artifact-bundle' ) ? button( __( 'Download', 'codebox' ), () => decisions.download( bundle, place, signal ) ) : null,
 				api.has( 'discard-artifact' ) ? button( __( 'Discard…', 'codebox' ), () => decisions.discard( bundle, bundle.applied.size > 0 ), { class: 'button wp-codebox-danger' } ) : null

@@ -15,6 +15,8 @@
 	const may = new Set( ( root.dataset.may || '' ).split( ' ' ) );
 	/** Address of the settings page; '' for a user who may not change the settings. */
 	const settings = root.dataset.settings || '';
+	/** Address that opens a bundle in a browser sandbox; '' for a user who may not. */
+	const sandbox = root.dataset.sandbox || '';
 	const place = el( 'div', { class: 'wp-codebox-view' } );
 	const name = document.title;
 	let current = null;
@@ -77,7 +79,7 @@
 		try {
 			const make = find( [ area, ...parts.slice( 1 ) ] );
 			view = make
-				? await make( { signal: mine.signal, may, settings } )
+				? await make( { signal: mine.signal, may, settings, sandbox } )
 				: { title: __( 'There is no such view', 'codebox' ), content: [ el( 'p', {}, el( 'a', { href: '#/runs' }, __( 'Go to the runs', 'codebox' ) ) ) ] };
 		} catch ( thrown ) {
 			if ( mine.signal.aborted ) {

@@ -34,10 +34,12 @@ final class SettingsPage {
 	 *
 	 * @param SettingsForm $form  Fields of the page.
 	 * @param SettingRules $rules Rules for each setting.
+	 * @param BrowserFields|null $browser Part about browser sandboxes.
 	 */
 	public function __construct(
 		private readonly SettingsForm $form,
-		private readonly SettingRules $rules
+		private readonly SettingRules $rules,
+		private readonly ?BrowserFields $browser = null
 	) {}
 
 	/** Registers the hooks. */
@@ -96,7 +98,9 @@ final class SettingsPage {
 		}
 		do_settings_sections( self::SLUG );
 		submit_button();
-		echo '</form></div>';
+		echo '</form>';
+		$this->browser?->render();
+		echo '</div>';
 	}
 
 	/** Saves the settings of a network; WordPress's `options.php` saves only options of a site. */

@@ -46,11 +46,14 @@ final class AdminScreen {
 	 * @param string       $file         Main file of the plugin.
 	 * @param Capabilities $capabilities Permission checks of the user.
 	 * @param string       $settings     Address of the settings page.
+	 * @param callable(string, string): string|null $sandbox Returns the address that opens a bundle in a browser sandbox; null
+	 *   when the plugin has none.
 	 */
 	public function __construct(
 		private readonly string $file,
 		private readonly Capabilities $capabilities,
-		private readonly string $settings
+		private readonly string $settings,
+		private readonly mixed $sandbox = null
 	) {}
 
 	/** Registers the hooks. */
@@ -119,10 +122,12 @@ final class AdminScreen {
 			]
 		);
 		printf(
-			'<div class="wrap wp-codebox-screen"><h1>%s</h1><div id="wp-codebox-screen" data-may="%s" data-settings="%s"></div><noscript><div class="notice notice-error"><p>%s</p></div></noscript></div>',
+			'<div class="wrap wp-codebox-screen"><h1>%s</h1><div id="wp-codebox-screen" data-may="%s" data-settings="%s"%s></div><noscript><div class="notice notice-error"><p>%s</p></div></noscript></div>',
 			esc_html__( 'Codebox', 'codebox' ),
 			esc_attr( implode( ' ', array_keys( $may ) ) ),
 			esc_url( current_user_can( Capabilities::SETTINGS ) ? $this->settings : '' ),
+			// The script puts the id of the bundle into the parameter `slug`.
+			is_callable( $this->sandbox ) && isset( $may['run'] ) ? ' data-sandbox="' . esc_url( ( $this->sandbox )( 'bundle', '' ) ) . '"' : '',
 			esc_html__( 'This screen needs JavaScript. The commands of wp codebox do the same in a terminal.', 'codebox' )
 		);
 	}

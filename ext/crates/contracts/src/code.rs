@@ -173,6 +173,28 @@ codes! {
     /// The ability belongs to WordPress sites that run in the visitor's browser; this version has
     /// no such sessions.
     BrowserSessionsUnavailable = "wp_codebox_browser_sessions_unavailable", Unavailable, 501, 1;
+    /// Files that browser sandboxes need are not installed, or are damaged.
+    BrowserAssetsMissing = "wp_codebox_browser_assets_missing", Unavailable, 503, 1;
+    /// An archive is not the one with the runtime files of this release.
+    BrowserAssetsInvalid = "wp_codebox_browser_assets_invalid", InvalidInput, 400, 1;
+    /// The host that browser sandboxes should be loaded from cannot isolate them from the site.
+    BrowserHostInvalid = "wp_codebox_browser_host_invalid", Unavailable, 503, 1;
+    /// PHP has no zip module, so no code can be packed for a browser sandbox.
+    BrowserArchiveUnavailable = "wp_codebox_browser_archive_unavailable", Unavailable, 503, 1;
+    /// The code is too large for a browser sandbox.
+    BrowserSeedTooLarge = "wp_codebox_browser_seed_too_large", InvalidInput, 413, 1;
+    /// PHP cannot write to the directory for files of browser sandboxes.
+    BrowserStorageFailed = "wp_codebox_browser_storage_failed", Internal, 500, 1;
+    /// The files of browser sandboxes need more space than the site allows.
+    BrowserStorageFull = "wp_codebox_browser_storage_full", Limit, 507, 1;
+    /// A file of a browser sandbox is not stored any more.
+    BrowserFileMissing = "wp_codebox_browser_file_missing", NotFound, 404, 1;
+    /// A link to a file of a browser sandbox was not made by this site, or was altered.
+    BrowserLinkInvalid = "wp_codebox_browser_link_invalid", Denied, 403, 126;
+    /// A link to a file of a browser sandbox has expired.
+    BrowserLinkExpired = "wp_codebox_browser_link_expired", Denied, 410, 126;
+    /// A link to a file of a browser sandbox belongs to another user or site.
+    BrowserLinkForeign = "wp_codebox_browser_link_foreign", Denied, 403, 126;
     /// The task names a runtime profile that this site does not have.
     RuntimeProfileUnresolved = "wp_codebox_runtime_profile_unresolved", InvalidInput, 400, 1;
     /// The caller has no permission for this call.
@@ -418,8 +440,6 @@ codes! {
     BrowserProviderBridgeAuthenticationFailed = "wp_codebox_browser_provider_bridge_authentication_failed", Internal, 502, 1;
     /// The provider is unreachable, or its response cannot be forwarded.
     BrowserProviderBridgeException = "wp_codebox_browser_provider_bridge_exception", Unavailable, 502, 1;
-    /// The site has no files for sandboxes in the browser, or some are missing.
-    BrowserAssetsMissing = "wp_codebox_browser_assets_missing", Unavailable, 503, 1;
     /// The site knows no browser session with this id.
     BrowserSessionUnknown = "wp_codebox_browser_session_unknown", NotFound, 404, 1;
     /// The browser session has expired.

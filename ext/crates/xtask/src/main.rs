@@ -63,7 +63,7 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
     ),
     (
         "dist",
-        "Build and check the plugin: dist/wp-codebox/ and dist/codebox.zip. Use for a release.",
+        "Build and check the plugin: dist/wp-codebox/, dist/codebox.zip and dist/codebox-browser.zip. Use for a release.",
     ),
     (
         "dist deb",

@@ -1,10 +1,8 @@
-//! Packs the plugin as a zip that is reproducible: equal files give equal bytes on every
+//! Packs a directory as a zip that is reproducible: equal files give equal bytes on every
 //! machine.
 //!
-//! Entries are sorted, share one timestamp and one mode, and lie below a directory with the
-//! plugin's name, as WordPress expects.
+//! Entries are sorted and share one timestamp and one mode.
 
-use super::rules::SLUG;
 use crate::findings::TaskError;
 use crate::tree;
 use std::io::{Cursor, Write};
@@ -13,8 +11,8 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// Packs every file below `directory` into a zip and returns its bytes.
-pub fn pack(directory: &Path) -> Result<Vec<u8>, TaskError> {
+/// Packs every file below `directory` into a zip and returns its bytes. The names of the entries begin with `prefix`.
+pub fn pack(directory: &Path, prefix: &str) -> Result<Vec<u8>, TaskError> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         .compression_level(Some(9))
@@ -23,7 +21,7 @@ pub fn pack(directory: &Path) -> Result<Vec<u8>, TaskError> {
         .unix_permissions(0o644);
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for path in tree::files(directory)? {
-        let name = format!("{SLUG}/{}", tree::shown(directory, &path));
+        let name = format!("{prefix}{}", tree::shown(directory, &path));
         let bytes = std::fs::read(&path).map_err(TaskError::file(&path))?;
         archive
             .start_file(name, options)
@@ -63,16 +61,16 @@ mod tests {
 
     #[test]
     fn release_archive_bytes_depend_only_on_names_and_contents() {
-        let one = pack(plugin(0, 0o644).path()).unwrap();
-        assert_eq!(one, pack(plugin(86_400, 0o700).path()).unwrap());
+        let one = pack(plugin(0, 0o644).path(), "codebox/").unwrap();
+        assert_eq!(one, pack(plugin(86_400, 0o700).path(), "codebox/").unwrap());
         let other = plugin(0, 0o644);
         fs::write(other.path().join("a.txt"), "texT").unwrap();
-        assert_ne!(one, pack(other.path()).unwrap());
+        assert_ne!(one, pack(other.path(), "codebox/").unwrap());
     }
 
     #[test]
     fn release_archive_has_one_top_directory_and_only_regular_files() {
-        let packed = pack(plugin(0, 0o755).path()).unwrap();
+        let packed = pack(plugin(0, 0o755).path(), "codebox/").unwrap();
         let mut archive = zip::ZipArchive::new(Cursor::new(packed)).unwrap();
         let mut names = Vec::new();
         for index in 0..archive.len() {

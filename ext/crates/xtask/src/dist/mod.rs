@@ -1,10 +1,11 @@
 //! `cargo xtask dist`: builds the WordPress plugin as a directory and as an archive.
 //!
 //! The content depends only on the checkout. Schema examples, dotfiles and Markdown files are
-//! excluded. A plugin that violates a rule of [`rules`] is not written. Directory and archive
+//! excluded. [`browser`] builds the engine of browser sandboxes and a second archive with its big files. A plugin that violates a rule of [`rules`] is not written. Directory and archive
 //! are each put in place by one rename.
 
 mod archive;
+mod browser;
 mod rules;
 
 use crate::commands;
@@ -16,13 +17,19 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Builds and checks `dist/wp-codebox/` and `dist/codebox.zip`.
+/// Builds and checks `dist/wp-codebox/`, `dist/codebox.zip` and `dist/codebox-browser.zip`.
 pub fn build(root: &Path) -> Result<(), TaskError> {
     let dist = root.join("dist");
     let target = dist.join(DIRECTORY);
     let staging = dist.join(format!(".{DIRECTORY}.new"));
     remove(&staging)?;
-    let files = sources(root)?;
+    let engine = browser::build(root)?;
+    let mut files = sources(root)?;
+    match &engine {
+        Some(built) => files.extend(browser::sources(built)?),
+        None => println!("browser/ does not exist: the plugin has no engine for browser sandboxes"),
+    }
+    sort(&mut files);
     let mut hash = Sha256::new();
     for (source, relative) in &files {
         let bytes = fs::read(source).map_err(TaskError::file(source))?;
@@ -42,15 +49,25 @@ pub fn build(root: &Path) -> Result<(), TaskError> {
         files.len(),
         hex(&hash.finalize())
     );
-    let packed = archive::pack(&target)?;
-    let archive = dist.join(format!("{SLUG}.zip"));
-    let unfinished = dist.join(format!(".{SLUG}.zip.new"));
-    write(&unfinished, &packed)?;
+    let packed = archive::pack(&target, &format!("{SLUG}/"))?;
+    put(&dist, &format!("{SLUG}.zip"), &packed)?;
+    if let Some(built) = &engine {
+        let packed = browser::runtime_archive(built)?;
+        put(&dist, &format!("{SLUG}-browser.zip"), &packed)?;
+    }
+    Ok(())
+}
+
+/// Writes an archive beside its place and moves it there.
+fn put(dist: &Path, name: &str, packed: &[u8]) -> Result<(), TaskError> {
+    let archive = dist.join(name);
+    let unfinished = dist.join(format!(".{name}.new"));
+    write(&unfinished, packed)?;
     fs::rename(&unfinished, &archive).map_err(TaskError::file(&archive))?;
     println!(
-        "dist/{SLUG}.zip: {} bytes, sha256 {}",
+        "dist/{name}: {} bytes, sha256 {}",
         packed.len(),
-        hex(&Sha256::digest(&packed))
+        hex(&Sha256::digest(packed))
     );
     Ok(())
 }
@@ -66,7 +83,7 @@ pub fn debian(root: &Path) -> Result<(), TaskError> {
     })
 }
 
-/// Returns source and target path of every file that the plugin contains, sorted by target.
+/// Returns source and target path of every file of the plugin that is in the checkout.
 fn sources(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, TaskError> {
     let mut files = Vec::new();
     for (folder, below) in [
@@ -84,12 +101,16 @@ fn sources(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, TaskError> {
             }
         }
     }
+    Ok(files)
+}
+
+/// Sorts files by target path.
+fn sort(files: &mut [(PathBuf, PathBuf)]) {
     files.sort_by(|a, b| {
         a.1.as_os_str()
             .as_encoded_bytes()
             .cmp(b.1.as_os_str().as_encoded_bytes())
     });
-    Ok(files)
 }
 
 fn remove(directory: &Path) -> Result<(), TaskError> {

@@ -18,6 +18,8 @@ pub(super) const SLUG: &str = "codebox";
 const EXTENSIONS: &[&str] = &[
     "php", "json", "txt", "css", "js", "svg", "png", "pot", "po", "mo",
 ];
+/// Types of files that only the engine of browser sandboxes may have.
+const ENGINE_EXTENSIONS: &[&str] = &["html"];
 const HEADERS: &[&str] = &[
     "Plugin Name",
     "Description",
@@ -189,6 +191,11 @@ pub fn judge(directory: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
+/// Returns whether a file belongs to the engine of browser sandboxes, which npm builds.
+fn is_engine(shown: &str) -> bool {
+    Path::new(shown).starts_with(super::browser::BELOW)
+}
+
 /// Checks name, type and code of one file of the plugin.
 fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
@@ -198,7 +205,9 @@ fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
         .unwrap_or_default();
     if shown.split('/').any(|part| part.starts_with('.')) {
         findings.push(format!("{shown}: hidden files may not be in a plugin"));
-    } else if !EXTENSIONS.contains(&extension) {
+    } else if !EXTENSIONS.contains(&extension)
+        && !(is_engine(shown) && ENGINE_EXTENSIONS.contains(&extension))
+    {
         findings.push(format!(
             "{shown}: this kind of file may not be in a plugin; allowed are {EXTENSIONS:?}"
         ));
@@ -209,7 +218,9 @@ fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
             "{shown}: file names are letters, digits, dots, dashes and underscores"
         ));
     }
-    if ["php", "js", "css"].contains(&extension) {
+    // npm builds the scripts of the engine, with code of packages in them. Tests of browser/ show that they load nothing
+    // from another host. PHP has no exception.
+    if ["php", "js", "css"].contains(&extension) && !(is_engine(shown) && extension != "php") {
         let text = tree::read(path)?;
         for (kinds, forbidden, why) in FORBIDDEN {
             let excepted = EXCEPTED.contains(&(shown, forbidden));
@@ -472,6 +483,30 @@ mod tests {
                 assert_eq!(bad(&format!("bad.{kind}"), &text), 1, "{kind} {forbidden}");
             }
         }
+    }
+
+    #[test]
+    fn engine_may_have_pages_and_built_scripts_and_neither_programs_nor_archives() {
+        let findings = |name: &str, text: &str| {
+            let directory = plugin(MAIN, README);
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+            judge(directory.path()).unwrap().len()
+        };
+        let script = "eval('https://example.org').innerHTML";
+        assert_eq!(findings("assets/browser/remote.html", "<!doctype html>"), 0);
+        assert_eq!(findings("assets/browser/worker.js", script), 0);
+        assert_eq!(findings("assets/remote.html", "<!doctype html>"), 1);
+        assert!(findings("assets/browserx/worker.js", script) > 0);
+        for name in ["php.wasm", "php.wasm.gz", "a.zip", "a.so", "run.sh", ".x"] {
+            assert_eq!(
+                findings(&format!("assets/browser/{name}"), "x"),
+                1,
+                "{name}"
+            );
+        }
+        assert!(findings("assets/browser/a.php", "<?php\neval( 'x' );\n") > 0);
     }
 
     #[test]
