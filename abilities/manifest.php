@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'c75990005ab9276e427dd38eccbcd83721d2f6e8d10fe4f54a52cef51bafda96',
+	'contract_digest' => '0c945fdb69551e96b59d90833389d2ae2ee2b82e5df80c032df806418c48a384',
 ];

@@ -52,6 +52,9 @@ final class Approval {
 		if ( ! empty( $flags['confirm-sensitive'] ) ) {
 			$input['confirm_sensitive'] = true;
 		}
+		if ( ! empty( $flags['confirm-browser-origin'] ) ) {
+			$input['confirm_browser_origin'] = true;
+		}
 		return $input;
 	}
 

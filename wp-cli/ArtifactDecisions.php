@@ -54,6 +54,9 @@ final class ArtifactDecisions extends Command {
 	 * [--manifest-sha256=<hash>]
 	 * : SHA-256 of the reviewed manifest; the command fails when the stored manifest differs.
 	 *
+	 * [--confirm-browser-origin]
+	 * : Also accept contents that a browser uploaded; this host did not see their code run.
+	 *
 	 * [--format=<format>]
 	 * : Output format. table, csv and count list the approved files.
 	 * ---
@@ -135,6 +138,9 @@ final class ArtifactDecisions extends Command {
 	 *
 	 * [--confirm-sensitive]
 	 * : Also write must-use plugins, drop-ins and configuration files of web server and PHP.
+	 *
+	 * [--confirm-browser-origin]
+	 * : Also accept contents that a browser uploaded; this host did not see their code run.
 	 *
 	 * [--format=<format>]
 	 * : Output format of the result. table, csv and count list the applied files.

@@ -59,6 +59,9 @@ final class ReviewCommands extends Command {
 	 * [--manifest-sha256=<hash>]
 	 * : SHA-256 of the reviewed manifest; an approval fails when the stored manifest differs.
 	 *
+	 * [--confirm-browser-origin]
+	 * : Also accept contents that a browser uploaded; this host did not see their code run.
+	 *
 	 * [--reason=<text>]
 	 * : Reason for the decision.
 	 *
@@ -152,6 +155,9 @@ final class ReviewCommands extends Command {
 	 *
 	 * [--manifest-sha256=<hash>]
 	 * : SHA-256 of the reviewed manifest; the command fails when the stored manifest differs.
+	 *
+	 * [--confirm-browser-origin]
+	 * : Also accept contents that a browser uploaded; this host did not see their code run.
 	 *
 	 * [--summary=<text>]
 	 * : One-sentence summary shown to the person who decides.

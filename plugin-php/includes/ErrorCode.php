@@ -72,7 +72,6 @@ enum ErrorCode: string {
 	case PreviewUnavailable = 'wp_codebox_preview_unavailable';
 	case BrowserUnavailable = 'wp_codebox_browser_unavailable';
 	case ApiAbilityNotSupported = 'wp_codebox_api_ability_not_supported';
-	case BrowserSessionsUnavailable = 'wp_codebox_browser_sessions_unavailable';
 	case BrowserAssetsMissing = 'wp_codebox_browser_assets_missing';
 	case BrowserAssetsInvalid = 'wp_codebox_browser_assets_invalid';
 	case BrowserHostInvalid = 'wp_codebox_browser_host_invalid';
@@ -201,7 +200,6 @@ enum ErrorCode: string {
 	case BrowserProviderBridgeAuthenticatedRequestInvalid = 'wp_codebox_browser_provider_bridge_authenticated_request_invalid';
 	case BrowserProviderBridgeAuthenticationFailed = 'wp_codebox_browser_provider_bridge_authentication_failed';
 	case BrowserProviderBridgeException = 'wp_codebox_browser_provider_bridge_exception';
-	case BrowserAssetsMissing = 'wp_codebox_browser_assets_missing';
 	case BrowserSessionUnknown = 'wp_codebox_browser_session_unknown';
 	case BrowserSessionExpired = 'wp_codebox_browser_session_expired';
 	case BrowserSessionForeign = 'wp_codebox_browser_session_foreign';
@@ -321,7 +319,6 @@ enum ErrorCode: string {
 		'wp_codebox_preview_unavailable' => [ 503, 1 ],
 		'wp_codebox_browser_unavailable' => [ 503, 125 ],
 		'wp_codebox_api_ability_not_supported' => [ 404, 1 ],
-		'wp_codebox_browser_sessions_unavailable' => [ 501, 1 ],
 		'wp_codebox_browser_assets_missing' => [ 503, 1 ],
 		'wp_codebox_browser_assets_invalid' => [ 400, 1 ],
 		'wp_codebox_browser_host_invalid' => [ 503, 1 ],
@@ -450,7 +447,6 @@ enum ErrorCode: string {
 		'wp_codebox_browser_provider_bridge_authenticated_request_invalid' => [ 500, 1 ],
 		'wp_codebox_browser_provider_bridge_authentication_failed' => [ 502, 1 ],
 		'wp_codebox_browser_provider_bridge_exception' => [ 502, 1 ],
-		'wp_codebox_browser_assets_missing' => [ 503, 1 ],
 		'wp_codebox_browser_session_unknown' => [ 404, 1 ],
 		'wp_codebox_browser_session_expired' => [ 410, 1 ],
 		'wp_codebox_browser_session_foreign' => [ 403, 126 ],

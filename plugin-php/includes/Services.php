@@ -23,12 +23,15 @@ use WPCodebox\Browser\BrowserServices;
 use WPCodebox\Browser\BundleSeed;
 use WPCodebox\Browser\CoreArchive;
 use WPCodebox\Browser\EngineFiles;
+use WPCodebox\Browser\NormalizeService;
+use WPCodebox\Browser\PersistService;
 use WPCodebox\Browser\PrivateDirectory;
 use WPCodebox\Browser\PrivateFiles;
 use WPCodebox\Browser\RuntimeFiles;
 use WPCodebox\Browser\RuntimeInstall;
 use WPCodebox\Browser\SeedArchives;
 use WPCodebox\Browser\SiteAssets;
+use WPCodebox\Browser\StoredSessions;
 use WPCodebox\Connector\ActiveSecrets;
 use WPCodebox\Connector\BridgeAuthentication;
 use WPCodebox\Connector\ConnectorRequests;
@@ -123,6 +126,10 @@ final class Services {
 	public readonly ReviewService $reviews;
 	/** Imports artifact bundles. */
 	public readonly ImportService $imports;
+	/** Stores files that a browser uploaded as bundles. */
+	public readonly PersistService $browser_artifacts;
+	/** Checks documents that a browser made. */
+	public readonly NormalizeService $browser_documents;
 	/** Exports artifact bundles as archives. */
 	public readonly ExportService $exports;
 	/** Downloads approved files. */
@@ -202,7 +209,7 @@ final class Services {
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$this->batches   = new BatchService( $gate, $this->runs, $schemas, $this->site );
 		$this->fanouts   = new FanoutService( $gate, $this->runs, $schemas, $this->site );
-		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site, $this->settings );
+		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site, $this->settings, $capabilities );
 		$this->registry  = new RunRegistry( $gate, $this->site, $access, $envelope, $audit );
 		$applied         = new ApplyResult();
 		$sensitive       = new SensitiveFiles();
@@ -239,5 +246,8 @@ final class Services {
 		$bundles               = new BundleSeed( $this->artifacts, $targets, $this->site, $this->browser_files );
 		$assets                = new SiteAssets( $runtime, BrowserHost::of_site(), new CoreArchive( $directory, $this->browser_files, $writer ), new SeedArchives( $this->code, $writer, $bundles ), $this->browser_files );
 		$this->browser         = new BrowserServices( $schemas, $this->code, $this->callers, $this->inheritance, $this->delegations, $capabilities, $assets );
+
+		$this->browser_documents = new NormalizeService( $gate );
+		$this->browser_artifacts = new PersistService( $gate, new StoredSessions( $this->browser->sessions, $this->browser_files ), $this->artifacts, $this->site, $audit, $this->callers );
 	}
 }

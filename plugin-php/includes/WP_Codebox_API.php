@@ -31,9 +31,7 @@ defined( 'ABSPATH' ) || exit;
  *
  * Each ability has a method of its name with underscores: `get_run()` is `wp-codebox/get-run`. Some abilities
  * have more methods: `OTHER_NAMES` lists them. A method whose ability this version does not have returns
- * `wp_codebox_api_ability_not_supported`, or `wp_codebox_browser_sessions_unavailable` when the ability belongs
- * to WordPress sites that run in the visitor's browser. The facade also works where WordPress has no
- * Abilities API.
+ * `wp_codebox_api_ability_not_supported`. The facade also works where WordPress has no Abilities API.
  */
 final class WP_Codebox_API {
 
@@ -422,11 +420,20 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/normalize-browser-artifact-bundle.
+	 * Checks documents that a browser made and returns them in one form, with sizes and digests. Stores nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function normalize_artifact_bundle( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/normalize-browser-artifact-bundle', $input );
+	}
+
+	/**
+	 * Checks documents that a browser made and returns them in one form, with sizes and digests. Stores nothing.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function normalize_browser_artifact_bundle( array $input = [] ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/normalize-browser-artifact-bundle', $input );
 	}
 
@@ -467,11 +474,20 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Answers an error, because no ability is named wp-codebox/persist-browser-artifact.
+	 * Stores files that a browser uploaded as a bundle. The host computes the change from its own copy of the code; the bundle counts as one from a browser, and applying it needs a further confirmation.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function persist_artifact( array $input ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/persist-browser-artifact', $input );
+	}
+
+	/**
+	 * Stores files that a browser uploaded as a bundle. The host computes the change from its own copy of the code; the bundle counts as one from a browser, and applying it needs a further confirmation.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function persist_browser_artifact( array $input = [] ): array|WP_Error {
 		return self::execute_ability( 'wp-codebox/persist-browser-artifact', $input );
 	}
 

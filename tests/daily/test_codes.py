@@ -466,7 +466,6 @@ ELSEWHERE = {
     "wp_codebox_browser_link_invalid": f"{CASES}/browser-files.php: a tampered link is refused",
     "wp_codebox_browser_link_expired": f"{CASES}/browser-files.php: an expired link is refused",
     "wp_codebox_browser_link_foreign": f"{CASES}/browser-files.php: a link is valid only for its user and site",
-    "wp_codebox_browser_sessions_unavailable": f"{CASES}/public-facade.php: a method about bundles of browser sessions is refused and names an alternative",
     # The extension is missing, or it and the plugin are from different builds.
     "wp_codebox_extension_missing": f"{CASES}/gate.php: without the extension abilities are registered and answer 503",
     "wp_codebox_extension_stale": "tests/parents/test_parents.py: test_missing_or_stale_extension_leaves_public_pages_unchanged",

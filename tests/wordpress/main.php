@@ -29,7 +29,7 @@ $cases   = [
 	'fake-repeated' => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'stages', 'hosts', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-reviews', 'cli-others', 'facade', 'privacy', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'histories', 'delegations', 'runner-workspaces', 'runtime-tasks', 'workloads', 'cli-runtime' ],
 	'network' => [ 'connector-http', 'trusted-callers', 'network', 'screen' ],
 	'network-native' => [ 'connector-http', 'trusted-callers', 'network', 'direct-apply' ],
-	'native'  => [ 'browser-bundles', 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'links', 'applies', 'histories', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'follow-ups', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only', 'direct-apply', 'git-branch', 'delegations', 'runner-workspaces', 'runtime-tasks', 'workloads', 'cli-runtime', 'public-outputs' ],
+	'native'  => [ 'browser-bundles', 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'links', 'applies', 'histories', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'follow-ups', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only', 'direct-apply', 'git-branch', 'delegations', 'runner-workspaces', 'runtime-tasks', 'workloads', 'cli-runtime', 'public-outputs', 'browser-artifacts' ],
 ];
 if ( 'bare' === $phase ) {
 	$harness->test(

@@ -140,6 +140,25 @@
 		};
 	}
 
+	/** Returns the check box that confirms contents from a browser, and its nodes. */
+	function originConfirmation( isOfBrowser ) {
+		if ( ! isOfBrowser ) {
+			return { box: null, nodes: [] };
+		}
+		const name = id( 'origin' );
+		const box = el( 'input', { type: 'checkbox', id: name, required: true } );
+		return {
+			box,
+			nodes: [
+				notice(
+					'warning',
+					el( 'p', {}, __( 'A browser uploaded these files. This host did not see their code run.', 'codebox' ) ),
+					el( 'p', { class: 'wp-codebox-confirm' }, box, el( 'label', { for: name }, __( 'I have read the change and confirm that it comes from a browser.', 'codebox' ) ) )
+				),
+			],
+		};
+	}
+
 	/**
 	 * Approves files: runs the preflight, asks for confirmation, then applies.
 	 *
@@ -162,6 +181,7 @@
 		}
 		const direct = DIRECT === preflight.adapter;
 		const { box, nodes } = confirmation( direct && Array.isArray( preflight.confirm_files ) ? preflight.confirm_files : [] );
+		const origin = originConfirmation( true === preflight.browser_origin );
 		let answer;
 		ask( {
 			/* translators: %s: number of files, with the word. */
@@ -172,13 +192,19 @@
 				el( 'p', {}, __( 'The files are written to these directories:', 'codebox' ) ),
 				fileList( Object.values( preflight.targets || {} ) ),
 				...nodes,
+				...origin.nodes,
 				el( 'p', {}, __( 'Valid only for the manifest that was just verified:', 'codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
 			],
 			confirm: __( 'Approve and apply', 'codebox' ),
-			box,
+			boxes: [ box, origin.box ].filter( Boolean ),
 			after: consequence,
 			act: async () => {
-				const approved = { ...input, approval: preflight.approval, ...( box ? { confirm_sensitive: true } : {} ) };
+				const approved = {
+					...input,
+					approval: preflight.approval,
+					...( box ? { confirm_sensitive: true } : {} ),
+					...( origin.box ? { confirm_browser_origin: true } : {} ),
+				};
 				answer = api.has( 'review-artifact' )
 					? await api.call( 'review-artifact', { ...approved, action: 'approve' } )
 					: await api.call( 'apply-approved-artifact', approved );

@@ -51,6 +51,8 @@
 		const words = {
 			'signed-by-this-host': [ 'good', __( 'signed by this host', 'codebox' ) ],
 			'signed-by-known': [ 'warn', __( 'signed by another host whose key is known', 'codebox' ) ],
+			'browser-origin': [ 'warn', __( 'uploaded by a browser, signed by this host', 'codebox' ) ],
+			'browser-origin-known': [ 'warn', __( 'uploaded by a browser, signed by another host whose key is known', 'codebox' ) ],
 			'signed-by-unknown': [ 'bad', __( 'signed by an unknown key', 'codebox' ) ],
 			unsigned: [ 'bad', __( 'not signed', 'codebox' ) ],
 			invalid: [ 'bad', __( 'the signature is invalid', 'codebox' ) ],
@@ -61,6 +63,27 @@
 		}
 		const [ kind, label ] = Object.hasOwn( words, status ) ? words[ status ] : [ 'bad', text.flat( status ) ];
 		return badge( kind, label );
+	}
+
+	/** Returns whether a browser uploaded the contents, according to a valid signature. */
+	function ofBrowser( verification ) {
+		return Boolean( verification.signature && 'browser' === verification.signature.origin );
+	}
+
+	/** Says that a browser uploaded the contents; null for the change of a sandbox. */
+	function origin( verification ) {
+		return ofBrowser( verification )
+			? notice(
+				'warning',
+				el(
+					'p',
+					{},
+					badge( 'warn', __( 'from a browser', 'codebox' ) ),
+					' ',
+					__( 'A browser uploaded these files. This host computed the difference, but it did not see the code run, and no sandbox isolated it. To apply the files, you confirm that as well.', 'codebox' )
+				)
+			)
+			: null;
 	}
 
 	/** Returns a badge that says whether the bundle is unchanged since it was created. */
@@ -313,6 +336,7 @@
 		const risks = Array.isArray( review.riskFlags ) ? review.riskFlags : [];
 		return [
 			violations( verification ),
+			origin( verification ),
 			el( 'p', {}, present( bundle, entries ) ),
 			facts( [
 				[ __( 'State', 'codebox' ), history.state( bundle.state ) ],
@@ -320,7 +344,8 @@
 				[ __( 'Summary', 'codebox' ), data( text.summary( artifact ) || text.summary( metadata ) || text.summary( review ) ) ],
 				[ __( 'Verification', 'codebox' ), verified( verification ) ],
 				[ __( 'Signature', 'codebox' ), signature( verification ) ],
-				[ __( 'Isolation', 'codebox' ), isolation( metadata.isolation ) ],
+				[ __( 'Origin', 'codebox' ), ofBrowser( verification ) ? badge( 'warn', __( 'from a browser', 'codebox' ) ) : null ],
+				[ __( 'Isolation', 'codebox' ), ofBrowser( verification ) ? null : isolation( metadata.isolation ) ],
 				[ __( 'Made', 'codebox' ), artifact.created_at ? time( artifact.created_at ) : null ],
 				[ __( 'Run', 'codebox' ), bundle.run_id ? el( 'a', { href: '#/runs/' + encodeURIComponent( bundle.run_id ) }, code( bundle.run_id ) ) : null ],
 				[ __( 'Bundle', 'codebox' ), code( bundle.artifact_id ) ],

@@ -125,20 +125,21 @@
 	 * @param {boolean}  settings.danger  Whether the action is irreversible.
 	 * @param {Function} settings.act     Performs the action; may return a promise. The dialog closes on
 	 *                                    success and shows the error on failure.
-	 * @param {Element}  settings.box     Check box that unlocks the confirming button, or nothing.
+	 * @param {Element[]} settings.boxes  Check boxes that together unlock the confirming button, or nothing.
 	 * @param {Function} settings.after   Additional sentence after an error, or null.
 	 */
 	function ask( settings ) {
 		const opener = document.activeElement;
 		const heading = id( 'title' );
 		const problem = el( 'div', {} );
+		const boxes = settings.boxes || [];
 		const close = button( __( 'Back', 'codebox' ), () => dialog.close() );
 		const act = el( 'button', { type: 'submit', class: 'button button-primary' + ( settings.danger ? ' wp-codebox-danger' : '' ) }, settings.confirm );
 		const unlock = () => {
-			act.disabled = Boolean( settings.box ) && ! settings.box.checked;
+			act.disabled = boxes.some( ( box ) => ! box.checked );
 		};
-		if ( settings.box ) {
-			settings.box.addEventListener( 'change', unlock );
+		for ( const box of boxes ) {
+			box.addEventListener( 'change', unlock );
 		}
 		unlock();
 		let done = false;

@@ -12,7 +12,6 @@ namespace WPCodebox\Abilities;
 use Closure;
 use Throwable;
 use WP_Error;
-use WPCodebox\Api\BrowserSessions;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\Connector\Scope;
@@ -187,7 +186,7 @@ final class Registrar {
 	 */
 	public function run_trusted( string $name, mixed $input ): array|WP_Error {
 		if ( ! isset( $this->files()[ $name ] ) ) {
-			return BrowserSessions::refusal( $name )?->to_wp_error() ?? Failure::because(
+			return Failure::because(
 				ErrorCode::ApiAbilityNotSupported,
 				/* translators: %s: name of an ability. */
 				Sentence::of( __( 'There is no ability "%s"; WP_Codebox_API::public_abilities() lists all abilities.', 'codebox' ), sanitize_text_field( $name ) )

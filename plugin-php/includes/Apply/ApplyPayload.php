@@ -11,10 +11,12 @@ namespace WPCodebox\Apply;
 
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
+use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -34,6 +36,7 @@ final class ApplyPayload {
 	 * @param AuditTrail      $audit     Audit log; supplies requester and approver.
 	 * @param Site            $site      Site the plugin runs on.
 	 * @param Settings        $settings  Settings; they may forbid users to approve changes that they requested.
+	 * @param Capabilities    $capabilities Permission checks of the user who confirms an origin.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,
@@ -41,7 +44,8 @@ final class ApplyPayload {
 		private readonly BundleTrust $trust,
 		private readonly AuditTrail $audit,
 		private readonly Site $site,
-		private readonly Settings $settings
+		private readonly Settings $settings,
+		private readonly Capabilities $capabilities
 	) {}
 
 	/**
@@ -49,11 +53,13 @@ final class ApplyPayload {
 	 *
 	 * @param array<string, mixed> $input     Input of a preflight or apply.
 	 * @param Authority            $authority User or operator the call runs as.
+	 * @param OriginRule           $rule      How to treat contents that a browser uploaded.
 	 * @return array<string, mixed>
 	 * @throws Failure When the change must not be applied.
 	 */
-	public function build( array $input, Authority $authority ): array {
+	public function build( array $input, Authority $authority, OriginRule $rule = OriginRule::Enforce ): array {
 		$this->assert_file_changes();
+		$confirmed = $this->confirms_origin( $input, $authority );
 		$artifact  = $this->artifacts->artifact( $input );
 		$reference = (string) ( $artifact['run_id'] ?? $this->artifacts->reference( $input ) );
 		$approved  = array_values( array_unique( array_map( 'strval', (array) ( $input['approved_files'] ?? [] ) ) ) );
@@ -69,9 +75,15 @@ final class ApplyPayload {
 		if ( [] !== $targets ) {
 			$request['targets'] = $targets;
 		}
+		if ( $confirmed || OriginRule::Report === $rule ) {
+			$request['confirm_browser_origin'] = true;
+		}
 		$checked = Artifacts::preflight( $this->site->id(), $reference, $request );
 		/* translators: %s: status of its signature, as `unsigned`. */
-		$this->trust->assert( (array) ( $checked['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are applied here.', 'codebox' ) );
+		$sentence   = __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are applied here.', 'codebox' );
+		$signature  = (array) ( $checked['signature'] ?? [] );
+		$this->trust->assert_for_apply( $signature, $sentence, $confirmed || OriginRule::Report === $rule );
+		$of_browser = BundleTrust::is_of_browser( $signature );
 
 		$this->assert_other_user( $artifact );
 		$approval = $this->approval( $checked, $targets );
@@ -97,7 +109,41 @@ final class ApplyPayload {
 			'target_differs'          => [] !== $this->targets->differing( $artifact, $targets ),
 			'approval'                => $approval,
 			'confirm_sensitive'       => true === ( $input['confirm_sensitive'] ?? false ),
+			'browser_origin'          => $of_browser,
+			'browser_origin_confirmed' => $of_browser && $confirmed,
 		];
+	}
+
+	/**
+	 * Returns the members of an audit record about the confirmed origin; none for the change of a sandbox.
+	 *
+	 * @param array<string, mixed> $payload Payload of the apply.
+	 * @return array<string, true>
+	 */
+	public static function origin_record( array $payload ): array {
+		return empty( $payload['browser_origin_confirmed'] ) ? [] : [ 'browser_origin_confirmed' => true ];
+	}
+
+	/**
+	 * Checks whether the input confirms that a browser uploaded the contents. Only the operator and users who may
+	 * apply changes can confirm that, also where the ability itself needs a smaller right.
+	 *
+	 * @param array<string, mixed> $input     Input of a preflight or apply.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @throws Failure `wp_codebox_forbidden`.
+	 */
+	private function confirms_origin( array $input, Authority $authority ): bool {
+		if ( true !== ( $input['confirm_browser_origin'] ?? false ) ) {
+			return false;
+		}
+		if ( Authority::Operator !== $authority && ! $this->capabilities->allows( Capabilities::APPLY ) ) {
+			throw Failure::because(
+				ErrorCode::Forbidden,
+				/* translators: %s: name of a capability. */
+				Sentence::of( __( 'Only a user with the capability %s can confirm that a browser uploaded the contents of a bundle.', 'codebox' ), Capabilities::APPLY )
+			);
+		}
+		return true;
 	}
 
 	/**

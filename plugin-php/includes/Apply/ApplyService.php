@@ -51,12 +51,13 @@ final class ApplyService {
 	/**
 	 * Returns what an apply would change, or fails where the apply would fail.
 	 *
-	 * @param array<string, mixed> $input     `artifact_id`, `approved_files`, `approver?`, `apply_target?`, `manifest_sha256?`, `approval?`.
+	 * @param array<string, mixed> $input     `artifact_id`, `approved_files`, `approver?`, `apply_target?`, `manifest_sha256?`, `approval?`,
+	 *   `confirm_browser_origin?`.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-apply-preflight/v1`.
 	 */
 	public function preflight( array $input, Authority $authority ): array {
-		$payload = $this->payloads->build( $input, $authority );
+		$payload = $this->payloads->build( $input, $authority, OriginRule::Report );
 		$adapter = ApplyAdapters::next( $this->settings );
 		// A commit on a branch changes no file of the running site, so no file needs a confirmation.
 		$confirm = GitBranch::ADAPTER === $adapter ? [] : $this->sensitive->among( $payload['changed_files'], $payload['targets'] );
@@ -76,6 +77,7 @@ final class ApplyService {
 			'verification'    => $payload['artifact_verification'],
 			'adapter'         => $adapter,
 			'confirm_files'   => $confirm,
+			'browser_origin'  => $payload['browser_origin'],
 			'payload'         => $this->payloads->printable( $payload ),
 		];
 	}
@@ -109,7 +111,7 @@ final class ApplyService {
 			'manifest_sha256'  => $payload['manifest_sha256'],
 			'patch_sha256'     => $payload['patch_sha256'],
 			'targets'          => $payload['targets'],
-		] + ( $payload['target_differs'] ? [ 'target_differs' => true ] : [] );
+		] + ( $payload['target_differs'] ? [ 'target_differs' => true ] : [] ) + ApplyPayload::origin_record( $payload );
 		$this->audit->write( 'apply-approved', $record + [ 'status' => 'started' ] );
 
 		try {
@@ -179,6 +181,10 @@ final class ApplyService {
 			 *     @type string       $approval                HMAC over manifest, approved files, patch, targets.
 			 *     @type bool         $confirm_sensitive       Whether must-use plugins, drop-ins and configuration
 			 *                                                 files were confirmed as well.
+			 *     @type bool         $browser_origin          Whether a browser uploaded the contents; this host did
+			 *                                                 not see their code run.
+			 *     @type bool         $browser_origin_confirmed Whether a user who may apply changes confirmed that;
+			 *                                                 always true with `browser_origin`.
 			 * }
 			 */
 			return apply_filters( 'wp_codebox_apply_approved_artifact', null, $payload );

@@ -18,9 +18,12 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Trusts only this host's own key and the key ids in the settings. Importing a bundle does not make its key
- * trusted.
+ * trusted. A signature on contents that a browser uploaded never counts as trusted: it needs a confirmation.
  */
 final class BundleTrust {
+
+	/** Status of this host's signature on contents that a browser uploaded. */
+	private const BROWSER = 'browser-origin';
 
 	/**
 	 * Creates the rule with its dependencies.
@@ -42,12 +45,58 @@ final class BundleTrust {
 	}
 
 	/**
+	 * Checks whether a browser uploaded the contents, according to a valid signature.
+	 *
+	 * @param array<string, mixed> $signature Field `signature` of a verification report.
+	 */
+	public static function is_of_browser( array $signature ): bool {
+		return 'browser' === ( $signature['origin'] ?? '' ) || str_starts_with( (string) ( $signature['status'] ?? '' ), self::BROWSER );
+	}
+
+	/**
+	 * Checks whether a browser uploaded the contents, and a trusted key signed them. An apply of such a bundle needs
+	 * a confirmation.
+	 *
+	 * @param array<string, mixed> $signature Field `signature` of a verification report.
+	 */
+	public function holds_if_confirmed( array $signature ): bool {
+		$known = self::BROWSER . '-known' === ( $signature['status'] ?? '' ) && in_array( (string) ( $signature['key_id'] ?? '' ), $this->settings->trusted_keys(), true );
+		return self::BROWSER === ( $signature['status'] ?? '' ) || $known;
+	}
+
+	/**
+	 * Fails unless a bundle may be applied: its signature is trusted, or it holds with the confirmation of its origin.
+	 *
+	 * @param array<string, mixed> $signature Field `signature` of a verification report.
+	 * @param string               $sentence  Error message with `%s` for the status of the signature.
+	 * @param bool                 $confirmed Whether a user who may apply changes confirmed the origin.
+	 * @throws Failure `wp_codebox_artifact_untrusted`, `wp_codebox_apply_browser_origin_unconfirmed`.
+	 */
+	public function assert_for_apply( array $signature, string $sentence, bool $confirmed ): void {
+		if ( ! $this->holds_if_confirmed( $signature ) ) {
+			$this->assert( $signature, $sentence );
+			return;
+		}
+		if ( ! $confirmed ) {
+			throw Failure::because(
+				ErrorCode::ApplyBrowserOriginUnconfirmed,
+				__( 'A browser uploaded the contents of this bundle, and this host did not see their code run; read the change and confirm its origin as well.', 'codebox' ),
+				[ __( 'Set confirm_browser_origin to true, or give --confirm-browser-origin at the shell.', 'codebox' ) ],
+				[ 'signature' => (string) $signature['status'] ]
+			);
+		}
+	}
+
+	/**
 	 * Describes the signature of a bundle for a terminal: the signer and the signed part.
 	 *
 	 * @param array<string, mixed> $signature Field `signature` of a verification report.
 	 */
 	public static function words( array $signature ): string {
 		$words = str_replace( '-', ' ', (string) ( $signature['status'] ?? 'unsigned' ) );
+		if ( self::is_of_browser( $signature ) ) {
+			$words .= ', contents from a browser';
+		}
 		// Signatures of earlier versions do not cover keys such as `cases`.
 		return 'files' === ( $signature['coverage'] ?? '' ) ? $words . ', but not every key of the manifest' : $words;
 	}

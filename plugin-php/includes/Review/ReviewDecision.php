@@ -91,14 +91,14 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * Adds to an approval the host directories that the apply will write to.
+	 * Adds to an approval the host directories that the apply will write to, and the confirmed origin.
 	 *
 	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @param array<string, mixed> $payload  Payload of the following apply.
 	 * @return array<string, mixed>
 	 */
 	public function bound( array $decision, array $payload ): array {
-		return $decision + array_filter( array_intersect_key( $payload, array_flip( [ 'targets', 'target_differs' ] ) ) );
+		return $decision + array_filter( array_intersect_key( $payload, array_flip( [ 'targets', 'target_differs', 'browser_origin_confirmed' ] ) ) );
 	}
 
 	/**
@@ -121,7 +121,7 @@ final class ReviewDecision {
 	 * @return array<string, mixed>
 	 */
 	public function record( array $decision ): array {
-		return array_intersect_key( $decision, array_flip( [ 'action', 'artifact_id', 'run_id', 'approved_files', 'approver', 'approver_claimed', 'reason', 'decided_at', 'content_digest', 'manifest_sha256', 'reviewed_manifest_sha256', 'targets', 'target_differs' ] ) );
+		return array_intersect_key( $decision, array_flip( [ 'action', 'artifact_id', 'run_id', 'approved_files', 'approver', 'approver_claimed', 'reason', 'decided_at', 'content_digest', 'manifest_sha256', 'reviewed_manifest_sha256', 'targets', 'target_differs', 'browser_origin_confirmed' ] ) );
 	}
 
 	/**

@@ -69,7 +69,7 @@ final class StageService {
 				'manifest_sha256' => $payload['manifest_sha256'],
 				'patch_sha256'    => $payload['patch_sha256'],
 			];
-			$record  = $known + array_intersect_key( $payload, array_flip( [ 'approver', 'approver_claimed' ] ) );
+			$record  = $known + array_intersect_key( $payload, array_flip( [ 'approver', 'approver_claimed' ] ) ) + ApplyPayload::origin_record( $payload );
 			$pending = $this->checked( $this->delegate( $this->arguments( $input, $payload, $user ), $payload['artifact'] ) );
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'stage-apply', $record, $thrown );
@@ -123,6 +123,9 @@ final class StageService {
 				$apply[ $field ] = $input[ $field ];
 			}
 		}
+		if ( $payload['browser_origin_confirmed'] ) {
+			$apply['confirm_browser_origin'] = true;
+		}
 		$artifact = $payload['artifact'];
 		$count    = count( $payload['approved_files'] );
 		$summary  = trim( (string) ( $input['summary'] ?? '' ) );
@@ -145,6 +148,7 @@ final class StageService {
 					'changed_files'   => $payload['changed_files'],
 					'test_results'    => $artifact['test_results'] ?? null,
 					'review'          => $artifact['review'] ?? null,
+					'browser_origin'  => $payload['browser_origin'] ? true : null,
 				],
 				static fn( mixed $value ): bool => null !== $value
 			),
@@ -178,7 +182,7 @@ final class StageService {
 			 *
 			 *     @type string $kind         `wp_codebox_apply_back`.
 			 *     @type string $summary      One sentence that describes the change to a reviewer.
-			 *     @type array  $apply_input  `artifact_id`, `run_id`, `approved_files`, `manifest_sha256`, `approval`, `approver?`, `apply_target?`.
+			 *     @type array  $apply_input  `artifact_id`, `run_id`, `approved_files`, `manifest_sha256`, `approval`, `approver?`, `apply_target?`, `confirm_browser_origin?`.
 			 *     @type array  $preview_data `wp-codebox/pending-apply-preview/v1`, for the reviewer.
 			 *     @type string $agent_id     Id of the agent, given by the caller; '' for none.
 			 *     @type int    $user_id      Id of the user who owns the action; 0 for none.

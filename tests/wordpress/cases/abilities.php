@@ -28,6 +28,8 @@ return static function ( Harness $t ): void {
 		'wp-codebox/import-artifact-bundle'   => [ false, true, false ],
 		'wp-codebox/reimport-artifact-bundle' => [ false, true, false ],
 		'wp-codebox/export-artifact-bundle'   => [ true, false, true ],
+		'wp-codebox/persist-browser-artifact' => [ false, false, true ],
+		'wp-codebox/normalize-browser-artifact-bundle' => [ false, false, true ],
 		'wp-codebox/get-artifact-diff'        => [ true, false, true ],
 		'wp-codebox/download-approved-files'  => [ true, false, true ],
 		'wp-codebox/replay-artifact'          => [ false, false, false ],
@@ -131,7 +133,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $annotations ): void {
 			$browser  = array_keys( array_filter( WP_Codebox_API::public_abilities(), static fn( array $about ): bool => in_array( 'browser-session:create', $about['scopes'], true ) ) );
 			$browser  = array_map( static fn( string $name ): string => substr( $name, strlen( 'wp-codebox/' ) ), $browser );
-			$run      = [ 'run-agent-task', 'run-agent-task-batch', 'run-agent-task-fanout', 'replay-artifact', 'browser-connector-request', 'execute-browser-provider-request', 'resolve-runtime-requirements', 'run-runtime-task', 'run-runtime-package', 'run-wordpress-workload', 'run-fuzz-suite', 'request-host-delegation', 'runner-workspace-prepare', 'runner-workspace-capture', 'runner-workspace-command', ...$browser ];
+			$run      = [ 'run-agent-task', 'run-agent-task-batch', 'run-agent-task-fanout', 'replay-artifact', 'normalize-browser-artifact-bundle', 'browser-connector-request', 'execute-browser-provider-request', 'resolve-runtime-requirements', 'run-runtime-task', 'run-runtime-package', 'run-wordpress-workload', 'run-fuzz-suite', 'request-host-delegation', 'runner-workspace-prepare', 'runner-workspace-capture', 'runner-workspace-command', ...$browser ];
 			$both     = [ 'list-runs', 'get-run', 'list-run-events', 'cancel-run' ];
 			$apply    = [ 'apply-approved-artifact', 'rollback-artifact', 'runner-workspace-publish' ];
 			$all      = array_map( static fn( string $name ): string => substr( $name, strlen( 'wp-codebox/' ) ), array_keys( $annotations ) );
@@ -173,6 +175,7 @@ return static function ( Harness $t ): void {
 		'stage-artifact-apply'     => [ 'artifact_id' => 'wp_codebox_artifact_id_missing', 'approved_files' => 'wp_codebox_approved_files_missing' ],
 		'review-artifact'          => [ 'artifact_id' => 'wp_codebox_artifact_id_missing', 'action' => 'wp_codebox_review_action_missing' ],
 		'export-artifact-bundle'   => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
+		'normalize-browser-artifact-bundle' => [ 'schema_id' => 'wp_codebox_browser_artifact_schema_missing', 'entrypoint' => 'wp_codebox_browser_artifact_entrypoint_missing', 'files' => 'wp_codebox_browser_artifact_files_missing' ],
 		'get-artifact-diff'        => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
 		'download-approved-files'  => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
 		'replay-artifact'          => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
@@ -211,6 +214,9 @@ return static function ( Harness $t ): void {
 				'artifact_id'    => $made['run']['run_id'],
 				'approved_files' => array_column( $made['changed_files'], 'path' ),
 				'action'         => 'reject',
+				'schema_id'      => 'x',
+				'entrypoint'     => 'x.html',
+				'files'          => [ [ 'path' => 'x.html', 'content' => 'x' ] ],
 				'connector'      => 'none',
 				'operation'      => 'chat.completions',
 				'request'        => [ 'x' => 1 ],

@@ -93,13 +93,8 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a method about bundles of browser sessions is refused and names an alternative',
+		'an unknown ability about browsers is refused',
 		static function () use ( $t ): void {
-			foreach ( [ 'persist_artifact', 'normalize_artifact_bundle' ] as $method ) {
-				$refused = WP_Codebox_API::$method( [ 'files' => [] ] );
-				$t->error( 'wp_codebox_browser_sessions_unavailable', 501, $refused );
-				$t->contains( 'import-artifact-bundle', implode( ' ', $refused->get_error_data()['hints'] ) );
-			}
 			$t->error( 'wp_codebox_api_ability_not_supported', 404, WP_Codebox_API::execute_ability( 'wp-codebox/create-browser-nothing' ) );
 		}
 	);
@@ -107,10 +102,12 @@ return static function ( Harness $t ): void {
 		'a method with another name runs the ability behind it, also with a named argument',
 		static function () use ( $t ): void {
 			foreach ( [
-				'preflight_artifact_apply' => 'apply_artifact_preflight',
-				'preflight_apply_artifact' => 'apply_artifact_preflight',
-				'import_artifact'          => 'import_artifact_bundle',
-				'reimport_artifact'        => 'reimport_artifact_bundle',
+				'preflight_artifact_apply'  => 'apply_artifact_preflight',
+				'preflight_apply_artifact'  => 'apply_artifact_preflight',
+				'import_artifact'           => 'import_artifact_bundle',
+				'reimport_artifact'         => 'reimport_artifact_bundle',
+				'persist_artifact'          => 'persist_browser_artifact',
+				'normalize_artifact_bundle' => 'normalize_browser_artifact_bundle',
 			] as $other => $own ) {
 				$direct = WP_Codebox_API::$own( [] );
 				$t->true( is_wp_error( $direct ), $own );
@@ -161,7 +158,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			$primitives = WP_Codebox_API::public_contract_primitives();
 			$t->true( in_array( 'timed_out', $primitives['statuses']['command'], true ) && in_array( 'no_op', $primitives['outcomes'], true ), 'words' );
-			$t->same( 501, $primitives['error_codes']['wp_codebox_browser_sessions_unavailable']['http_status'] );
+			$t->same( 404, $primitives['error_codes']['wp_codebox_api_ability_not_supported']['http_status'] );
 			$t->true( in_array( 'wp-codebox/run-result/v1', $primitives['schemas'], true ), 'schemas' );
 			$fuzz = WP_Codebox_API::wordpress_fuzz_runtime_contract();
 			$t->same( isset( WP_Codebox_API::public_abilities()['wp-codebox/run-fuzz-suite'] ), $fuzz['supported'] );

@@ -48,7 +48,7 @@ final class Artifacts {
 			'signature'       => [
 				'status' => [] === $violations ? $signature : 'invalid',
 				'key_id' => 'fake-key',
-			] + ( [] === $violations ? [ 'coverage' => getenv( 'WP_CODEBOX_FAKE_COVERAGE' ) ?: 'manifest' ] : [] ),
+			] + ( [] === $violations ? [ 'coverage' => getenv( 'WP_CODEBOX_FAKE_COVERAGE' ) ?: 'manifest' ] + ( str_starts_with( $signature, 'browser-' ) ? [ 'origin' => 'browser' ] : [] ) : [] ),
 			'manifest_sha256' => (string) ( is_file( $directory . '/manifest.json' ) ? hash_file( 'sha256', $directory . '/manifest.json' ) : str_repeat( '0', 64 ) ),
 		];
 	}
@@ -86,6 +86,9 @@ final class Artifacts {
 		$verification = self::verify( $directory );
 		if ( ! $verification['valid'] ) {
 			throw Exception::make( 'wp_codebox_artifact_verification_failed', 'The bundle does not verify.', [], [ 'violations' => $verification['violations'] ] );
+		}
+		if ( isset( $verification['signature']['origin'] ) && empty( $request['confirm_browser_origin'] ) ) {
+			throw Exception::make( 'wp_codebox_apply_browser_origin_unconfirmed', 'A browser uploaded the contents; confirm that.' );
 		}
 		if ( isset( $request['manifest_sha256'] ) && $request['manifest_sha256'] !== $verification['manifest_sha256'] ) {
 			throw Exception::make( 'wp_codebox_artifact_changed', 'The bundle changed after it was reviewed.' );

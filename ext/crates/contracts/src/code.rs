@@ -171,8 +171,6 @@ codes! {
     /// No ability has this name.
     ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
     /// The ability belongs to WordPress sites that run in the visitor's browser; this version has
-    /// no such sessions.
-    BrowserSessionsUnavailable = "wp_codebox_browser_sessions_unavailable", Unavailable, 501, 1;
     /// Files that browser sandboxes need are not installed, or are damaged.
     BrowserAssetsMissing = "wp_codebox_browser_assets_missing", Unavailable, 503, 1;
     /// An archive is not the one with the runtime files of this release.
