@@ -23,6 +23,9 @@ final class CallerClaims {
 	/** Maximum depth of a statement. */
 	private const MAX_DEPTH = 16;
 
+	/** Members of `session` that are stored. */
+	private const SESSION = [ 'id', 'session_id', 'site_id', 'preview_id', 'status' ];
+
 	private const FIELDS = [ 'session', 'provenance', 'caller', 'caller_schema', 'caller_schema_id', 'caller_kind', 'caller_metadata', 'materialization', 'review_hints', 'apply_target' ];
 
 	/**
@@ -34,7 +37,12 @@ final class CallerClaims {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function of( array $input, array $files ): array {
-		$claims = array_filter( array_intersect_key( $input, array_flip( self::FIELDS ) ), static fn( mixed $value ): bool => ! in_array( $value, [ null, '', [] ], true ) );
+		$claims = array_intersect_key( $input, array_flip( self::FIELDS ) );
+		if ( is_array( $claims['session'] ?? null ) ) {
+			// The answer that created a session contains a whole blueprint; its ids are enough.
+			$claims['session'] = array_filter( array_intersect_key( $claims['session'], array_flip( self::SESSION ) ), 'is_string' );
+		}
+		$claims = array_filter( $claims, static fn( mixed $value ): bool => ! in_array( $value, [ null, '', [] ], true ) );
 		$rows   = [];
 		foreach ( $files as $file ) {
 			if ( [] !== $file->claims ) {

@@ -146,7 +146,7 @@ return static function ( Harness $t ): void {
 				[ 'wp_codebox_forbidden', 403, $session( [ 'user' => get_current_user_id() + 1 ] ) ],
 				[ 'wp_codebox_forbidden', 403, $session( [ 'blog' => get_current_blog_id() + 1 ] ) ],
 				[ 'wp_codebox_browser_artifact_baseline_invalid', 409, $session( [ 'hash' => $sha256 ], $other ) ],
-				[ 'wp_codebox_browser_artifact_baseline_invalid', 409, $session( [], '/nonexistent/seed.zip' ) ],
+				[ 'wp_codebox_browser_artifact_baseline_invalid', 409, $session( [ 'hash' => $sha256 ], '/nonexistent/seed.zip' ) ],
 				[ 'wp_codebox_mount_source_invalid', 400, $session( [ 'root' => 'plugins' ] ) ],
 				[ 'wp_codebox_mount_source_invalid', 400, $session( [ 'root' => 'mu-plugins/x' ] ) ],
 			] as [ $code, $status, $sessions ] ) {
@@ -228,16 +228,16 @@ return static function ( Harness $t ): void {
 			wp_set_current_user( $user );
 			$page = [ 'files' => [ [ 'path' => 'token.html', 'content' => 'x' ] ], 'authorization' => [ 'caller' => 'somebody', 'scope' => 'artifact:write' ] ];
 			try {
-				$t->error( 'ability_invalid_permissions', 403, $t->ability( 'persist-browser-artifact', $page ) );
+				$t->same( 'ability_invalid_permissions', $t->ability( 'persist-browser-artifact', $page )->get_error_code() );
 				$GLOBALS['wp_rest_application_password_uuid'] = $uuid;
 				update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
-				$t->error( 'ability_invalid_permissions', 403, $t->ability( 'persist-browser-artifact', $page ) );
+				$t->same( 'ability_invalid_permissions', $t->ability( 'persist-browser-artifact', $page )->get_error_code() );
 				update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'artifact:write' ] ] );
 				$made = $t->ok( $t->ability( 'persist-browser-artifact', $page ) );
 				$t->same( [ 'browser', 'browser-origin', $uuid, 'trusted-orchestrator' ], [ $made['origin'], $made['verification']['signature']['status'], $made['authorization']['caller'], $made['authorization']['method'] ] );
 				$t->same( $uuid, $made['artifact']['metadata']['provenance']['caller']['caller'] );
 				$t->true( ! str_starts_with( (string) $made['directory'], '/' ) || ! is_dir( $made['directory'] ), 'a caller who cannot review sees a directory of the host' );
-				$t->error( 'ability_invalid_permissions', 403, $t->ability( 'apply-approved-artifact', $input( $made, $confirmed ) ) );
+				$t->same( 'ability_invalid_permissions', $t->ability( 'apply-approved-artifact', $input( $made, $confirmed ) )->get_error_code() );
 			} finally {
 				$GLOBALS['wp_rest_application_password_uuid'] = null;
 				delete_site_option( Settings::TRUSTED_CALLERS );
