@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, TaskSpec};
 use wp_codebox_control::new_run_id;
 use wp_codebox_policy::{CheckedBy, check_request, read_task};
+use wp_codebox_recipe::task_seeds;
 
 /// Why a request is validated, which decides whether it must contain something to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,7 @@ pub(crate) fn build(
     let invalid = |reason: String| ErrorBody::new(ErrorCode::InputInvalid, reason);
     let site =
         SiteId::new(task.site.clone()).map_err(|e| invalid(e.to_string()).with("field", "site"))?;
+    check_seeds(&task, stage)?;
     let paths = paths(&mut task, settings)?;
     let request = task.into_request(new_run_id()?, site, paths);
     check_request(&request, CheckedBy::Site)?;
@@ -45,6 +47,20 @@ pub(crate) fn build(
         ));
     }
     Ok(request)
+}
+
+/// Validates the site seeds of a task, and that the host has given the content of each of them.
+fn check_seeds(task: &TaskSpec, stage: Stage) -> Result<(), ErrorBody> {
+    let seeds = task_seeds(&task.site_seeds)?;
+    let wanted = seeds.iter().map(|seed| seed.name.as_str());
+    let given = task.resolved_seeds.iter().map(|seed| seed.name.as_str());
+    if stage == Stage::Start && !wanted.eq(given) {
+        let message =
+            "`resolved_seeds` must have the content of each row of site_seeds, in the same order";
+        let error = ErrorBody::new(ErrorCode::SiteSeedInvalid, message);
+        return Err(error.with("field", "resolved_seeds"));
+    }
+    Ok(())
 }
 
 /// Splits a command line as a POSIX shell does, without expansion.

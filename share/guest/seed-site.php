@@ -2,7 +2,7 @@
 /**
  * Creates the fixture rows that a site seed's scopes select.
  *
- * Request: {name, file, scopes, ids, format, absent}. The fixture is JSON: posts, terms, media (rows of fields), options
+ * Request: {name, file, scopes, ids, format, absent}, or `content` with the text of the file. The fixture is JSON: posts, terms, media (rows of fields), options
  * (value by name), users (rows), activePlugins (files), activeTheme (directory). A fixture of another format is
  * converted to this form, or imported, by the function that a plugin adds for the format with the filter
  * `wp_codebox_site_seed_importers`. Rows that no scope selects are skipped. Users are created without their names
@@ -32,12 +32,12 @@ const SEED_FORMATS = array( 'json', 'site-seed-fixture' );
  * Returns the content of a fixture.
  *
  * @param array<string, mixed> $question Request.
- * @param string               $file     Fixture.
+ * @param string               $file     Path of the fixture; unused when the request has its content.
  * @return array<string, mixed>
  * @throws \RuntimeException When the fixture cannot be read.
  */
 function seed_fixture( array $question, string $file ): array {
-	$text = (string) file_get_contents( $file );
+	$text = $question['content'] ?? (string) file_get_contents( $file );
 	if ( in_array( $question['format'], SEED_FORMATS, true ) ) {
 		$fixture = json_decode( $text, true );
 	} else {
@@ -77,7 +77,7 @@ function seed_fixture( array $question, string $file ): array {
 wp_set_current_user( 1 );
 $codebox_doing = "the seed {$codebox_question['name']} was made";
 try {
-	$codebox_fixture = seed_fixture( $codebox_question, rtrim( dirname( ABSPATH ), '/' ) . $codebox_question['file'] );
+	$codebox_fixture = seed_fixture( $codebox_question, rtrim( dirname( ABSPATH ), '/' ) . ( $codebox_question['file'] ?? '' ) );
 } catch ( \RuntimeException $codebox_thrown ) {
 	$codebox_doing = '';
 	fwrite( STDERR, "the seed {$codebox_question['name']}: " . $codebox_thrown->getMessage() . "\n" );

@@ -20,7 +20,10 @@ def start(bench, verb, document, *arguments):
     path = os.path.join(bench.directory, f"input-{time.monotonic_ns()}.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file)
-    return bench.start([verb, "--input-file", path, *bench.paths(), "--site", bench.site, *arguments])
+    paths = bench.paths()
+    if "--wordpress" in arguments:
+        del paths[:2]
+    return bench.start([verb, "--input-file", path, *paths, "--site", bench.site, *arguments])
 
 
 def call(bench, verb, document, *arguments, seconds=120):
@@ -65,9 +68,28 @@ def test_task_inside_a_workload_or_a_parent_request_runs_like_its_fields(bench):
     for wrapped in ({"agent_workload": workload}, {"workload": workload}, {"parent_request": parent}, parent):
         doc = call(bench, "agent-sandbox-run", {"agent_command": "true", **wrapped}).expect(0).json
         must(doc["task"] == "Write it" and doc["task_input"]["context"] == {"why": "a test"}, json.dumps(doc["task_input"]))
-    for wrong, field in (({**workload, "speed": 9}, "workload.speed"), ({**workload, "task": ""}, "workload.task")):
+    # A document may have notes of its own, and its schema and goal may be elsewhere.
+    noted = {"agent_command": "true", "goal": "Mine", "workload": {"id": 7, "context": {"why": "a note"}}, "parent_request": {"ticket": 4}}
+    doc = call(bench, "agent-sandbox-run", noted).expect(0).json
+    must(doc["task"] == "Mine" and doc["task_input"]["context"] == {"why": "a note", "parent_request": {"ticket": 4}}, json.dumps(doc["task_input"]))
+    for wrong, field in (({**workload, "code": "x"}, "workload.code"), ({**workload, "task": ""}, "workload.task"), ({**workload, "schema": "x/v1"}, "workload.schema")):
         answer = call(bench, "agent-sandbox-run", {"agent_command": "true", "workload": wrong})
         must(answer.exit == 1 and field in json.dumps(answer.json), str(answer))
+
+
+def test_site_seeds_of_a_task_copy_content_of_the_parent_site_into_its_guest(bench):
+    seed = {"type": "parent_site", "name": "content", "scopes": {"options": {"names": ["blogname"]}, "posts": {"maxRecords": 1}}}
+    task = {"goal": "Look", "agent_command": sh("wp option get blogname"), "site_seeds": [seed], "checks": ["wp option get blogname"]}
+    refused = call(bench, "agent-sandbox-run", task).expect(1, "wp_codebox_site_seed_invalid")
+    must("has no wp-config.php" in refused.json["error"]["message"], str(refused))
+    parent = ["--wordpress", bench.environment["CODEBOX_PARENT"]]
+    name = {}
+    for seeds in ([], [seed]):
+        doc = call(bench, "agent-sandbox-run", {**task, "site_seeds": seeds}, *parent).expect(0).json
+        name[len(seeds)] = doc["checks"][0]["output_tail"].strip()
+    must(name[0] != name[1] and name[1], f"the guest of the checks has the name {name[1]}, without a seed {name[0]}")
+    unsafe = {**seed, "scopes": {"users": {"maxRecords": 1}}}
+    call(bench, "agent-sandbox-run", {**task, "site_seeds": [unsafe]}, *parent).expect(1, "wp_codebox_site_seed_users_unsafe")
 
 
 def test_agent_task_with_an_invalid_or_unknown_field_is_refused_with_its_error_code(bench):

@@ -427,6 +427,7 @@ IMPORT = f"{CASES}/transfers.php: transfer: an import with a missing, invalid or
 TARGET = f"{CASES}/runtime-tasks.php: runtime task: an unknown field, target or right of the caller is refused, also inside input and options"
 RUNTIME = f"{CASES}/runtime-tasks.php: runtime task: a plugin can provide a runtime, and its answer is checked"
 PACKAGE = f"{CASES}/runtime-tasks.php: runtime package: what cannot run is a failed result with the reason, and an incomplete request is refused"
+SEEDS = f"{CASES}/site-seeds.php: site seeds: a wrong seed is refused by its code and field before anything is read"
 PACKAGE_PROVIDER = f"{CASES}/runtime-tasks.php: runtime package: a plugin can choose the runtime, and its answer is checked"
 WORKLOAD = f"{CASES}/workloads.php: workload: what a sandbox cannot do is answered as unsupported before anything runs"
 FUZZ = f"{CASES}/workloads.php: fuzz suite: a suite that needs this site, coverage or unknown targets is unsupported, and an invalid one is refused"
@@ -504,6 +505,15 @@ ELSEWHERE = {
     "wp_codebox_runtime_package_task_invalid": PACKAGE,
     "wp_codebox_runtime_package_source_missing": PACKAGE,
     "wp_codebox_runtime_package_workflow_unavailable": PACKAGE,
+    "wp_codebox_site_seed_invalid": SEEDS,
+    "wp_codebox_site_seed_type_invalid": SEEDS,
+    "wp_codebox_site_seed_name_invalid": SEEDS,
+    "wp_codebox_site_seed_scopes_missing": SEEDS,
+    "wp_codebox_site_seed_scope_invalid": SEEDS,
+    "wp_codebox_site_seed_scope_unbounded": SEEDS,
+    "wp_codebox_site_seed_options_unbounded": SEEDS,
+    "wp_codebox_site_seed_users_unsafe": SEEDS,
+    "wp_codebox_site_seed_media_files_unsupported": SEEDS,
     "wp_codebox_runtime_provider_unavailable": PACKAGE_PROVIDER,
     "wp_codebox_runtime_provider_invalid_result": PACKAGE_PROVIDER,
     "wp_codebox_wordpress_workload_steps_missing":

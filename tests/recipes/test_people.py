@@ -205,7 +205,8 @@ def site(bench, name, config):
     database.execute("INSERT INTO s_usermeta VALUES (1, 7, 's_capabilities', 'a:1:{s:6:\"editor\";b:1;}'), (2, 7, 'session_tokens', 'privatetoken')")
     row = "({0}, 'post', '{1}', 'p{0}', 'Post {0}', '', '', '2026-01-01 00:00:00', 7, 0, 0, 'open', '', '{2}')"
     database.execute("INSERT INTO s_posts VALUES " + ", ".join([row.format(1, "publish", ""), row.format(2, "private", ""), row.format(3, "publish", "protected"), row.format(4, "publish", "")]))
-    database.execute("INSERT INTO s_options VALUES (1, 'blogname', 'Parent'), (2, 'shop_api_key', 'privateapikey'), (3, 'active_plugins', 'a:1:{i:0;s:5:\"a.php\";}')")
+    database.execute("INSERT INTO s_options VALUES (1, 'blogname', 'Parent'), (2, 'shop_api_key', 'privateapikey'), (3, 'active_plugins', 'a:1:{i:0;s:5:\"a.php\";}'), "
+                     "(4, 'shop_gateway', 'a:1:{s:4:\"live\";a:1:{s:10:\"secret_key\";s:13:\"privatemember\";}}'), (5, 'shop_look', 'a:2:{s:3:\"key\";s:0:\"\";s:5:\"color\";s:3:\"red\";}')")
     database.commit()
     database.close()
     return directory
@@ -235,6 +236,10 @@ def test_content_of_a_parent_site_has_no_private_value_and_its_code_does_not_run
     must([row["id"] for row in limited["posts"]] == [4], str(limited))
     refused = read(bench, directory, {"options": {"names": ["shop_api_key"]}})
     must("can hold a secret" in json.loads(refused)["error"] and "privateapikey" not in refused, refused)
+    refused = read(bench, directory, {"options": {"names": ["shop_gateway"]}})
+    must("can hold a secret" in json.loads(refused)["error"] and "privatemember" not in refused, refused)
+    look = json.loads(read(bench, directory, {"options": {"names": ["shop_look"]}}))["fixture"]["options"]
+    must(look == {"shop_look": {"key": "", "color": "red"}}, str(look))
 
 
 def test_parent_site_whose_configuration_is_computed_is_refused(bench):

@@ -16,6 +16,7 @@ use WPCodebox\Model\TaskModel;
 use WPCodebox\Native\Policy;
 use WPCodebox\Native\Run;
 use WPCodebox\Settings;
+use WPCodebox\SiteSeed\SiteSeeds;
 use WPCodebox\TaskInput\StagedFiles;
 use WPCodebox\TaskInput\TaskInput;
 
@@ -45,6 +46,7 @@ final class RequestBuilder {
 	 * @param StagedFiles   $staged     Finds the host files that a task shows to its sandbox.
 	 * @param Settings      $settings   Settings of the host (plugin settings page and constants).
 	 * @param PreviewPlan   $preview    Resolves the preview of a task.
+	 * @param SiteSeeds     $seeds      Reads the content of this site that a task copies.
 	 */
 	public function __construct(
 		private readonly Site $site,
@@ -60,7 +62,8 @@ final class RequestBuilder {
 		private readonly TaskInput $task_input,
 		private readonly StagedFiles $staged,
 		private readonly Settings $settings,
-		private readonly PreviewPlan $preview = new PreviewPlan()
+		private readonly PreviewPlan $preview = new PreviewPlan(),
+		private readonly SiteSeeds $seeds = new SiteSeeds()
 	) {}
 
 	/**
@@ -95,6 +98,9 @@ final class RequestBuilder {
 			'allowed_tools' => $this->names( $tools['allowed_tools'], $parent ),
 			'commands'      => $commands,
 		] + $preview;
+		if ( [] !== $preview ) {
+			$host['provenance']['preview'] = true;
+		}
 		// The host has not resolved these fields yet. Empty values keep the extension from validating what the
 		// caller gave for them.
 		$unresolved = [
@@ -131,6 +137,11 @@ final class RequestBuilder {
 			$host['staged_files'] = $staged;
 			// Records only targets, so a replay can report the missing files.
 			$host['provenance']['staged_files'] = array_column( $staged, 'target' );
+		}
+		$seeds = $this->seeds->resolved( $input['site_seeds'] ?? [], $authority );
+		if ( [] !== $seeds ) {
+			$host['resolved_seeds']           = $seeds;
+			$host['provenance']['site_seeds'] = SiteSeeds::provenance( $seeds );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots ) {

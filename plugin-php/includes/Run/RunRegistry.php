@@ -36,6 +36,9 @@ final class RunRegistry {
 
 	private const PAGE = 200;
 
+	/** Number of events that are searched at once for one about a preview. */
+	private const SEARCHED = 1000;
+
 	/**
 	 * Creates the registry with its dependencies.
 	 *
@@ -98,7 +101,7 @@ final class RunRegistry {
 	 *
 	 * @param array<string, mixed> $input     Ability input with `run_id`.
 	 * @param Authority            $authority User or operator the call runs as.
-	 * @return array<string, mixed> `{success, schema: wp-codebox/run/v1, run, result?}`.
+	 * @return array<string, mixed> `{success, schema: wp-codebox/run/v1, run, preview?, result?}`.
 	 */
 	public function get( array $input, Authority $authority ): array {
 		$reference = $this->reference( $input, $authority );
@@ -108,11 +111,35 @@ final class RunRegistry {
 			'schema'  => 'wp-codebox/run/v1',
 			'run'     => self::present( $view ),
 		];
+		$preview   = empty( $view['provenance']['preview'] ) ? [] : $this->preview( $reference, (int) $view['last_event'] );
+		if ( [] !== $preview ) {
+			$answer['preview'] = $preview;
+		}
 		if ( is_array( $view['result'] ?? null ) && [] !== $view['result'] ) {
 			$result           = $view['result'] + array_intersect_key( $view, array_flip( self::VERDICT ) );
-			$answer['result'] = $this->envelope->build( [], $this->task( $view, $result ), $result, (array) ( $view['provenance']['model'] ?? [] ) );
+			$answer['result'] = $this->envelope->build( [], $this->task( $view, $result ), $result, (array) ( $view['provenance']['model'] ?? [] ), $preview );
 		}
 		return $answer;
+	}
+
+	/**
+	 * Returns the preview of a run as its last event about it says, without the token of visitors, which nothing stores; empty
+	 * before the first one. The search begins at the end of the journal: the preview opens after the work.
+	 *
+	 * @param string $reference Run id or prefix of one.
+	 * @param int    $end       Sequence number of the last event.
+	 * @return array<string, mixed> `wp-codebox/preview/v1`.
+	 */
+	private function preview( string $reference, int $end ): array {
+		do {
+			$preview = new Preview( '', '' );
+			$after   = max( 0, $end - self::SEARCHED );
+			foreach ( Runs::events( $this->site->id(), $reference, $after, self::SEARCHED )['events'] as $event ) {
+				$preview->seen( $event );
+			}
+			$end = $after;
+		} while ( [] === $preview->ended() && $end > 0 );
+		return $preview->ended();
 	}
 
 	/**

@@ -34,13 +34,6 @@ final class RefusedFields {
 		if ( ! empty( $input['debug']['wp_codebox_bin'] ) ) {
 			throw self::program( 'debug.wp_codebox_bin' );
 		}
-		if ( ! empty( $input['site_seeds'] ) ) {
-			throw self::refusal(
-				'site_seeds',
-				__( 'content of this site cannot be copied into the sandbox of a task', 'codebox' ),
-				__( 'Put the content into a file of the mounted code and let the agent or a check import it, or use siteSeeds of a recipe with "wp-codebox recipe-run".', 'codebox' )
-			);
-		}
 		if ( ! empty( $input['runtime_overlays'] ) ) {
 			throw self::refusal( 'runtime_overlays', __( 'a task cannot change files of WordPress itself in the sandbox', 'codebox' ), __( 'Use component_contracts for plugins and mounts for other code.', 'codebox' ) );
 		}

@@ -11,6 +11,7 @@ namespace WPCodebox\TaskInput;
 
 use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Failure;
+use WPCodebox\Native\AgentTask;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -22,7 +23,7 @@ defined( 'ABSPATH' ) || exit;
 final class TaskInput {
 
 	/** Fields that this class converts. The extension does not know them. */
-	private const CONVERTED = [ 'schema', 'version', 'mode', 'workspaces', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts', 'runtime_overlays', 'runtime_env', 'wp', 'debug', 'site_seeds', 'workspace_artifact_policy', 'artifacts_path' ];
+	private const CONVERTED = [ 'schema', 'version', 'mode', 'workspaces', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts', 'runtime_overlays', 'runtime_env', 'wp', 'debug', 'workspace_artifact_policy', 'artifacts_path' ];
 
 	/** Texts whose surrounding white space means nothing. */
 	private const TEXTS = [ 'goal', 'agent', 'mode', 'provider', 'model', 'plugin', 'theme', 'base_url', 'wp', 'sandbox_session_id', 'session_id' ];
@@ -31,7 +32,7 @@ final class TaskInput {
 	private const LISTS = [ 'allowed_tools', 'expected_artifacts', 'secret_env', 'provider_plugin_paths' ];
 
 	/** Objects for which an empty value means the same as none. */
-	private const OBJECTS = [ 'target', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context', 'inherit', 'orchestrator', 'metadata', 'structured_artifacts', 'allowed_tools', 'expected_artifacts', 'runtime_task' ];
+	private const OBJECTS = [ 'target', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context', 'inherit', 'orchestrator', 'metadata', 'structured_artifacts', 'allowed_tools', 'expected_artifacts', 'runtime_task', 'site_seeds' ];
 
 	/** Names under which other systems register their default agent. */
 	private const DEFAULT_AGENTS = [ 'sandbox-agent', 'wp-codebox-sandbox', 'wp-codebox-agent' ];
@@ -42,7 +43,6 @@ final class TaskInput {
 	 * @param SchemaStore     $schemas    Loader of the JSON schemas.
 	 * @param Settings        $settings   Settings of the host (plugin settings page and constants).
 	 * @param RefusedFields   $refused    Refuses fields that this version cannot carry out.
-	 * @param TaskEnvelopes   $envelopes  Reads the envelopes of a task.
 	 * @param RuntimeProfiles $profiles   Applies runtime profiles.
 	 * @param Workspaces      $workspaces Converts workspaces to mounts.
 	 */
@@ -50,7 +50,6 @@ final class TaskInput {
 		private readonly SchemaStore $schemas,
 		private readonly Settings $settings,
 		private readonly RefusedFields $refused = new RefusedFields(),
-		private readonly TaskEnvelopes $envelopes = new TaskEnvelopes(),
 		private readonly RuntimeProfiles $profiles = new RuntimeProfiles(),
 		private readonly Workspaces $workspaces = new Workspaces()
 	) {}
@@ -64,7 +63,8 @@ final class TaskInput {
 	 * @throws Failure `wp_codebox_input_invalid`, `wp_codebox_wordpress_invalid`, `wp_codebox_runtime_profile_unresolved`.
 	 */
 	public function known( array $input ): array {
-		$opened = $this->profiles->applied( $this->envelopes->opened( $input ) );
+		// The extension unpacks the documents in which other programs wrap a task, with the code of the command line.
+		$opened = $this->profiles->applied( AgentTask::input( $input ) );
 		if ( $opened !== $input ) {
 			// What an envelope, a profile or a filter added was not part of the input that WordPress validated.
 			$opened = $this->schemas->valid( 'run-agent-task-input', $opened, 'task' );

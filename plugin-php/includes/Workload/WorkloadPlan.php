@@ -26,6 +26,9 @@ final class WorkloadPlan {
 
 	private const PHASES = [ 'before', 'steps', 'after' ];
 
+	/** Command that runs the agent of a recipe. */
+	private const AGENT = 'wp-codebox.agent-sandbox-run';
+
 	/** Maximum number of steps in all phases together. */
 	private const MOST_STEPS = 100;
 
@@ -53,7 +56,7 @@ final class WorkloadPlan {
 		if ( empty( $input['steps'] ) ) {
 			throw Failure::because( ErrorCode::WordpressWorkloadStepsMissing, __( 'The workload has no steps; give at least one with a command.', 'codebox' ), [], [ 'field' => 'steps' ] );
 		}
-		$catalogue = array_column( (array) Policy::commands()['commands'], null, 'id' );
+		$catalogue = self::catalogue();
 		$steps     = [];
 		$commands  = [];
 		$lacking   = self::lacking( $input );
@@ -77,6 +80,23 @@ final class WorkloadPlan {
 			throw Failure::invalid_input( Sentence::of( __( 'The workload has more than %d steps in all phases together.', 'codebox' ), self::MOST_STEPS ), [], [ 'field' => 'steps' ] );
 		}
 		return new self( $steps, array_values( array_unique( $commands ) ), $lacking );
+	}
+
+	/**
+	 * Returns the rows of the commands by id. The command that runs an agent belongs to a recipe, whose run has one: the
+	 * sandbox of a workload has no agent.
+	 *
+	 * @return array<string, array<string, mixed>>
+	 */
+	private static function catalogue(): array {
+		$rows = array_column( (array) Policy::commands()['commands'], null, 'id' );
+		if ( isset( $rows[ self::AGENT ] ) ) {
+			$rows[ self::AGENT ] = [
+				'supported'         => false,
+				'unsupportedReason' => __( 'a guest cannot start guests; use the command line `wp-codebox agent-sandbox-run`', 'codebox' ),
+			] + $rows[ self::AGENT ];
+		}
+		return $rows;
 	}
 
 	/**

@@ -58,8 +58,14 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'wp-codebox/run-handle/v1', 'running', 'open' ], [ $handle['schema'], $handle['status'], $handle['preview']['access'] ] );
 			$t->contains( '127.0.0.1:', $handle['preview']['url'] );
 			$t->contains( '</html>', $get( $handle['preview']['url'] . '/' ) );
+			$read = $t->ok( $t->ability( 'get-run', [ 'run_id' => $handle['run_id'] ] ) );
+			$t->same( [ 'running', 'open', $handle['preview']['url'] ], [ $read['run']['status'], $read['preview']['status'], $read['preview']['url'] ], 'get-run repeats the preview' );
 			$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $handle['run_id'] ] ) );
 			$t->idle();
+			$read = $t->ok( $t->ability( 'get-run', [ 'run_id' => $handle['run_id'] ] ) );
+			$t->same( [ false, $handle['preview']['url'], $read['preview'] ], [ 'open' === $read['preview']['status'], $read['preview']['url'], $read['result']['preview'] ] );
+			$plain = $t->ok( $t->ability( 'run-agent-task', [ 'preview_hold_seconds' => 0 ] + $task ) );
+			$t->same( false, isset( $t->ok( $t->ability( 'get-run', [ 'run_id' => $plain['run']['run_id'] ] ) )['preview'] ), 'control: a run without a preview' );
 			$place = wp_parse_url( $handle['preview']['url'] );
 			$free  = stream_socket_server( "tcp://{$place['host']}:{$place['port']}" );
 			$t->true( is_resource( $free ), 'the preview listens after the end of its run' );
@@ -69,7 +75,8 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'pending', 'token', 'https://preview.example.org/?' . $handle['preview']['accessQuery'] ], [ $handle['preview']['status'], $handle['preview']['access'], $handle['preview_url'] ] );
 			$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $handle['run_id'] ] ) );
 			$events = (string) wp_json_encode( $t->ok( $t->ability( 'list-run-events', [ 'run_id' => $handle['run_id'] ] ) ) );
-			$t->true( ! str_contains( $events, explode( '=', $handle['preview']['accessQuery'] )[1] ), 'an event has the token' );
+			$events .= wp_json_encode( $t->ok( $t->ability( 'get-run', [ 'run_id' => $handle['run_id'] ] ) ) );
+			$t->true( ! str_contains( $events, explode( '=', $handle['preview']['accessQuery'] )[1] ), 'an event or the run has the token' );
 			// A batch waits for the end of the hold, so its row has the address of a preview that is over.
 			$row = $t->ok( $t->ability( 'run-agent-task-batch', [ 'tasks' => [ [ 'preview_hold_seconds' => 1 ] + $task ] ] ) )['runs'][0];
 			$t->same( [ true, true ], [ $row['success'], str_starts_with( $row['preview_url'], 'http://127.0.0.1:' ) ] );

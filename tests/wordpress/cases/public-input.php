@@ -98,8 +98,6 @@ return static function ( Harness $t ): void {
 			$t->same( [ [ 'source' => "$sample/sample.php", 'target' => '/workspace/notes.txt' ] ], $made->host['staged_files'] );
 			$t->same( [ [ 'target' => '/workspace/notes.txt', 'metadata' => [ 'what' => 'notes' ] ] ], $made->task['context']['staged_files'] );
 			$t->same( false, isset( $made->task['staged_files'] ) );
-			$t->same( "$sample/sample.php", $prepared( [ 'parent_request' => [ 'schema' => 'wp-codebox/task-input/v1' ] + $file( "$sample/sample.php" ) ] )->host['staged_files'][0]['source'] );
-			$t->same( 'wp_codebox_mount_denied', $refused( [ 'parent_request' => [ 'schema' => 'wp-codebox/task-input/v1' ] + $file( '/etc/passwd' ) ] )->error_code );
 			file_put_contents( "$sample/.env", 'KEY=value' );
 			symlink( '/etc/passwd', "$sample/link.txt" );
 			foreach ( [ '/etc/passwd', ABSPATH . 'wp-config.php', '/no/such/file', "$sample/link.txt", "$sample/.env" ] as $source ) {
@@ -165,7 +163,6 @@ return static function ( Harness $t ): void {
 				'preview_bind'         => [ '127.0.0.1', '', 'the time' ],
 				'preview_public_url'   => [ 'https://preview.example.org', '', 'the time' ],
 				'artifacts_path'       => [ '/tmp', '', 'wp_codebox.state_dir' ],
-				'site_seeds'           => [ [ [ 'type' => 'parent_site', 'name' => 'x', 'scopes' => [ 'posts' => [ 'maxRecords' => 1 ] ] ] ], [], 'siteSeeds' ],
 				'runtime_overlays'     => [ [ [ 'target' => '/wordpress/wp-includes' ] ], [], 'component_contracts' ],
 				'runtime_state_mounts' => [ [ [ 'source' => '/x', 'target' => '/y' ] ], [], 'mounts' ],
 				'debug'                => [ [ 'wp_codebox_bin' => '/bin/sh' ], [], 'wp_codebox.runner' ],
@@ -209,35 +206,6 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the envelopes agent_workload, workload and parent_request give fields that the task lacks',
-		static function () use ( $t, $prepared, $refused ): void {
-			$t->as( 'administrator' );
-			$task = $prepared(
-				[
-					'goal'           => '',
-					'allowed_tools'  => [ 'a.b' ],
-					'context'        => [ 'own' => 1 ],
-					'agent_workload' => [
-						'schema'        => 'wp-codebox/agent-workload/v1',
-						'task'          => [ 'prompt' => 'From the workload' ],
-						'tools'         => [ 'a.b', 'c.d' ],
-						'artifacts'     => [ 'patch' ],
-						'context'       => [ 'own' => 2, 'more' => 3 ],
-						'agent_runtime' => [ 'mode' => 'chat' ],
-					],
-					'parent_request' => [ 'schema' => 'wp-codebox/task-input/v1', 'goal' => 'Not used', 'expected_artifacts' => [ 'report' ] ],
-				]
-			)->task;
-			$t->same( 'From the workload', $task['goal'] );
-			$t->same( [ [ 'a.b', 'c.d' ], [ 'patch', 'report' ] ], [ $task['allowed_tools'], $task['expected_artifacts'] ] );
-			$t->same( [ 'own' => 1, 'more' => 3, 'mode' => 'chat' ], $task['context'] );
-			$t->same( [ 'parent_request' => [ 'id' => 4 ] ], $prepared( [ 'parent_request' => [ 'id' => 4 ] ] )->task['context'] );
-			$t->same( 'A goal', $prepared( [ 'goal' => '', 'workload' => [ 'task' => 'A goal' ] ] )->task['goal'] );
-			$t->same( [ 'field' => 'workload.schema' ], $refused( [ 'workload' => [ 'schema' => 'other/v1', 'task' => 'x' ] ] )->data );
-			$t->same( 'wp_codebox_input_invalid', $refused( [ 'workload' => [ 'task' => 'x', 'model' => [ 'not' => 'a name' ] ] ] )->error_code );
-		}
-	);
-	$t->test(
 		'a runtime profile adds components and defaults, and an unknown one is refused',
 		static function () use ( $t, $prepared, $refused, $schemas ): void {
 			$t->as( 'administrator' );
@@ -263,12 +231,11 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fields of the host are never taken from a public field, an envelope or a filter',
+		'fields of the host are never taken from a public field or a filter',
 		static function () use ( $t, $prepared ): void {
 			$t->as( 'administrator' );
-			$made = $prepared( [ 'mode' => 'detached', 'parent_request' => [ 'schema' => 'wp-codebox/task-input/v1', 'wordpress' => '/etc', 'secrets' => [], 'hold' => [ 'ttl_ms' => 1 ] ] ] );
-			$t->same( [ false, false, false ], [ isset( $made->task['mode'] ), isset( $made->task['hold'] ), isset( $made->task['secrets'] ) ] );
-			$t->true( '/etc' !== $made->host['wordpress'] && ! isset( $made->host['mode'] ), 'host fields' );
+			$made = $prepared( [ 'mode' => 'detached' ] );
+			$t->true( ! isset( $made->task['mode'] ) && ! isset( $made->host['mode'] ), 'the mode of the agent became the mode of the run' );
 			$error = null;
 			try {
 				$t->filtered( 'wp_codebox_apply_runtime_profile', static fn( array $input ): array => [ 'hold' => [ 'ttl_ms' => 1 ] ] + $input, static fn() => $prepared( [ 'runtime_profile' => 'wordpress-playground' ] ) );

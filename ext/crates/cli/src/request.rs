@@ -2,7 +2,7 @@
 
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
-use super::{Settings, duration, model, network};
+use super::{Settings, duration, model, network, recipe_request};
 use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -83,6 +83,8 @@ pub(crate) fn request(
 ) -> Result<RunRequest, ErrorBody> {
     let site = SiteId::new(site).map_err(|e| input(format!("--site: {e}")))?;
     let paths = run_paths(settings, settings.named_wordpress()?)?;
+    let mut task = task;
+    task.resolved_seeds = recipe_request::seeds(&paths, &task.site_seeds)?;
     Ok(task.into_request(new_run_id()?, site, paths))
 }
 

@@ -508,6 +508,24 @@ codes! {
     RuntimePackageSourceMissing = "wp_codebox_runtime_package_source_missing", InvalidInput, 400, 1;
     /// The workflow of the package names no ability that a sandbox can run.
     RuntimePackageWorkflowUnavailable = "wp_codebox_runtime_package_workflow_unavailable", Unavailable, 422, 1;
+    /// A site seed of a task is malformed, or the content that it selects cannot be read.
+    SiteSeedInvalid = "wp_codebox_site_seed_invalid", InvalidInput, 400, 1;
+    /// A site seed of a task has another type than `parent_site`.
+    SiteSeedTypeInvalid = "wp_codebox_site_seed_type_invalid", InvalidInput, 400, 1;
+    /// A site seed of a task has no valid name, or the name of another seed.
+    SiteSeedNameInvalid = "wp_codebox_site_seed_name_invalid", InvalidInput, 400, 1;
+    /// A site seed of a task selects no content.
+    SiteSeedScopesMissing = "wp_codebox_site_seed_scopes_missing", InvalidInput, 400, 1;
+    /// A scope of a site seed has a member or value that does not fit its kind of content.
+    SiteSeedScopeInvalid = "wp_codebox_site_seed_scope_invalid", InvalidInput, 400, 1;
+    /// A scope of a site seed has no limit.
+    SiteSeedScopeUnbounded = "wp_codebox_site_seed_scope_unbounded", InvalidInput, 400, 1;
+    /// A site seed selects options without their names.
+    SiteSeedOptionsUnbounded = "wp_codebox_site_seed_options_unbounded", InvalidInput, 400, 1;
+    /// A site seed selects users with their names and addresses.
+    SiteSeedUsersUnsafe = "wp_codebox_site_seed_users_unsafe", InvalidInput, 400, 1;
+    /// A site seed selects the files of media.
+    SiteSeedMediaFilesUnsupported = "wp_codebox_site_seed_media_files_unsupported", InvalidInput, 400, 1;
     /// The runtime that the site chose for packages does not exist.
     RuntimeProviderUnavailable = "wp_codebox_runtime_provider_unavailable", Unavailable, 501, 1;
     /// The plugin that runs packages failed or returned an invalid result.

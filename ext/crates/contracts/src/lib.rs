@@ -32,6 +32,7 @@ mod registry;
 mod run;
 mod run_lifecycle;
 pub mod schema_id;
+mod seed;
 mod service;
 mod site_change;
 mod spawner;
@@ -114,6 +115,7 @@ pub use run_lifecycle::{
     RunProgress, RunRegistryEntry, RunRegistryPage, RunState, RunTransitionError, RuntimeRunResult,
     ScratchState,
 };
+pub use seed::ResolvedSeed;
 pub use service::{
     DatabaseEngine, ForeignKeyTargetPolicy, OutputNames, RootAuthentication, Service,
     ServiceConfiguration, ServiceKind, ServiceProvider, ServiceStorage,

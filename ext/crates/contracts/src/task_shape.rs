@@ -21,6 +21,8 @@ pub enum Shape {
     Count,
     /// An integer from 0 to 2^32 - 1.
     SmallCount,
+    /// An integer from the first to the second number.
+    Between(u16, u16),
     /// A number.
     Number,
     /// An object with arbitrary members.
@@ -159,7 +161,7 @@ pub(crate) const SERVICE: &[Member] = &[
             member("usernameEnv", Shape::Text),
             member("passwordEnv", Shape::Text),
             member("image", Shape::Text),
-            member("responseStatus", Shape::SmallCount),
+            member("responseStatus", Shape::Between(100, 599)),
             member("responseBody", Shape::Text),
         ]),
     ),
@@ -263,7 +265,7 @@ pub(crate) const HOLD: &[Member] = &[
         "preview",
         Shape::Object(&[
             member("bind", Shape::Name),
-            member("port", Shape::SmallCount),
+            member("port", Shape::Between(0, u16::MAX)),
             member("public_url", Shape::Name),
             member("token", Shape::Name),
         ]),

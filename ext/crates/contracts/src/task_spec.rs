@@ -11,8 +11,8 @@ use crate::task_shape::{
 };
 use crate::{
     Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUp, FollowUpOf,
-    Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RunId,
-    RunMode, RunPaths, RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId,
+    Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, ResolvedSeed,
+    RunId, RunMode, RunPaths, RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId,
     StagedFile, TaskBudget, TaskInput, Workflow, schema_id,
 };
 use serde::{Deserialize, Serialize};
@@ -102,6 +102,8 @@ pub struct TaskSpec {
     pub wait: Option<bool>,
     /// Servers, such as a database, that run in each guest.
     pub services: Vec<Service>,
+    /// Content of the parent site to create in the guests; the host adds it in `resolved_seeds`.
+    pub site_seeds: Vec<Value>,
     /// Free-form data from the caller, copied into the bundle's provenance.
     pub metadata: Map<String, Value>,
     /// Id that an orchestrator gave this call. The reply returns it as the session's `id`; it is
@@ -140,6 +142,8 @@ pub struct TaskSpec {
     pub secrets: Vec<SecretBinding>,
     /// Host files that the guest may read.
     pub staged_files: Vec<StagedFile>,
+    /// `site_seeds` with the content that they select.
+    pub resolved_seeds: Vec<ResolvedSeed>,
     /// Calls of registry commands that run before the agent.
     pub commands: Vec<CommandCall>,
     /// Keeps the guest alive after all work is done, for further requests.
@@ -251,6 +255,7 @@ pub const TASK_FIELDS: &[TaskField] = &[
     caller("find_renames", Shape::Flag),
     caller("wait", Shape::Flag),
     caller("services", Shape::Rows(SERVICE)),
+    caller("site_seeds", Shape::FreeList),
     caller("metadata", Shape::Free),
     caller("sandbox_session_id", Shape::Text),
     caller("session_id", Shape::Text),
@@ -294,6 +299,16 @@ pub const TASK_FIELDS: &[TaskField] = &[
             required("target", Shape::Name),
         ]),
         ErrorCode::MountInvalid,
+    ),
+    field(
+        "resolved_seeds",
+        TaskAuthority::Host,
+        Shape::Rows(&[
+            required("name", Shape::Name),
+            required("scopes", Shape::Free),
+            required("content", Shape::Name),
+        ]),
+        ErrorCode::SiteSeedInvalid,
     ),
     host(
         "commands",
@@ -349,6 +364,9 @@ pub struct RunRequest {
     /// Host directories to mount, in order; their position is the mount index.
     #[serde(default)]
     pub mounts: Vec<MountRequest>,
+    /// Content of the parent site that each guest gets before other programs run in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<ResolvedSeed>,
     /// Calls of registry commands that run before the agent, or without an agent.
     #[serde(default)]
     pub commands: Vec<CommandCall>,
@@ -458,6 +476,7 @@ impl TaskSpec {
             follow_up,
             policy: self.policy,
             mounts: self.mounts,
+            seeds: self.resolved_seeds,
             commands: self.commands,
             workflow: self.workflow,
             hold: self.hold,

@@ -29,6 +29,7 @@ mod plan;
 mod policy;
 mod profile;
 mod sources;
+mod task_seeds;
 mod validate;
 mod workload;
 
@@ -70,6 +71,7 @@ pub use sources::{
     SecretStatus, Sources, UNKNOWN_VERSION, WpFallback, ZipEntry, ZipKind, ZipUnreadable,
     check_archive, selector_fits, version_fits,
 };
+pub use task_seeds::task_seeds;
 pub use validate::{Context, RECIPE_VALIDATION, validate, validation};
 pub use workload::{WORKLOAD_RESULT, WORKLOAD_RUN, Workload, WorkloadPreview, workload};
 

@@ -5,7 +5,7 @@
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
-use crate::{abilities, attacks, compatibility, error_codes, schemas, task, tree};
+use crate::{abilities, attacks, compatibility, error_codes, schemas, site_content, task, tree};
 use std::fs;
 use std::path::Path;
 
@@ -16,6 +16,7 @@ fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
         compatibility::document(root)?,
         error_codes::php_enum(),
         schemas::manifest(root)?,
+        site_content::copy(root)?,
         facade,
         table,
     ];

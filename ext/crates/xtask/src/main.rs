@@ -20,6 +20,7 @@ mod generated;
 mod links;
 mod php;
 mod schemas;
+mod site_content;
 mod source_rules;
 mod structure;
 mod task;

@@ -49,7 +49,6 @@ const FREE: &[&str] = &[
     "/runtime_state_mounts/items",
     "/sandbox_env",
     "/session",
-    "/site_seeds/items",
     "/structured_artifacts/items",
     "/target",
     "/workload",

@@ -14,6 +14,7 @@ mod request;
 pub(crate) use agent::AgentArgs;
 pub(crate) use facts::wordpress_version;
 pub(crate) use host::Host;
+pub(crate) use parent::seeds;
 pub(crate) use report::{RunReport, recipe_run, refused, summary};
 pub(crate) use request::{Asked, build};
 

@@ -1,11 +1,11 @@
 //! Reads content of the parent site for site seeds, with a PHP program that runs no code of the site.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use wp_codebox_contracts::RunPaths;
-use wp_codebox_recipe::{ParentSite, SiteSeed};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ResolvedSeed, RunPaths};
+use wp_codebox_recipe::{ParentSite, SiteSeed, task_seeds};
 
 /// Program in the share directory that reads the site's database.
 const PROGRAM: &str = "host/parent-content.php";
@@ -23,6 +23,37 @@ pub(super) fn presence(wordpress: &Path) -> ParentSite {
     } else {
         ParentSite::Absent
     }
+}
+
+/// Returns the site seeds of a task with the content that they select.
+pub(crate) fn seeds(paths: &RunPaths, rows: &[Value]) -> Result<Vec<ResolvedSeed>, ErrorBody> {
+    let resolve = |(index, seed): (usize, SiteSeed)| {
+        let content = match presence(Path::new(&paths.wordpress)) {
+            ParentSite::Present => content(paths, &seed),
+            ParentSite::Absent => {
+                Err("it has no wp-config.php; name a site with --wordpress".to_owned())
+            }
+        };
+        let content = content.map_err(|why| {
+            let field = format!("site_seeds[{index}]");
+            let message = format!("{field}: the parent site cannot be read: {why}");
+            ErrorBody::new(ErrorCode::SiteSeedInvalid, message).with("field", field)
+        })?;
+        let scopes = match json!(seed.scopes) {
+            Value::Object(scopes) => scopes,
+            _ => Map::new(),
+        };
+        Ok(ResolvedSeed {
+            name: seed.name,
+            scopes,
+            content,
+        })
+    };
+    task_seeds(rows)?
+        .into_iter()
+        .enumerate()
+        .map(resolve)
+        .collect()
 }
 
 /// Returns the content that a seed selects, as a fixture in JSON; the error is one sentence.

@@ -16,6 +16,11 @@ const MAX_GOAL: usize = 64 * 1024;
 const MAX_INSTRUCTIONS: usize = 64 * 1024;
 /// Maximum number of staged files.
 const MAX_STAGED: usize = 256;
+/// Maximum number of site seeds.
+const MAX_SEEDS: usize = 25;
+/// Maximum size of the content of all site seeds in bytes. The request is one frame, in which each
+/// character of this JSON text may take two bytes.
+const MAX_SEED_BYTES: usize = 6 * 1024 * 1024;
 /// Rule that host paths must satisfy, as text for an error message.
 const ABSOLUTE: &str = "an absolute path without `.` and `..` segments";
 
@@ -210,6 +215,15 @@ fn bounds(request: &RunRequest, issues: &mut Issues) {
     if staged(request).len() > MAX_STAGED {
         let rule = format!("a list of at most {MAX_STAGED} rows");
         issues.refuse(invalid, "staged_files", &rule);
+    }
+    if request.seeds.len() > MAX_SEEDS {
+        let rule = format!("a list of at most {MAX_SEEDS} seeds");
+        issues.refuse(ErrorCode::SiteSeedInvalid, "site_seeds", &rule);
+    }
+    if request.seeds.iter().map(|s| s.content.len()).sum::<usize>() > MAX_SEED_BYTES {
+        let most = MAX_SEED_BYTES / 1024 / 1024;
+        let rule = format!("seeds that select at most {most} MiB together; select fewer records");
+        issues.refuse(ErrorCode::SiteSeedInvalid, "site_seeds", &rule);
     }
     if request.max_runs == 0 {
         issues.refuse(invalid, "max_runs", "a whole number from 1");

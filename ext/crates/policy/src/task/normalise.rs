@@ -2,7 +2,9 @@
 //! task, and trims texts and lists.
 //!
 //! A task may come as the fields of a task, as a whole `task-input/v1`, or inside
-//! `agent-workload/v1`. Fields beside such a document win over the document; lists are joined.
+//! `agent-workload/v1`. Fields beside such a document win over the document; lists are joined. Such a
+//! document may have members that are no fields of a task, as notes of the program that made it: they
+//! are left out, except program code, which is refused.
 
 use super::issues::Issues;
 use serde_json::{Map, Value, json};
@@ -21,18 +23,16 @@ const WORKLOAD_FIELDS: [(&str, &str); 7] = [
     ("context", "context"),
 ];
 /// Members of `agent_runtime` of a workload: the fields of a task that they set.
-const RUNTIME_FIELDS: [&str; 8] = [
+const RUNTIME_FIELDS: [&str; 6] = [
     "agent",
     "mode",
     "provider",
     "model",
     "runtime_profile",
-    "runtime_packages",
-    "runtime_capabilities",
     "runtime_task",
 ];
 /// Members of a `task-input/v1` inside another input.
-const TASK_FIELDS: [&str; 12] = [
+const TASK_FIELDS: [&str; 14] = [
     "goal",
     "target",
     "allowed_tools",
@@ -45,7 +45,11 @@ const TASK_FIELDS: [&str; 12] = [
     "sandbox_tool_policy",
     "policy",
     "context",
+    "provider",
+    "model",
 ];
+/// Members with program code, which a task never carries.
+const CODE: [&str; 2] = ["code", "code_file"];
 /// Names under which the task of a workload may carry its goal, most specific first.
 const GOALS: [&str; 3] = ["goal", "message", "prompt"];
 /// Texts that lose white space at both ends.
@@ -76,6 +80,10 @@ const JOINED: [&str; 5] = [
     "staged_files",
     "agent_bundles",
 ];
+/// What a workload and a parent request without a goal lack, as the end of a sentence.
+const GOAL_OF_WORKLOAD: &str =
+    "names no task; give a text, or an object with goal, message or prompt";
+const GOAL_OF_PARENT: &str = "is missing or blank; say there what shall be done";
 /// Schema of a row of `structured_artifacts`.
 const STRUCTURED_ARTIFACT: &str = "wp-codebox/structured-artifact/v1";
 /// Schema of a workload.
@@ -90,6 +98,8 @@ const AGENT_WORKLOAD: &str = "wp-codebox/agent-workload/v1";
 pub fn normalise_task(input: Map<String, Value>) -> Result<Map<String, Value>, ErrorBody> {
     let mut issues = Issues::default();
     let mut task = input;
+    // The first document that could have given the goal, its member for that, and what it lacks.
+    let mut goalless = None;
     match schema(&task) {
         None => {
             task.shift_remove("schema");
@@ -100,6 +110,7 @@ pub fn normalise_task(input: Map<String, Value>) -> Result<Map<String, Value>, E
         }
         Some(AGENT_WORKLOAD) => {
             task = workload("", task, &mut issues);
+            goalless = Some(("", "task", GOAL_OF_WORKLOAD));
         }
         Some(_) => {
             let rule = format!("{} or {AGENT_WORKLOAD}", schema_id::TASK_INPUT);
@@ -109,20 +120,33 @@ pub fn normalise_task(input: Map<String, Value>) -> Result<Map<String, Value>, E
     }
     for name in WORKLOADS {
         if let Some(document) = document(&mut task, name, &mut issues) {
-            let lower = match schema(&document) {
-                Some(AGENT_WORKLOAD) => workload(name, document, &mut issues),
-                _ => {
+            match document.get("schema") {
+                None | Some(Value::Null) => {}
+                Some(Value::String(id)) if id == AGENT_WORKLOAD => {}
+                Some(_) => {
                     let at = format!("{name}.schema");
                     issues.refuse(ErrorCode::InputInvalid, &at, AGENT_WORKLOAD);
                     continue;
                 }
-            };
+            }
+            let lower = workload(name, document, &mut issues);
             merge(&mut task, lower);
+            goalless.get_or_insert((name, "task", GOAL_OF_WORKLOAD));
         }
     }
     if let Some(parent) = document(&mut task, "parent_request", &mut issues) {
         let lower = parent_request(parent, &mut issues);
         merge(&mut task, lower);
+        goalless.get_or_insert(("parent_request", "goal", GOAL_OF_PARENT));
+    }
+    // Each document may lack the goal if another one, or the task itself, has it.
+    if let (Some((document, member, what)), true) = (goalless, blank(task.get("goal"))) {
+        let field = match document {
+            "" => member.to_owned(),
+            document => format!("{document}.{member}"),
+        };
+        let issue = ErrorBody::new(ErrorCode::TaskMissing, format!("{field} {what}"));
+        issues.push(issue.with("field", field));
     }
     trim(&mut task);
     structured_artifacts(&mut task, &mut issues);
@@ -157,26 +181,21 @@ fn version(document: &mut Map<String, Value>, at: &str, issues: &mut Issues) {
     }
 }
 
-/// Converts a parent request, which is a `task-input/v1` or a workload, to fields of a task.
+/// Converts a parent request to fields of a task. It is a `task-input/v1`, a workload, or any other
+/// document, which the agent reads in the context of its task.
 fn parent_request(mut parent: Map<String, Value>, issues: &mut Issues) -> Map<String, Value> {
     let name = "parent_request";
     match schema(&parent) {
         Some(AGENT_WORKLOAD) => return workload(name, parent, issues),
         Some(schema_id::TASK_INPUT) => {}
         _ => {
-            let rule = format!("{} or {AGENT_WORKLOAD}", schema_id::TASK_INPUT);
-            issues.refuse(ErrorCode::InputInvalid, "parent_request.schema", &rule);
-            return Map::new();
+            let context = json!({name: parent});
+            return Map::from_iter([("context".to_owned(), context)]);
         }
     }
     parent.shift_remove("schema");
     version(&mut parent, "parent_request.version", issues);
-    if blank(parent.get("goal")) {
-        let message = "parent_request has no goal; say in parent_request.goal what shall be done";
-        let issue = ErrorBody::new(ErrorCode::TaskMissing, message);
-        issues.push(issue.with("field", "parent_request.goal"));
-    }
-    known(name, &parent, &TASK_FIELDS, issues);
+    select(name, &mut parent, &TASK_FIELDS, issues);
     parent
 }
 
@@ -194,24 +213,14 @@ fn workload(at: &str, mut given: Map<String, Value>, issues: &mut Issues) -> Map
         Some(Value::Object(mut own)) => {
             let goals = GOALS.map(|name| own.shift_remove(name));
             let goal = goals.into_iter().flatten().find(|goal| !blank(Some(goal)));
-            known(&place("task"), &own, &TASK_FIELDS, issues);
+            select(&place("task"), &mut own, &TASK_FIELDS, issues);
             task.extend(own);
             goal
         }
         _ => None,
     };
-    match goal.filter(|goal| !blank(Some(goal))) {
-        Some(goal) => {
-            task.insert("goal".to_owned(), goal);
-        }
-        None => {
-            let field = place("task");
-            let message = format!(
-                "{field} names no task; give a text, or an object with goal, message or prompt"
-            );
-            let issue = ErrorBody::new(ErrorCode::TaskMissing, message);
-            issues.push(issue.with("field", field));
-        }
+    if let Some(goal) = goal.filter(|goal| !blank(Some(goal))) {
+        task.insert("goal".to_owned(), goal);
     }
     let mut lower = Map::new();
     for (from, to) in WORKLOAD_FIELDS {
@@ -222,8 +231,24 @@ fn workload(at: &str, mut given: Map<String, Value>, issues: &mut Issues) -> Map
     merge(&mut task, lower);
     let runtime = match given.shift_remove("agent_runtime") {
         Some(Value::String(agent)) => Map::from_iter([("agent".to_owned(), agent.into())]),
-        Some(Value::Object(runtime)) => {
-            known(&place("agent_runtime"), &runtime, &RUNTIME_FIELDS, issues);
+        Some(Value::Object(mut runtime)) => {
+            if runtime
+                .get("runtime_packages")
+                .is_some_and(|packages| !empty(packages))
+            {
+                let field = place("agent_runtime.runtime_packages");
+                let message = format!(
+                    "{field} is not loaded; give plugins in component_contracts, or use the ability run-runtime-package"
+                );
+                let issue = ErrorBody::new(ErrorCode::InputInvalid, message);
+                issues.push(issue.with("field", field));
+            }
+            select(
+                &place("agent_runtime"),
+                &mut runtime,
+                &RUNTIME_FIELDS,
+                issues,
+            );
             runtime
         }
         Some(Value::Null) | None => Map::new(),
@@ -236,12 +261,25 @@ fn workload(at: &str, mut given: Map<String, Value>, issues: &mut Issues) -> Map
     };
     merge(&mut task, runtime);
     if at.is_empty() {
-        // The other members are fields of a task beside the workload.
-        merge(&mut task, given);
-    } else {
-        known(at, &given, &[], issues);
+        // The other members are fields of a task beside the workload, and win over it.
+        merge(&mut given, task);
+        return given;
     }
+    select(at, &mut given, &[], issues);
     task
+}
+
+/// Keeps only the listed members of a document, and refuses program code.
+fn select(at: &str, document: &mut Map<String, Value>, names: &[&str], issues: &mut Issues) {
+    for name in CODE.iter().filter(|name| document.contains_key(**name)) {
+        let field = format!("{at}.{name}");
+        let message = format!(
+            "{field} is not accepted: a task carries a goal, never code; mount the code and describe the goal"
+        );
+        let issue = ErrorBody::new(ErrorCode::RawCodeForbidden, message);
+        issues.push(issue.with("field", field));
+    }
+    document.retain(|name, _| names.contains(&name.as_str()));
 }
 
 /// Refuses every member that is not listed: its value would have no effect.

@@ -148,6 +148,13 @@ impl Reader {
             (Shape::Count, Value::Number(number)) if number.as_u64().is_some() => {
                 return Some(value);
             }
+            (Shape::Between(least, most), Value::Number(number))
+                if number
+                    .as_u64()
+                    .is_some_and(|n| (least.into()..=most.into()).contains(&n)) =>
+            {
+                return Some(value);
+            }
             (Shape::SmallCount, Value::Number(number))
                 if number.as_u64().is_some_and(|n| u32::try_from(n).is_ok()) =>
             {
@@ -397,6 +404,7 @@ fn rule(shape: Shape) -> String {
         Shape::Flag => "true or false".to_owned(),
         Shape::Count => "a whole number from 0".to_owned(),
         Shape::SmallCount => format!("a whole number from 0 to {}", u32::MAX),
+        Shape::Between(least, most) => format!("a whole number from {least} to {most}"),
         Shape::Number => "a number".to_owned(),
         Shape::Argv => "a list that starts with the program".to_owned(),
         Shape::FreeList | Shape::Texts | Shape::Lines | Shape::ExitCodes | Shape::Rows(_) => {

@@ -38,6 +38,18 @@ pub struct Context<'a> {
     pub policy: PolicyChoice<'a>,
 }
 
+/// Returns the issues of the recipe's site seeds.
+pub(crate) fn seed_issues(recipe: &Recipe, sources: &dyn Sources) -> Vec<Issue> {
+    let mut validator = Validator {
+        recipe,
+        sources,
+        policy: None,
+        issues: Vec::new(),
+    };
+    seeds::check(&mut validator);
+    validator.issues
+}
+
 /// Returns all issues of a recipe, in order.
 #[must_use]
 pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {

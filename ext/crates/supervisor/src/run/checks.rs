@@ -71,7 +71,11 @@ pub(super) fn check(
         phase: GuestPhase::Check,
         limit: None,
     };
-    let ended = match agents::load_components(&mut guest) {
+    let ready = match agents::load_components(&mut guest) {
+        Ok(None) => agents::create_seeds(&mut guest),
+        loaded => loaded,
+    };
+    let ended = match ready {
         Ok(None) => run_checks(&mut guest, &mut checked),
         Ok(Some(stop)) => {
             checked.stopped = Some(stop);

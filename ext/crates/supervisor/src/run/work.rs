@@ -157,6 +157,9 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     if let Some(stop) = loaded {
         return Ok((Some(stop), idle));
     }
+    if let Some(stop) = agents::create_seeds(&mut session.guest_context())? {
+        return Ok((Some(stop), idle));
+    }
     for call in &request.commands {
         let done = session.command(call, Duration::MAX)?;
         let stop = match (stop_of(&done.call, &done.step, &[0])?, done.result.error) {

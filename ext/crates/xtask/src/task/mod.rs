@@ -78,7 +78,7 @@ mod tests {
 
     /// Fields that PHP converts to fields of the table or refuses (`plugin-php/includes/TaskInput`);
     /// the extension never gets them from a caller.
-    const CONVERTED: [&str; 25] = [
+    const CONVERTED: [&str; 24] = [
         "code",
         "code_file",
         "schema",
@@ -98,7 +98,6 @@ mod tests {
         "runtime_env",
         "wp",
         "debug",
-        "site_seeds",
         "preview_hold_seconds",
         "preview_port",
         "preview_bind",

@@ -83,11 +83,11 @@ fn workload_becomes_fields_of_the_task_and_fields_beside_it_win() {
 }
 
 #[test]
-fn workload_without_a_task_or_with_a_member_without_effect_is_refused_by_name() {
+fn workload_with_a_wrong_member_is_refused_by_name() {
     let with = |change: Value| {
         let mut workload = map(json!({"schema": AGENT_WORKLOAD, "task": "t"}));
         workload.extend(map(change));
-        refused(json!({"workload": workload}))
+        json!({"workload": workload})
     };
     for (change, code, field) in [
         (
@@ -106,9 +106,9 @@ fn workload_without_a_task_or_with_a_member_without_effect_is_refused_by_name() 
             "workload.schema",
         ),
         (
-            json!({"speed": 9}),
+            json!({"schema": 7}),
             ErrorCode::InputInvalid,
-            "workload.speed",
+            "workload.schema",
         ),
         (
             json!({"agent_runtime": 9}),
@@ -116,19 +116,63 @@ fn workload_without_a_task_or_with_a_member_without_effect_is_refused_by_name() 
             "workload.agent_runtime",
         ),
         (
-            json!({"agent_runtime": {"gpu": 1}}),
+            json!({"agent_runtime": {"runtime_packages": ["a"]}}),
             ErrorCode::InputInvalid,
-            "workload.agent_runtime.gpu",
+            "workload.agent_runtime.runtime_packages",
         ),
         (
             json!({"task": {"goal": "g", "code": "x"}}),
-            ErrorCode::InputInvalid,
+            ErrorCode::RawCodeForbidden,
             "workload.task.code",
         ),
+        (
+            json!({"code_file": "x"}),
+            ErrorCode::RawCodeForbidden,
+            "workload.code_file",
+        ),
     ] {
-        assert_eq!(with(change.clone()), (code, field.to_owned()), "{change}");
+        let error = refused(with(change.clone()));
+        assert_eq!(error, (code, field.to_owned()), "{change}");
     }
     assert_eq!(refused(json!({"workload": "text"})).1, "workload");
+}
+
+#[test]
+fn workload_may_lack_schema_and_task_and_its_other_members_are_left_out() {
+    for workload in [
+        json!({"tools": ["workspace.read"]}),
+        json!({"schema": null, "tools": ["workspace.read"], "task": ""}),
+        json!({"tools": ["workspace.read"], "id": 7, "wordpress": "/etc",
+            "agent_runtime": {"gpu": 1, "runtime_packages": []}, "task": {"secrets": []}}),
+    ] {
+        assert_eq!(
+            normal(json!({"goal": "g", "workload": workload})),
+            json!({"goal": "g", "allowed_tools": ["workspace.read"]}),
+            "{workload}"
+        );
+    }
+    assert_eq!(
+        normal(json!({"workload": {"task": "t"}})),
+        json!({"goal": "t"})
+    );
+    // A later document may give the goal that an earlier one lacks.
+    let both = json!({"workload": {"tools": ["a.b"]}, "agent_workload": {"tools": ["c.d"]},
+        "parent_request": {"schema": "wp-codebox/task-input/v1", "goal": "theirs"}});
+    assert_eq!(
+        normal(both),
+        json!({"goal": "theirs", "allowed_tools": ["c.d", "a.b"]})
+    );
+    let whole = json!({"schema": AGENT_WORKLOAD, "tools": ["a.b"]});
+    assert_eq!(
+        refused(whole.clone()),
+        (ErrorCode::TaskMissing, "task".to_owned())
+    );
+    let mut with_goal = map(whole);
+    with_goal.insert("goal".to_owned(), json!("g"));
+    assert_eq!(
+        normal(Value::Object(with_goal)),
+        json!({"goal": "g", "allowed_tools": ["a.b"]})
+    );
 }
 
 #[test]
@@ -143,26 +187,42 @@ fn parent_request_is_merged_below_the_fields_of_the_task() {
             "target": {"kind": "plugin"}, "context": {"a": 1}})
     );
     assert_eq!(normal(json!({"parent_request": parent}))["goal"], "theirs");
-    for (request, code, field) in [
-        (
-            json!({"id": 7}),
-            ErrorCode::InputInvalid,
-            "parent_request.schema",
-        ),
-        (
-            json!({"schema": "wp-codebox/task-input/v1"}),
-            ErrorCode::TaskMissing,
-            "parent_request.goal",
-        ),
-        (
-            json!({"schema": "wp-codebox/task-input/v1", "goal": "g", "mounts": []}),
-            ErrorCode::InputInvalid,
-            "parent_request.mounts",
-        ),
-    ] {
-        let error = refused(json!({"goal": "g", "parent_request": request}));
-        assert_eq!(error, (code, field.to_owned()), "{request}");
+    let request = |change: Value| {
+        let mut request = map(json!({"schema": "wp-codebox/task-input/v1"}));
+        request.extend(map(change));
+        json!({"parent_request": request})
+    };
+    let missing = refused(request(json!({"goal": " "})));
+    let field = "parent_request.goal".to_owned();
+    assert_eq!(missing, (ErrorCode::TaskMissing, field));
+    let coded = refused(request(json!({"goal": "g", "code": "x"})));
+    let field = "parent_request.code".to_owned();
+    assert_eq!(coded, (ErrorCode::RawCodeForbidden, field));
+    let versioned = refused(request(json!({"goal": "g", "version": 2})));
+    assert_eq!(versioned.1, "parent_request.version");
+    // Fields of the host are left out like every other member.
+    let mut full = map(request(
+        json!({"provider": "acme", "model": "m-1", "wordpress": "/etc", "mounts": []}),
+    ));
+    full.insert("goal".to_owned(), json!("mine"));
+    assert_eq!(
+        normal(Value::Object(full)),
+        json!({"goal": "mine", "provider": "acme", "model": "m-1"})
+    );
+}
+
+#[test]
+fn parent_request_of_another_schema_is_context_and_a_workload_there_is_opened() {
+    for other in [json!({"id": 7}), json!({"schema": "x/v1", "goal": "g"})] {
+        assert_eq!(
+            normal(json!({"goal": "mine", "context": {"a": 1}, "parent_request": other})),
+            json!({"goal": "mine", "context": {"a": 1, "parent_request": other}})
+        );
     }
+    assert_eq!(
+        normal(json!({"parent_request": {"schema": AGENT_WORKLOAD, "task": "t"}})),
+        json!({"goal": "t"})
+    );
 }
 
 #[test]

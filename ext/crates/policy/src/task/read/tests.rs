@@ -26,6 +26,7 @@ fn sample(shape: Shape) -> Value {
         Shape::OneOf(words) => json!(words[0]),
         Shape::Git => json!("none"),
         Shape::Flag => json!(true),
+        Shape::Between(least, _) => json!(least),
         Shape::Count | Shape::SmallCount | Shape::Number => json!(1),
         Shape::Free => json!({"a": 1}),
         Shape::FreeList => json!([{"name": "n", "type": "t", "payload": 1}]),
@@ -164,4 +165,21 @@ fn task_timeout_seconds_is_the_wall_clock_limit_unless_limits_sets_one() {
     let both = json!({"task_timeout_seconds": 5, "limits": {"wall_clock_ms": 700}});
     assert_eq!(clock(both), Some(700));
     assert_eq!(clock(json!({"task_timeout_seconds": 0})), None);
+}
+
+#[test]
+fn port_of_a_preview_outside_of_the_range_of_ports_is_refused_by_its_field() {
+    let hold = |port: Value| json!({"hold": {"ttl_ms": 1, "preview": {"port": port}}});
+    for port in [json!(0), json!(65535)] {
+        let task = read_task(map(json!({"goal": "g"})), map(hold(port.clone()))).unwrap();
+        assert_eq!(json!(task.hold.unwrap().preview.unwrap().port), port);
+    }
+    for port in [json!(65536), json!(-1), json!(80.5), json!("80")] {
+        let error = refused(json!({"goal": "g"}), hold(port.clone()));
+        assert_eq!(error.code, ErrorCode::InputInvalid, "{port}");
+        assert_eq!(
+            error.message,
+            "hold.preview.port must be a whole number from 0 to 65535"
+        );
+    }
 }

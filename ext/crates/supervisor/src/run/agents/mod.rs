@@ -9,8 +9,10 @@ mod components;
 mod executor;
 mod model;
 mod notes;
+mod seeds;
 
 pub(super) use components::load as load_components;
+pub(super) use seeds::create as create_seeds;
 
 #[cfg(test)]
 mod tests;

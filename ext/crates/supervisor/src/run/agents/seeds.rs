@@ -1,0 +1,45 @@
+//! Creates content of the parent site in a guest, before other programs run there.
+
+use super::super::guest::GuestContext;
+use super::answer::{Program, ask, ended};
+use serde_json::{Map, json};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::{COMPONENTS, Stop};
+
+/// Creates the content of the request's site seeds. Returns the reason to stop the run, if any; a
+/// row that could not be created is such a reason.
+pub(in super::super) fn create(
+    guest: &mut GuestContext<'_, '_>,
+) -> Result<Option<Stop>, ErrorBody> {
+    let request = &guest.run.prepared.request;
+    for seed in &request.seeds {
+        let program = Program {
+            file: "seed-content.php",
+            command: "site.seed",
+            args: vec![format!("name={}", seed.name)],
+            phase: COMPONENTS,
+            input: Map::from_iter([
+                ("name".to_owned(), json!(seed.name)),
+                ("scopes".to_owned(), json!(seed.scopes)),
+                ("content".to_owned(), json!(seed.content)),
+                ("format".to_owned(), json!("json")),
+                ("ids".to_owned(), json!("assigned")),
+                // A plugin or theme of the site that the guest lacks is not part of the task.
+                ("absent".to_owned(), json!("skip")),
+            ]),
+        };
+        let answered = ask(guest, program)?;
+        if let Some(stop) = ended(&answered) {
+            return Ok(Some(stop));
+        }
+        if answered.step.exit_code() != Some(0) {
+            let why = answered.missing_answer_reason();
+            let message = format!("the site seed {} was not created: {why}", seed.name);
+            let error = ErrorBody::new(ErrorCode::StepFailed, message)
+                .hint("read the output of site.seed in the executions of the run; select other records")
+                .with("reason", "site-seed-failed");
+            return Ok(Some(Stop::Failed(error)));
+        }
+    }
+    Ok(None)
+}
