@@ -1,8 +1,8 @@
 <?php
 /**
  * Command `wordpress.block-exercise`: serializes, parses and renders one block, and reports differences.
- * `mode` is render, serialize-parse or editor-insert-save; serialize and round-trip select a check, and all,
- * the default, runs every check and renders.
+ * `mode` is render or serialize-parse; serialize and round-trip select a check, and all, the default, runs
+ * every check and renders. The runner carries out mode=editor-insert-save.
  *
  * @package WPCodebox
  */

@@ -27,8 +27,11 @@ final class Block {
 	/** Size limit of reported markup and output, in bytes. */
 	private const SHOWN = 65536;
 
-	/** Modes: the ones of the public form, then the checks that a caller can select. */
-	public const MODES = array( 'render', 'serialize-parse', 'editor-insert-save', 'serialize', 'round-trip', 'all' );
+	/**
+	 * Modes: the ones of the public form, then the checks that a caller can select. The runner carries out the public mode
+	 * `editor-insert-save` in a browser and does not start this program for it.
+	 */
+	public const MODES = array( 'render', 'serialize-parse', 'serialize', 'round-trip', 'all' );
 
 	/**
 	 * Creates the object.
@@ -55,13 +58,6 @@ final class Block {
 		$type     = \WP_Block_Type_Registry::get_instance()->get_registered( $name );
 		$block    = $this->block( $name );
 		$document = $this->document( $name, $mode, $block, null !== $type );
-		if ( 'editor-insert-save' === $mode ) {
-			throw new Refusal(
-				'wp_codebox_command_unsupported',
-				'this command has no editor; insert and save the block with wordpress.editor-actions, which runs the block editor in a browser',
-				array_merge( $document, array( 'status' => 'unsupported' ) )
-			);
-		}
 		if ( null === $type ) {
 			throw Refusal::failed( "no block $name is registered on the server; wordpress.runtime-discovery and wordpress.execution-surfaces list the registered ones", $document );
 		}
@@ -116,7 +112,7 @@ final class Block {
 			'attrs'        => (object) plain( $block['attrs'] ?? array() ),
 			'input'        => $input,
 			// The selections of checks have no mode of their own in the public form.
-			'mode'         => in_array( $mode, array( 'render', 'editor-insert-save' ), true ) ? $mode : 'serialize-parse',
+			'mode'         => 'render' === $mode ? 'render' : 'serialize-parse',
 			'selection'    => $mode,
 			'source'       => $this->arguments->has( 'source' ) ? cut( $this->arguments->text( 'source' ), 500 ) : ( $this->arguments->has( 'markup' ) ? 'markup' : 'attributes' ),
 			'registered'   => $registered,
