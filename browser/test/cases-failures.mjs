@@ -40,7 +40,7 @@ export default async function cases( { page: open, origin, site } ) {
 		return fails( 'wp_codebox_browser_boot_failed', { codebox: { core: { ...fileOf( origin, '/files/broken.zip', Buffer.from( 'no zip' ) ), key: 'broken' } } } );
 	} );
 	await test( 'failures: an archive whose entry leaves its directory', () => {
-		const evil = Buffer.from( zip( { 'plugins/sample/../../../evil.php': new Uint8Array( [ 1 ] ) } ) );
+		const evil = Buffer.from( zip( { '../../../evil.php': new Uint8Array( [ 1 ] ) } ) );
 		site.own.set( '/files/evil.zip', evil );
 		return fails( 'wp_codebox_browser_boot_failed', { codebox: { roots: [ { target: 'plugins/sample', path: '/wordpress/wp-content/plugins/sample', archive: fileOf( origin, '/files/evil.zip', evil ) } ] } } );
 	} );
@@ -87,7 +87,7 @@ export default async function cases( { page: open, origin, site } ) {
 	} );
 
 	await test( 'failures: a plugin that breaks when it is activated leaves a sandbox in which it can be mended', async () => {
-		const broken = Buffer.from( zip( { 'broken/broken.php': new TextEncoder().encode( '<?php /* Plugin Name: Broken */ absent_function();' ) } ) );
+		const broken = Buffer.from( zip( { 'broken.php': new TextEncoder().encode( '<?php /* Plugin Name: Broken */ absent_function();' ) } ) );
 		site.own.set( '/files/broken-plugin.zip', broken );
 		const page = await open();
 		const answer = await start( page, origin, { scope: 'mend', blueprint: { steps: [ { step: 'activatePlugin', pluginPath: 'broken/broken.php' } ] }, codebox: { roots: [ { target: 'plugins/broken', path: '/wordpress/wp-content/plugins/broken', archive: fileOf( origin, '/files/broken-plugin.zip', broken ) } ] } } );

@@ -37,6 +37,7 @@ export default async function cases( { page: open, origin, site, foreign } ) {
 	} );
 
 	await test( 'modes: the block editor opens in full mode', async () => {
+		allow( { origin: other, embedders: [ origin ] } );
 		const page = await open();
 		same( true, ( await full( page, { blueprint: { login: true, steps: [] } } ) ).ok );
 		const frame = await go( page, '/wp-admin/post-new.php', 'full' );

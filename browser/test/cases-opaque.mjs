@@ -59,7 +59,7 @@ export default async function cases( { page: open, origin, site, foreign, contex
 		same( 'zweite – ü', await frame.evaluate( () => document.documentElement.dataset.sample ) );
 		same( 'rgb(7, 8, 9)', await frame.evaluate( () => getComputedStyle( document.getElementById( 'sample-banner' ) ).color ) );
 		const changed = ( await page.evaluate( async () => ( await window.client.changedFiles() ).map( ( one ) => [ one.path, one.status, one.before?.byteLength, new TextDecoder().decode( one.after ).length > 0 ] ) ) );
-		same( [ [ 'plugins/sample/sample.css', 'modified', sample[ 'plugins/sample/sample.css' ].byteLength ], [ 'plugins/sample/sample.js', 'modified', sample[ 'plugins/sample/sample.js' ].byteLength ] ], changed.slice( 0, 2 ).map( ( one ) => one.slice( 0, 3 ) ) );
+		same( [ [ 'plugins/sample/sample.css', 'modified', sample[ 'sample.css' ].byteLength ], [ 'plugins/sample/sample.js', 'modified', sample[ 'sample.js' ].byteLength ] ], changed.slice( 0, 2 ).map( ( one ) => one.slice( 0, 3 ) ) );
 		same( [ 'plugins/sample/sample.php', 'modified' ], changed[ 2 ].slice( 0, 2 ) );
 		same( 3, changed.length );
 	} );

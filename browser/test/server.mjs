@@ -43,7 +43,7 @@ function coreArchive() {
 
 const { bytes: core, version } = coreArchive();
 export const wordpressVersion = version;
-export const sample = Object.fromEntries( tree( join( here, 'sample' ), 'plugins/sample/', () => true ) );
+export const sample = Object.fromEntries( tree( join( here, 'sample' ), '', () => true ) );
 export const zip = ( files ) => zipSync( files, { mtime: new Date( '2000-01-01T00:00:00' ) } );
 
 /** A parent site. `headers` are sent with every file, `pageHeaders` with its own pages; `files` adds or replaces files by path. */

@@ -65,13 +65,13 @@ export interface RuntimeFile {
 /** `opaque`: documents under a CSP sandbox on this origin. `separate-host`: a configured other host, without it. */
 export type Isolation = 'opaque' | 'separate-host';
 
-/** A directory or file of the visitor's code: its baseline is what the archive (and overlay) held. */
+/** A directory or file of the visitor's code: its baseline is what the archive held; an overlay is a change. */
 export interface SessionRoot {
 	/** Name below wp-content, such as `plugins/foo`; bundles use it. */
 	target: string;
 	/** Path in the sandbox, such as `/wordpress/wp-content/plugins/foo`. */
 	path: string;
-	/** Zip whose entries are below `target`'s own directory, or named by full target (`plugins/foo/…`). */
+	/** Zip whose entries are relative to the directory; for a single file, one entry named by the full target. */
 	archive: HashedFile;
 	/** Contents of a bundle, unpacked over the archive. `deleted` are targets such as `plugins/foo/x.php`. */
 	overlay?: HashedFile & { deleted?: string[] };

@@ -13,19 +13,19 @@ export class Baseline {
 
 	constructor( private readonly php: () => PHP ) {}
 
-	/** Unpacks a root and remembers its contents. */
+	/**
+	 * Unpacks a root and remembers its contents. An overlay is a change already: a bundle that is kept is compared
+	 * by the host with the archive alone.
+	 */
 	add( root: SessionRoot, archive: Uint8Array, overlay: Uint8Array | null ): void {
-		const entries = byTarget( readZip( archive, `The archive of ${ root.target }` ), root.target );
+		const before = byTarget( readZip( archive, `The archive of ${ root.target }` ), root.target );
+		const now: Entries = new Map( before );
 		if ( null !== overlay ) {
-			byTarget( readZip( overlay, `The bundle for ${ root.target }` ), root.target ).forEach( ( contents, name ) => entries.set( name, contents ) );
-			root.overlay?.deleted?.forEach( ( name ) => entries.delete( name ) );
+			byTarget( readZip( overlay, `The bundle for ${ root.target }` ), root.target ).forEach( ( contents, name ) => now.set( name, contents ) );
+			root.overlay?.deleted?.forEach( ( name ) => now.delete( name ) );
 		}
-		writeEntries( this.php(), content, entries );
-		entries.forEach( ( contents, name ) => {
-			if ( covers( root.target, name ) ) {
-				this.files.set( name, contents );
-			}
-		} );
+		writeEntries( this.php(), content, now );
+		before.forEach( ( contents, name ) => this.files.set( name, contents ) );
 		this.roots.push( root );
 		if ( ! this.php().fileExists( root.path ) ) {
 			this.php().mkdir( root.path );

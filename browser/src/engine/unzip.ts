@@ -44,21 +44,13 @@ export function writeEntries( php: PHP, directory: string, entries: Entries ): v
 }
 
 /**
- * Names the entries of a root's archive by target. Archives hold either full targets (`plugins/foo/a.php`), or
- * the root's own directory (`foo/a.php`), or only what is below it (`a.php`).
+ * Names the entries of a root's archive by target. Entries are relative to the root's directory. A root that is a
+ * single file has one entry: its full target, or its file name.
  */
 export function byTarget( entries: Entries, target: string ): Entries {
-	const names = [ ...entries.keys() ];
-	const own = target.split( '/' ).pop() ?? target;
-	const single = /\.php$/.test( own );
-	if ( names.length > 0 && names.every( ( name ) => /^(plugins|themes|mu-plugins)\//.test( name ) ) ) {
-		return entries;
+	if ( ! /\.php$/.test( target ) ) {
+		return new Map( [ ...entries ].map( ( [ name, contents ] ) => [ `${ target }/${ name }`, contents ] ) );
 	}
-	const renamed: Entries = new Map();
-	const inDirectory = ! single && names.length > 0 && names.every( ( name ) => name.startsWith( `${ own }/` ) );
-	const parent = target.slice( 0, target.length - own.length );
-	for ( const [ name, contents ] of entries ) {
-		renamed.set( single || inDirectory ? parent + name : `${ target }/${ name }`, contents );
-	}
-	return renamed;
+	const contents = entries.get( target ) ?? entries.get( target.split( '/' ).pop() ?? target );
+	return undefined === contents ? new Map() : new Map( [ [ target, contents ] ] );
 }

@@ -1,0 +1,111 @@
+/** Parts of the engine without a browser: rewriting of documents, headers, archives, words of a command line. */
+import { build } from 'esbuild';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { holds, same, test } from './harness.mjs';
+
+const here = dirname( fileURLToPath( import.meta.url ) );
+const bytes = ( text ) => new TextEncoder().encode( text );
+const site = 'https://site.example/wp-content/plugins/p/site/s';
+
+/** Bundles the modules for Node. */
+async function load() {
+	const result = await build( { stdin: { contents: "export * from './rewrite.ts'; export * from './headers.ts'; export * from './unzip.ts'; export * from './statics.ts'; export * from './handshake.ts'; export * from './sentence.ts'; export { normalize } from './files.ts'; export { EngineError } from './api.ts';", resolveDir: join( here, '../src/engine' ), loader: 'ts' }, bundle: true, write: false, format: 'esm', platform: 'node', external: [ '@php-wasm/*' ], logLevel: 'error' } );
+	return import( `data:text/javascript;base64,${ Buffer.from( result.outputFiles[ 0 ].text ).toString( 'base64' ) }` );
+}
+
+export default async function cases() {
+	const engine = await load();
+	const statics = { includes: 'https://site.example/wp-includes/', admin: 'https://site.example/wp-admin/', themes: 'https://site.example/wp-content/themes/' };
+	const files = new Map();
+	const changed = new Set();
+	const rewriter = new engine.DocumentRewriter( site, statics, {
+		read: ( path ) => files.get( path ) ?? null,
+		unchanged: ( path ) => ! changed.has( path ) && ! path.startsWith( '/wp-content/plugins/' ),
+		fetchStatic: async ( path ) => ( path.includes( 'absent' ) ? null : bytes( `fetched ${ path }` ) ),
+		respond: async ( path ) => ( path.startsWith( '/made.php' ) ? { type: 'text/css', bytes: bytes( 'made{}' ) } : null ),
+	} );
+	/** Rewrites a piece of a document and leaves out the script that comes first. */
+	const html = async ( text ) => ( await rewriter.html( text, `${ site }/page/` ) ).replace( /^<script>\( \(\) => \{[\s\S]*?\}\s*\)\(\);<\/script>/, '' );
+	const data = ( type, text ) => `data:${ type };charset=utf-8;base64,${ Buffer.from( text ).toString( 'base64' ) }`;
+	files.set( '/wp-includes/css/x.css', bytes( 'x{background:url(img.png)}' ) );
+	files.set( '/wp-content/plugins/a/a.css', bytes( '@import "b.css"; a{background:url("i.png?v=1")}' ) );
+	files.set( '/wp-content/plugins/a/b.css', bytes( 'b{}' ) );
+	files.set( '/wp-content/plugins/a/i.png', bytes( 'png' ) );
+	files.set( '/wp-content/plugins/a/a.js', bytes( 'a()' ) );
+
+	await test( 'unit: an unchanged core file becomes the copy of the parent, with its query', async () => {
+		same( `<link rel="stylesheet" href="https://site.example/wp-includes/css/x.css?ver=1&amp;a=2">`, await html( `<link rel='stylesheet' href='${ site }/wp-includes/css/x.css?ver=1&#038;a=2'>`.replaceAll( "'", '"' ) ) );
+		same( '<script src="https://site.example/wp-includes/js/y.js"></script>', await html( '<script src="../wp-includes/js/y.js"></script>' ), 'a script that the archive leaves out' );
+		changed.add( '/wp-includes/css/x.css' );
+		same( `<link rel="stylesheet" href="${ data( 'text/css', 'x{background:url("https://site.example/wp-includes/css/img.png")}' ) }">`, await html( `<link rel="stylesheet" href="${ site }/wp-includes/css/x.css">` ), 'control: a changed one becomes data' );
+		changed.clear();
+	} );
+
+	await test( 'unit: a style of a plugin becomes data, with what it includes', async () => {
+		const image = `data:image/png;base64,${ Buffer.from( 'png' ).toString( 'base64' ) }`;
+		same( `<link rel="stylesheet" href="${ data( 'text/css', `@import url("${ data( 'text/css', 'b{}' ) }"); a{background:url("${ image }")}` ) }">`, await html( '<link rel="stylesheet" href="/wp-content/plugins/p/site/s/wp-content/plugins/a/a.css?ver=3">' ) );
+		same( `<script src="${ data( 'text/javascript', 'a()' ) }" defer></script>`, await html( `<script src="${ site }/wp-content/plugins/a/a.js" defer></script>` ) );
+		same( `<img srcset="${ image } 1x, ${ image } 2x" src="${ image }">`, await html( `<img srcset="${ site }/wp-content/plugins/a/i.png 1x, ${ site }/wp-content/plugins/a/i.png 2x" src="${ site }/wp-content/plugins/a/i.png">` ) );
+		same( `<p style="background:url(&quot;${ image }&quot;)">`, await html( `<p style="background:url('${ site }/wp-content/plugins/a/i.png')">` ) );
+	} );
+
+	await test( 'unit: fonts and modules become data; what PHP makes is asked of PHP', async () => {
+		const module = data( 'text/javascript', 'fetched /wp-includes/js/m.js' );
+		same( `<script type="module" src="${ module }"></script>`, await html( `<script type="module" src="${ site }/wp-includes/js/m.js"></script>` ) );
+		same( `<script type="importmap">{"imports":{"m":"${ module }"}}</script>`, await html( `<script type="importmap">{"imports":{"m":"${ site }/wp-includes/js/m.js"}}</script>` ) );
+		holds( 'font', ( await html( `<style>@font-face{src:url(${ site }/wp-content/themes/t/f.woff2)}</style>` ) ).includes( 'data:font/woff2;base64,' ) );
+		same( `<link rel="stylesheet" href="${ data( 'text/css', 'made{}' ) }">`, await html( `<link rel="stylesheet" href="${ site }/made.php?x=1">` ) );
+	} );
+
+	await test( 'unit: addresses in scripts, plain and escaped, and everything else stays', async () => {
+		same( '<script>a="https://site.example/wp-includes/js/t.gif";b="https:\\/\\/site.example\\/wp-admin\\/images\\/x.png";c="https://site.example/wp-includes/js/tinymce"</script>', await html( `<script>a="${ site }/wp-includes/js/t.gif";b="${ `${ site }/wp-admin/images/x.png`.replaceAll( '/', '\\/' ) }";c="${ site }/wp-includes/js/tinymce"</script>` ) );
+		for ( const text of [ `<a href="${ site }/x/">x</a>`, '<img src="https://other.example/a.png">', '<!-- <img src="a.png"> -->', `<script>x="<img src='${ site }/wp-content/plugins/a/i.png'>"</script>`, `<script type="application/x">${ site }/wp-includes/js/t.gif</script>`, '<img src="data:image/png;base64,AA==">', '<p title="a > b" data-src="x">' ] ) {
+			same( text, await html( text ) );
+		}
+		same( '', await html( '<link rel="dns-prefetch" href="//s.w.org"><link rel="modulepreload" href="x.js">' ) );
+	} );
+
+	await test( 'unit: the policy of an answer cannot be loosened', async () => {
+		const settings = { opaque: true, coep: false, site: new URL( `${ site }/` ) };
+		const headers = engine.answerHeaders( [ [ 'Content-Type', 'text/html' ], [ 'Set-Cookie', 'a=b' ], [ 'X-Frame-Options', 'DENY' ], [ 'Content-Security-Policy', "frame-ancestors 'none'; script-src 'self', sandbox allow-same-origin" ], [ 'Clear-Site-Data', '"*"' ], [ 'Service-Worker-Allowed', '/' ], [ 'Report-To', '{}' ], [ 'X-WP-Total', '1' ] ], settings );
+		same( [ 'content-security-policy', 'content-type', 'cross-origin-resource-policy', 'x-wp-total' ], [ ...headers.keys() ] );
+		const policy = headers.get( 'content-security-policy' );
+		holds( policy, policy.startsWith( "script-src 'self', default-src https://site.example" ) && policy.endsWith( 'sandbox allow-scripts allow-forms' ) && ! /allow-same-origin|frame-ancestors/.test( policy ) );
+		const full = engine.answerHeaders( [], { ...settings, opaque: false, coep: true } );
+		holds( 'full mode', ! full.get( 'content-security-policy' ).includes( 'sandbox' ) && 'credentialless' === full.get( 'cross-origin-embedder-policy' ) );
+	} );
+
+	await test( 'unit: combinations of hosts', async () => {
+		const check = ( page, remote, isolation ) => {
+			try {
+				engine.checkIsolation( new URL( page ), new URL( remote ), isolation );
+				return 'works';
+			} catch ( thrown ) {
+				return thrown.code;
+			}
+		};
+		const refused = 'wp_codebox_browser_remote_refused';
+		same( [ 'works', refused, refused, 'works', refused, refused ], [
+			check( 'https://a.example/', 'https://a.example/r', 'opaque' ), check( 'https://a.example/', 'https://b.example/r', 'opaque' ), check( 'https://a.example/', 'https://a.example:444/r', 'opaque' ),
+			check( 'https://a.example/', 'https://b.example/r', 'separate-host' ), check( 'https://a.example/', 'https://a.example/r', 'separate-host' ), check( 'https://a.example/', 'https://a.example:444/r', 'separate-host' ),
+		] );
+	} );
+
+	await test( 'unit: only static files of core and themes have a copy at the parent', async () => {
+		const url = ( path ) => engine.parentUrl( statics, path );
+		same( [ 'https://site.example/wp-includes/js/a.js', 'https://site.example/wp-content/themes/t/a b.png' ], [ url( '/wp-includes/js/a.js' ), url( '/wp-content/themes/t/a b.png' ) ] );
+		same( [ null, null, null, null, null, null ], [ url( '/wp-admin/admin-ajax.php' ), url( '/wp-admin/css/colors' ), url( '/wp-content/uploads/a.png' ), url( '/wp-includes/../wp-config.js' ), url( '/wp-includes/a.js?x=y.js' ), url( '/wp-content/plugins/a/a.js' ) ] );
+	} );
+
+	await test( 'unit: archives cannot leave their directory', async () => {
+		same( [ true, true, false, false, false, false, false ], [ 'a', 'a/b.php', '../a', 'a/../b', '/a', 'a\\b', 'a//b' ].map( engine.safeName ) );
+		same( [ 'plugins/a/x.php', 'plugins/a/a/y.php' ], [ ...engine.byTarget( new Map( [ [ 'x.php', bytes( '' ) ], [ 'a/y.php', bytes( '' ) ] ] ), 'plugins/a' ).keys() ] );
+		same( [ [ 'plugins/a.php' ], [ 'plugins/a.php' ], [] ], [ 'plugins/a.php', 'a.php', 'b.php' ].map( ( name ) => [ ...engine.byTarget( new Map( [ [ name, bytes( '' ) ] ] ), 'plugins/a.php' ).keys() ] ) );
+		same( [ '/a/c', '/', '/b' ], [ '/a/./b/../c', '/../..', '//b/' ].map( engine.normalize ) );
+	} );
+
+	await test( 'unit: texts of a sentence page are escaped', async () => {
+		holds( 'escaped', ! engine.sentencePage( '<b>', '"<script>', 'https://x/"' ).includes( '<script>' ) );
+	} );
+}
