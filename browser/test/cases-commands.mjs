@@ -1,6 +1,8 @@
 /** Commands, files, requests and blueprints of a running sandbox. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { holds, same, test } from './harness.mjs';
-import { assets, wordpressVersion, zip } from './server.mjs';
+import { assets, fileOf, wordpressVersion, zip } from './server.mjs';
 import { call, exec, siteFrame, start } from './world.mjs';
 
 const root = '/wordpress/wp-content/plugins/sample';
@@ -139,5 +141,27 @@ export default async function cases( { page: open, origin, site } ) {
 		same( `${ origin }${ assets }site/commands/wp-admin/?a=b`, url );
 		same( '/wp-admin/?a=b', ( await call( page, 'internalUrlToPath', url ) ).value );
 		same( [ '/wordpress', `${ origin }${ assets }site/commands` ], await page.evaluate( async () => [ await window.client.documentRoot, await window.client.absoluteUrl ] ) );
+	} );
+
+	await test( 'commands: an overlay is a change of its archive', async () => {
+		const base = Buffer.from( zip( { 'a.txt': new TextEncoder().encode( 'a' ), 'b.txt': new TextEncoder().encode( 'b' ), 'over/over.php': new TextEncoder().encode( '<?php' ) } ) );
+		const over = Buffer.from( zip( { 'a.txt': new TextEncoder().encode( 'A' ), 'over/new.txt': new TextEncoder().encode( 'new' ) } ) );
+		site.own.set( '/files/base.zip', base );
+		site.own.set( '/files/over.zip', over );
+		const phar = readFileSync( join( process.env.CODEBOX_SHARE ?? '/var/lib/wp-codebox-dev/share', 'wp-cli.phar' ) );
+		site.own.set( '/files/wp-cli.phar', phar );
+		const other = await open();
+		const answer = await start( other, origin, { scope: 'overlay', blueprint: { steps: [] }, codebox: {
+			wp_cli: fileOf( origin, '/files/wp-cli.phar', phar ),
+			roots: [ { target: 'plugins/over', path: '/wordpress/wp-content/plugins/over', archive: fileOf( origin, '/files/base.zip', base ), overlay: { ...fileOf( origin, '/files/over.zip', over ), deleted: [ 'plugins/over/b.txt' ] } } ],
+		} } );
+		same( true, answer.ok, JSON.stringify( answer ) );
+		same( [ 'plugins/over/a.txt modified', 'plugins/over/b.txt deleted', 'plugins/over/over/new.txt added' ], await other.evaluate( async () => ( await window.client.changedFiles() ).map( ( one ) => `${ one.path } ${ one.status }` ) ) );
+		same( 'A', ( await exec( other, 'cat a.txt' ) ).stdout );
+
+		const cli = await exec( other, 'wp', [ 'option', 'get', 'blogname' ] );
+		same( [ 0, 'My WordPress Website\n' ], [ cli.exitCode, cli.stdout ], `WP-CLI itself: ${ JSON.stringify( cli ) }` );
+		holds( 'a command that the subset does not have', ( await exec( other, 'wp post create --post_title=x --porcelain' ) ).stdout.trim().length > 0 );
+		await other.close();
 	} );
 }
