@@ -154,7 +154,7 @@ final class BrowserPage {
 			'url'   => rest_url( 'wp-abilities/v1/abilities/' . $ability . '/run' ),
 			'nonce' => wp_create_nonce( 'wp_rest' ),
 		];
-		$roots  = array_values( array_filter( (array) ( $session['roots'] ?? $boot['roots'] ?? $session['session']['roots'] ?? [] ), 'is_array' ) );
+		$record = ( new SessionStore() )->get( (string) ( $session['session_id'] ?? '' ) );
 		$keep   = wp_has_ability( self::KEEP ) && true === wp_get_ability( self::KEEP )->check_permissions( [] );
 		return [
 			'client_module_url' => (string) ( $boot['client_module_url'] ?? '' ),
@@ -165,13 +165,13 @@ final class BrowserPage {
 			'hydrate'           => $routes( self::HYDRATE ),
 			'roots'             => array_map(
 				static fn( array $root ): array => [
-					'target' => (string) ( $root['target'] ?? '' ),
-					'path'   => (string) ( $root['path'] ?? '' ),
-					'label'  => (string) ( $root['label'] ?? basename( (string) ( $root['target'] ?? '' ) ) ),
+					'target' => (string) $root['target'],
+					'path'   => SeedArchives::CONTENT . $root['target'],
+					'label'  => basename( (string) $root['target'] ),
 				],
-				$roots
+				$record->baseline
 			),
-			'isolation'         => (string) ( $boot['isolation'] ?? $session['session']['isolation'] ?? BrowserHost::of_site()->isolation() ),
+			'isolation'         => $record->isolation,
 			'can_keep'          => $keep,
 			'review_url'        => admin_url( 'tools.php?page=wp-codebox#/bundles/%s' ),
 		] + ( $keep ? [ 'keep' => $routes( self::KEEP ) ] : [] );

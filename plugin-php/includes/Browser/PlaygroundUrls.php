@@ -109,7 +109,7 @@ final class PlaygroundUrls {
 			/* translators: %s: name of a field. */
 			throw Failure::because( ErrorCode::BrowserUrlInvalid, Sentence::of( __( '%s is not an address of the form https://host/path.', 'codebox' ), $field ), [], [ 'field' => $field ] );
 		}
-		$loopback = in_array( strtolower( $parts['host'] ), [ 'localhost', '127.0.0.1', '[::1]' ], true );
+		$loopback = BrowserHost::is_loopback( $parts['host'] );
 		if ( 'https' !== strtolower( $parts['scheme'] ) && ! $loopback && ! $http ) {
 			/* translators: %s: name of a field. */
 			throw Failure::because( ErrorCode::BrowserUrlInsecure, Sentence::of( __( '%s is not encrypted; use https.', 'codebox' ), $field ), [], [ 'field' => $field ] );

@@ -1,0 +1,193 @@
+"""A sandbox in a stock Chromium, opened from wp-admin as its user does it."""
+
+import os
+
+import pytest
+from chromium import Chromium
+
+from harness import must
+
+SHOTS = os.environ.get("CODEBOX_SHOTS")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = Chromium()
+    try:
+        yield chromium
+    finally:
+        chromium.close()
+
+
+@pytest.fixture
+def admin(installed, browser):
+    """A tab in which an administrator is logged in."""
+    visitor = installed.login("admin")
+    page = browser.page()
+    page.cookies(installed.url, visitor.cookies)
+    yield page
+    page.close()
+
+
+def shot(page, name):
+    if SHOTS:
+        page.screenshot(os.path.join(SHOTS, name + ".png"))
+
+
+def open_banner(page, parent, more="&new=1"):
+    """Follows the link in the row of the plugin and waits until the sandbox runs."""
+    page.go(parent.url + "/wp-admin/plugins.php")
+    link = page.evaluate("document.querySelector('tr[data-plugin=\"banner/banner.php\"] a[href*=\"wp-codebox-browser\"]').href")
+    page.go(link + more)
+    running(page)
+
+
+def running(page):
+    page.wait("document.querySelector('.wp-codebox-address')?.disabled === false || document.querySelector('.wp-codebox-cover [role=alert], .notice-error')?.innerText", 180)
+    trouble = page.evaluate("document.querySelector('.wp-codebox-address')?.disabled === false ? '' : document.querySelector('.wp-codebox-cover, .notice-error').innerText")
+    must(trouble == "", f"{trouble}; console: {page.console()[-10:]}")
+
+
+def visit(page, path):
+    """Types an address into the bar above the frame."""
+    page.evaluate(f"""(() => {{ const address = document.querySelector('.wp-codebox-address'); address.value = {path!r};
+        address.form.requestSubmit(); }})()""")
+
+
+def command(page, line):
+    """Runs a command in the terminal through the bus of the page; returns its output and exit status."""
+    name, *arguments = line
+    return page.evaluate(f"""new Promise((done) => {{ const bus = window.wpCodeboxBrowser.events, id = 'case-' + Math.random(); let out = '';
+        bus.subscribe('RUNTIME_OUTPUT', (e) => {{ if (e.event.payload.executionId === id) out += e.event.payload.data; }});
+        bus.subscribe('RUNTIME_EXIT', (e) => {{ if (e.event.payload.executionId === id) done([e.event.payload.exitCode, out]); }});
+        bus.emit({{type: 'AGENT_EXEC_CMD', payload: {{command: {name!r}, args: {arguments!r}, executionId: id}}}}); }})""")
+
+
+BANNER = "document.querySelector('.banner')?.textContent"
+
+
+def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_script(installed, admin, browser):
+    before = len(browser.trap.requests)
+    open_banner(admin, installed)
+    text = admin.frame("/site/", BANNER)
+    must(text == "Banner of the parent", text)
+    must(admin.frame("/site/", "getComputedStyle(document.querySelector('.banner')).color") == "rgb(1, 2, 3)", "style")
+    must(admin.frame("/site/", "document.documentElement.dataset.banner") == "script", "script")
+    shot(admin, "front")
+    asked = browser.trap.requests[before:]
+    must([line for line in asked if "banner" in line or "wordpress" in line or "w.org" in line or "gravatar" in line] == [], str(asked))
+    foreign = [url for url in admin.requests() if not url.startswith((installed.url + "/", "data:", "blob:", "about:", "chrome"))]
+    must(foreign == [], str(foreign[:5]))
+    must(len([url for url in admin.requests() if "/wp-codebox/v1/browser-file/" in url]) >= 2, "positive control: the archives were requested")
+
+
+def test_dashboard_of_the_sandbox_opens_after_login(installed, admin):
+    open_banner(admin, installed)
+    admin.frame("/site/", BANNER)
+    visit(admin, "/wp-admin/")
+    title = admin.frame("/site/", "document.querySelector('#wpadminbar, #loginform') && document.title")
+    if "Log In" in title:
+        admin.frame("/site/", "document.querySelector('#user_login').value = 'admin', document.querySelector('#user_pass').value = 'password', document.querySelector('#loginform').requestSubmit(), true")
+    must(admin.frame("/site/", "document.querySelector('#dashboard-widgets') && document.title.includes('Dashboard')"), "dashboard")
+    shot(admin, "dashboard")
+
+
+def test_edit_of_a_file_shows_in_the_sandbox_and_not_on_the_site(installed, admin):
+    before = installed.read("wp-content/plugins/banner/banner.php")
+    open_banner(admin, installed)
+    admin.frame("/site/", BANNER)
+    code, out = command(admin, ["cat", "banner.php"])
+    must(code == 0 and "Banner of the parent" in out, out)
+    text = before.replace("Banner of the parent", "Banner of the sandbox")
+    admin.evaluate(f"window.wpCodeboxBrowser.events.emit({{type: 'SYSTEM_FILE_SYNC', payload: {{path: 'banner.php', content: {text!r}}}}})")
+    code, out = command(admin, ["cat", "banner.php"])
+    must("Banner of the sandbox" in out, out)
+    visit(admin, "/?again")
+    admin.frame("/site/", BANNER + " === 'Banner of the sandbox'")
+    shot(admin, "edited")
+    must(installed.read("wp-content/plugins/banner/banner.php") == before, "the site changed")
+    must("Banner of the parent" in installed.login("admin").get("/").text, "the site shows the edit")
+
+
+PROBES = {
+    "page of wp-admin": "parent.parent.document.title",
+    "cookies": "document.cookie",
+    "storage": "localStorage.setItem('probe', '1'), localStorage.getItem('probe')",
+    "database": "new Promise((done, fail) => { const open = indexedDB.open('wp-codebox-browser'); open.onsuccess = () => done('open'); open.onerror = () => fail(open.error); })",
+    "caches": "caches.keys().then((keys) => keys.length)",
+    "request with cookies": "fetch('/wp-admin/profile.php', {credentials: 'include'}).then((answer) => answer.text()).then((text) => text.includes('user_login') && text.includes('admin@example.org') ? 'read' : Promise.reject(new Error('not read')))",
+}
+
+
+def probe(expression):
+    return f"Promise.resolve().then(() => {expression}).then((value) => 'reached:' + value, (error) => 'blocked:' + error.name)"
+
+
+def test_documents_of_the_sandbox_reach_neither_page_nor_cookies_nor_storage_of_the_site(installed, admin):
+    admin.go(installed.url + "/wp-admin/plugins.php")
+    # Control: a frame of the site itself, without the sandbox, reaches all of it.
+    admin.evaluate("""new Promise((done) => { const outer = document.createElement('iframe'); outer.src = '/?control'; outer.onload = () => {
+        const inner = outer.contentDocument.createElement('iframe'); inner.src = '/?control-inner'; inner.onload = () => done(true);
+        outer.contentDocument.body.append(inner); }; document.body.append(outer); document.cookie = 'probe=site'; })""")
+    for name, expression in PROBES.items():
+        must(admin.frame("?control-inner", probe(expression)).startswith("reached:"), f"positive control: {name}")
+    must("probe=site" in admin.frame("?control-inner", "document.cookie"), "positive control: the cookie of the site")
+    open_banner(admin, installed)
+    admin.frame("/site/", BANNER)
+    must(admin.frame("/site/", "self.origin") == "null", "the origin is not opaque")
+    for name, expression in PROBES.items():
+        found = admin.frame("/site/", probe(expression))
+        if name == "storage" and found == "reached:1":
+            # The engine gives opaque documents a storage in memory, which is not that of the site.
+            must(admin.evaluate("localStorage.getItem('probe')") in (None, "1"), "")
+            admin.evaluate("localStorage.setItem('site-only', 'secret')")
+            must(admin.frame("/site/", "String(localStorage.getItem('site-only'))") == "null", "the storage of the site")
+        elif name == "cookies" and found.startswith("reached:"):
+            must("probe=site" not in found and "wordpress_" not in found, found)
+        else:
+            must(found.startswith("blocked:"), f"{name}: {found}")
+
+
+def test_reload_continues_the_session_with_its_edits(installed, admin):
+    open_banner(admin, installed)
+    admin.frame("/site/", BANNER)
+    session = admin.evaluate("window.wpCodeboxBrowserPage.session.session_id")
+    text = installed.read("wp-content/plugins/banner/banner.php").replace("Banner of the parent", "Banner after reload")
+    admin.evaluate(f"window.wpCodeboxBrowser.events.emit({{type: 'SYSTEM_FILE_SYNC', payload: {{path: 'banner.php', content: {text!r}}}}})")
+    command(admin, ["pwd"])
+    admin.wait("[...document.querySelectorAll('[role=tab]')].some((tab) => tab.textContent.includes('(1)'))")
+    admin.go(admin.evaluate("location.href.replace(/&new=1/, '')"))
+    running(admin)
+    must(admin.evaluate("window.wpCodeboxBrowserPage.session.session_id") == session, "another session")
+    admin.frame("/site/", BANNER + " === 'Banner after reload'")
+
+
+def test_two_sandboxes_run_side_by_side(installed, admin, browser):
+    open_banner(admin, installed)
+    admin.frame("/site/", BANNER)
+    other = browser.page()
+    try:
+        other.cookies(installed.url, installed.login("admin").cookies)
+        open_banner(other, installed)
+        other.frame("/site/", BANNER)
+        admin.evaluate("window.wpCodeboxBrowser.events.emit({type: 'SYSTEM_FILE_SYNC', payload: {path: 'only-here.txt', content: 'one'}})")
+        must(command(admin, ["cat", "only-here.txt"])[0] == 0, "positive control")
+        must(command(other, ["cat", "only-here.txt"])[0] != 0, "the file is in both")
+    finally:
+        other.close()
+
+
+def test_separate_host_gives_the_sandbox_its_own_origin_with_rest(installed, admin):
+    host = f"http://localhost:{installed.port}"
+    installed.configure({"WP_CODEBOX_BROWSER_HOST": host})
+    try:
+        open_banner(admin, installed)
+        admin.frame("/site/", BANNER)
+        must(admin.frame("/site/", "self.origin") == host, "origin")
+        must(admin.frame("/site/", probe("parent.parent.document.title")).startswith("blocked:"), "the page of wp-admin")
+        must("wordpress_" not in admin.frame("/site/", "document.cookie + ' '"), "cookies")
+        name = admin.frame("/site/", "fetch(document.querySelector('link[rel=\"https://api.w.org/\"]').href).then((answer) => answer.json()).then((index) => index.namespaces.includes('wp/v2'))")
+        must(name is True, str(name))
+        shot(admin, "separate-host")
+    finally:
+        installed.configure({})
