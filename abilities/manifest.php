@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '0c945fdb69551e96b59d90833389d2ae2ee2b82e5df80c032df806418c48a384',
+	'contract_digest' => 'b86152fa8a8941923aa80e9ccb045a7eb704c34187072a741b46c04f3f155f92',
 ];

@@ -45,4 +45,5 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(f"slow {spent:.1f} s {case}")
     count = {key: len(terminalreporter.getreports(key)) for key in ("passed", "failed", "error")}
     suite = os.path.basename(os.path.abspath(config.args[0].split("::")[0]).rstrip("/")) if config.args else "tests"
+    suite += "-matrix" if config.option.markexpr == "matrix" else ""
     terminalreporter.write_line(f"{suite}: {count['passed']} passed, {count['failed'] + count['error']} failed")

@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from world import must
 
 SAMPLE = "wp-content/plugins/sample"
@@ -87,6 +88,7 @@ def test_task_review_and_apply_succeed_on_provisioned_wordpress_with_sqlite(worl
     whole_path(world, "provisioned", "sqlite")
 
 
+@pytest.mark.matrix
 def test_task_review_and_apply_succeed_on_provisioned_wordpress_with_mariadb(world):
     whole_path(world, "provisioned", "mariadb")
 
@@ -95,6 +97,7 @@ def test_task_review_and_apply_succeed_on_debian_wordpress_with_mariadb(world):
     whole_path(world, "7.1", "mariadb")
 
 
+@pytest.mark.matrix
 def test_task_review_and_apply_succeed_on_debian_wordpress_with_sqlite(world):
     whole_path(world, "7.1", "sqlite")
 
@@ -162,6 +165,7 @@ def too_old(world, database):
     quiet(site)
 
 
+@pytest.mark.matrix
 def test_plugin_activation_is_refused_on_too_old_wordpress_6_8_with_mariadb(world):
     too_old(world, "mariadb")
 
