@@ -19,6 +19,10 @@ defined( 'ABSPATH' ) || exit;
 /**
  * Public fields without a counterpart in the extension become fields that it knows; none of them reaches it. A field
  * that cannot have its effect is refused by its name.
+ *
+ * The extension unpacks envelopes and trims texts (`AgentTask::input()`). This class trims again what a runtime profile or a
+ * filter added after that, and removes empty values, because classes of the plugin look up names before the extension
+ * reads the task.
  */
 final class TaskInput {
 
