@@ -386,6 +386,7 @@ final class Run
      * `$host` has the site's values, which replace the caller's even when they are null: `site`,
      * `mode` (`attached`, the default, or `detached`), `mounts`
      * [{source, target, mode?, exclude?, git?, metadata?}], `policy`, `limits`, `staged_files`, `commands`,
+     * `resolved_seeds` [{name, scopes, content}]: for each row of `site_seeds`, the fixture that it selects as JSON text,
      * `resolved_agent`: a program {argv, success_codes?, env?}, a preset {kind: `preset`, name}, the built-in agent {kind: `model`,
      * budget? {turns, input_tokens, output_tokens, cost_microusd}, instructions?}, or an
      * ability of the guest's WordPress {kind: `ability`, ability, input?}; `resolved_model`

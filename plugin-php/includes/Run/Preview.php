@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Run;
 
+use WPCodebox\Native\Runs;
+
 defined( 'ABSPATH' ) || exit;
 
 /** Holds what the events of a run say about its preview, and the access token, which no event contains. */
@@ -16,6 +18,9 @@ final class Preview {
 
 	/** Parameter of the link in which visitors give the token. */
 	private const PARAMETER = 'preview_token';
+
+	/** Number of events that are searched at once for one about a preview. */
+	private const SEARCHED = 1000;
 
 	/**
 	 * Data of the last event about the preview; null before the first.
@@ -54,6 +59,27 @@ final class Preview {
 			$event['data'] = $data + [ 'accessUrl' => $this->link() ];
 		}
 		return $event;
+	}
+
+	/**
+	 * Returns the preview of any run as the last event about it says, without the token of visitors, which nothing stores;
+	 * empty before the first one. The search begins at the end of the journal: the preview opens after the work.
+	 *
+	 * @param string $site      Id of the site.
+	 * @param string $reference Run id or prefix of one.
+	 * @param int    $end       Sequence number of the last event.
+	 * @return array<string, mixed> `wp-codebox/preview/v1`.
+	 */
+	public static function recorded( string $site, string $reference, int $end ): array {
+		do {
+			$preview = new self( '', '' );
+			$after   = max( 0, $end - self::SEARCHED );
+			foreach ( Runs::events( $site, $reference, $after, self::SEARCHED )['events'] as $event ) {
+				$preview->seen( $event );
+			}
+			$end = $after;
+		} while ( [] === $preview->ended() && $end > 0 );
+		return $preview->ended();
 	}
 
 	/** Checks whether an event has said that the preview is open. */

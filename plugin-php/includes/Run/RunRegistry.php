@@ -36,9 +36,6 @@ final class RunRegistry {
 
 	private const PAGE = 200;
 
-	/** Number of events that are searched at once for one about a preview. */
-	private const SEARCHED = 1000;
-
 	/**
 	 * Creates the registry with its dependencies.
 	 *
@@ -111,7 +108,7 @@ final class RunRegistry {
 			'schema'  => 'wp-codebox/run/v1',
 			'run'     => self::present( $view ),
 		];
-		$preview   = empty( $view['provenance']['preview'] ) ? [] : $this->preview( $reference, (int) $view['last_event'] );
+		$preview   = empty( $view['provenance']['preview'] ) ? [] : Preview::recorded( $this->site->id(), $reference, (int) $view['last_event'] );
 		if ( [] !== $preview ) {
 			$answer['preview'] = $preview;
 		}
@@ -120,26 +117,6 @@ final class RunRegistry {
 			$answer['result'] = $this->envelope->build( [], $this->task( $view, $result ), $result, (array) ( $view['provenance']['model'] ?? [] ), $preview );
 		}
 		return $answer;
-	}
-
-	/**
-	 * Returns the preview of a run as its last event about it says, without the token of visitors, which nothing stores; empty
-	 * before the first one. The search begins at the end of the journal: the preview opens after the work.
-	 *
-	 * @param string $reference Run id or prefix of one.
-	 * @param int    $end       Sequence number of the last event.
-	 * @return array<string, mixed> `wp-codebox/preview/v1`.
-	 */
-	private function preview( string $reference, int $end ): array {
-		do {
-			$preview = new Preview( '', '' );
-			$after   = max( 0, $end - self::SEARCHED );
-			foreach ( Runs::events( $this->site->id(), $reference, $after, self::SEARCHED )['events'] as $event ) {
-				$preview->seen( $event );
-			}
-			$end = $after;
-		} while ( [] === $preview->ended() && $end > 0 );
-		return $preview->ended();
 	}
 
 	/**

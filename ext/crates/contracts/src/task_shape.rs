@@ -257,6 +257,11 @@ pub(crate) const COMPONENT: &[Member] = &[
         ]),
     ),
 ];
+pub(crate) const SEED: &[Member] = &[
+    required("name", Shape::Name),
+    required("scopes", Shape::Free),
+    required("content", Shape::Name),
+];
 pub(crate) const HOLD: &[Member] = &[
     required("ttl_ms", Shape::Count),
     member("max_ttl_ms", Shape::Count),

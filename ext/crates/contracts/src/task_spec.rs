@@ -7,7 +7,7 @@
 
 use crate::task_shape::{
     AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, FOLLOW_UP, HOLD, LIMITS, MODEL, MOUNT,
-    PARENT_TOOLS, SERVICE, Shape, member, required,
+    PARENT_TOOLS, SEED, SERVICE, Shape, member, required,
 };
 use crate::{
     Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUp, FollowUpOf,
@@ -303,11 +303,7 @@ pub const TASK_FIELDS: &[TaskField] = &[
     field(
         "resolved_seeds",
         TaskAuthority::Host,
-        Shape::Rows(&[
-            required("name", Shape::Name),
-            required("scopes", Shape::Free),
-            required("content", Shape::Name),
-        ]),
+        Shape::Rows(SEED),
         ErrorCode::SiteSeedInvalid,
     ),
     host(
