@@ -130,12 +130,29 @@ def test_result_of_an_agent_gives_no_command_to_the_ci_system(machine):
     with open(os.path.join(cwd, "out"), encoding="utf-8") as file:
         names = [line.split("=")[0] for line in file.read().splitlines()]
     must(sorted(names) == sorted(outputs(cwd)) and outputs(cwd)["changed-files-count"] == "2", str(names))
+    # The summary of a task can be the agent's own words. A stand-in for wp-codebox prints them.
+    machine.write("hostile/bin/wp-codebox", "#!/bin/sh\necho '{\"status\": \"completed\", \"summary\": \"::error::owned\"}'\n", 0o755)
+    done = ended(machine.job("task", cwd, project="shop", goal="x", PATH=f"{cwd}/bin:{machine.places['PATH']}"), 0)
+    must("::error::owned" in done.stderr and [line for line in done.stderr.splitlines() if line.lstrip().startswith("::")] == [], done.stderr)
+
+
+def test_text_of_a_result_is_one_output_and_one_case(machine):
+    machine.write("crafted/result.json", json.dumps({"status": "failed\npatch=/etc/passwd", "summary": "a\n::error::b", "changed_files": [],
+                                                     "error": {"code": "wp_codebox_run_failed", "message": "first]]>\n<failure/>\u0001"}}))
+    cwd = os.path.join(machine.directory, "crafted")
+    done = ended(machine.run([machine.places["WP_CODEBOX_PHP"], os.path.join(ROOT, "ci", "report.php"), "task", "1", cwd], cwd), 0)
+    must("status=failed patch=/etc/passwd\n" in done.stdout and "\npatch=" not in done.stdout, done.stdout)
+    with open(os.path.join(cwd, "junit.xml"), encoding="utf-8") as file:
+        failures = xml.etree.ElementTree.fromstring(file.read()).findall(".//failure")
+    must([row.text for row in failures] == ["first]]>\n<failure/>?"], str(failures))
+    with open(os.path.join(cwd, "summary.md"), encoding="utf-8") as file:
+        must(len(file.read().splitlines()) == 4, "the summary has further lines")
 
 
 def test_cache_brings_the_template_back_and_never_the_key(machine):
     cwd = os.path.dirname(machine.project("cached"))
     ended(machine.job("phpunit", cwd, project="shop"), 0)
-    machine.write("agents/own/program", "#!/bin/sh\n", 0o755)
+    os.utime(machine.write("agents/own/program", "#!/bin/sh\n", 0o755), ns=(1_700_000_000_123_456_789, 1_700_000_000_123_456_789))
     ended(machine.job("save", cwd), 0)
     with tarfile.open(os.path.join(cwd, ".wp-codebox-cache", "cache.tar")) as archive:
         names = archive.getnames()
@@ -146,7 +163,10 @@ def test_cache_brings_the_template_back_and_never_the_key(machine):
     ended(machine.job("restore", cwd, **fresh), 0)
     templates = os.path.join(fresh["WP_CODEBOX_STATE_DIR"], "templates")
     before = {name: os.stat(os.path.join(templates, name, "template.json")).st_ino for name in os.listdir(templates) if not name.startswith(".")}
-    must(before and os.access(os.path.join(machine.directory, "agents-2", "own", "program"), os.X_OK), str(before))
+    program = os.path.join(machine.directory, "agents-2", "own", "program")
+    must(before and os.access(program, os.X_OK), str(before))
+    # The names of templates depend on times of this precision.
+    must(os.stat(program).st_mtime_ns == 1_700_000_000_123_456_789, f"the time became {os.stat(program).st_mtime_ns}")
     ended(machine.job("phpunit", cwd, project="shop", **fresh), 0)
     after = {name: os.stat(os.path.join(templates, name, "template.json")).st_ino for name in os.listdir(templates) if not name.startswith(".")}
     must(after == before, f"the template was made again: {before} {after}")
