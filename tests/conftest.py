@@ -37,7 +37,8 @@ def bench(environment):
 
 def pytest_terminal_summary(terminalreporter, config):
     """Prints the twenty slowest cases and `<suite>: N passed, N failed`. Skipped cases are not counted."""
-    reports = [report for key in ("passed", "failed", "error") for report in terminalreporter.getreports(key)]
+    # A report of a module that cannot be imported has no duration.
+    reports = [report for key in ("passed", "failed", "error") for report in terminalreporter.getreports(key) if hasattr(report, "duration")]
     seconds = {}
     for report in reports:
         seconds[report.nodeid] = seconds.get(report.nodeid, 0) + report.duration

@@ -117,3 +117,38 @@ def test_example_recipe_workspace_patch_applies_to_its_source(bench):
 def test_example_recipe_services_stores_an_order_and_captures_its_mail(bench):
     answer, _, _ = worked(bench, "services")
     must([row["kind"] for row in answer.json["managedRuntimeServices"]] == ["mysql", "http", "smtp"], f"{answer.json['managedRuntimeServices']}")
+
+
+def test_example_recipe_theme_is_rendered(bench):
+    worked(bench, "theme")
+
+
+def test_example_recipe_bench_measures_its_workload(bench):
+    answer, _, _ = worked(bench, "bench")
+    scenario = json.loads(recipes.executions(answer, "steps")[0]["stdout"])["scenarios"][0]
+    must(scenario["id"] == "count" and len(scenario["samples"]["wallMs"]) == 5, str(scenario))
+
+
+def test_example_recipe_multisite_creates_a_site(bench):
+    worked(bench, "multisite")
+
+
+def test_example_recipe_mail_finds_the_link_of_the_captured_mail(bench):
+    answer, _, _ = worked(bench, "mail")
+    mails = json.loads(recipes.executions(answer, "steps")[1]["stdout"])
+    must(mails["matched"] == 1 and mails["messages"][0]["links"] == ["http://localhost/?confirm=7"], str(mails))
+
+
+def test_example_recipe_mariadb_rolls_a_transaction_back(bench):
+    worked(bench, "mariadb")
+
+
+def test_example_recipe_block_editor_opens_a_new_post(bench):
+    answer, _, _ = worked(bench, "block-editor")
+    must("Hello" in recipes.executions(answer, "steps")[0]["stdout"], str(answer))
+
+
+def test_example_recipe_shop_takes_an_order_and_mails_it(bench):
+    answer, _, _ = worked(bench, "shop")
+    total, mails, _ = [row["stdout"] for row in recipes.executions(answer, "steps")]
+    must(total == "13" and json.loads(mails)["messages"][0]["subject"] == "Order", f"{total} {mails}")
