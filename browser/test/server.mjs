@@ -24,16 +24,16 @@ function tree( directory, prefix, wanted ) {
 	} );
 }
 
-/** The core archive by the rules of the plugin: no scripts except those that PHP reads, no wp-config.php, one theme. */
+/** The core archive by the rules of the plugin: what PHP reads, no wp-config.php, one theme. */
 function coreArchive() {
 	const version = /\$wp_version = '([^']+)'/.exec( readFileSync( join( wordpress, 'wp-includes/version.php' ), 'utf8' ) )[ 1 ];
-	const cache = join( process.env.CODEBOX_CORE_CACHE ?? tmpdir(), `codebox-core-${ version }.zip` );
+	const cache = join( process.env.CODEBOX_CORE_CACHE ?? tmpdir(), `codebox-core-2-${ version }.zip` );
 	if ( ! existsSync( cache ) ) {
-		const wanted = ( name ) => ! /\.(js|map)$/.test( name ) || /wp-(emoji-loader|embed)[\w.-]*\.js$/.test( name );
+		const wanted = ( name ) => /\.(php|css|svg|json|html|txt|crt)$/.test( name ) || /wp-(emoji-loader|embed)[\w.-]*\.js$/.test( name );
 		const files = [
 			...tree( join( wordpress, 'wp-admin' ), 'wp-admin/', wanted ),
 			...tree( join( wordpress, 'wp-includes' ), 'wp-includes/', wanted ),
-			...tree( join( wordpress, 'wp-content/themes/twentytwentyfive' ), 'wp-content/themes/twentytwentyfive/', () => true ),
+			...tree( join( wordpress, 'wp-content/themes/twentytwentyfive' ), 'wp-content/themes/twentytwentyfive/', wanted ),
 			...readdirSync( wordpress ).filter( ( name ) => name.endsWith( '.php' ) && 'wp-config.php' !== name ).map( ( name ) => [ name, new Uint8Array( readFileSync( join( wordpress, name ) ) ) ] ),
 		];
 		writeFileSync( cache, zipSync( Object.fromEntries( files ), { level: 6, mtime: new Date( '2000-01-01T00:00:00' ) } ) );

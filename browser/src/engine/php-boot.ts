@@ -85,7 +85,11 @@ export async function bootSite( input: BootInput, cookies: HttpCookieStore, core
 	} );
 	const php = await handler.getPrimaryPhp();
 	report( 'install', 1 );
-	return { handler, php, phpVersion: await version( php ), database: null === input.database ? php.readFileAsBuffer( databaseFile ).slice() : null };
+	const database = null === input.database ? php.readFileAsBuffer( databaseFile ).slice() : null;
+	// The function that makes new runtimes of PHP keeps `input` alive, so the archives are let go by hand.
+	input.core = input.sqlite = input.wasm = new Uint8Array();
+	input.database = null;
+	return { handler, php, phpVersion: await version( php ), database };
 }
 
 /** Core archives hold the files at the top, or below `wordpress/`. */
