@@ -3,7 +3,7 @@
  *
  *   node test/run.mjs [SUITE…]     suites: unit, opaque, commands, failures, modes
  *
- * ONLY=text runs the cases whose name has the text. Screenshots: dist/screens, or $SCREENS.
+ * ONLY=expression runs the cases whose name matches. Screenshots: dist/screens, or $SCREENS.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
