@@ -41,26 +41,14 @@ export class Runtime {
 	/** Takes the events that wait, then all further ones. `roots` are absolute paths; the first is the working directory. */
 	connect( client: PlaygroundClient, roots: readonly string[] ): void {
 		const base = roots[ 0 ] ?? '/wordpress';
-		// Both are subscribed before the first of them gets an event: the order across the two types must hold.
-		const jobs: Array< () => void > = [];
-		let open = false;
 		const take = ( job: () => Promise< void > ) => {
-			const start = () => {
-				this.queue = this.queue.then( job );
-			};
-			if ( open ) {
-				start();
-			} else {
-				jobs.push( start );
-			}
+			this.queue = this.queue.then( job );
 		};
 		this.ends.push(
 			this.bus.subscribe( 'SYSTEM_FILE_SYNC', ( envelope ) => take( () => this.mount( client, base, envelope ) ) ),
 			this.bus.subscribe( 'AGENT_EXEC_CMD', ( envelope ) => take( () => this.execute( client, base, envelope ) ) )
 		);
 		this.bus.emit( { type: 'RUNTIME_READY', payload: { roots, execution: 'browser-playground' } } );
-		open = true;
-		jobs.forEach( ( start ) => start() );
 	}
 
 	/** Stops taking events; later ones wait for the next `connect()`. */

@@ -124,6 +124,32 @@ fn long_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
             [&noise(700, 5)[..], &lines(60), &noise(700, 5)].concat(),
             [&noise(650, 5)[..], &lines(60), &noise(750, 5)].concat(),
         ),
+        (
+            "very long equal run in noise",
+            [&noise(330, 6)[..], &lines(1500), &noise(900, 6)].concat(),
+            [&noise(300, 6)[..], &lines(1500), &noise(950, 6)].concat(),
+        ),
+        (
+            "runs of a frequent line",
+            numbered(900, |i| match i % 10 {
+                0..7 if (20..880).contains(&i) => "}".to_owned(),
+                _ => format!("a{i}"),
+            }),
+            numbered(900, |i| match i % 10 {
+                2..9 if (20..880).contains(&i) => "}".to_owned(),
+                _ => format!("b{i}"),
+            }),
+        ),
+        (
+            "periodic lines after an insertion",
+            numbered(200, |i| format!("p{}", i % 3)),
+            [
+                &b"new\n"[..],
+                &numbered(150, |i| format!("p{}", i % 3)),
+                &numbered(600, |i| format!("p{}", (i * i) % 3)),
+            ]
+            .concat(),
+        ),
         ("noise of two kinds", noise(3000, 2), noise(2500, 2)),
     ]
 }
@@ -137,7 +163,31 @@ fn binary_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
         .flat_map(|i| format!("{} ", (i.wrapping_mul(2_654_435_761) >> 20) % 900).into_bytes())
         .collect();
     let far = [&noise[..33_000], &noise[..9_000], b"\0".as_slice()].concat();
+    let mut copies = vec![0_u8];
+    while copies.len() < 20_000 {
+        let from = random.below(copies.len());
+        let length = (20 + random.below(200)).min(copies.len() - from);
+        let part = copies[from..from + length].to_vec();
+        copies.extend(part);
+        copies.push(random.next() as u8);
+    }
+    let alike: Vec<u8> = (0..400)
+        .flat_map(|_| {
+            let number = random.below(90_000);
+            format!(
+                "the same forty bytes before each number {number}, {}\0",
+                number % 7
+            )
+            .into_bytes()
+        })
+        .collect();
     vec![
+        (
+            "lines that begin alike",
+            alike.clone(),
+            alike[9_000..].to_vec(),
+        ),
+        ("copies of copies", copies.clone(), copies[7_000..].to_vec()),
         ("empty to one byte", vec![], vec![0]),
         ("47 and 48 bytes", vec![0; 47], b"\0ab".repeat(16)),
         ("noise", noise[..300].to_vec(), noise[300..5_000].to_vec()),
@@ -181,6 +231,15 @@ fn cases() -> Vec<(String, MountChanges, String, bool)> {
             false,
         ));
     }
+    let similar = entry(b"old name", Some(file("1\n2\n3\n4\n5\n6\n7\n8\n9\n")), None);
+    let renamed = entry(b"del\x7f", None, Some(file("1\n2\n3\n4\n5\na\nb\nc\nd\n")));
+    let entries = [renamed, similar].into_iter().flatten().collect();
+    cases.push((
+        "rename of 55 %".to_owned(),
+        changes(entries),
+        String::new(),
+        true,
+    ));
     for number in 0..TREES {
         let mut random = Random(0xb205_0e12 ^ number << 20);
         let before = baseline(&mut random);
