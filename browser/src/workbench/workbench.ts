@@ -355,7 +355,7 @@ export class Workbench {
 				'ul',
 				{ class: 'ul-disc' },
 				el( 'li', {}, i18n.__( 'REST requests and AJAX, so also the block editor', 'codebox' ) ),
-				el( 'li', {}, i18n.__( 'cookies and storage of scripts', 'codebox' ) ),
+				el( 'li', {}, i18n.__( 'cookies and storage of scripts beyond the page that is shown', 'codebox' ) ),
 				el( 'li', {}, i18n.__( 'requests to other hosts, such as updates, mail and avatars', 'codebox' ) )
 			),
 			el( 'p', {}, i18n.__( 'Pages, forms, the dashboard and edited styles and scripts work. An administrator can configure a separate host, on which REST and the block editor work as well.', 'codebox' ) ),
