@@ -108,7 +108,7 @@ test( 'events that a plugin emits before the start are handled in order when the
 	const { page, shot, close } = await open( { init, ready: false } );
 	await page.getByText( 'Downloading PHP and WordPress…' ).waitFor();
 	await shot( 'booting-1280' );
-	assert.equal( await log( page ), '' );
+	assert.equal( await log( page ), '[System] Waiting for the site: early.txt\n[System] Waiting for the site: cat early.txt\n' );
 	await page.evaluate( () => globalThis.release() );
 	await saw( page, 'early bird' );
 	await close();
@@ -155,6 +155,20 @@ test( 'a command that changes the open file shows the new version, and never rep
 	await page.getByRole( 'button', { name: 'Save my version' } ).click();
 	await saw( page, 'Saved: demo.php' );
 	assert.equal( await file( page, 'demo.php' ), 'my text' );
+	await close();
+} );
+
+test( 'unsaved text of a file comes back with it, and a change meanwhile is a question', async () => {
+	const { page, close } = await open();
+	await edit( page, 'demo.php', () => 'my text' );
+	await row( page, 'readme.txt' ).click();
+	await page.waitForFunction( () => document.querySelector( '.wp-codebox-area' ).value.startsWith( '=== Demo' ) );
+	await page.evaluate( () => window.wpCodeboxBrowser.tools.call( 'run_terminal_command', { command: 'write', args: [ 'demo.php', 'agent' ] } ) );
+	await row( page, 'demo.php' ).click();
+	await page.waitForFunction( () => 'my text' === document.querySelector( '.wp-codebox-area' ).value );
+	await page.getByText( 'This file was changed in the sandbox since you opened it.' ).waitFor();
+	await page.getByRole( 'button', { name: 'Show the version of the sandbox' } ).click();
+	assert.equal( await page.locator( '.wp-codebox-area' ).inputValue(), 'agent' );
 	await close();
 } );
 

@@ -29,6 +29,8 @@ export class Editor {
 	private path: string | null = null;
 	/** Contents of the file when it was opened or saved. */
 	private original = '';
+	/** Contents on which unsaved text of other files is based. */
+	private readonly bases = new Map< string, string >();
 	private lineCount = 0;
 	private saving = false;
 
@@ -87,8 +89,13 @@ export class Editor {
 
 	/** Shows a file. `unsaved` is text that was not saved before. */
 	open( path: string, label: string, text: string | null, unsaved: string | null = null ): void {
+		if ( null !== this.path && this.isDirty ) {
+			this.bases.set( this.path, this.original );
+		}
+		const base = null === text || null === unsaved ? undefined : this.bases.get( path );
+		this.bases.delete( path );
 		this.path = path;
-		this.original = text ?? '';
+		this.original = base ?? text ?? '';
 		this.title.textContent = label;
 		this.title.title = path;
 		this.message.replaceChildren();
@@ -101,6 +108,9 @@ export class Editor {
 			this.message.append( notice( 'info', el( 'p', {}, i18n.__( 'This file is not UTF-8 text. It is part of the sandbox, but it cannot be edited here.', 'codebox' ) ) ) );
 		}
 		this.changed();
+		if ( undefined !== base && base !== text ) {
+			this.conflict( text );
+		}
 	}
 
 	/** Compares the open file with the sandbox after something else may have written it. */

@@ -39,6 +39,7 @@ export class TerminalView {
 	/** Whether the last output ended without a line feed. */
 	private openLine = false;
 	private wroteFor = '';
+	private isReady = false;
 
 	constructor( private readonly bus: EventBus ) {
 		this.screen = el( 'div', { class: 'wp-codebox-screen-box', dir: 'ltr' } );
@@ -63,9 +64,20 @@ export class TerminalView {
 			this.note,
 			form
 		);
+		// Before the site runs, files and commands wait; the terminal shows that they are there.
+		const waits = ( what: string ) => ! this.isReady && this.line( `[System] ${ i18n.__( 'Waiting for the site:', 'codebox' ) } ${ what }`, 'quiet' );
+		bus.subscribe( 'SYSTEM_FILE_SYNC', ( { event: { payload } } ) => waits( payload.path ), { observer: true } );
+		bus.subscribe( 'AGENT_EXEC_CMD', ( { event: { payload } } ) => waits( [ payload.command, ...( payload.args ?? [] ) ].join( ' ' ) ), { observer: true } );
 		bus.subscribe( 'RUNTIME_OUTPUT', ( { event: { payload } } ) => this.output( payload.executionId, payload.stream, payload.data ), { observer: true } );
 		bus.subscribe( 'RUNTIME_EXIT', ( { event: { payload } } ) => this.line( `[${ payload.executionId }] ${ i18n.sprintf( i18n.__( 'exit status %s', 'codebox' ), payload.exitCode ) }`, 'quiet' ), { observer: true } );
-		bus.subscribe( 'RUNTIME_READY', () => this.line( `[System] ${ i18n.__( 'Ready', 'codebox' ) }`, 'system' ), { observer: true } );
+		bus.subscribe(
+			'RUNTIME_READY',
+			() => {
+				this.isReady = true;
+				this.line( `[System] ${ i18n.__( 'Ready', 'codebox' ) }`, 'system' );
+			},
+			{ observer: true }
+		);
 	}
 
 	/** Starts xterm.js; the element must be in the document. */
