@@ -16,6 +16,9 @@ final class BrowserAssets implements SessionAssets {
 	/** Digest of the WordPress that the sandbox gets. */
 	public string $core = 'c0';
 
+	/** Part of the digest of each plugin and theme. */
+	public string $code = '';
+
 	public function contract( string $scope, string $session_id ): array {
 		return [
 			'client_module_url' => 'http://localhost/assets/client.js',
@@ -32,10 +35,10 @@ final class BrowserAssets implements SessionAssets {
 
 	public function roots( array $roots, string $session_id ): array {
 		return array_map(
-			static fn( array $root ): array => [
+			fn( array $root ): array => [
 				'target'  => $root['kind'] . 's/' . $root['slug'],
 				'path'    => '/wordpress/wp-content/' . $root['kind'] . 's/' . $root['slug'],
-				'archive' => [ 'url' => "http://localhost/seed?session=$session_id", 'sha256' => hash( 'sha256', $root['slug'] ), 'bytes' => 1 ],
+				'archive' => [ 'url' => "http://localhost/seed?session=$session_id", 'sha256' => hash( 'sha256', $root['slug'] . $this->code ), 'bytes' => 1 ],
 			],
 			$roots
 		);

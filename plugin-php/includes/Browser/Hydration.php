@@ -91,11 +91,32 @@ final class Hydration {
 		}
 		$assets  = ( $this->assets )();
 		$codebox = $assets->contract( $runtime['scope'], $runtime['session_id'] )['codebox'];
+		$roots   = [] === $runtime['roots'] ? [] : $assets->roots( $runtime['roots'], $runtime['session_id'] );
+		if ( self::baseline( $roots ) !== $runtime['baseline'] ) {
+			// Changes are later compared with the code that the record names.
+			throw RefFailure::because( 'input_hash_mismatch', SiteDocuments::ref( $runtime['cache_key'], $runtime['input_hash'], 'input_hash_mismatch' ) );
+		}
 		return $blueprint + [
 			'codebox' => [
 				'session_id' => $runtime['session_id'],
-				'roots'      => [] === $runtime['roots'] ? [] : $assets->roots( $runtime['roots'], $runtime['session_id'] ),
+				'roots'      => $roots,
 			] + $codebox,
 		];
+	}
+
+	/**
+	 * Returns what the code of a session was.
+	 *
+	 * @param list<array<string, mixed>> $roots Archives of the roots.
+	 * @return list<array{target: string, archive: string}>
+	 */
+	public static function baseline( array $roots ): array {
+		return array_map(
+			static fn( array $row ): array => [
+				'target'  => $row['target'],
+				'archive' => $row['archive']['sha256'],
+			],
+			$roots
+		);
 	}
 }

@@ -41,7 +41,8 @@ final class PlaygroundUrls {
 		if ( is_string( $proxy ) && '' !== $proxy ) {
 			$urls['cors_proxy_url'] = self::checked( 'playground.cors_proxy_url', $proxy );
 		}
-		$own = true;
+		// An outside engine that the site configures has no sources of this site.
+		$own = [] !== ( $contract['codebox'] ?? [] );
 		foreach ( self::FIELDS as $field ) {
 			$url = trim( (string) ( $given[ $field ] ?? '' ) );
 			if ( '' !== $url && $url !== $urls[ $field ] ) {

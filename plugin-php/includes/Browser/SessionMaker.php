@@ -11,6 +11,7 @@ namespace WPCodebox\Browser;
 
 use WPCodebox\Connector\TrustedCallers;
 use WPCodebox\Failure;
+use WPCodebox\TaskInput\RefusedFields;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -76,7 +77,10 @@ final class SessionMaker {
 		$until   = $now + PreparedRuntimes::ttl( $prepared, $artifact );
 		$scope   = SiteDocuments::scope( $preview );
 		$urls    = PlaygroundUrls::of( $contract = $assets->contract( $scope, $session_id ), (array) ( $input['playground'] ?? [] ) );
-		$record  = new SessionRecord( $session_id, $key, $preview, $key, $hash, $owner->caller_id, (string) $contract['isolation'], $owner->user_id, get_current_blog_id(), $now, $until, array_map( static fn( array $row ): array => [ 'target' => $row['target'], 'archive' => $row['archive']['sha256'] ], $baseline ) );
+		if ( ! $urls['own'] && [] !== $roots ) {
+			throw RefusedFields::refusal( 'roots', __( 'code of this site goes only to the engine of this site', 'codebox' ), __( 'Leave playground out, or start without plugins and themes of this site.', 'codebox' ) );
+		}
+		$record  = new SessionRecord( $session_id, $key, $preview, $key, $hash, $owner->caller_id, (string) $contract['isolation'], $owner->user_id, get_current_blog_id(), $now, $until, Hydration::baseline( $baseline ) );
 		$plan    = ! empty( $input['preview_only'] ) ? null : RunnerPlan::of( (array) ( $input['browser_runner'] ?? [] ), $bundles['rows'] );
 		$stored  = [
 			'cache_key'  => $key,
@@ -88,6 +92,7 @@ final class SessionMaker {
 			'engine'     => $engine,
 			'blueprint'  => $blueprint,
 			'roots'      => $roots,
+			'baseline'   => $record->baseline,
 			'runner'     => $plan,
 			'task'       => SessionInput::task( $input ),
 			'urls'       => $urls,

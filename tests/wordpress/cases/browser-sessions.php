@@ -61,10 +61,7 @@ return static function ( Harness $t ): void {
 			$uuid  = WP_Application_Passwords::create_new_application_password( $user, [ 'name' => 'x ' . wp_rand() ] )[1]['uuid'];
 			wp_set_current_user( $user );
 			try {
-				$t->error( 'ability_invalid_permissions', 0, ( static function () use ( $create ): WP_Error {
-					$refused = $create();
-					return new WP_Error( $refused->get_error_code(), '', [ 'status' => 0 ] );
-				} )() );
+				$t->same( 'ability_invalid_permissions', $create()->get_error_code(), 'without a grant' );
 				update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-session:create' ] ] );
 				$GLOBALS['wp_rest_application_password_uuid'] = $uuid;
 				$t->same( 'application-password:' . $uuid, $t->ok( $create() )['contained_site']['caller_id'] );
@@ -167,12 +164,15 @@ return static function ( Harness $t ): void {
 	);
 	$test(
 		'an outside engine needs the permission of the site, and gets no link to files of this site',
-		static function () use ( $t, $made, $read ): void {
+		static function () use ( $t, $made, $read, $create ): void {
 			$outside = [ 'playground' => [ 'client_module_url' => 'https://play.example/client.js', 'remote_url' => 'https://play.example/remote.html' ] ];
 			$allowed = static fn( array $origins, string $field, string $url ): array => [ ...$origins, 'https://play.example' ];
 			$session = $t->filtered( 'wp_codebox_browser_playground_allowed_origins', $allowed, static fn(): array => $made( $outside ) );
 			$t->same( 'https://play.example/remote.html', $session['preview_boot']['remote_url'] );
 			$t->same( false, isset( $read( $session )['blueprint']['codebox'] ) );
+			$refused = $t->filtered( 'wp_codebox_browser_playground_allowed_origins', $allowed, static fn(): mixed => $create( $outside + [ 'roots' => [ [ 'kind' => 'plugin', 'slug' => 'sample' ] ] ] ) );
+			$t->error( 'wp_codebox_input_invalid', 400, $refused );
+			$t->same( 'roots', $refused->get_error_data()['field'] );
 			$t->same( true, isset( $read( $made( [ 'blueprint' => [ 'landingPage' => '/own/' ] ] ) )['blueprint']['codebox'] ), 'control' );
 		}
 	);

@@ -112,6 +112,14 @@ return static function ( Harness $t ): void {
 			$expired = RefToken::of( $ref['ref'], SessionRecord::from( [ 'expires_at' => time() - 1 ] + $record->to_array() ) );
 			$t->error( 'wp_codebox_browser_blueprint_ref_expired', 409, $read( [ 'token' => $expired ] + $both ) );
 			$t->ok( $read( $both ) );
+			$said = static function () use ( $ref ): string {
+				try {
+					return RefToken::read( $ref['token'], $ref['ref'] )['session_id'];
+				} catch ( WPCodebox\Failure $failure ) {
+					return $failure->error_code;
+				}
+			};
+			$t->same( [ $site['session_id'], 'wp_codebox_browser_blueprint_ref_foreign' ], [ $said(), $other( $said ) ], 'the token itself' );
 			// A session that was ended: its references are not used again.
 			$t->same( 'released', $t->ok( $t->ability( 'destroy-browser-contained-site-session', [ 'contained_site' => $site ] ) )['action'] );
 			foreach ( [ $both, $pair ] as $input ) {
@@ -137,6 +145,16 @@ return static function ( Harness $t ): void {
 			$t->same( $first['ref'], $theirs['ref'] );
 			$t->same( '/same/', $t->ok( $t->ability( 'hydrate-browser-blueprint-ref', [ 'ref' => $first['ref'] ] ) )['blueprint']['landingPage'], 'the own runtime stays' );
 			$t->error( 'wp_codebox_browser_session_foreign', 403, $other( static fn() => $t->ability( 'create-browser-contained-site-session', [ 'goal' => 'x', 'sandbox_session_id' => $second['session_id'] ] ) ) );
+		}
+	);
+	$test(
+		'code that changed after the session was made is not handed out as its baseline',
+		static function ( BrowserAssets $assets ) use ( $t, $made ): void {
+			$ref  = $made( [ 'roots' => [ [ 'kind' => 'plugin', 'slug' => 'sample' ] ] ] )['contained_site']['blueprint_ref']['ref'];
+			$read = static fn(): mixed => $t->ability( 'hydrate-browser-blueprint-ref', [ 'ref' => $ref ] );
+			$t->ok( $read() );
+			$assets->code = 'edited';
+			$t->error( 'wp_codebox_browser_blueprint_ref_input_hash_mismatch', 409, $read() );
 		}
 	);
 	$test(
