@@ -39,7 +39,7 @@ class Parent:
             os.mkdir(self.path(name))
         self.give(self.path("db"), self.path("tmp"))
         self.fpm = php_fpm(self.path("servers"), {"site": {"port": self.pool, "max_children": 4, "settings": {
-            "upload_max_filesize": "64M", "post_max_size": "80M", "memory_limit": "256M", "upload_tmp_dir": self.path("tmp")}}}, {}, OWNER)
+            "upload_max_filesize": "64M", "post_max_size": "80M", "memory_limit": "256M", "opcache.revalidate_freq": "0", "upload_tmp_dir": self.path("tmp")}}}, {}, OWNER)
         self.nginx = nginx(self.path("servers"), self.path("site"), {self.port: self.pool})
         config = self.path("servers", "nginx.conf")
         with open(config, encoding="utf-8") as file:
