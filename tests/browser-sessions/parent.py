@@ -76,6 +76,8 @@ class Parent:
         self.wp("core", "install", f"--url={self.url}", "--title=Parent", "--admin_user=admin", "--admin_email=admin@example.org",
                 f"--admin_password={PASSWORD}", "--skip-email")
         self.wp("rewrite", "structure", "/%postname%/")
+        # The admin bar of the parent shows a picture of gravatar.com, which would hide a request of the sandbox to it.
+        self.wp("option", "update", "show_avatars", "0")
         self.wp("plugin", "activate", "wp-codebox", "banner")
         for name, role in (("second", "administrator"), ("editor", "editor")):
             self.wp("user", "create", name, f"{name}@example.org", f"--role={role}", f"--user_pass={PASSWORD}")

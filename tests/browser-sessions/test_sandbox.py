@@ -74,8 +74,9 @@ def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_scri
     must(admin.frame("/site/", "getComputedStyle(document.querySelector('.banner')).color") == "rgb(1, 2, 3)", "style")
     must(admin.frame("/site/", "document.documentElement.dataset.banner") == "script", "script")
     shot(admin, "front")
-    asked = browser.trap.requests[before:]
-    must([line for line in asked if "banner" in line or "wordpress" in line or "w.org" in line or "gravatar" in line] == [], str(asked))
+    # Chromium itself asks its maker for hints; no page causes these requests.
+    asked = [line for line in browser.trap.requests[before:] if not line.split(":")[0].endswith((".googleapis.com", ".google.com"))]
+    must(asked == [], str(asked))
     foreign = [url for url in admin.requests() if not url.startswith((installed.url + "/", "data:", "blob:", "about:", "chrome"))]
     must(foreign == [], str(foreign[:5]))
     must(len([url for url in admin.requests() if "/wp-codebox/v1/browser-file/" in url]) >= 2, "positive control: the archives were requested")

@@ -32,7 +32,7 @@ final class CoreArchive {
 	public const LOCK = '.core-lock';
 
 	/** Core's program files in the root directory. */
-	private const ROOT = [ 'index.php', 'wp-activate.php', 'wp-blog-header.php', 'wp-comments-post.php', 'wp-cron.php', 'wp-links-opml.php', 'wp-load.php', 'wp-login.php', 'wp-mail.php', 'wp-settings.php', 'wp-signup.php', 'wp-trackback.php', 'xmlrpc.php' ];
+	private const ROOT = [ 'index.php', 'wp-activate.php', 'wp-blog-header.php', 'wp-comments-post.php', 'wp-config-sample.php', 'wp-cron.php', 'wp-links-opml.php', 'wp-load.php', 'wp-login.php', 'wp-mail.php', 'wp-settings.php', 'wp-signup.php', 'wp-trackback.php', 'xmlrpc.php' ];
 
 	/** Types of files that PHP reads or prints, or whose presence it checks. */
 	private const TYPES = [ 'php', 'css', 'svg', 'json', 'html', 'txt', 'crt' ];

@@ -294,9 +294,9 @@ return static function ( Harness $t ): void {
 				array_map( 'unlink', [ ...array_keys( $planted ), ABSPATH . 'wp-includes/linked.php' ] );
 				CoreArchive::forget();
 			}
-			$t->same( [], array_values( array_intersect( $names, [ 'wp-config.php', '.htaccess', 'secret.php', 'wp-config-backup.php', 'wp-config-sample.php', 'wp-admin/.user.ini', 'wp-includes/error.log', 'wp-includes/linked.php', 'wp-content/db.php' ] ) ) );
+			$t->same( [], array_values( array_intersect( $names, [ 'wp-config.php', '.htaccess', 'secret.php', 'wp-config-backup.php', 'wp-admin/.user.ini', 'wp-includes/error.log', 'wp-includes/linked.php', 'wp-content/db.php' ] ) ) );
 			$t->same( [], array_values( array_filter( $names, static fn( string $name ): bool => 1 === preg_match( '~^(?:/|\.\.)|wp-content/(?:plugins|mu-plugins|uploads)/|\.(?:map|woff2?|png|webp)$~', $name ) && ! str_contains( $name, 'screenshot.' ) ) ) );
-			$t->same( [], array_values( array_diff( [ 'index.php', 'wp-load.php', 'wp-login.php', 'wp-settings.php', 'xmlrpc.php', 'wp-admin/index.php', 'wp-includes/version.php', 'wp-includes/js/wp-emoji-loader.min.js', 'wp-includes/js/wp-embed.min.js', 'wp-includes/css/dist/block-library/style.min.css', 'wp-includes/theme.json', 'wp-includes/certificates/ca-bundle.crt', "wp-content/themes/{$core['theme']}/style.css", "wp-content/themes/{$core['theme']}/screenshot.png" ], $names ) ) );
+			$t->same( [], array_values( array_diff( [ 'index.php', 'wp-config-sample.php', 'wp-load.php', 'wp-login.php', 'wp-settings.php', 'xmlrpc.php', 'wp-admin/index.php', 'wp-includes/version.php', 'wp-includes/js/wp-emoji-loader.min.js', 'wp-includes/js/wp-embed.min.js', 'wp-includes/css/dist/block-library/style.min.css', 'wp-includes/theme.json', 'wp-includes/certificates/ca-bundle.crt', "wp-content/themes/{$core['theme']}/style.css", "wp-content/themes/{$core['theme']}/screenshot.png" ], $names ) ) );
 			$t->same( [ $core['theme'] ], array_values( array_unique( array_map( static fn( string $name ): string => explode( '/', $name )[2], array_filter( $names, static fn( string $name ): bool => str_starts_with( $name, 'wp-content/themes/' ) ) ) ) ) );
 			foreach ( $found as $name => $text ) {
 				if ( str_contains( $text, 'planted-secret' ) || str_contains( $text, AUTH_KEY ) ) {
