@@ -48,7 +48,8 @@ build: packages
 	@install -m 0755 $(TARGET)/$(TRIPLE)/release/wp-codebox-launch $(RELEASE)/wp-codebox-launch
 	@install -m 0755 $(RELEASE)/libwp_codebox.so $(RELEASE)/wp_codebox.so
 
-dist:
+# The runtime files of browser sandboxes contain the SQLite integration that provisioning downloads.
+dist: provision
 	@cargo xtask dist
 
 # --allow-root has no effect on other users.

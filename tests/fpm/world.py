@@ -155,7 +155,7 @@ class World:
         shutil.copytree(os.path.join(ROOT, "wp-cli"), os.path.join(target, "wp-cli"))
         shutil.rmtree(os.path.join(target, "abilities", "schemas", "examples"))
         shipped = os.path.join(ROOT, "dist", "wp-codebox")
-        current = os.path.isdir(shipped) and subprocess.run(["diff", "-rq", shipped, target], stdout=subprocess.DEVNULL, check=False).returncode == 0
+        current = os.path.isdir(shipped) and subprocess.run(["diff", "-rq", "--exclude=browser", shipped, target], stdout=subprocess.DEVNULL, check=False).returncode == 0
         print("the plugin is dist/wp-codebox" if current else "dist/wp-codebox is missing or old; the plugin is assembled from its sources")
 
     def configuration(self):
