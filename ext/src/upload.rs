@@ -6,14 +6,19 @@
 use crate::clock::now;
 use crate::fields::Fields;
 use crate::guard::Failure;
-use crate::ini::is_absolute;
+use crate::ini::{Settings, is_absolute};
+use crate::state::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use serde_json::{Map, Value};
 use std::fs::File;
-use wp_codebox_artifacts::{BaselineSource, ComposeRequest, ComposeRoot, Dir, UploadedFile};
+use wp_codebox_artifacts::{
+    self as bundles, BaselineSource, ComposeRequest, ComposeRoot, Composed, Dir, HostKey, Store,
+    UploadedFile,
+};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, Sha256Hex};
+use wp_codebox_policy::Redactor;
 
 const CODE: ErrorCode = ErrorCode::InputInvalid;
 
@@ -37,6 +42,19 @@ pub(crate) fn request(request: Map<String, Value>) -> Result<ComposeRequest, Fai
         deleted: fields.texts("deleted")?,
         provenance: fields.object("provenance")?.unwrap_or_default(),
     })
+}
+
+/// Writes the bundle as the owner of the state directory, signed with the key of this host.
+pub(crate) fn compose(
+    settings: &Settings,
+    store: &Store,
+    request: ComposeRequest,
+) -> Result<Composed, Failure> {
+    let state = State::open(settings)?;
+    let _owner = state.as_owner();
+    let key = HostKey::load_or_create(&state.directory).map_err(|e| e.body())?;
+    let composed = bundles::compose(store, &key, request, &Redactor::new(&[]));
+    Ok(composed.map_err(|e| e.body())?)
 }
 
 fn row(place: &str, row: Value, known: &[&str]) -> Result<Fields, ErrorBody> {

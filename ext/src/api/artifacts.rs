@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
-    self as bundles, AuditLog, BrowserOriginRule, Dir, HostKey, Json, MemberSet, OverLimit,
+    self as bundles, AuditLog, BrowserOriginRule, Dir, Json, MemberSet, OverLimit,
     PreflightRequest, SignatureReport, SignatureRule, Store, StoredBundle, Verification,
     VerifyOptions,
 };
@@ -333,22 +333,16 @@ impl Artifacts {
         guard(|| {
             let site = Site::open(&site)?;
             let request = upload::request(request.upload_object("request")?)?;
-            let composed = {
-                let state = State::open(&site.settings)?;
-                let _owner = state.as_owner();
-                let key = HostKey::load_or_create(&state.directory).map_err(|e| e.body())?;
-                bundles::compose(&site.store, &key, request, &Redactor::new(&[]))
-                    .map_err(|e| e.body())?
-            };
+            let composed = upload::compose(&site.settings, &site.store, request)?;
             let directory = site.directory(composed.run_id.as_str());
-            let verification = verification_answer(&composed.verification, &directory);
+            let found = &composed.verification;
             Ok(Answer(json!({
                 "status": composed.status,
-                "artifact_id": composed.verification.manifest.as_ref().map(|m| &m["id"]),
+                "artifact_id": found.manifest.as_ref().map(|m| &m["id"]),
                 "run_id": composed.run_id,
+                "manifest_sha256": found.manifest_sha256,
+                "verification": verification_answer(found, &directory),
                 "directory": directory,
-                "manifest_sha256": composed.verification.manifest_sha256,
-                "verification": verification,
             })))
         })
     }
@@ -475,14 +469,13 @@ fn preflight_request(
 /// Converts a signature report to the field names of the PHP API.
 fn signature_answer(signature: &SignatureReport) -> Value {
     let mut answer = json!({ "status": signature.status });
-    if let Some(key_id) = &signature.key_id {
-        answer["key_id"] = json!(key_id);
-    }
-    if let Some(coverage) = &signature.coverage {
-        answer["coverage"] = json!(coverage);
-    }
-    if let Some(origin) = &signature.origin {
-        answer["origin"] = json!(origin);
+    let stated = [
+        ("key_id", json!(signature.key_id)),
+        ("coverage", json!(signature.coverage)),
+        ("origin", json!(signature.origin)),
+    ];
+    for (name, value) in stated.into_iter().filter(|(_, value)| !value.is_null()) {
+        answer[name] = value;
     }
     answer
 }

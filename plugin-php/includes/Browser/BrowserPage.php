@@ -155,7 +155,9 @@ final class BrowserPage {
 			'nonce' => wp_create_nonce( 'wp_rest' ),
 		];
 		$record = ( new SessionStore() )->get( (string) ( $session['session_id'] ?? '' ) );
-		$keep   = wp_has_ability( self::KEEP ) && true === wp_get_ability( self::KEEP )->check_permissions( [] );
+		// A bundle changes directories, and a plugin of a single file has none.
+		$single = in_array( 'plugins', array_column( $record->baseline, 'target' ), true );
+		$keep   = ! $single && wp_has_ability( self::KEEP ) && true === wp_get_ability( self::KEEP )->check_permissions( [] );
 		return [
 			'client_module_url' => (string) ( $boot['client_module_url'] ?? '' ),
 			'remote_url'        => (string) ( $boot['remote_url'] ?? '' ),

@@ -11,6 +11,8 @@ use WPCodebox\Authority;
 use WPCodebox\Browser\ArtifactSessions;
 use WPCodebox\Browser\PersistService;
 use WPCodebox\Browser\SessionBaseline;
+use WPCodebox\Browser\SessionRecord;
+use WPCodebox\Browser\SessionStore;
 use WPCodebox\DirectApply\DirectApply;
 use WPCodebox\DirectApply\HealthCheck;
 use WPCodebox\DirectApply\RecoveryLink;
@@ -157,6 +159,36 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_input_invalid', 400, $two );
 			$named = [ 'session' => [ 'session_id' => 'session-1' ] ] + array_diff_key( $edit( 'named' ), [ 'session_id' => 1 ] );
 			$t->same( 'session-1', $t->ok( $persist( $session(), $named ) )['session_id'], 'positive control' );
+		}
+	);
+	$t->test(
+		'browser bundle: the ability finds a stored session, and refuses one that is unknown, expired or of another user',
+		static function () use ( $t, $fresh, $seed, $zip, $edit, $services, $file ): void {
+			$fresh();
+			$keep  = static function ( string $source ) use ( $services ): string {
+				$files = $services()->browser_files;
+				$path  = $files->temporary();
+				rename( $source, $path );
+				return $files->add( $path )['sha256'];
+			};
+			$row   = [ 'target' => 'plugins/sample', 'archive' => $keep( $seed() ) ];
+			$open  = static fn( string $id, int $user, int $until, array $row ) => ( new SessionStore() )->keep( new SessionRecord( $id, 'site-1', 'preview-1', 'key-1', str_repeat( 'a', 64 ), 'admin', 'opaque', $user, get_current_blog_id(), time() - 60, $until, [ $row ] ) );
+			$me    = get_current_user_id();
+			$name  = static fn( string $id, string $word ): array => [ 'session_id' => $id ] + $edit( $word );
+			$until = time() + 600;
+			$open( 'mine', $me, $until, $row );
+			$open( 'old', $me, time() - 1, $row );
+			$open( 'theirs', $me + 1, $until, $row );
+			foreach ( [ [ 'wp_codebox_browser_session_unknown', 404, 'none' ], [ 'wp_codebox_browser_session_expired', 410, 'old' ], [ 'wp_codebox_browser_session_foreign', 403, 'theirs' ] ] as [ $code, $status, $id ] ) {
+				$t->error( $code, $status, $t->ability( 'persist-browser-artifact', $name( $id, 'stored' ) ) );
+			}
+			$made = $t->ok( $t->ability( 'persist-browser-artifact', $name( 'mine', 'stored' ) ) );
+			$t->same( [ 'created', 'mine', 'preview-1', [ $file ] ], [ $made['status'], $made['session_id'], $made['artifact']['metadata']['provenance']['preview_id'], array_column( $made['artifact']['changed_files']['files'], 'path' ) ] );
+			// The contents of a bundle with which the session began belong to the change.
+			$overlay = $keep( $zip( [ 'added.txt' => 'from the bundle' ] ) );
+			$open( 'over', $me, $until, $row + [ 'overlay' => $overlay, 'deleted' => [ 'plugins/sample/inc/more.php' ] ] );
+			$made = $t->ok( $t->ability( 'persist-browser-artifact', $name( 'over', 'stored' ) ) );
+			$t->same( [ 'added', 'deleted', 'modified' ], array_column( $made['artifact']['changed_files']['files'], 'status' ) );
 		}
 	);
 	$t->test(
