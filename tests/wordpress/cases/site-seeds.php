@@ -9,6 +9,7 @@ use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Authority;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Native\Run;
 use WPCodebox\Run\RunRequest;
 use WPCodebox\Services;
 use WPCodebox\Tests\Harness;
@@ -129,6 +130,30 @@ return static function ( Harness $t ): void {
 				$t->same( [ "wp_codebox_site_seed_$code", "site_seeds[0]$field" ], array_slice( $refused( $input ), 0, 2 ) );
 			}
 			$t->error( 'wp_codebox_input_invalid', 400, WP_Codebox_API::run_agent_task( [ 'goal' => 'x', 'plugin' => 'sample' ] + $seed( $posts, [ 'colour' => 'red' ] ) ) );
+		}
+	);
+	$t->test(
+		'site seeds: the extension takes only as many seeds as a request can hold, each with its content',
+		static function () use ( $t, $seed, $prepared ): void {
+			$t->as( 'administrator' );
+			$request = $prepared( $seed( [ 'posts' => [ 'maxRecords' => 1 ] ] ) );
+			$said    = static function ( array $host, string $call = 'validate' ) use ( $request ): ?string {
+				try {
+					$run = Run::$call( $request->task, $host + $request->host );
+					'start' === $call && $run->cancel();
+				} catch ( Throwable $thrown ) {
+					return Failure::from( $thrown )->error_code;
+				}
+				return null;
+			};
+			$row     = static fn( int $bytes ): array => [ 'name' => 'content', 'scopes' => [ 'posts' => [ 'maxRecords' => 1 ] ], 'content' => str_repeat( 'x', $bytes ) ];
+			$t->same( null, $said( [ 'resolved_seeds' => [ $row( 3 << 20 ), $row( 3 << 20 ) ] ] ), 'control' );
+			$t->same( 'wp_codebox_site_seed_invalid', $said( [ 'resolved_seeds' => [ $row( 3 << 20 ), $row( ( 3 << 20 ) + 1 ) ] ] ) );
+			$t->same( null, $said( [ 'resolved_seeds' => array_fill( 0, 25, $row( 9 ) ) ] ), 'control' );
+			$t->same( 'wp_codebox_site_seed_invalid', $said( [ 'resolved_seeds' => array_fill( 0, 26, $row( 9 ) ) ] ) );
+			$t->same( 'wp_codebox_site_seed_invalid', $said( [ 'resolved_seeds' => [] ], 'start' ), 'a seed without its content' );
+			$t->same( null, $said( [], 'start' ), 'control' );
+			$t->idle();
 		}
 	);
 	$t->test(

@@ -226,7 +226,7 @@ mod tests {
                 "site_seeds[0].scopes.media.includeFiles",
             ),
         ] {
-            let error = task_seeds(&[row.clone()]).unwrap_err();
+            let error = task_seeds(std::slice::from_ref(&row)).unwrap_err();
             assert_eq!(error.code, code, "{row} {error}");
             assert_eq!(error.data.unwrap()["field"], field, "{row}");
         }
