@@ -86,6 +86,10 @@ def test_tests_divided_among_sandboxes_run_once_each(bench):
     counts = [shard["summary"]["total"] for shard in divided["shards"]]
     must(sum(counts) == 28 and max(counts) - min(counts) <= 7, f"uneven parts: {counts}")
     must(len({shard["runId"] for shard in divided["shards"]}) == 3, str(divided["shards"]))
+    # Files that are named one by one are divided together.
+    files = [f"tests/Part{n}Test.php" for n in range(3)]
+    named = phpunit(bench, directory, "--shards", "3", "--json", *files).expect(0).json
+    must(sorted(shard["summary"]["total"] for shard in named["shards"]) == [1, 2, 3], str(named["shards"]))
     # More parts than classes: the rest have nothing to do. A group that no class has is no success.
     many = phpunit(bench, directory, "--shards", "9", "--parallel", "3", "--json").expect(0).json
     must(many["summary"]["passed"] == 28 and [shard["summary"]["total"] for shard in many["shards"]].count(0) == 2, str(many["shards"]))

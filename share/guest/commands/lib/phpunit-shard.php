@@ -26,12 +26,21 @@ final class Phpunit_Shard {
 	private int $of_tests = 0;
 
 	/**
+	 * Number of tests of each part, over all targets: files that are named one by one have one class each.
+	 *
+	 * @var array<int,int>
+	 */
+	private array $loads;
+
+	/**
 	 * Creates the object.
 	 *
 	 * @param int $number This part, from 1.
 	 * @param int $parts  Number of parts.
 	 */
-	private function __construct( private readonly int $number, private readonly int $parts ) {}
+	private function __construct( private readonly int $number, private readonly int $parts ) {
+		$this->loads = array_fill( 1, $parts, 0 );
+	}
 
 	/**
 	 * Reads the argument `shard`; null when it is not given.
@@ -63,13 +72,13 @@ final class Phpunit_Shard {
 	public function filters( array $classes ): array {
 		$this->of_tests += array_sum( $classes );
 		uksort( $classes, static fn ( string $a, string $b ): int => array( -$classes[ $a ], $a ) <=> array( -$classes[ $b ], $b ) );
-		$loads   = array_fill( 1, $this->parts, 0 );
 		$filters = array();
 		$names   = array();
 		$bytes   = 0;
 		foreach ( $classes as $class => $count ) {
-			$part            = array_search( min( $loads ), $loads, true );
-			$loads[ $part ] += $count;
+			$part = array_search( min( $this->loads ), $this->loads, true );
+
+			$this->loads[ $part ] += $count;
 			if ( $part !== $this->number ) {
 				continue;
 			}
