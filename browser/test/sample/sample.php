@@ -7,8 +7,8 @@
 add_action(
 	'wp_enqueue_scripts',
 	static function () {
-		wp_enqueue_style( 'sample', plugins_url( 'sample.css', __FILE__ ), array(), '1' );
-		wp_enqueue_script( 'sample', plugins_url( 'sample.js', __FILE__ ), array(), '1', true );
+		wp_enqueue_style( 'sample', plugins_url( 'sample.css', __FILE__ ), [], '1' );
+		wp_enqueue_script( 'sample', plugins_url( 'sample.js', __FILE__ ), [], '1', true );
 	}
 );
 add_action(
@@ -24,12 +24,12 @@ add_action(
 		register_rest_route(
 			'sample/v1',
 			'/who',
-			array(
+			[
 				'callback'            => static function () {
-					return array( 'user' => wp_get_current_user()->user_login );
+					return [ 'user' => wp_get_current_user()->user_login ];
 				},
 				'permission_callback' => '__return_true',
-			)
+			]
 		);
 	}
 );

@@ -1,5 +1,7 @@
 <?php
 /** Activates a plugin. Input: plugin, either its main file below the plugins directory or its directory. */
+
+declare(strict_types=1);
 $codebox_input = json_decode( (string) getenv( 'CODEBOX_INPUT' ), true );
 define( 'WP_ADMIN', true );
 require '/wordpress/wp-load.php';

@@ -1,5 +1,7 @@
 <?php
 /** Activates a theme. Input: theme, the name of its directory. */
+
+declare(strict_types=1);
 $codebox_input = json_decode( (string) getenv( 'CODEBOX_INPUT' ), true );
 define( 'WP_ADMIN', true );
 require '/wordpress/wp-load.php';

@@ -1,7 +1,7 @@
 <?php
 /**
  * Runs PHP as its command line would: arguments, streams and working directory. Input: mode, cwd, and by mode
- * code, file, argv, shown.
+ * code, file, argv, shown. Without strict types, because code that is evaluated here would inherit them.
  */
 $codebox_input = json_decode( (string) getenv( 'CODEBOX_INPUT' ), true );
 putenv( 'CODEBOX_INPUT' );
@@ -11,14 +11,14 @@ while ( ob_get_level() > 0 ) {
 	ob_end_flush();
 }
 ob_implicit_flush();
-foreach ( array(
-	'STDIN'  => array( 'php://stdin', 'rb' ),
-	'STDOUT' => array( 'php://stdout', 'wb' ),
-	'STDERR' => array( 'php://stderr', 'wb' ),
-) as $codebox_name => $codebox_stream ) {
+foreach ( [
+	'STDIN'  => [ 'php://stdin', 'rb' ],
+	'STDOUT' => [ 'php://stdout', 'wb' ],
+	'STDERR' => [ 'php://stderr', 'wb' ],
+] as $codebox_name => $codebox_stream ) {
 	defined( $codebox_name ) || define( $codebox_name, fopen( ...$codebox_stream ) );
 }
-$argv            = $codebox_input['argv'] ?? array();
+$argv            = $codebox_input['argv'] ?? [];
 $argc            = count( $argv );
 $_SERVER['argv'] = $argv;
 $_SERVER['argc'] = $argc;

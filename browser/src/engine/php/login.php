@@ -1,5 +1,7 @@
 <?php
 /** Logs a user in: the headers of this answer carry the cookies. Input: username. */
+
+declare(strict_types=1);
 $codebox_input = json_decode( (string) getenv( 'CODEBOX_INPUT' ), true );
 require '/wordpress/wp-load.php';
 $codebox_user = get_user_by( 'login', $codebox_input['username'] );

@@ -3,6 +3,8 @@
  * Must-use plugin of every sandbox in a browser: no network, no mail, and messages of fatal errors on the page.
  */
 
+declare(strict_types=1);
+
 // PHP in a browser has no network. Without this answer each request would wait for its timeout.
 add_filter(
 	'pre_http_request',
@@ -44,7 +46,7 @@ register_shutdown_function(
 		}
 		$text = sprintf( '%s in %s on line %d', $error['message'], $error['file'], $error['line'] );
 		if ( function_exists( 'post_message_to_js' ) ) {
-			post_message_to_js( (string) json_encode( array( 'wp_codebox_problem' => $text ) ) );
+			post_message_to_js( (string) json_encode( [ 'wp_codebox_problem' => $text ] ) );
 		}
 	}
 );

@@ -3,8 +3,8 @@
  * A subset of WP-CLI for sessions without it. Arguments: $argv, without `wp`. An unknown command ends with
  * status 90, which the terminal explains.
  */
-$codebox_words = array();
-$codebox_flags = array();
+$codebox_words = [];
+$codebox_flags = [];
 foreach ( $argv as $codebox_word ) {
 	if ( preg_match( '/^--([\w-]+)(?:=(.*))?$/s', $codebox_word, $codebox_match ) ) {
 		$codebox_flags[ $codebox_match[1] ] = $codebox_match[2] ?? true;
@@ -16,7 +16,7 @@ unset( $codebox_flags['path'], $codebox_flags['allow-root'], $codebox_flags['no-
 $codebox_format = $codebox_flags['format'] ?? 'table';
 unset( $codebox_flags['format'] );
 // An option that has no effect here must not look as if it had one.
-if ( $codebox_flags || ! in_array( $codebox_format, array( 'table', 'json' ), true ) ) {
+if ( $codebox_flags || ! in_array( $codebox_format, [ 'table', 'json' ], true ) ) {
 	exit( 90 );
 }
 define( 'WP_ADMIN', true );
@@ -29,7 +29,7 @@ $codebox_print = static function ( array $rows ) use ( $codebox_format ) {
 		echo json_encode( $rows ), "\n";
 		return;
 	}
-	foreach ( $rows ? array_merge( array( array_combine( array_keys( $rows[0] ), array_keys( $rows[0] ) ) ), $rows ) : array() as $row ) {
+	foreach ( $rows ? array_merge( [ array_combine( array_keys( $rows[0] ), array_keys( $rows[0] ) ) ], $rows ) : [] as $row ) {
 		echo implode( "\t", $row ), "\n";
 	}
 };
@@ -68,13 +68,13 @@ switch ( trim( $codebox_noun . ' ' . $codebox_verb ) ) {
 		echo "Success: Deleted '$codebox_one' option.\n";
 		break;
 	case 'plugin list':
-		$codebox_rows = array();
+		$codebox_rows = [];
 		foreach ( get_plugins() as $codebox_file => $codebox_plugin ) {
-			$codebox_rows[] = array(
+			$codebox_rows[] = [
 				'name'    => '.' === dirname( $codebox_file ) ? basename( $codebox_file, '.php' ) : dirname( $codebox_file ),
 				'status'  => is_plugin_active( $codebox_file ) ? 'active' : 'inactive',
 				'version' => $codebox_plugin['Version'],
-			);
+			];
 		}
 		$codebox_print( $codebox_rows );
 		break;
@@ -92,13 +92,13 @@ switch ( trim( $codebox_noun . ' ' . $codebox_verb ) ) {
 		echo "Success: Deactivated '$codebox_one'.\n";
 		break;
 	case 'theme list':
-		$codebox_rows = array();
+		$codebox_rows = [];
 		foreach ( wp_get_themes() as $codebox_slug => $codebox_theme ) {
-			$codebox_rows[] = array(
+			$codebox_rows[] = [
 				'name'    => $codebox_slug,
 				'status'  => get_stylesheet() === $codebox_slug ? 'active' : 'inactive',
 				'version' => $codebox_theme->get( 'Version' ),
-			);
+			];
 		}
 		$codebox_print( $codebox_rows );
 		break;
@@ -111,11 +111,11 @@ switch ( trim( $codebox_noun . ' ' . $codebox_verb ) ) {
 		$codebox_print(
 			array_map(
 				static function ( $user ) {
-					return array(
+					return [
 						'ID'         => $user->ID,
 						'user_login' => $user->user_login,
 						'roles'      => implode( ',', $user->roles ),
-					);
+					];
 				},
 				get_users()
 			)
@@ -125,13 +125,13 @@ switch ( trim( $codebox_noun . ' ' . $codebox_verb ) ) {
 		$codebox_print(
 			array_map(
 				static function ( $post ) {
-					return array(
+					return [
 						'ID'          => $post->ID,
 						'post_title'  => $post->post_title,
 						'post_status' => $post->post_status,
-					);
+					];
 				},
-				get_posts( array( 'numberposts' => 100 ) )
+				get_posts( [ 'numberposts' => 100 ] )
 			)
 		);
 		break;
