@@ -76,7 +76,7 @@ final class Plugin {
 
 		self::$schemas   = $schemas;
 		self::$registrar = $registrar;
-		self::$facts     = new RuntimeFacts( $registrar, $schemas, $gate, $manifest['contract_digest'] );
+		self::$facts     = new RuntimeFacts( $registrar, $schemas, $gate, $manifest['contract_digest'], static fn(): bool => $services()->browser->available() );
 
 		Sentence::register();
 		$site         = new Site( new InstalledCode() );

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Api;
 
+use Closure;
 use ReflectionClass;
 use ReflectionMethod;
 use WPCodebox\Abilities\Registrar;
@@ -37,6 +38,7 @@ final class RuntimeFacts {
 		'runtime-requirements:resolve' => 'resolve-runtime-requirements',
 		'wordpress-runtime:workload'   => 'run-wordpress-workload',
 		'wordpress-runtime:fuzz-suite' => 'run-fuzz-suite',
+		'browser-session:create'       => 'create-browser-playground-session',
 	];
 
 	/** Public status words by kind of status. */
@@ -54,12 +56,14 @@ final class RuntimeFacts {
 	 * @param SchemaStore   $schemas   Loader of the JSON schemas.
 	 * @param ExtensionGate $gate      Check that the PHP extension is loaded and its version fits.
 	 * @param string        $digest    Digest over all schemas of the plugin.
+	 * @param Closure       $browser   Returns whether sessions in the browser can start.
 	 */
 	public function __construct(
 		private readonly Registrar $registrar,
 		private readonly SchemaStore $schemas,
 		private readonly ExtensionGate $gate,
-		private readonly string $digest
+		private readonly string $digest,
+		private readonly Closure $browser
 	) {}
 
 	/**
@@ -68,6 +72,7 @@ final class RuntimeFacts {
 	 * @return array<string, mixed> `wp-codebox/runtime-descriptor/v1`.
 	 */
 	public function descriptor(): array {
+		$browser = ( $this->browser )();
 		return [
 			'schema'              => 'wp-codebox/runtime-descriptor/v1',
 			'version'             => VERSION,
@@ -82,7 +87,7 @@ final class RuntimeFacts {
 			'readiness'           => $this->readiness() + [
 				'publicApi'        => true,
 				'contractManifest' => true,
-				'browserRuntime'   => false,
+				'browserRuntime'   => $browser,
 			],
 			'capabilities'        => [ ...$this->capabilities(), 'wordpress-runtime:sandbox-isolation-proof', 'contract-manifest:read' ],
 			'packageCapabilities' => array_values( preg_grep( '/^runtime-package:/D', $this->capabilities() ) ),
@@ -93,7 +98,7 @@ final class RuntimeFacts {
 				],
 				[
 					'id'     => 'browser-sessions',
-					'status' => 'unavailable',
+					'status' => $browser ? 'ready' : 'unavailable',
 				],
 			],
 			'abilities'           => array_keys( $this->registrar->catalogue() ),

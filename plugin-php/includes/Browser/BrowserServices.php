@@ -12,6 +12,7 @@ namespace WPCodebox\Browser;
 use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Capabilities;
 use WPCodebox\Connector\TrustedCallers;
+use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\HostPlugin\HostDelegation;
 use WPCodebox\Model\Inheritance;
@@ -37,6 +38,8 @@ final class BrowserServices {
 	public readonly ViewportReplay $replay;
 	/** Records of sessions. */
 	public readonly SessionStore $sessions;
+	/** @var \Closure(): SessionAssets Returns the assets. */
+	private readonly \Closure $assets;
 
 	/**
 	 * Creates the services.
@@ -50,7 +53,7 @@ final class BrowserServices {
 	 * @param SessionAssets  $own          Assets of this plugin.
 	 */
 	public function __construct( SchemaStore $schemas, InstalledCode $code, TrustedCallers $callers, Inheritance $inheritance, HostDelegation $delegations, Capabilities $capabilities, SessionAssets $own = new MissingAssets() ) {
-		$assets = static function () use ( $own ): SessionAssets {
+		$assets       = static function () use ( $own ): SessionAssets {
 			/**
 			 * Filters the assets of browser sessions, for code of this site that serves the engine itself.
 			 *
@@ -60,6 +63,7 @@ final class BrowserServices {
 			return $given instanceof SessionAssets ? $given : $own;
 		};
 
+		$this->assets    = $assets;
 		$this->sessions  = new SessionStore();
 		$runtimes        = new PreparedRuntimes( $this->sessions );
 		$this->status    = new SiteStatus( $runtimes, $assets );
@@ -70,5 +74,15 @@ final class BrowserServices {
 		$this->exports   = new SiteExports( $this->sites );
 		$this->sync      = new SiteSync( $this->status, $capabilities );
 		$this->replay    = new ViewportReplay();
+	}
+
+	/** Returns whether this site has all files that a session needs. */
+	public function available(): bool {
+		try {
+			( $this->assets )()->contract( 's0', 's0' );
+			return true;
+		} catch ( Failure ) {
+			return false;
+		}
 	}
 }

@@ -252,6 +252,9 @@ return static function ( Harness $t ): void {
 			foreach ( [ 'create-browser-playground-session', 'create-browser-contained-site-session', 'create-browser-task-contract', 'create-browser-materializer-contract' ] as $ability ) {
 				$t->error( 'wp_codebox_browser_assets_missing', 503, $create( [], $ability ) );
 			}
+			$facts = static fn(): array => [ WP_Codebox_API::runtime_descriptor()['readiness']['browserRuntime'], array_column( WP_Codebox_API::runtime_descriptor()['runtimeServices'], 'status', 'id' )['browser-sessions'] ];
+			$t->same( [ false, 'unavailable' ], $facts() );
+			BrowserAssets::with( $t, static fn() => $t->same( [ true, 'ready' ], $facts() ) );
 			BrowserAssets::with( $t, static fn() => $t->ok( $create() ) );
 		}
 	);
