@@ -434,11 +434,11 @@ FUZZ = f"{CASES}/workloads.php: fuzz suite: a suite that needs this site, covera
 DELEGATION = f"{CASES}/delegations.php: delegation: an answer that belongs to another request, or is none, is refused with its own code"
 DELEGATED = f"{CASES}/delegations.php: delegation: a request without a goal, with a wrong digest or too large is refused before the plugin is asked"
 WORKSPACE = f"{CASES}/runner-workspaces.php: runner workspace: failures and malformed answers of the backend have a type and a code"
-BLUEPRINT_REF = f"{CASES}/browser-sites.php: browser site: a reference that is tampered, foreign, expired, replayed or of other sources gives no blueprint, each with its code"
-BROWSER_SITE = f"{CASES}/browser-sites.php: browser site: it opens, boots and ends, and a handle of another session or scope is refused"
-BROWSER_STORE = f"{CASES}/browser-sites.php: browser site: a session store tells unknown, expired and foreign sessions apart"
-BROWSER_FIELD = f"{CASES}/browser-sessions.php: browser session: what can have no effect in a browser is refused by its name, and its empty value is accepted"
-BROWSER_PICTURE = f"{CASES}/browser-sites.php: browser site: a picture of an archived site is checked and answered as unsupported"
+BLUEPRINT_REF = f"{CASES}/browser-sites.php: a reference that is tampered, foreign, expired, replayed or of other sources gives no blueprint, each with its code"
+BROWSER_SITE = f"{CASES}/browser-sites.php: it opens, boots and ends, and a handle of another session or scope is refused"
+BROWSER_STORE = f"{CASES}/browser-sites.php: a session store tells unknown, expired and foreign sessions apart"
+BROWSER_FIELD = f"{CASES}/browser-sessions.php: what can have no effect in a browser is refused by its name, and its empty value is accepted"
+BROWSER_PICTURE = f"{CASES}/browser-sites.php: a picture of an archived site is checked and answered as unsupported"
 PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
 
 ELSEWHERE = {
@@ -546,19 +546,19 @@ ELSEWHERE = {
     "wp_codebox_browser_session_expired": BROWSER_STORE,
     "wp_codebox_browser_session_foreign": BROWSER_STORE,
     "wp_codebox_browser_contained_site_ref_missing":
-        f"{CASES}/browser-sites.php: browser site: each reason why it cannot be recovered is a miss with its own word",
+        f"{CASES}/browser-sites.php: each reason why it cannot be recovered is a miss with its own word",
     "wp_codebox_browser_contained_site_ref_invalid":
-        f"{CASES}/browser-sites.php: browser site: each reason why it cannot be recovered is a miss with its own word",
+        f"{CASES}/browser-sites.php: each reason why it cannot be recovered is a miss with its own word",
     "wp_codebox_browser_contained_site_mode_required":
-        f"{CASES}/browser-sites.php: browser site: the reuse decision and open-or-create follow the mode",
+        f"{CASES}/browser-sites.php: the reuse decision and open-or-create follow the mode",
     "wp_codebox_browser_contained_site_unavailable": BROWSER_SITE,
     "wp_codebox_browser_contained_site_stale_digest": BROWSER_SITE,
     "wp_codebox_browser_contained_site_session_mismatch": BROWSER_SITE,
     "wp_codebox_browser_contained_site_scope_mismatch": BROWSER_SITE,
     "wp_codebox_browser_contained_site_sync_operation_invalid":
-        f"{CASES}/browser-sites.php: browser site: the REST routes ask for the right of the ability, not only for a login, and answer like it",
+        f"{CASES}/browser-sites.php: the REST routes ask for the right of the ability, not only for a login, and answer like it",
     "wp_codebox_browser_contained_site_sync_failed":
-        f"{CASES}/browser-sites.php: browser site: synchronisation is unavailable without a backend, and a backend answers every operation",
+        f"{CASES}/browser-sites.php: synchronisation is unavailable without a backend, and a backend answers every operation",
     "wp_codebox_browser_blueprint_ref_missing": BLUEPRINT_REF,
     "wp_codebox_browser_blueprint_ref_cache_miss": BLUEPRINT_REF,
     "wp_codebox_browser_blueprint_ref_expired": BLUEPRINT_REF,
