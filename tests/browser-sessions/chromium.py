@@ -202,6 +202,9 @@ class Session:
             self.contexts.pop(values.get("executionContextUniqueId"), None)
         elif method == "Runtime.executionContextsCleared":
             self.contexts.clear()
+        elif method == "Page.javascriptDialogOpening":
+            # Such as the question whether to leave the page. The answer waits in a thread: this one reads the answers.
+            threading.Thread(target=self.accept, daemon=True).start()
         elif method == "Network.requestWillBeSent":
             self.requests.append(values["request"]["url"])
         elif method == "Runtime.consoleAPICalled":
@@ -209,6 +212,10 @@ class Session:
         elif method == "Runtime.exceptionThrown":
             details = values["exceptionDetails"]
             self.console.append(details.get("exception", {}).get("description", details.get("text", "")))
+
+    def accept(self):
+        with contextlib.suppress(Failed):
+            self.send("Page.handleJavaScriptDialog", {"accept": True})
 
     def evaluate(self, expression, context=None):
         values = {"expression": expression, "awaitPromise": True, "returnByValue": True, "userGesture": True}

@@ -129,7 +129,7 @@ def test_documents_of_the_sandbox_reach_neither_page_nor_cookies_nor_storage_of_
     # Control: a frame of the site itself, without the sandbox, reaches all of it.
     admin.evaluate("""new Promise((done) => { const outer = document.createElement('iframe'); outer.src = '/?control'; outer.onload = () => {
         const inner = outer.contentDocument.createElement('iframe'); inner.src = '/?control-inner'; inner.onload = () => done(true);
-        outer.contentDocument.body.append(inner); }; document.body.append(outer); document.cookie = 'probe=site'; })""")
+        outer.contentDocument.body.append(inner); }; document.body.append(outer); document.cookie = 'probe=site;path=/'; })""")
     for name, expression in PROBES.items():
         must(admin.frame("?control-inner", probe(expression)).startswith("reached:"), f"positive control: {name}")
     must("probe=site" in admin.frame("?control-inner", "document.cookie"), "positive control: the cookie of the site")

@@ -130,7 +130,12 @@ final class EngineFiles {
 	 * @param string $name File name.
 	 */
 	private function path( string $name ): string {
-		return dirname( $this->plugin ) . '/' . self::DIRECTORY . '/' . $name;
+		return $this->directory() . '/' . $name;
+	}
+
+	/** Returns the directory of the files. */
+	public function directory(): string {
+		return dirname( $this->plugin ) . '/' . self::DIRECTORY;
 	}
 
 	/**

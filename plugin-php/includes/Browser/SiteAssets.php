@@ -70,6 +70,7 @@ final class SiteAssets implements SessionAssets {
 		$engine->check();
 		$this->runtime->check();
 		$origin = $this->host->origin();
+		( new SeparateHostFile( $engine->directory() ) )->put( $origin );
 		$list   = $engine->runtime();
 		$core   = $this->core->current();
 		return [

@@ -260,9 +260,20 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'with a separate host only the remote page is loaded from it, and an outside host needs its own constant',
-		static function () use ( $t, $assets ): void {
+		static function () use ( $t, $assets, $folder, $code ): void {
 			$t->as( 'administrator' );
 			$made = $assets( new BrowserHost( 'https://sandbox.example.org' ) )->contract( 'scope-1', 'browser-session-1' );
+			$t->same( [ 'origin' => 'https://sandbox.example.org', 'embedders' => [ 'http://localhost' ] ], json_decode( (string) file_get_contents( "$folder/separate-host.json" ), true ), 'the file for the remote page' );
+			unlink( "$folder/separate-host.json" );
+			mkdir( "$folder/separate-host.json" );
+			set_error_handler( static fn(): bool => true );
+			$t->same( 'wp_codebox_browser_host_invalid', $code( static fn() => $assets( new BrowserHost( 'https://sandbox.example.org' ) )->contract( 'scope-1', 'browser-session-1' ) ), 'a file that cannot be written' );
+			restore_error_handler();
+			rmdir( "$folder/separate-host.json" );
+			touch( "$folder/separate-host.json" );
+			$assets( new BrowserHost( '' ) )->contract( 'scope-1', 'browser-session-1' );
+			clearstatcache();
+			$t->same( false, file_exists( "$folder/separate-host.json" ), 'without the constant no other host is accepted' );
 			$t->same( 'separate-host', $made['isolation'] );
 			$t->contains( 'https://sandbox.example.org/wp-content/plugins/wp-codebox/assets/browser/remote.html', $made['remote_url'] );
 			$t->same( 'localhost', wp_parse_url( $made['client_module_url'], PHP_URL_HOST ) );
