@@ -40,7 +40,7 @@ export async function startPlaygroundWeb( options: StartOptions ): Promise< Play
 			ports.close();
 		} ).catch( () => {} );
 		await Promise.race( [ ended, new Promise( ( resolve ) => setTimeout( resolve, 5000 ) ) ] );
-		options.iframe.removeAttribute( 'src' );
+		options.iframe.src = 'about:blank';
 		throw thrown;
 	} finally {
 		progress.end();

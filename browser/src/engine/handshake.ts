@@ -70,6 +70,8 @@ export async function openRemote( iframe: HTMLIFrameElement, remoteUrl: string, 
 		close: () => {
 			controlRpc.close();
 			workerRpc.close();
+			// Removing the address alone would leave the page in the frame.
+			iframe.src = 'about:blank';
 		},
 	};
 }
