@@ -1,7 +1,7 @@
 /** Loopback servers of the cases: a parent site that serves the built files, archives and its own static files. */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -36,7 +36,9 @@ function coreArchive() {
 			...tree( join( wordpress, 'wp-content/themes/twentytwentyfive' ), 'wp-content/themes/twentytwentyfive/', wanted ),
 			...readdirSync( wordpress ).filter( ( name ) => name.endsWith( '.php' ) && 'wp-config.php' !== name ).map( ( name ) => [ name, new Uint8Array( readFileSync( join( wordpress, name ) ) ) ] ),
 		];
-		writeFileSync( cache, zipSync( Object.fromEntries( files ), { level: 6, mtime: new Date( '2000-01-01T00:00:00' ) } ) );
+		// Another run may read it at the same time.
+		writeFileSync( `${ cache }.${ process.pid }`, zipSync( Object.fromEntries( files ), { level: 6, mtime: new Date( '2000-01-01T00:00:00' ) } ) );
+		renameSync( `${ cache }.${ process.pid }`, cache );
 	}
 	return { bytes: readFileSync( cache ), version };
 }
