@@ -260,8 +260,9 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'with a separate host only the remote page is loaded from it, and an outside host needs its own constant',
-		static function () use ( $t, $assets, $folder, $code ): void {
+		static function () use ( $t, $assets, $folder, $code, $install, $zip, $contents ): void {
 			$t->as( 'administrator' );
+			$install->install( $zip( $contents ) );
 			$made = $assets( new BrowserHost( 'https://sandbox.example.org' ) )->contract( 'scope-1', 'browser-session-1' );
 			$t->same( [ 'origin' => 'https://sandbox.example.org', 'embedders' => [ 'http://localhost' ] ], json_decode( (string) file_get_contents( "$folder/separate-host.json" ), true ), 'the file for the remote page' );
 			unlink( "$folder/separate-host.json" );
@@ -283,8 +284,9 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'plugin files and uploads on another host are refused',
-		static function () use ( $t, $assets, $code, $engine, $runtime ): void {
+		static function () use ( $t, $assets, $code, $engine, $runtime, $install, $zip, $contents ): void {
 			$t->as( 'administrator' );
+			$install->install( $zip( $contents ) );
 			$contract = static fn() => $assets( new BrowserHost( '' ) )->contract( 'scope-1', 'browser-session-1' );
 			$t->same( 'ok', $code( $contract ), 'positive control' );
 			$elsewhere = static fn( string $url ): string => str_replace( '//localhost', '//cdn.example.org', $url );
