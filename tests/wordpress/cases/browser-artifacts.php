@@ -316,15 +316,17 @@ return static function ( Harness $t ): void {
 				static function () use ( $t, $made, $input, $text, $confirmed, $code ): void {
 					$store = new WPCodeboxPendingActions\Pending_Actions();
 					$t->error( $code, 403, $t->ability( 'stage-artifact-apply', $input( $made ) ) );
-					$may = static function ( array $caps ): array {
-						$caps['wp_codebox_apply'] = false;
-						$caps['manage_options']   = false;
-						return [ 'wp_codebox_review' => true ] + $caps;
-					};
-					add_filter( 'user_has_cap', $may, 99 );
-					$refused = $t->ability( 'stage-artifact-apply', $input( $made, $confirmed ) );
-					remove_filter( 'user_has_cap', $may, 99 );
-					$t->true( is_wp_error( $refused ) && in_array( $refused->get_error_code(), [ 'wp_codebox_forbidden', 'ability_invalid_permissions' ], true ), 'a reviewer confirms the origin' );
+					$grant   = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ 'edit_posts' ] : $caps;
+					$refused = $t->filtered(
+						'map_meta_cap',
+						$grant,
+						static function () use ( $t, $made, $input, $confirmed ): mixed {
+							$t->as( 'editor' );
+							return $t->ability( 'stage-artifact-apply', $input( $made, $confirmed ) );
+						}
+					);
+					$t->as( 'administrator' );
+					$t->error( 'wp_codebox_forbidden', 403, $refused );
 					$staged = $t->ok( $t->ability( 'stage-artifact-apply', $input( $made, $confirmed ) ) );
 					$t->same( true, $t->audited()[0]['browser_origin_confirmed'] );
 					$action = $store->get( $staged['pending_action_id'] );
