@@ -423,3 +423,68 @@ fn unknown_property_of_each_public_object_is_refused_with_its_path() {
         );
     }
 }
+
+/// Returns the path of a place as `docs/compatibility.md` writes it.
+fn listed_path(place: &str, property: &str) -> String {
+    let path = match property {
+        "*" => path_of(place, "").trim_end_matches('.').to_owned(),
+        name => path_of(place, name),
+    };
+    path.replace("[0]", "[]")
+}
+
+/// Whether `path` is `listed` or lies below it.
+fn is_below(path: &str, listed: &str) -> bool {
+    path.strip_prefix(listed)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+#[test]
+fn compatibility_page_lists_exactly_the_properties_that_validation_refuses() {
+    let (schema, host) = (Schema::load(), FakeHost::default());
+    let crate_root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
+    let file = std::path::Path::new(&crate_root)
+        .join("../../../tests/conformance/public/differences.json");
+    let differences: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let listed: Vec<&str> = differences["recipes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|row| row["names"].as_array().unwrap())
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    // Of overlays only the kind of the example is refused.
+    let whole = REFUSED.iter().filter(|(d, p, code)| {
+        code.starts_with("unsupported-") && (*d, *p) != ("runtime", "overlays")
+    });
+    let mut refused: Vec<String> = whole
+        .flat_map(|(definition, property, _)| {
+            let places = PLACES.iter().filter(move |(d, _)| d == definition);
+            places.map(move |(_, place)| listed_path(place, property))
+        })
+        .collect();
+    for section in ["fuzzRun", "adversarialCampaigns"] {
+        let mut recipe = base();
+        recipe[section] = schema.value(section, &schema.0["properties"][section]);
+        let path = format!("$.{section}");
+        let found = issues(&recipe, &host, PolicyChoice::Derived);
+        if found
+            .iter()
+            .any(|i| i.path == path && i.code.as_str().starts_with("unsupported-"))
+        {
+            refused.push(path);
+        }
+    }
+    for path in &refused {
+        assert!(
+            listed.iter().any(|l| is_below(path, l)),
+            "{path} is refused and not listed"
+        );
+    }
+    for path in &listed {
+        assert!(
+            refused.iter().any(|r| is_below(r, path)),
+            "{path} is listed and not refused"
+        );
+    }
+}

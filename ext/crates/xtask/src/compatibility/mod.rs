@@ -6,11 +6,13 @@
 
 mod ours;
 mod public;
+mod recipes;
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
 use ours::Ours;
 use public::{Differences, Public};
+use recipes::Recipes;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -80,6 +82,7 @@ fn code(names: &[String]) -> String {
 pub fn document(root: &Path) -> Result<Generated, TaskError> {
     let (public, ours) = (Public::read(root)?, Ours::read(root)?);
     let differences = Differences::read(root)?;
+    let recipes = Recipes::read(root)?;
     let mut judge = Judge::new(&differences);
     let sections = [
         commands(&mut judge, &public, &ours),
@@ -87,6 +90,7 @@ pub fn document(root: &Path) -> Result<Generated, TaskError> {
         methods(&mut judge, &public, &ours),
         hooks(&mut judge, &public, &ours),
         schemas(&mut judge, &public, &ours),
+        recipe_objects(&mut judge, &recipes),
     ];
     let findings = judge.findings();
     if !findings.is_empty() {
@@ -94,7 +98,7 @@ pub fn document(root: &Path) -> Result<Generated, TaskError> {
     }
     Ok(Generated {
         path: PAGE,
-        text: page(&sections),
+        text: page(&sections, recipes.properties(&differences)),
     })
 }
 
@@ -296,7 +300,50 @@ fn schemas(judge: &mut Judge, public: &Public, ours: &Ours) -> Section {
     }
 }
 
-fn page(sections: &[Section]) -> String {
+/// Returns one row for each published object; one for all objects of a refused property.
+fn recipe_objects(judge: &mut Judge, of: &Recipes) -> Section {
+    let kind = recipes::KIND;
+    let mut rows: Vec<Row> = Vec::new();
+    for (place, properties) in &of.public {
+        let listed =
+            recipes::around(place).find(|path| judge.differences.why(kind, path).is_some());
+        if listed.is_some_and(|path| rows.iter().any(|row| row.name == path)) {
+            continue;
+        }
+        let (state, parts) = match (listed, of.ours.get(place)) {
+            (Some(path), _) => (judge.refused(kind, path), Vec::new()),
+            (None, None) => (judge.refused(kind, place), Vec::new()),
+            (None, Some(own)) => {
+                let more: Vec<String> = own.difference(properties).cloned().collect();
+                let mut parts = Vec::new();
+                for name in properties {
+                    let path = format!("{place}.{name}");
+                    if (!own.contains(name) || judge.differences.why(kind, &path).is_some())
+                        && let State::Refused(why) = judge.refused(kind, &path)
+                    {
+                        parts.push(format!("not `{name}`: {why}"));
+                    }
+                }
+                match more.is_empty() {
+                    true => (State::Same, parts),
+                    false => (State::Extended(more), parts),
+                }
+            }
+        };
+        rows.push(Row {
+            name: listed.unwrap_or(place).to_owned(),
+            state,
+            parts,
+        });
+    }
+    Section {
+        title: "Objects of a recipe and their properties",
+        column: "object",
+        rows,
+    }
+}
+
+fn page(sections: &[Section], [properties, refused]: [usize; 2]) -> String {
     let mut page =
         format!("{HEAD}\n| part | public | same | extended | refused |\n|---|---|---|---|---|\n");
     for section in sections {
@@ -317,6 +364,10 @@ fn page(sections: &[Section]) -> String {
             count("refused")
         );
     }
+    let _ = writeln!(
+        page,
+        "\nThe objects of a recipe have {properties} published properties, of which {refused} are refused; one row stands for everything below a\nrefused property. Values that this backend cannot provide, such as services in containers, are refused too; `docs/recipes.md` names them."
+    );
     for section in sections {
         let _ = writeln!(
             page,
@@ -337,7 +388,9 @@ fn page(sections: &[Section]) -> String {
 #[cfg(test)]
 mod tests {
     use super::public::Differences;
-    use super::{Judge, State, with_parts};
+    use super::recipes::{Recipes, objects};
+    use super::{Judge, State, recipe_objects, with_parts};
+    use serde_json::json;
     use std::collections::BTreeSet;
 
     fn row(own: Option<&[&str]>, listed: &str) -> (&'static str, String, Vec<String>) {
@@ -380,5 +433,51 @@ mod tests {
         );
         assert_eq!(row(Some(&["a", "b"]), listed).2.len(), 1);
         assert!(matches!(State::Same.word(), "same"));
+    }
+
+    #[test]
+    fn property_is_same_extended_or_refused_with_everything_below_it_and_needs_a_reason() {
+        let recipes = Recipes {
+            public: objects(
+                &json!({"properties": {"a": {"properties": {"x": {}}}, "b": {"properties": {"y": {}}}, "c": {}}}),
+            ),
+            ours: objects(
+                &json!({"properties": {"a": {"properties": {"x": {}, "z": {}}}, "b": {"properties": {"y": {}}}, "c": {}}}),
+            ),
+        };
+        let listed = Differences::parse(r#"{"recipes":[{"why":"no b","names":["$.b"]}]}"#).unwrap();
+        assert_eq!(recipes.properties(&listed), [5, 2]);
+        let mut judge = Judge::new(&listed);
+        let rows: Vec<String> = recipe_objects(&mut judge, &recipes)
+            .rows
+            .iter()
+            .map(|row| {
+                format!(
+                    "{} {} {} {}",
+                    row.name,
+                    row.state.word(),
+                    row.state.note(),
+                    row.parts.join(";")
+                )
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "$ same  not `b`: no b",
+                "$.a extended also `z` ",
+                "$.b refused no b "
+            ]
+        );
+        assert_eq!(judge.findings(), Vec::<String>::new());
+        // A missing property without a reason, and a reason for what the schema does not have.
+        let recipes = Recipes {
+            ours: objects(&json!({"properties": {"a": {"properties": {"x": {}}}}})),
+            ..recipes
+        };
+        let listed = Differences::parse(r#"{"recipes":[{"why":"w","names":["$.none"]}]}"#).unwrap();
+        let mut judge = Judge::new(&listed);
+        recipe_objects(&mut judge, &recipes);
+        assert_eq!(judge.findings().len(), 4);
     }
 }

@@ -141,6 +141,8 @@ pub struct Differences {
     methods: Vec<Difference>,
     hooks: Vec<Difference>,
     schemas: Vec<Difference>,
+    /// Path in a recipe, such as `$.fuzzRun`: validation refuses the property, whatever its value.
+    recipes: Vec<Difference>,
 }
 
 /// Names with one reason.
@@ -164,7 +166,7 @@ impl Differences {
         serde_json::from_str(text)
     }
 
-    fn kinds(&self) -> [(&'static str, &[Difference]); 9] {
+    fn kinds(&self) -> [(&'static str, &[Difference]); 10] {
         [
             ("commands", &self.commands),
             ("arguments", &self.arguments),
@@ -175,6 +177,7 @@ impl Differences {
             ("methods", &self.methods),
             ("hooks", &self.hooks),
             ("schemas", &self.schemas),
+            ("recipes", &self.recipes),
         ]
     }
 
