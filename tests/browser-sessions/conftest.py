@@ -24,8 +24,9 @@ def parent(environment):
         world.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def installed(parent):
-    """The parent with its runtime files installed."""
-    parent.install_runtime()
+    """The parent with its runtime files installed; cases of the installation remove them."""
+    if not os.path.isdir(parent.path("site/wp-content/uploads/wp-codebox-browser-runtime")):
+        parent.install_runtime()
     return parent
