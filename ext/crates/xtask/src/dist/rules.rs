@@ -209,8 +209,8 @@ fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
         .unwrap_or_default();
     if shown.split('/').any(|part| part.starts_with('.')) {
         findings.push(format!("{shown}: hidden files may not be in a plugin"));
-    } else if !EXTENSIONS.contains(&extension)
-        && !(is_engine(shown) && ENGINE_EXTENSIONS.contains(&extension))
+    } else if !(EXTENSIONS.contains(&extension)
+        || is_engine(shown) && ENGINE_EXTENSIONS.contains(&extension))
     {
         findings.push(format!(
             "{shown}: this kind of file may not be in a plugin; allowed are {EXTENSIONS:?}"
@@ -224,7 +224,7 @@ fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
     }
     // npm builds the scripts of the engine, with code of packages in them. Tests of browser/ show that they load nothing
     // from another host. PHP has no exception.
-    if ["php", "js", "css"].contains(&extension) && !(is_engine(shown) && extension != "php") {
+    if ["php", "js", "css"].contains(&extension) && (extension == "php" || !is_engine(shown)) {
         let text = tree::read(path)?;
         for (kinds, forbidden, why) in FORBIDDEN {
             let excepted = EXCEPTED.contains(&(shown, forbidden));
