@@ -208,7 +208,7 @@ fn upload_becomes_a_bundle_whose_patch_git_applies_to_the_baseline() {
     let metadata = json_of(&bundle, "metadata.json");
     assert_eq!(manifest["origin"], "browser");
     assert_eq!(metadata["origin"], "browser");
-    assert_eq!(manifest["runtime"]["backend"], "browser-playground");
+    assert_eq!(manifest["runtime"]["backend"], "browser");
     assert_eq!(metadata["isolation"]["level"], "none");
     let mounts = fs::read_to_string(bundle.join("files/mounts.jsonl")).unwrap();
     let mount: Value = serde_json::from_str(mounts.trim()).unwrap();

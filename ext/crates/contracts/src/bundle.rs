@@ -64,7 +64,7 @@ pub struct RuntimeEnvironment {
 pub struct RuntimeInfo {
     /// Id of the run.
     pub id: String,
-    /// Backend: `native`, or `browser-playground` if the changes come from a browser.
+    /// Backend: `native`, or `browser` if the changes come from a browser.
     pub backend: String,
     /// Software versions in the guest.
     pub environment: RuntimeEnvironment,

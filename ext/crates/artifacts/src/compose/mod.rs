@@ -34,7 +34,7 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::Redactor;
 
 /// `runtime.backend` of a bundle whose contents a browser uploaded.
-const BACKEND: &str = "browser-playground";
+const BACKEND: &str = "browser";
 
 /// A directory that a browser session may change.
 #[derive(Debug)]
