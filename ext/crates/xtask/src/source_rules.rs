@@ -98,7 +98,7 @@ const FOREIGN: &[&str] = &[
 
 /// String literals that may contain a name of [`FOREIGN`], because a public file format requires
 /// them.
-const CONTRACT_WORDS: &[&str] = &["\"wordpress-playground\"", "\"browser-playground\""];
+const CONTRACT_WORDS: &[&str] = &["\"wordpress-playground\""];
 
 /// Texts by which source code gets the path of the checkout at compile time.
 const COMPILED_PATHS: &[&str] = &[
