@@ -1,22 +1,9 @@
 """A sandbox in a stock Chromium, opened from wp-admin as its user does it."""
 
-import os
-
 import pytest
-from chromium import Chromium
+from page import BANNER, command, open_banner, running, shot, visit
 
 from harness import must
-
-SHOTS = os.environ.get("CODEBOX_SHOTS")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = Chromium()
-    try:
-        yield chromium
-    finally:
-        chromium.close()
 
 
 @pytest.fixture
@@ -27,43 +14,6 @@ def admin(installed, browser):
     page.cookies(installed.url, visitor.cookies)
     yield page
     page.close()
-
-
-def shot(page, name):
-    if SHOTS:
-        page.screenshot(os.path.join(SHOTS, name + ".png"))
-
-
-def open_banner(page, parent, more="&new=1"):
-    """Follows the link in the row of the plugin and waits until the sandbox runs."""
-    page.go(parent.url + "/wp-admin/plugins.php")
-    link = page.evaluate("document.querySelector('tr[data-plugin=\"banner/banner.php\"] a[href*=\"wp-codebox-browser\"]').href")
-    page.go(link + more)
-    running(page)
-
-
-def running(page):
-    page.wait("document.querySelector('.wp-codebox-address')?.disabled === false || document.querySelector('.wp-codebox-cover [role=alert], .notice-error')?.innerText", 180)
-    trouble = page.evaluate("document.querySelector('.wp-codebox-address')?.disabled === false ? '' : document.querySelector('.wp-codebox-cover, .notice-error').innerText")
-    must(trouble == "", f"{trouble}; console: {page.console()[-10:]}")
-
-
-def visit(page, path):
-    """Types an address into the bar above the frame."""
-    page.evaluate(f"""(() => {{ const address = document.querySelector('.wp-codebox-address'); address.value = {path!r};
-        address.form.requestSubmit(); }})()""")
-
-
-def command(page, line):
-    """Runs a command in the terminal through the bus of the page; returns its output and exit status."""
-    name, *arguments = line
-    return page.evaluate(f"""new Promise((done) => {{ const bus = window.wpCodeboxBrowser.events, id = 'case-' + Math.random(); let out = '';
-        bus.subscribe('RUNTIME_OUTPUT', (e) => {{ if (e.event.payload.executionId === id) out += e.event.payload.data; }});
-        bus.subscribe('RUNTIME_EXIT', (e) => {{ if (e.event.payload.executionId === id) done([e.event.payload.exitCode, out]); }});
-        bus.emit({{type: 'AGENT_EXEC_CMD', payload: {{command: {name!r}, args: {arguments!r}, executionId: id}}}}); }})""")
-
-
-BANNER = "document.querySelector('.banner')?.textContent"
 
 
 def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_script(installed, admin, browser):

@@ -14,7 +14,6 @@ use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\TaskInput\RefusedFields;
 use WPCodebox\TaskInput\RuntimeProfiles;
-use WPCodebox\TaskInput\TaskEnvelopes;
 
 defined( 'ABSPATH' ) || exit;
 
