@@ -84,7 +84,7 @@ def strings(value):
 def test_bundle_opened_from_its_review_runs_its_change_in_a_new_sandbox(keeper, kept):
     page, _, review, _ = kept
     page.go(review)
-    page.wait("document.querySelector('a[href*=\"kind=bundle\"]')")
+    page.wait("document.querySelector('a[href*=\"kind=bundle\"]') !== null")
     shot(page, "review")
     must("browser" in page.evaluate("document.querySelector('#wpbody-content').innerText").lower(), "the review does not name the origin")
     page.go(page.evaluate("document.querySelector('a[href*=\"kind=bundle\"]').href"))

@@ -62,7 +62,12 @@ final class BundleSeed {
 		$sound   = true === ( Artifacts::verify( (string) $artifact['directory'] )['valid'] ?? false );
 		$targets = $sound ? $this->targets->resolve( $artifact, $paths, [], Authority::User ) : [];
 		try {
-			Artifacts::preflight( $this->site->id(), $run_id, [ 'approved_files' => $paths ] + ( $sound ? [ 'targets' => $targets ] : [] ) );
+			$request = [
+				'approved_files'         => $paths,
+				// Nothing is applied here, so a bundle from a browser needs no confirmation.
+				'confirm_browser_origin' => true,
+			];
+			Artifacts::preflight( $this->site->id(), $run_id, $request + ( $sound ? [ 'targets' => $targets ] : [] ) );
 		} catch ( Throwable $thrown ) {
 			$failure = Failure::from( $thrown );
 			throw ErrorCode::ApplyConflict->value !== $failure->error_code ? $failure : Failure::because(

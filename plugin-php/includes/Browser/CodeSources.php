@@ -100,6 +100,25 @@ final class CodeSources {
 	}
 
 	/**
+	 * Returns the steps that activate the plugins and the theme of bundles. Only the packed code tells which they are.
+	 *
+	 * @param list<array<string, mixed>> $packed Directories with their archives.
+	 * @return list<array<string, mixed>>
+	 */
+	public static function activation( array $packed ): array {
+		$steps = [];
+		foreach ( $packed as $row ) {
+			$slug = basename( $row['target'] );
+			if ( isset( $row['overlay'] ) ) {
+				$steps[] = str_starts_with( $row['target'], 'themes/' )
+					? [ 'step' => 'activateTheme', 'themeFolderName' => $slug ]
+					: [ 'step' => 'activatePlugin', 'pluginPath' => $slug ];
+			}
+		}
+		return $steps;
+	}
+
+	/**
 	 * Resolves the rows.
 	 *
 	 * @param array<array{string, string, bool, string}> $rows    Kind, slug, activation and field of each.
@@ -110,6 +129,9 @@ final class CodeSources {
 		[ $roots, $steps, $themed ] = [ [], [], false ];
 		foreach ( $rows as [ $kind, $slug, $activate, $field ] ) {
 			if ( 'bundle' === $kind ) {
+				if ( ! $activate ) {
+					throw Failure::invalid_input( __( 'The plugins and the theme of a bundle are always activated; leave activate out.', 'codebox' ), [], [ 'field' => $field . '.activate' ] );
+				}
 				$roots[ "bundle:$slug" ] = [ 'kind' => 'bundle', 'slug' => $slug ];
 				continue;
 			}

@@ -67,6 +67,10 @@ final class SessionMaker {
 		}
 		$assets   = ( $this->assets )();
 		$baseline = [] === $roots ? [] : $assets->roots( $roots, $session_id );
+		$steps    = [ ...CodeSources::activation( $baseline ), ...( $blueprint['steps'] ?? [] ) ];
+		if ( [] !== $steps ) {
+			$blueprint['steps'] = $steps;
+		}
 		// The scope needs ids that need the digest, which needs the engine; any scope gives the same engine.
 		$engine  = SiteStatus::engine( $assets->contract( 's0', $session_id ) );
 		$archive = static fn( array $row ): array => [ $row['target'], $row['archive']['sha256'], $row['overlay']['sha256'] ?? '' ];
