@@ -15,6 +15,7 @@ use WPCodebox\Browser\RuntimeInstall;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -135,7 +136,7 @@ final class BrowserFields {
 			throw Failure::because(
 				ErrorCode::InputInvalid,
 				/* translators: %s: size, as 2 MB. */
-				sprintf( __( 'No archive was received. This PHP accepts uploads of at most %s; "wp codebox browser-assets install" has no such limit.', 'codebox' ), (string) size_format( wp_max_upload_size() ) )
+				Sentence::of( __( 'No archive was received. This PHP accepts uploads of at most %s; "wp codebox browser-assets install" has no such limit.', 'codebox' ), (string) size_format( wp_max_upload_size() ) )
 			);
 		}
 		return $path;

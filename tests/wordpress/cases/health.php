@@ -18,7 +18,7 @@ return static function ( Harness $t ): void {
 		'the isolation test of Site Health runs asynchronously',
 		static function () use ( $t ): void {
 			$tests = apply_filters( 'site_status_tests', [ 'direct' => [] ] );
-			$t->same( [ 'wp_codebox_extension', 'wp_codebox_state', 'wp_codebox_level' ], array_keys( $tests['direct'] ) );
+			$t->same( [ 'wp_codebox_extension', 'wp_codebox_state', 'wp_codebox_level', 'wp_codebox_browser' ], array_keys( $tests['direct'] ) );
 			$t->same( 'codebox-isolation', $tests['async']['wp_codebox_isolation']['test'] );
 			$t->true( has_action( 'wp_ajax_health-check-codebox-isolation' ), 'no handler is registered for the request of the browser' );
 		}

@@ -195,6 +195,11 @@ final class Artifacts {
 		}
 	}
 
+	/** The stand-in has no baseline to compare with, so nothing ever differs. */
+	public static function compose( string $site, array $request ): array {
+		throw Exception::make( 'wp_codebox_browser_artifact_unchanged', 'The uploaded contents equal the code with which the session began.' );
+	}
+
 	public static function auditRecords( string $site, int $after = 0, int $limit = 100, array $anchors = [] ): array {
 		$file    = Bundles::directory( $site ) . '/../audit.jsonl';
 		$records = array_map( static fn( string $line ): array => json_decode( $line, true ), is_file( $file ) ? file( $file ) : [] );
