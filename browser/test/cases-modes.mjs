@@ -119,6 +119,6 @@ export default async function cases( { page: open, origin, site, foreign } ) {
 	const policies = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'credentialless' };
 	await isolated( 'an isolated parent whose server sends the headers with every file', { headers: { ...policies, 'cross-origin-resource-policy': 'cross-origin' } } );
 	await isolated( 'an isolated parent whose server sends the headers with its own page only', { pageHeaders: policies } );
-	same( [], foreign() );
+	await test( 'modes: no other host was asked', async () => same( [], foreign() ) );
 	void source;
 }

@@ -24,7 +24,7 @@ const probe = async () => {
 	};
 };
 
-export default async function cases( { page: open, origin, site, foreign, context } ) {
+export default async function cases( { page: open, origin, site, foreign, forget, context } ) {
 	let page;
 
 	await test( 'opaque: WordPress of the site boots and answers PHP', async () => {
@@ -171,7 +171,7 @@ export default async function cases( { page: open, origin, site, foreign, contex
 		same( [], site.log.filter( ( one ) => one.path.includes( '/site/' ) && ! one.path.includes( 'admin-ajax' ) ).map( ( one ) => one.path ), 'requests for files of the sandbox at the real server' );
 		await page.evaluate( () => fetch( 'http://other.example/' ).catch( () => {} ) );
 		same( [ 'http://other.example/' ], foreign() );
-		foreign().length = 0;
+		forget();
 	} );
 
 	await test( 'opaque: PHP has no network', async () => {

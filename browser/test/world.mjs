@@ -15,6 +15,10 @@ export async function world() {
 	return {
 		site, chrome, context, origin, proxy,
 		foreign: () => proxy.asked.filter( ( url ) => ! own.test( url.includes( '://' ) ? new URL( url ).hostname : url.split( ':' )[ 0 ] ) ),
+		/** Forgets the requests of a control. */
+		forget: () => {
+			proxy.asked.length = 0;
+		},
 		/** Opens a parent page. */
 		async page( address = origin, prepare = undefined ) {
 			const page = await context.newPage();
