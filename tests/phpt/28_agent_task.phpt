@@ -26,7 +26,8 @@ $many = AgentTask::answer( [], [ 'goal' => 'x' ], [ 'changed_files' => array_fil
 echo count( $many['changed_files'] ), "\n";
 
 echo json_encode( AgentTask::input( [ 'goal' => ' g ', 'allowed_tools' => [ 'a ', 'a', '' ], 'workload' => [] ] ) ), "\n";
-caught( static fn() => AgentTask::input( [ 'parent_request' => [ 'schema' => 'x' ] ] ) );
+echo json_encode( AgentTask::input( [ 'goal' => 'g', 'parent_request' => [ 'schema' => 'x' ] ] ) ), "\n";
+caught( static fn() => AgentTask::input( [ 'workload' => [ 'schema' => 'x' ] ] ) );
 caught( static fn() => AgentTask::answer( [], [], [ 'run_id' => 'run_1', 'outcome' => 'splendid' ], [], '6.9' ) );
 caught( static fn() => AgentTask::answer( [], [], [ 'outcome' => 'no_op' ], [], '6.9' ) );
 ?>
@@ -38,6 +39,7 @@ caught( static fn() => AgentTask::answer( [], [], [ 'outcome' => 'no_op' ], [], 
 {"schema":"wp-codebox/sandbox-session/v1","id":"run_2","status":"ready","persistence":"external-orchestrator","run_id":"run_2"}
 200000
 {"goal":"g","allowed_tools":["a"]}
+{"goal":"g","context":{"parent_request":{"schema":"x"}}}
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid

@@ -291,7 +291,7 @@ return static function ( Harness $t ): void {
 			};
 			add_filter( 'wp_codebox_apply_approved_artifact', $spy, 5, 2 );
 			foreach ( [ [], [ 'approval' => $flight['approval'] ], [ 'confirm_sensitive' => true ], [ 'confirm_browser_origin' => false ] ] as $more ) {
-				$t->error( $code, 403, $t->ability( 'apply-approved-artifact', $input( $made, $more ) ) );
+				$t->error( 'wp_codebox_apply_browser_origin_unconfirmed', 403, $t->ability( 'apply-approved-artifact', $input( $made, $more ) ) );
 				$t->same( [ 'apply', 'failure', $code ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['error']['code'] ] );
 			}
 			$t->same( [ 0, true ], [ $called, str_contains( $text(), "'helo'" ) ], 'no adapter is asked' );
