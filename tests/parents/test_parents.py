@@ -260,8 +260,8 @@ def test_missing_or_stale_extension_leaves_public_pages_unchanged(world):
     quiet(site)
 
 
-#: First parts of the plugin's routes that need no extension: those of browser sessions.
-ROUTES = {"browser-blueprint-ref", "preview-boot-ref", "browser-contained-site-sync", "browser-file"}
+#: First parts of the plugin's routes that need neither the extension nor the built engine of browser sessions.
+ROUTES = {"browser-blueprint-ref", "preview-boot-ref", "browser-contained-site-sync"}
 
 
 def without_own_routes(index, more):
