@@ -90,12 +90,10 @@ final class WorkloadPlan {
 	 */
 	private static function catalogue(): array {
 		$rows = array_column( (array) Policy::commands()['commands'], null, 'id' );
-		if ( isset( $rows[ self::AGENT ] ) ) {
-			$rows[ self::AGENT ] = [
-				'supported'         => false,
-				'unsupportedReason' => __( 'a guest cannot start guests; use the command line `wp-codebox agent-sandbox-run`', 'codebox' ),
-			] + $rows[ self::AGENT ];
-		}
+		$rows[ self::AGENT ] = [
+			'supported'         => false,
+			'unsupportedReason' => __( 'a guest cannot start guests; use the command line `wp-codebox agent-sandbox-run`', 'codebox' ),
+		] + ( $rows[ self::AGENT ] ?? [] );
 		return $rows;
 	}
 
