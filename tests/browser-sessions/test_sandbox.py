@@ -27,7 +27,7 @@ def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_scri
     must(admin.frame("/site/", "document.documentElement.dataset.banner") == "script", "script")
     shot(admin, "front")
     # Chromium itself asks its maker for hints; no page causes these requests.
-    asked = [line for line in browser.trap.requests[before:] if not re.search(r"^\w+ (http://)?[^/:]+\.(google|googleapis|gstatic|gvt1)\.com[:/]", line)]
+    asked = [line for line in browser.trap.requests[before:] if not re.search(r"^\w+ (https?://)?([^/:]+\.)?(google|googleapis|gstatic|gvt1)\.com[:/]", line)]
     must(asked == [], str(asked))
     foreign = [url for url in admin.requests() if not url.startswith((installed.url + "/", "data:", "blob:", "about:", "chrome"))]
     must(foreign == [], str(foreign[:5]))
