@@ -260,7 +260,7 @@ def test_missing_or_stale_extension_leaves_public_pages_unchanged(world):
     quiet(site)
 
 
-#: First parts of the plugin's routes that need neither the extension nor the built engine of browser sessions.
+#: First parts of the plugin's routes without the extension. The route of files of browser sandboxes is not in the index.
 ROUTES = {"browser-blueprint-ref", "preview-boot-ref", "browser-contained-site-sync"}
 
 
