@@ -105,20 +105,17 @@ final class Hydration {
 	}
 
 	/**
-	 * Returns what the code of a session was: hashes, and the files that an overlay deletes.
+	 * Returns what the code of a session was. The contents of a bundle over it belong to the change, so they are not part of it.
 	 *
 	 * @param list<array<string, mixed>> $roots Directories with their archives.
-	 * @return list<array{target: string, archive: string, overlay?: string, deleted?: list<string>}>
+	 * @return list<array{target: string, archive: string}>
 	 */
 	public static function baseline( array $roots ): array {
 		return array_map(
 			static fn( array $row ): array => [
 				'target'  => $row['target'],
 				'archive' => $row['archive']['sha256'],
-			] + ( isset( $row['overlay'] ) ? [
-				'overlay' => $row['overlay']['sha256'],
-				'deleted' => array_values( (array) ( $row['overlay']['deleted'] ?? [] ) ),
-			] : [] ),
+			],
 			$roots
 		);
 	}

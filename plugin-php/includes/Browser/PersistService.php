@@ -156,7 +156,7 @@ final class PersistService {
 			'execution'        => 'browser-playground',
 			'execution_scope'  => 'disposable-playground',
 			'permission_model' => 'runtime-principal',
-			'baseline'         => null === $session ? 'none' : array_map( static fn( array $row ): array => array_diff_key( $row, [ 'deleted' => 1 ] ), $session->roots ),
+			'baseline'         => null === $session ? 'none' : $session->roots,
 		] + ( null === $session ? [] : [ 'session_id' => $session->session_id ] + $session->facts );
 		return [
 			'identity'   => (string) wp_json_encode( [ $requester, $decision->caller, $session?->session_id ] ),
@@ -170,7 +170,7 @@ final class PersistService {
 	/**
 	 * Returns one directory of a session for the extension.
 	 *
-	 * @param array{target: string, archive: string, overlay?: string, deleted?: list<string>} $row Directory of the session.
+	 * @param array{target: string, archive: string} $row Directory of the session.
 	 * @return array<string, mixed>
 	 * @throws Failure When the directory is no plugin or theme, or its archive is not stored any more.
 	 */
@@ -179,7 +179,6 @@ final class PersistService {
 			/* translators: %s: directory below wp-content. */
 			throw Failure::because( ErrorCode::MountSourceInvalid, Sentence::of( __( 'A session of %s cannot be kept as a bundle, because a bundle changes whole plugins and themes; a plugin of a single file needs a directory of its own.', 'codebox' ), $row['target'] ) );
 		}
-		$prefix = $row['target'] . '/';
 		return [
 			'name'     => $row['target'],
 			'target'   => self::CONTENT . $row['target'],
@@ -190,10 +189,7 @@ final class PersistService {
 					'slug' => $part[2],
 				],
 			],
-		] + ( isset( $row['overlay'] ) ? [
-			'overlays'        => [ $this->source( $row['overlay'] ) ],
-			'overlay_deleted' => array_map( static fn( string $path ): string => str_starts_with( $path, $prefix ) ? substr( $path, strlen( $prefix ) ) : $path, array_values( $row['deleted'] ?? [] ) ),
-		] : [] );
+		];
 	}
 
 	/**

@@ -183,7 +183,7 @@ final class SessionAnswers {
 			'expires_at' => gmdate( 'c', $record->expires_at ),
 			'isolation'  => $record->isolation,
 			'principal'  => RunnerPlan::principal( $record->session_id ),
-			'roots'      => array_map( static fn( array $row ): array => array_intersect_key( $row, [ 'target' => 1, 'archive' => 1 ] ), $record->baseline ),
+			'roots'      => $record->baseline,
 		] + ( null === $runner ? [] : [ 'runner' => array_intersect_key( $runner, array_flip( [ 'path', 'task_path', 'result_path', 'capture_paths', 'invocation' ] ) ) ] )
 		+ array_filter( array_intersect_key( $made->input, [ 'orchestrator' => 1 ] ) );
 	}

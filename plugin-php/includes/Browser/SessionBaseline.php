@@ -20,8 +20,7 @@ final class SessionBaseline {
 	 * @param string               $session_id Id of the session.
 	 * @param int                  $user_id    User who opened the session.
 	 * @param int                  $blog_id    Site on which the session was opened.
-	 * @param list<array{target: string, archive: string, overlay?: string, deleted?: list<string>}> $roots Directories below
-	 *   `wp-content`; `archive` and `overlay` are sha256 of stored zip archives, `deleted` the files that the overlay deletes.
+	 * @param list<array{target: string, archive: string}> $roots Directories below `wp-content`; `archive` is the sha256 of a stored zip archive.
 	 * @param array<string, mixed> $facts      Facts of this host for the provenance, such as `preview_id`.
 	 */
 	public function __construct(

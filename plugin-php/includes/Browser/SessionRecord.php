@@ -28,7 +28,7 @@ final class SessionRecord {
 	 * @param int                                         $blog_id    Site that it belongs to.
 	 * @param int                                         $created_at Time of creation, in seconds since 1970.
 	 * @param int                                         $expires_at Time of expiry, in seconds since 1970.
-	 * @param list<array{target: string, archive: string, overlay?: string, deleted?: list<string>}> $baseline Code that it started with; archive and overlay are SHA-256.
+	 * @param list<array{target: string, archive: string}> $baseline Code that it started with; archive is a SHA-256.
 	 */
 	public function __construct(
 		public readonly string $session_id,

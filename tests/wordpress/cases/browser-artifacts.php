@@ -163,7 +163,7 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'browser bundle: the ability finds a stored session, and refuses one that is unknown, expired or of another user',
-		static function () use ( $t, $fresh, $seed, $zip, $edit, $services, $file ): void {
+		static function () use ( $t, $fresh, $seed, $edit, $services, $file ): void {
 			$fresh();
 			$keep  = static function ( string $source ) use ( $services ): string {
 				$files = $services()->browser_files;
@@ -184,11 +184,6 @@ return static function ( Harness $t ): void {
 			}
 			$made = $t->ok( $t->ability( 'persist-browser-artifact', $name( 'mine', 'stored' ) ) );
 			$t->same( [ 'created', 'mine', 'preview-1', [ $file ] ], [ $made['status'], $made['session_id'], $made['artifact']['metadata']['provenance']['preview_id'], array_column( $made['artifact']['changed_files']['files'], 'path' ) ] );
-			// The contents of a bundle with which the session began belong to the change.
-			$overlay = $keep( $zip( [ 'added.txt' => 'from the bundle' ] ) );
-			$open( 'over', $me, $until, $row + [ 'overlay' => $overlay, 'deleted' => [ 'plugins/sample/inc/more.php' ] ] );
-			$made = $t->ok( $t->ability( 'persist-browser-artifact', $name( 'over', 'stored' ) ) );
-			$t->same( [ 'added', 'deleted', 'modified' ], array_column( $made['artifact']['changed_files']['files'], 'status' ) );
 		}
 	);
 	$t->test(
