@@ -7,7 +7,7 @@
  * - `opaque`: only a page of this very origin, and each document is sandboxed;
  * - `separate-host`: only when the file `separate-host.json` beside this page names this origin as the sandbox
  *   host and lists the origin of the embedding page. The same file on the parent's own host names another
- *   origin, so nobody can make the parent's host serve unsandboxed documents.
+ *   origin, so no page can make the parent's host serve unsandboxed documents.
  */
 import { EngineError, type EngineFailure, type Isolation } from './api.js';
 import { toFailure } from './errors.js';

@@ -1,7 +1,7 @@
 /**
  * Calls and events over a MessagePort.
  *
- * A port reaches nobody but the two ends that hold it. Who gets a port is decided once, in the handshake of
+ * A port connects only the two ends that hold it. Which end gets a port is decided once, in the handshake of
  * `client.ts` and `remote.ts`, where origin, source window and channel id are checked.
  */
 import type { EngineCode, EngineFailure } from './api.js';

@@ -2,7 +2,7 @@
  * The event bus of the page.
  *
  * Invariants: every subscriber gets events in the order in which they were emitted, also events that a handler emits; a
- * handler that throws stops no other handler; `SYSTEM_FILE_SYNC` and `AGENT_EXEC_CMD` that nobody handles yet wait for
+ * handler that throws stops no other handler; `SYSTEM_FILE_SYNC` and `AGENT_EXEC_CMD` without a handler wait for
  * their first handler, so that no event is lost while WordPress starts.
  */
 

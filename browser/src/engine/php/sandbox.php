@@ -32,7 +32,7 @@ $codebox_no_emoji = static function () {
 };
 add_action( 'init', $codebox_no_emoji );
 add_action( 'admin_init', $codebox_no_emoji );
-// Whoever works here wants to see the error itself. The recovery mode of WordPress would send it by mail.
+// The visitor sees the error itself. The recovery mode of WordPress would send it by mail.
 add_filter( 'recovery_mode_email', '__return_empty_array', PHP_INT_MAX );
 // On pages, WordPress itself shows fatal errors in a readable form, but only when PHP has printed nothing.
 if ( ! empty( $_SERVER['REQUEST_URI'] ) ) {
