@@ -65,31 +65,20 @@ fn row(place: &str, row: Value, known: &[&str]) -> Result<Fields, ErrorBody> {
 }
 
 fn root(index: usize, value: Value) -> Result<ComposeRoot, Failure> {
-    const KNOWN: &[&str] = &[
-        "name",
-        "target",
-        "baseline",
-        "overlays",
-        "overlay_deleted",
-        "metadata",
-    ];
+    const KNOWN: &[&str] = &["name", "target", "baseline", "metadata"];
     let place = format!("roots[{index}]");
     let mut fields = row(&place, value, KNOWN)?;
     let target = fields.text("target")?.unwrap_or_default();
     let target = GuestPath::new(target).map_err(|e| fields.refuse("target", &e.to_string()))?;
-    let mut sources = |name: &str| -> Result<Vec<BaselineSource>, Failure> {
-        let rows = fields.list(name)?.unwrap_or_default();
-        let rows = rows.into_iter().enumerate();
-        rows.map(|(at, row)| source(&format!("{place}.{name}[{at}]"), row))
-            .collect()
-    };
-    let (baseline, overlays) = (sources("baseline")?, sources("overlays")?);
+    let rows = fields.list("baseline")?.unwrap_or_default();
+    let rows = rows.into_iter().enumerate();
+    let baseline: Result<Vec<BaselineSource>, Failure> = rows
+        .map(|(at, row)| source(&format!("{place}.baseline[{at}]"), row))
+        .collect();
     Ok(ComposeRoot {
         name: fields.text("name")?.unwrap_or_default(),
         target,
-        baseline,
-        overlays,
-        overlay_deleted: fields.texts("overlay_deleted")?,
+        baseline: baseline?,
         metadata: fields.object("metadata")?,
     })
 }

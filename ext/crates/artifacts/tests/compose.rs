@@ -110,8 +110,6 @@ fn root(baseline: Vec<BaselineSource>) -> ComposeRoot {
         name: "plugins/foo".to_owned(),
         target: GuestPath::new(TARGET).unwrap(),
         baseline,
-        overlays: Vec::new(),
-        overlay_deleted: Vec::new(),
         metadata: Some(object(json!({"origin": {"kind": "plugin", "slug": "foo"}}))),
     }
 }
@@ -544,33 +542,6 @@ fn upload_above_the_limits_is_refused() {
         .map(|number| format!("plugins/foo/{number}"))
         .collect();
     assert_eq!(site.code(many), ErrorCode::ArtifactTooLarge);
-}
-
-#[test]
-fn contents_of_an_overlay_belong_to_the_change() {
-    let site = Site::new();
-    let mut request = upload(&[("plugins/foo/inc/a.php", "<?php // mine\n")], &[]);
-    request.roots[0].overlays = vec![archive(&[
-        ("foo.php", 0o644, "<?php // overlay\n"),
-        ("added.php", 0o644, "<?php\n"),
-    ])];
-    request.roots[0].overlay_deleted = vec!["inc/b.php".to_owned()];
-    let (bundle, _) = site.kept(request);
-    let row = |path: &str, status: &str| (path.to_owned(), status.to_owned());
-    assert_eq!(
-        changed(&bundle),
-        [
-            row("added.php", "added"),
-            row("foo.php", "modified"),
-            row("inc/a.php", "modified"),
-            row("inc/b.php", "deleted"),
-        ]
-    );
-    // A session that changes nothing else keeps the change of its bundle.
-    let mut same = upload(&[("plugins/foo/foo.php", "<?php // overlay\n")], &[]);
-    same.roots[0].overlays = vec![archive(&[("foo.php", 0o644, "<?php // overlay\n")])];
-    let (bundle, _) = site.kept(same);
-    assert_eq!(changed(&bundle), [row("foo.php", "modified")]);
 }
 
 #[test]

@@ -43,14 +43,9 @@ pub struct ComposeRoot {
     pub name: String,
     /// Path of the directory in the bundle, as a mount of a sandbox would have it.
     pub target: GuestPath,
-    /// Code of this host with which the session began, empty for a new directory. A later source
+    /// Code of this host to which the upload is compared, empty for a new directory. A later source
     /// replaces entries of an earlier one.
     pub baseline: Vec<BaselineSource>,
-    /// Contents that were put over the baseline before the session began, e.g. those of a bundle.
-    /// They belong to the change.
-    pub overlays: Vec<BaselineSource>,
-    /// Files of the baseline that the overlays delete, relative to the directory.
-    pub overlay_deleted: Vec<String>,
     /// Metadata of the mount in the bundle, e.g. the origin of the code.
     pub metadata: Option<Map<String, Value>>,
 }
@@ -156,17 +151,8 @@ fn mount(
     for source in root.baseline {
         baseline.add(source)?;
     }
-    let original = baseline.entries.clone();
-    for source in root.overlays {
-        baseline.add(source)?;
-    }
-    let mut start = std::mem::replace(&mut baseline.entries, original);
-    for path in &root.overlay_deleted {
-        start.remove(path.as_bytes());
-    }
-    trees::keep_empty_directories(&mut start);
     trees::keep_empty_directories(&mut baseline.entries);
-    let changes = trees::changes(work, &mut baseline, &start, upload)?;
+    let changes = trees::changes(work, &mut baseline, upload)?;
     Ok(BundleMount {
         index,
         target: root.target,

@@ -20,35 +20,30 @@ use std::ops::Bound;
 /// Entry of a directory after the upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum After {
-    /// As before the session, or as its overlay left it.
+    /// As before the session.
     Entry(Entry),
     /// Uploaded content.
     Uploaded(FileMode, Vec<u8>),
 }
 
-/// Returns the changes from `baseline` to `start` with the upload. `start` is the code that the
-/// browser received: the baseline, or the baseline with the contents of a bundle.
+/// Returns the changes from the baseline to the baseline with the upload.
 pub(super) fn changes(
     parent: &Dir,
     baseline: &mut Baseline,
-    start: &BTreeMap<Vec<u8>, Entry>,
     upload: RootUpload,
 ) -> Result<MountChanges, ComposeError> {
-    let after = result(start, upload)?;
+    let before = baseline.entries.clone();
+    let after = result(&before, upload)?;
     let work = WorkDirectory::new(parent)?;
     let (old, new) = (work.tree("before")?, work.tree("after")?);
     let (mut old, mut new) = (Writer::new(&old), Writer::new(&new));
-    let before = baseline.entries.clone();
     for (path, entry) in &before {
         let untouched = after.get(path) == Some(&After::Entry(*entry));
         write(&mut old, baseline, path, *entry, untouched)?;
     }
     for (path, node) in &after {
         match node {
-            After::Entry(entry) => {
-                let untouched = before.get(path) == Some(entry);
-                write(&mut new, baseline, path, *entry, untouched)?;
-            }
+            After::Entry(entry) => write(&mut new, baseline, path, *entry, true)?,
             After::Uploaded(mode, bytes) => new.file(path, *mode, bytes)?,
         }
     }
@@ -83,12 +78,12 @@ fn write(
 /// Returns the entries after the upload; fails if a path of the upload is occupied, exists in
 /// another spelling, or cannot be deleted.
 fn result(
-    start: &BTreeMap<Vec<u8>, Entry>,
+    before: &BTreeMap<Vec<u8>, Entry>,
     upload: RootUpload,
 ) -> Result<BTreeMap<Vec<u8>, After>, ComposeError> {
     let mut spellings = Spellings::default();
-    start.keys().for_each(|path| spellings.add(path));
-    let mut after: BTreeMap<Vec<u8>, After> = start
+    before.keys().for_each(|path| spellings.add(path));
+    let mut after: BTreeMap<Vec<u8>, After> = before
         .iter()
         .map(|(path, entry)| (path.clone(), After::Entry(*entry)))
         .collect();
