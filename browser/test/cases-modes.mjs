@@ -1,6 +1,6 @@
 /** Full mode on a separate host, its refusals, the other build of PHP, and cross-origin isolation. */
 import { holds, same, soon, test } from './harness.mjs';
-import { assets, screens, serve, source, wordpressVersion } from './server.mjs';
+import { assets, serve, shot, source, wordpressVersion } from './server.mjs';
 import { call, go, siteFrame, start } from './world.mjs';
 
 export default async function cases( { page: open, origin, site, foreign } ) {
@@ -19,7 +19,7 @@ export default async function cases( { page: open, origin, site, foreign } ) {
 		const ajax = await frame.evaluate( async () => ( await fetch( 'admin-ajax.php?action=rest-nonce' ) ).text() );
 		holds( `AJAX answers as the user: ${ ajax }`, /^[0-9a-f]{10}$/.test( ajax ) );
 		same( 'admin', await frame.evaluate( async ( nonce ) => ( await ( await fetch( '../?rest_route=/sample/v1/who', { headers: { 'X-WP-Nonce': nonce } } ) ).json() ).user, ajax ) );
-		await page.screenshot( { path: `${ screens }/full-dashboard.png` } );
+		await shot( page, 'full-dashboard' );
 		frame = await go( page, '/', 'full' );
 		same( [ 'first', 'rgb(1, 2, 3)' ], await frame.evaluate( () => [ document.documentElement.dataset.sample, getComputedStyle( document.getElementById( 'sample-banner' ) ).color ] ) );
 		const reach = await frame.evaluate( () => {
@@ -42,7 +42,7 @@ export default async function cases( { page: open, origin, site, foreign } ) {
 		same( true, ( await full( page, { blueprint: { login: true, steps: [] } } ) ).ok );
 		const frame = await go( page, '/wp-admin/post-new.php', 'full' );
 		await soon( 'the editor has its canvas', async () => ( await frame.locator( '.editor-visual-editor, .edit-post-visual-editor' ).count() ) > 0, 90000 );
-		await page.screenshot( { path: `${ screens }/full-editor.png` } );
+		await shot( page, 'full-editor' );
 		await page.close();
 	} );
 

@@ -1,6 +1,6 @@
 /** The default mode: documents without an origin on the site itself. */
 import { holds, same, soon, test } from './harness.mjs';
-import { assets, sample, screens, wordpressVersion } from './server.mjs';
+import { assets, sample, shot, wordpressVersion } from './server.mjs';
 import { call, exec, go, siteFrame, start } from './world.mjs';
 
 /** Tries to reach what belongs to the page around. Runs in the sandbox, and as a control in a plain frame. */
@@ -45,7 +45,7 @@ export default async function cases( { page: open, origin, site, foreign, forget
 		same( 'first', await frame.evaluate( () => document.documentElement.dataset.sample ) );
 		same( 'rgb(1, 2, 3)', await frame.evaluate( () => getComputedStyle( document.getElementById( 'sample-banner' ) ).color ) );
 		same( 1, await frame.evaluate( () => document.getElementById( 'sample-image' ).naturalWidth ) );
-		await page.screenshot( { path: `${ screens }/opaque-front.png` } );
+		await shot( page, 'opaque-front' );
 	} );
 
 	await test( 'opaque: an edit of PHP, CSS and JavaScript is on the next page', async () => {
@@ -84,7 +84,7 @@ export default async function cases( { page: open, origin, site, foreign, forget
 		same( 'object', await siteFrame( page ).evaluate( () => typeof window.wp ), 'scripts of the dashboard ran' );
 		same( '/wp-admin/', new URL( await page.evaluate( () => window.client.getCurrentURL() ), origin ).pathname, 'the path of the frame is known' );
 		await siteFrame( page ).waitForLoadState( 'load' );
-		await page.screenshot( { path: `${ screens }/opaque-dashboard.png` } );
+		await shot( page, 'opaque-dashboard' );
 	} );
 
 	await test( 'opaque: DOM, cookies, storage and requests of the parent are out of reach; a plain frame reaches them', async () => {
@@ -156,7 +156,7 @@ export default async function cases( { page: open, origin, site, foreign, forget
 		await call( page, 'writeFile', file, `${ good }\nno_such_function_here();\n` );
 		const broken = await go( page, '/' );
 		holds( 'the error is on the page', ( await broken.locator( 'body' ).innerText() ).includes( 'no_such_function_here' ) );
-		await page.screenshot( { path: `${ screens }/opaque-fatal.png` } );
+		await shot( page, 'opaque-fatal' );
 		await call( page, 'writeFile', file, good );
 		same( 'Edited banner', await ( await go( page, '/' ) ).locator( '#sample-banner' ).innerText() );
 		await call( page, 'writeFile', file, '<?php this is no PHP' );

@@ -3,7 +3,7 @@
  *
  *   node test/run.mjs [SUITE…]     suites: unit, opaque, commands, failures, modes
  *
- * ONLY=expression runs the cases whose name matches. Screenshots: dist/screens, or $SCREENS.
+ * ONLY=expression runs the cases whose name matches. SCREENS=DIR keeps screenshots.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';

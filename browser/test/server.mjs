@@ -1,7 +1,7 @@
 /** Loopback servers of the cases: a parent site that serves the built files, archives and its own static files. */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -113,5 +113,9 @@ export function fileOf( origin, path, bytes ) {
 	return { url: origin + path, sha256: sha256( bytes ), bytes: bytes.byteLength };
 }
 
-mkdirSync( join( here, '../dist/screens' ), { recursive: true } );
-export const screens = process.env.SCREENS ?? join( here, '../dist/screens' );
+/** Keeps a screenshot in the directory $SCREENS, if that is set. */
+export async function shot( page, name ) {
+	if ( process.env.SCREENS ) {
+		await page.screenshot( { path: join( process.env.SCREENS, `${ name }.png` ) } );
+	}
+}

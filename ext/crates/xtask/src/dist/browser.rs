@@ -87,10 +87,8 @@ pub(super) fn sources(built: &Path) -> Result<Vec<(PathBuf, PathBuf)>, TaskError
     let mut files = Vec::new();
     for path in tree::files(built)? {
         let relative = path.strip_prefix(built).unwrap_or(&path).to_path_buf();
-        let hidden = relative
-            .components()
-            .any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."));
-        if !hidden && !relative.starts_with(RUNTIME) {
+        let hidden = relative.as_os_str().as_encoded_bytes().starts_with(b".");
+        if !hidden && relative.components().count() == 1 {
             files.push((path.clone(), Path::new(BELOW).join(relative)));
         }
     }
@@ -161,6 +159,8 @@ mod tests {
         for name in ["client.js", "remote.html", STAMP] {
             fs::write(directory.path().join(name), "x").unwrap();
         }
+        fs::create_dir(directory.path().join("screens")).unwrap();
+        fs::write(directory.path().join("screens/page.png"), "x").unwrap();
         fs::write(directory.path().join(LIST), list).unwrap();
         directory
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn plugin_gets_the_engine_without_big_files_and_without_the_stamp() {
+    fn plugin_gets_the_flat_folder_without_the_stamp() {
         let directory = built("{}");
         let targets: Vec<_> = sources(directory.path())
             .unwrap()

@@ -1,8 +1,9 @@
 //! `cargo xtask dist`: builds the WordPress plugin as a directory and as an archive.
 //!
 //! The content depends only on the checkout. Schema examples, dotfiles and Markdown files are
-//! excluded. [`browser`] builds the engine of browser sandboxes and a second archive with its big files. A plugin that violates a rule of [`rules`] is not written. Directory and archive
-//! are each put in place by one rename.
+//! excluded. [`browser`] builds the engine of browser sandboxes and a second archive with its big
+//! files. A plugin that violates a rule of [`rules`] is not written. Directory and archives are each
+//! put in place by one rename.
 
 mod archive;
 mod browser;
