@@ -29,6 +29,8 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 const SETTLE: Duration = Duration::from_secs(1);
 /// Maximum number of rows of each list, e.g. of console lines, that the result contains.
 const SHOWN: usize = 50;
+/// Maximum time to wait until a page has painted.
+const PAINTED: Duration = Duration::from_secs(5);
 /// Maximum size of a script's value in the result, in bytes of JSON.
 const ANSWER: usize = 64 * 1024;
 
@@ -265,7 +267,19 @@ impl<'h> Page<'h> {
         if !task.duration.is_zero() {
             self.pause(task.duration)?;
         }
+        // A mobile page has its own width, instead of the default of 980 pixels, from its first frame on.
+        let mut environments = task.profiles.iter().map(|(_, environment)| environment);
+        if task.environment.device.mobile || environments.any(|one| one.device.mobile) {
+            self.paint();
+        }
         Ok(())
+    }
+
+    /// Waits for two frames, after which style sheets and replaced images are painted, and for fonts.
+    /// A page that never gets there stays as it is.
+    pub(super) fn paint(&mut self) {
+        let painted = "Promise.all([document.fonts.ready, new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))]).then(() => true)";
+        let _ = self.script(painted, self.within(PAINTED));
     }
 
     /// Runs the caller's script in the page, like a script of the page itself.

@@ -12,7 +12,6 @@ use super::task::{
 };
 use super::wire::Failure;
 use serde_json::{Value, json};
-use std::time::Duration;
 use wp_codebox_artifacts::ArtifactContent;
 
 /// Adds a style sheet to the document. A constructed style sheet is not subject to the page's
@@ -20,8 +19,6 @@ use wp_codebox_artifacts::ArtifactContent;
 const STYLE: &str = "((css) => { const sheet = new CSSStyleSheet(); sheet.replaceSync(css); document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]; })";
 /// Stops videos at their first frame and replaces animated images by a picture of their first one.
 const FIRST_FRAMES: &str = "(() => { for (const video of document.querySelectorAll('video')) { video.pause(); video.currentTime = 0; } for (const image of document.querySelectorAll('img')) { if (!/\\.(gif|webp|apng|png)([?#]|$)/i.test(image.currentSrc) || !image.complete || !image.naturalWidth) continue; const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight]; canvas.getContext('2d').drawImage(image, 0, 0); try { const still = canvas.toDataURL(); image.removeAttribute('srcset'); image.src = still; } catch (e) {} } })()";
-/// Maximum time to wait until a page has painted.
-const PAINTED: Duration = Duration::from_secs(5);
 /// Maximum number of elements that one selector explains.
 const EXPLAINED: usize = 20;
 
@@ -147,10 +144,7 @@ impl Page<'_> {
             let expression = format!("{STYLE}({})", json!(compared.style));
             self.evaluate_isolated(&expression, 4000, until)?;
         }
-        // Two frames later, style sheets and replaced images are painted, and fonts are loaded. A page
-        // that never gets there is compared as it is.
-        let painted = "Promise.all([document.fonts.ready, new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))]).then(() => true)";
-        let _ = self.script(painted, self.within(PAINTED));
+        self.paint();
         let shows = match compared.extent {
             Extent::Viewport => Shows::Viewport,
             Extent::FullPage => Shows::FullPage,
