@@ -431,14 +431,12 @@ def test_state_directory_inside_wordpress_is_refused(bench):
 def run_on_small_disk(bench, size_of_change):
     state = os.path.join(bench.directory, f"small-state-{size_of_change}")
     os.mkdir(state)
-    template = os.path.join(bench.state, "templates")
-    size = sum(os.lstat(os.path.join(d, f)).st_blocks * 512 for d, _, fs in os.walk(template) for f in fs)
     arguments = bench.run_arguments(
         "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
         f"sh -c 'head -c {size_of_change} /dev/urandom > big.bin'", state=state)
-    script = 'mount -t tmpfs -o size="$1",mode=0700,uid="$2" small "$3" && cp -a "$4" "$3/" && chown "$2" "$3" && shift 4 && exec "$@"'
+    script = 'mount -t tmpfs -o size=24m,mode=0700,uid="$1" small "$2" && mkdir "$2/templates" && mount --bind "$3" "$2/templates" && shift 3 && exec "$@"'
     uid = str(int(subprocess.run(["id", "-u", bench.owner], capture_output=True, text=True, check=True).stdout))
-    command = ["unshare", "-m", "sh", "-c", script, "sh", str(size + 24 * 1024 * 1024), uid, state, template,
+    command = ["unshare", "-m", "sh", "-c", script, "sh", uid, state, os.path.join(bench.state, "templates"),
                bench.environment["CODEBOX"], *arguments]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})

@@ -331,7 +331,7 @@ fn program_is_killed_at_its_timeout_and_guest_survives() {
 fn programs_over_the_output_or_memory_limit_do_not_end_the_guest() {
     let limits = json!({"limits": {"memory_bytes": 268_435_456, "output_bytes": 1_000_000}});
     run_with(&limits, |hand| {
-        let said = hand.sh("yes | head -c 20000000");
+        let said = hand.sh("yes \"$(seq -s - 30)\" | head -c 20000000");
         assert!(
             said.len() < 60_000 && said.contains("output limit"),
             "{}",
