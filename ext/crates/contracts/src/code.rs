@@ -576,6 +576,19 @@ codes! {
     RunnerWorkspaceBackendInvalidResponse = "wp_codebox_runner_workspace_backend_invalid_response", Internal, 502, 1;
     /// The backend of runner workspaces failed.
     RunnerWorkspaceBackendError = "wp_codebox_runner_workspace_backend_error", Internal, 502, 1;
+    /// The account has fewer credits than the sandbox needs.
+    CreditsShort = "wp_codebox_credits_short", Limit, 402, 1;
+    /// The ledger has another reservation or settlement of the sandbox, or another grant with the
+    /// reference.
+    LedgerConflict = "wp_codebox_ledger_conflict", Conflict, 409, 1;
+    /// The ledger was changed, is an older copy than its anchor says, or is not a ledger.
+    LedgerDamaged = "wp_codebox_ledger_damaged", Integrity, 500, 1;
+    /// The ledger does not exist, or cannot be opened, locked or written.
+    LedgerUnavailable = "wp_codebox_ledger_unavailable", Unavailable, 503, 125;
+    /// The price table is malformed.
+    PricesInvalid = "wp_codebox_prices_invalid", InvalidInput, 400, 1;
+    /// The price table has no price for the extension.
+    PriceMissing = "wp_codebox_price_missing", Unavailable, 422, 1;
     /// The audit log entry about an applied change could not be written.
     AuditFailed = "wp_codebox_audit_failed", Internal, 500, 1;
     /// A defect of this program; the message has the detail.

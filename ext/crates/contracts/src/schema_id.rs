@@ -92,6 +92,20 @@ pub const SANDBOX_SNAPSHOT_REMOVAL: &str = "wp-codebox/sandbox-snapshot-removal/
 pub const SANDBOX_PROFILE: &str = "wp-codebox/sandbox-profile/v1";
 /// Estimated resource use of a sandbox.
 pub const SANDBOX_ESTIMATE: &str = "wp-codebox/sandbox-estimate/v1";
+/// Prices of extensions.
+pub const METER_PRICES: &str = "wp-codebox/meter-prices/v1";
+/// Price of one sandbox for a duration.
+pub const METER_QUOTE: &str = "wp-codebox/meter-quote/v1";
+/// What a sandbox used.
+pub const METER_USAGE: &str = "wp-codebox/meter-usage/v1";
+/// One entry of the ledger of credits.
+pub const LEDGER_ENTRY: &str = "wp-codebox/ledger-entry/v1";
+/// Balances of accounts.
+pub const LEDGER_BALANCE: &str = "wp-codebox/ledger-balance/v1";
+/// Result of verifying a ledger.
+pub const LEDGER_VERIFICATION: &str = "wp-codebox/ledger-verification/v1";
+/// A page of entries of the ledger.
+pub const LEDGER_ENTRY_LIST: &str = "wp-codebox/ledger-entry-list/v1";
 /// Result of a command that saves or restores the state of a sandbox.
 pub const RUNTIME_CHECKPOINT_RESULT: &str = "wp-codebox/runtime-checkpoint-result/v1";
 /// Failure of a command that saves or restores the state of a sandbox.

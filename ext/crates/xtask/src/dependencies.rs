@@ -4,7 +4,8 @@
 //! use those to its left.
 //! `proxy`, `browser` and `agent` lie between runtime and supervisor; they do not use each other,
 //! except that `agent` uses `proxy` for TLS. `launcher` and `control` use only `contracts` of this
-//! workspace. Supervisor, cli and the extension use control; the extension also uses contracts,
+//! workspace. `ledger` is a leaf: it uses only `contracts`, and of the product only `service` and
+//! `cli` use it. Supervisor, cli and the extension use control; the extension also uses contracts,
 //! policy, recipe and artifacts.
 
 use crate::commands;
@@ -29,6 +30,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["contracts", "policy", "recipe", "artifacts", "runtime"],
     ),
     ("launcher", &["contracts"]),
+    // A leaf above `contracts`: of the product only the service and the command line may use it.
+    ("ledger", &["contracts"]),
     ("proxy", &["contracts", "policy", "artifacts", "runtime"]),
     ("browser", &["contracts", "policy", "artifacts"]),
     (
@@ -65,6 +68,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "agent",
             "supervisor",
             "apply",
+            "ledger",
         ],
     ),
     (
@@ -92,6 +96,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("reqwest", &["agent", "cli"]),
     ("hyper", &["proxy", "supervisor"]),
     ("rustls", &["proxy", "agent"]),
+    ("rusqlite", &["ledger", "service"]),
 ];
 
 /// External crates that the extension must not link, even indirectly: PHP's process forks, and
@@ -204,6 +209,10 @@ mod tests {
             judge(&metadata("wp-codebox-launcher", &["wp-codebox-policy"])).len(),
             1
         );
+        let ledger = |user: &str| judge(&metadata(user, &["wp-codebox-ledger"])).len();
+        assert_eq!(ledger("wp-codebox-cli"), 0);
+        assert_eq!(ledger("wp-codebox-supervisor"), 1);
+        assert_eq!(ledger("wp-codebox-ext"), 1);
     }
 
     #[test]
