@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'b86152fa8a8941923aa80e9ccb045a7eb704c34187072a741b46c04f3f155f92',
+	'contract_digest' => 'ba848e46fb1a5b8d19667432ef637b8f7a39dc57cafd90a4a9a8941c3f7c1327',
 ];

@@ -269,6 +269,12 @@ enum ErrorCode: string {
 	case RunnerWorkspaceBackendUnavailable = 'wp_codebox_runner_workspace_backend_unavailable';
 	case RunnerWorkspaceBackendInvalidResponse = 'wp_codebox_runner_workspace_backend_invalid_response';
 	case RunnerWorkspaceBackendError = 'wp_codebox_runner_workspace_backend_error';
+	case CreditsShort = 'wp_codebox_credits_short';
+	case LedgerConflict = 'wp_codebox_ledger_conflict';
+	case LedgerDamaged = 'wp_codebox_ledger_damaged';
+	case LedgerUnavailable = 'wp_codebox_ledger_unavailable';
+	case PricesInvalid = 'wp_codebox_prices_invalid';
+	case PriceMissing = 'wp_codebox_price_missing';
 	case AuditFailed = 'wp_codebox_audit_failed';
 	case Internal = 'wp_codebox_internal';
 
@@ -525,6 +531,12 @@ enum ErrorCode: string {
 		'wp_codebox_runner_workspace_backend_unavailable' => [ 501, 1 ],
 		'wp_codebox_runner_workspace_backend_invalid_response' => [ 502, 1 ],
 		'wp_codebox_runner_workspace_backend_error' => [ 502, 1 ],
+		'wp_codebox_credits_short' => [ 402, 1 ],
+		'wp_codebox_ledger_conflict' => [ 409, 1 ],
+		'wp_codebox_ledger_damaged' => [ 500, 1 ],
+		'wp_codebox_ledger_unavailable' => [ 503, 125 ],
+		'wp_codebox_prices_invalid' => [ 400, 1 ],
+		'wp_codebox_price_missing' => [ 422, 1 ],
 		'wp_codebox_audit_failed' => [ 500, 1 ],
 		'wp_codebox_internal' => [ 500, 1 ],
 	];

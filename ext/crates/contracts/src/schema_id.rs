@@ -100,6 +100,8 @@ pub const METER_QUOTE: &str = "wp-codebox/meter-quote/v1";
 pub const METER_USAGE: &str = "wp-codebox/meter-usage/v1";
 /// One entry of the ledger of credits.
 pub const LEDGER_ENTRY: &str = "wp-codebox/ledger-entry/v1";
+/// Result of granting credits.
+pub const LEDGER_GRANT: &str = "wp-codebox/ledger-grant/v1";
 /// Balances of accounts.
 pub const LEDGER_BALANCE: &str = "wp-codebox/ledger-balance/v1";
 /// Result of verifying a ledger.

@@ -235,6 +235,12 @@ impl LedgerError {
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
+        let body = match body.code {
+            ErrorCode::LedgerDamaged => {
+                body.hint("use the newest backup of database and anchor, and see docs/ledger.md")
+            }
+            _ => body,
+        };
         match self {
             Self::Short {
                 available, needed, ..

@@ -77,7 +77,9 @@ impl Ledger {
             place.check(suffix)?;
         }
         let mut connection = store::open(&place.path)?;
-        let id = match (store::identify(&connection, &place.path)?, &anchored) {
+        let found = store::identify(&connection, &place.path)?;
+        store::make_durable(&connection)?;
+        let id = match (found, &anchored) {
             (Found::Ledger(id), _) => id,
             (Found::Nothing, Some(anchored)) => {
                 return Err(anchor.database_missing(anchored).into());

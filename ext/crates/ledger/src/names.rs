@@ -1,6 +1,7 @@
 //! Names in the ledger and texts for people. Each has a bounded length and no control characters.
 
 use serde::{Deserialize, Serialize};
+use wp_codebox_contracts::terminal_text::is_hidden;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Error for a text that is not a valid name or note.
@@ -69,9 +70,9 @@ name!(
     |t| is_token(t, 128)
 );
 name!(
-    /// Text for people, such as a reason: 1 to 200 bytes without control characters.
-    Note, "text", "1 to 200 bytes without control characters",
-    |t| (1..=200).contains(&t.len()) && !t.chars().any(char::is_control)
+    /// Text for people, such as a reason: 1 to 200 bytes without control or invisible characters.
+    Note, "text", "1 to 200 bytes without control or invisible characters",
+    |t| (1..=200).contains(&t.len()) && !t.chars().any(|c| c.is_control() || is_hidden(c))
 );
 
 #[cfg(test)]

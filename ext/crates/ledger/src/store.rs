@@ -116,7 +116,7 @@ pub(crate) enum Found {
     Ledger(Sha256Hex),
 }
 
-/// Opens the database, which must exist, and sets how it is written.
+/// Opens the database, which must exist, without a change of the file.
 pub(crate) fn open(path: &Path) -> Result<Connection, LedgerError> {
     let failed = LedgerError::database("opened");
     // The mutex of the ledger replaces SQLite's.
@@ -128,13 +128,20 @@ pub(crate) fn open(path: &Path) -> Result<Connection, LedgerError> {
         connection.busy_timeout(BUSY)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-        // In WAL mode FULL synchronises the log at each commit; NORMAL would lose the last ones at
-        // a power failure.
-        connection.pragma_update(None, "synchronous", "FULL")
+        Ok(())
     };
     configure().map_err(failed)?;
     Ok(connection)
+}
+
+/// Sets how the database is written. Call it after [`identify`], because it changes the file.
+pub(crate) fn make_durable(connection: &Connection) -> Result<(), LedgerError> {
+    connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
+        // In WAL mode FULL synchronises the log at each commit; NORMAL would lose the last commits
+        // at a power failure.
+        .and_then(|()| connection.pragma_update(None, "synchronous", "FULL"))
+        .map_err(LedgerError::database("opened"))
 }
 
 /// Reads which ledger the database is.
