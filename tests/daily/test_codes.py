@@ -99,6 +99,28 @@ def audit_failed(w):
     return w.call("sandbox", "remove-snapshot", snapshot, "--state", state)
 
 
+def ledger(w, command, *arguments, state):
+    return w.call("ledger", command, *arguments, "--state", state)
+
+
+def granted(w):
+    """Returns a state directory with a ledger of one grant."""
+    state = w.state()
+    ledger(w, "grant", "shop", "10", "--reference", "invoice-1", "--reason", "r", state=state).expect(0)
+    return state
+
+
+def ledger_damaged(w):
+    state = granted(w)
+    os.unlink(os.path.join(state, "ledger-anchor", "anchor.json"))
+    return ledger(w, "balance", state=state)
+
+
+def prices(w, *arguments, **members):
+    table = {"schema": "wp-codebox/meter-prices/v1", "unit": "credit", "extensions": {}, **members}
+    return w.call("ledger", "prices", "--prices", w.file("prices.json", table), *arguments)
+
+
 def egress_unavailable(w):
     # Without trusted CA certificates the bridge cannot verify any host.
     covers = " && ".join(f"mount -t tmpfs none {path}" for path in ("/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"))
@@ -179,6 +201,13 @@ REFUSED = {
     "wp_codebox_sandbox_start_failed": Case(
         "the outer sandbox around the launcher ended", "Run the same task without the outer sandbox",
         lambda w: w.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "/bin/false")),
+    "wp_codebox_ledger_conflict": Case(
+        "invoice-1", "give each grant a reference of its own",
+        lambda w: ledger(w, "grant", "shop", "11", "--reference", "invoice-1", "--reason", "r", state=granted(w))),
+    "wp_codebox_ledger_damaged": Case("its anchor", "use the newest backup", ledger_damaged),
+    "wp_codebox_ledger_unavailable": Case("no ledger at", "`wp-codebox ledger grant` creates it", lambda w: ledger(w, "balance", state=w.state())),
+    "wp_codebox_prices_invalid": Case("currency", "correct it", lambda w: prices(w, currency="EUR")),
+    "wp_codebox_price_missing": Case('"ext.none"', "add a row for it", lambda w: prices(w, "--extension", "ext.none", "--duration", "1h")),
     "wp_codebox_egress_unavailable": Case("no trusted certificates", "install the ca-certificates package", egress_unavailable),
 }
 
@@ -442,6 +471,8 @@ BROWSER_PICTURE = f"{CASES}/browser-sites.php: a picture of an archived site is 
 PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
 
 ELSEWHERE = {
+    "wp_codebox_credits_short":
+        "ext/crates/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
     "wp_codebox_service_failed": "tests/recipes/test_services.py: test_killed_database_fails_its_step_and_ends_the_run",
     # The caller is a WordPress site, which resolves plugins, providers, connectors and components.
     "wp_codebox_mount_missing": f"{CASES}/runs.php: no mount",

@@ -8,6 +8,7 @@ use super::boot::BootArgs;
 use super::daily;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
+use super::ledger::LedgerCommand;
 use super::phpunit::PhpunitArgs;
 use super::preview_lease::LeaseCommand;
 use super::profile::ProfileCommand;
@@ -147,6 +148,9 @@ pub(crate) enum Command {
     /// Validate and list the profiles that sandboxes are created from.
     #[command(subcommand)]
     Profile(ProfileCommand),
+    /// Grant credits for sandboxes, show balances and prices, verify and export the ledger.
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
     /// Inspect, follow and cancel runs, including runs of other processes.
     #[command(subcommand)]
     Runs(RunsCommand),

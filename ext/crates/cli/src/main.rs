@@ -32,6 +32,7 @@ mod gc;
 mod git_branch;
 mod groups;
 mod guest_args;
+mod ledger;
 mod live;
 mod manual;
 mod model;
@@ -109,6 +110,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::AgentFanout(options) => groups::fanout(output, &options),
         Command::Sandbox(command) => sandbox::main(output, &command),
         Command::Profile(command) => profile::main(output, &command),
+        Command::Ledger(command) => ledger::main(output, &command),
         Command::PreviewLease(command) => preview_lease::main(output, &command),
         Command::Runs(command) => runs::main(output, &command),
         Command::Agents(options) => agents::main(output, &options),
