@@ -4,13 +4,14 @@
 //! owner's filesystem uid and gid during a write; otherwise the owner could not modify what root
 //! created.
 
+use crate::fields::Fields;
 use crate::guard::Failure;
 use crate::ini::Settings;
 use rustix::fs::fstat;
 use rustix::process::{getegid, geteuid};
 use std::path::Path;
 use wp_codebox_artifacts::{Dir, HostKey, KeyError, TrustedKeys};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 
 /// Reason why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -108,17 +109,34 @@ impl Drop for OwnerScope {
     }
 }
 
-/// Returns the keys whose signatures this host trusts; empty without a state directory or a key.
-pub(crate) fn trusted_keys(settings: &Settings) -> Result<TrustedKeys, Failure> {
-    let Ok(directory) = Dir::open(Path::new(&settings.state_dir)) else {
-        return Ok(TrustedKeys::default());
+/// Name of the member with the ids of further trusted keys. The site fills it from its settings,
+/// never from the input of a caller.
+pub(crate) const TRUSTED_KEYS: &str = "trusted_keys";
+
+/// Takes the ids of further trusted keys.
+pub(crate) fn known_keys(fields: &mut Fields) -> Result<Vec<Sha256Hex>, ErrorBody> {
+    let ids = fields.texts(TRUSTED_KEYS)?.into_iter().enumerate();
+    ids.map(|(index, id)| {
+        let name = format!("{TRUSTED_KEYS}[{index}]");
+        let rule = "the id of a signing key, 64 lowercase hex digits";
+        Sha256Hex::new(id).map_err(|_| fields.refuse(&name, rule))
+    })
+    .collect()
+}
+
+/// Returns the keys whose signatures this site trusts: the host's own key, if there is a state
+/// directory with one, and the `known` keys of the site's settings.
+pub(crate) fn trusted_keys(
+    settings: &Settings,
+    known: Vec<Sha256Hex>,
+) -> Result<TrustedKeys, Failure> {
+    let host = match Dir::open(Path::new(&settings.state_dir)) {
+        Err(_) => None,
+        Ok(directory) => match HostKey::load(&directory) {
+            Ok(key) => Some(key.public_half()),
+            Err(KeyError::Missing) => None,
+            Err(error) => return Err(error.body().into()),
+        },
     };
-    match HostKey::load(&directory) {
-        Ok(key) => Ok(TrustedKeys {
-            host: Some(key.public_half()),
-            known: Vec::new(),
-        }),
-        Err(KeyError::Missing) => Ok(TrustedKeys::default()),
-        Err(error) => Err(error.body().into()),
-    }
+    Ok(TrustedKeys { host, known })
 }

@@ -8,7 +8,7 @@ use crate::diff;
 use crate::fields::Fields;
 use crate::guard::Failure;
 use crate::ini::{Settings, is_absolute};
-use crate::state::trusted_keys;
+use crate::state::{TRUSTED_KEYS, known_keys, trusted_keys};
 use base64::Engine as _;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use serde_json::{Map, Value, json};
@@ -100,7 +100,7 @@ pub(crate) fn download(
     };
     let request = PreflightRequest {
         approved_files,
-        trusted: trusted_keys(settings)?,
+        trusted: trusted_keys(settings, Vec::new())?,
         signatures: SignatureRule::Any,
         ..PreflightRequest::default()
     };
@@ -115,9 +115,11 @@ pub(crate) fn download(
     }
 }
 
+/// Returns the options for an export. It accepts a signature of any key, so the known keys make no
+/// difference.
 fn options(settings: &Settings) -> Result<VerifyOptions, Failure> {
     Ok(VerifyOptions {
-        trusted: trusted_keys(settings)?,
+        trusted: trusted_keys(settings, Vec::new())?,
     })
 }
 
@@ -142,6 +144,7 @@ pub(crate) fn import_options(
         "expected_content_digest",
         "replace",
         "allowed_roots",
+        TRUSTED_KEYS,
     ];
     let mut fields = Fields::new(options, "", KNOWN, ErrorCode::InputInvalid)?;
     Ok(ImportOptions {
@@ -153,7 +156,7 @@ pub(crate) fn import_options(
             } else {
                 Replace::Refuse
             },
-            trusted: trusted_keys(settings)?,
+            trusted: trusted_keys(settings, known_keys(&mut fields)?)?,
         },
         allowed_roots: if fields.has("allowed_roots") {
             Some(fields.texts("allowed_roots")?)

@@ -171,11 +171,14 @@ final class Artifacts
      * with `bundleDirectory` (its path), `valid`, all `violations`, `signature` {status, key_id?, coverage?, origin?} and, when the manifest
      * could be read, `manifest` and `manifest_sha256`. `coverage` of a valid signature:
      * `manifest`, or `files` for a signature of an earlier version, which does not cover the
-     * manifest's keys other than identity, runtime and list of files.
+     * manifest's keys other than identity, runtime and list of files. `$options`: `trusted_keys`
+     * (list of ids of the other hosts' keys that the site trusts; such a key gives the status
+     * `signed-by-known` or `browser-origin-known`).
      *
+     * @param array<string, mixed> $options
      * @return array<string, mixed>
      */
-    public static function verify(string $directory): array {}
+    public static function verify(string $directory, array $options = []): array {}
 
     /**
      * Lists the bundles of a site, newest first: rows of `{artifact_id, run_id, created_at,
@@ -208,7 +211,8 @@ final class Artifacts
      * (list), `manifest_sha256` (string, optional: hash of the reviewed manifest), `targets`
      * (map declared mount target → host directory, for the base check), `confirm_browser_origin`
      * (bool: an approver confirmed that a browser uploaded the contents; without it, a bundle of
-     * such contents throws `wp_codebox_apply_browser_origin_unconfirmed`).
+     * such contents throws `wp_codebox_apply_browser_origin_unconfirmed`), `trusted_keys` (as for
+     * `verify()`; from the settings of the site, never from a caller).
      * Result: `artifact_id`, `run_id`, `approved_files`, `changed_files` (approved entries),
      * `patch`, `patch_sha256`, `mount_patches` [{mount_target, mount_index, patch, sha256}],
      * `content_digest`, `manifest_sha256`, `signature`, `verification`.
@@ -301,7 +305,7 @@ final class Artifacts
      * (tar, also gzipped; at most 256 MiB of members). The bundle is verified during the import;
      * a bundle that does not verify is not stored. `$options`: `expected_artifact_id`,
      * `expected_content_digest` (hex), `replace` (bool: replaces another bundle of the
-     * same run), `allowed_roots` (list, absent for the operator). An import does not make a key trusted:
+     * same run), `allowed_roots` (list, absent for the operator), `trusted_keys` (as for `verify()`). An import does not make a key trusted:
      * see `verification.signature`. Returns `{status, artifact_id, run_id, directory,
      * manifest_sha256, verification}`, `status` being `created`, `existing` or `updated`.
      *
@@ -615,7 +619,8 @@ final class Changes
      *
      * @param array<string, mixed> $change  `reference` (bundle or run id), `approved_files`,
      *                                      `manifest_sha256`, `patch_sha256`, `targets` (host
-     *                                      directory by mount target).
+     *                                      directory by mount target), `trusted_keys` (as for
+     *                                      `Artifacts::verify()`).
      * @param array<string, mixed> $options `health`: {`pages`: list of {name, url, cookie?},
      *                                      `logs?`: list of paths, `settle_ms?`: time until PHP
      *                                      notices changed files by itself}.
@@ -650,7 +655,8 @@ final class Changes
      *                                     `manifest_sha256`, `patch_sha256`, `repository` (host
      *                                     directory), `directories` (directory in the repository by
      *                                     mount target), `branch`, `base`, `author` and `committer`
-     *                                     ({name, email}), `approver`.
+     *                                     ({name, email}), `approver`, `trusted_keys` (as for
+     *                                     `Artifacts::verify()`).
      * @throws UnavailableException `wp_codebox_git_repository_invalid`.
      * @throws ConflictException `wp_codebox_git_branch_conflict`, `wp_codebox_apply_conflict`,
      *                           `wp_codebox_artifact_changed`.

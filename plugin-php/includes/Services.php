@@ -209,7 +209,7 @@ final class Services {
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$this->batches   = new BatchService( $gate, $this->runs, $schemas, $this->site );
 		$this->fanouts   = new FanoutService( $gate, $this->runs, $schemas, $this->site );
-		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site, $this->settings, $capabilities );
+		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->settings, $capabilities );
 		$this->registry  = new RunRegistry( $gate, $this->site, $access, $envelope, $audit );
 		$applied         = new ApplyResult();
 		$sensitive       = new SensitiveFiles();

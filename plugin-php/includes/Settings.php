@@ -39,6 +39,9 @@ final class Settings {
 	public const FORGET_CHANGES      = 'wp_codebox_forget_changes';
 	public const GIT_BRANCH          = 'wp_codebox_git_branch';
 
+	/** Pattern of the id of a signing key: the SHA-256 of its public key. */
+	public const KEY_ID = '/^[0-9a-f]{64}$/D';
+
 	/** Names of the limits that a task can have. */
 	public const LIMIT_FIELDS = [ 'wall_clock_ms', 'processes', 'memory_bytes', 'disk_bytes', 'output_bytes' ];
 
@@ -145,12 +148,13 @@ final class Settings {
 	}
 
 	/**
-	 * Returns the ids of trusted signing keys besides this host's own key.
+	 * Returns the ids of trusted signing keys besides this host's own key. The extension refuses a malformed id, so
+	 * those are left out.
 	 *
 	 * @return list<string>
 	 */
 	public function trusted_keys(): array {
-		$stored = array_values( array_filter( $this->map( self::TRUSTED_KEYS ), 'is_string' ) );
+		$stored = array_values( (array) preg_grep( self::KEY_ID, array_filter( $this->map( self::TRUSTED_KEYS ), 'is_string' ) ) );
 		/**
 		 * Filters the trusted signing keys. The filter can only restrict: a key that the settings do not list
 		 * stays untrusted.

@@ -464,6 +464,48 @@ def test_verify_command_reads_the_state_directory_from_the_environment(bench):
     bench.call(*verify, "--state", "/nonexistent/state", "--json").expect(125, "wp_codebox_state_dir_invalid")
 
 
+def other_host(bench):
+    """Creates a state directory with a signing key of its own and returns its path."""
+    state = tempfile.mkdtemp(prefix="other-host.", dir=bench.directory)
+    os.mkdir(os.path.join(state, "keys"), 0o700)
+    with open(os.path.join(state, "keys", "host.ed25519"), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.write(os.urandom(32))
+    return bench.own(state)
+
+
+def test_bundle_of_another_host_is_applied_only_if_its_key_id_is_trusted(bench):
+    source = bench.source()
+    answer = bench.agent("echo x > x.txt", source=source).expect(0)
+    bundle = answer.json["artifacts"]["directory"]
+    run = os.path.basename(bundle)
+    state = other_host(bench)
+    verify = ["artifacts", "verify", "--bundle", bundle, "--state", state]
+    seen = bench.call(*verify, "--json").expect(0).json["signature"]
+    key = seen["keyId"]
+    must(seen["status"] == "signed-by-unknown" and len(key) == 64, str(seen))
+    must(f"(signed-by-unknown with the key {key})" in bench.call(*verify).expect(0).stdout, "the key's id is not shown")
+    known = bench.call(*verify, "--trusted-key", key, "--json").expect(0).json["signature"]
+    must(known["status"] == "signed-by-known", str(known))
+    preflight = ["artifacts", "apply-preflight", "--bundle", bundle, "--state", state, "--approved-file", "/workspace/plugin/x.txt", "--json"]
+    bench.call(*preflight).expect(1, "wp_codebox_artifact_untrusted")
+    bench.call(*preflight, "--trusted-key", "0" * 64).expect(1, "wp_codebox_artifact_untrusted")
+    bench.call(*preflight, "--trusted-key", key).expect(0)
+
+    shutil.copytree(bundle, os.path.join(state, "sites", bench.site, "artifacts", run))
+    bench.own(state)
+    apply = ["apply", run, "--site", bench.site, "--state", state, "--to", source, "--json"]
+    bench.call(*apply).expect(1, "wp_codebox_artifact_untrusted")
+    must(not os.path.exists(os.path.join(source, "x.txt")), "the file was applied")
+    bench.call(*apply, "--trusted-key", key).expect(0)
+    must(os.path.exists(os.path.join(source, "x.txt")), "the file was not applied")
+
+
+def test_malformed_key_id_is_refused_with_a_sentence(bench):
+    for malformed in ("0" * 63, "0" * 65, "G" * 64, "A" * 64, ""):
+        refused = bench.call("artifacts", "verify", "--bundle", bench.directory, "--trusted-key", malformed)
+        must(refused.exit == 1 and "64 lowercase hex digits" in refused.stderr, str(refused))
+
+
 def test_doctor_reports_all_failures_in_one_call(bench):
     """With an invalid state directory, `doctor` still reports the other failed checks."""
     paths = bench.paths()

@@ -10,7 +10,7 @@ use crate::diff;
 use crate::fields::Fields;
 use crate::guard::{Failure, guard};
 use crate::ini::{Settings, is_absolute};
-use crate::state::{State, trusted_keys};
+use crate::state::{State, TRUSTED_KEYS, known_keys, trusted_keys};
 use crate::transfer::{self, ImportOptions};
 use crate::upload;
 use ext_php_rs::exception::PhpResult;
@@ -68,10 +68,14 @@ impl Artifacts {
     }
 
     /// Verifies the bundle in a directory: manifest, file hashes, digests and signature.
-    pub(crate) fn verify(directory: Text<'_>) -> PhpResult<Answer> {
+    #[php(defaults(options = Array::default_list(&[])))]
+    pub(crate) fn verify(directory: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
+            let options = options.object("options")?;
+            let mut fields = Fields::new(options, "", &[TRUSTED_KEYS], ErrorCode::InputInvalid)?;
+            let known = known_keys(&mut fields)?;
             let options = VerifyOptions {
-                trusted: trusted_keys(&Settings::checked()?)?,
+                trusted: trusted_keys(&Settings::checked()?, known)?,
             };
             let path = directory.utf8("directory")?;
             let verification = bundles::verify_bundle(&open(path)?, &options);
@@ -431,6 +435,7 @@ fn preflight_request(
         "manifest_sha256",
         "targets",
         "confirm_browser_origin",
+        TRUSTED_KEYS,
     ];
     let mut fields = Fields::new(request, "", KNOWN, ErrorCode::InputInvalid)?;
     let approved_files = fields.texts("approved_files")?;
@@ -457,7 +462,7 @@ fn preflight_request(
         approved_files,
         manifest_sha256,
         targets,
-        trusted: trusted_keys(settings)?,
+        trusted: trusted_keys(settings, known_keys(&mut fields)?)?,
         signatures: SignatureRule::Trusted,
         browser_origin: match fields.flag("confirm_browser_origin")? {
             true => BrowserOriginRule::Confirmed,

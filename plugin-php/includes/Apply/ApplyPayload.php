@@ -14,8 +14,6 @@ use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
-use WPCodebox\Host\Site;
-use WPCodebox\Native\Artifacts;
 use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
@@ -34,7 +32,6 @@ final class ApplyPayload {
 	 * @param ApplyTargets    $targets   Resolves host directories.
 	 * @param BundleTrust     $trust     Signing keys that this site trusts.
 	 * @param AuditTrail      $audit     Audit log; supplies requester and approver.
-	 * @param Site            $site      Site the plugin runs on.
 	 * @param Settings        $settings  Settings; they may forbid users to approve changes that they requested.
 	 * @param Capabilities    $capabilities Permission checks of the user who confirms an origin.
 	 */
@@ -43,7 +40,6 @@ final class ApplyPayload {
 		private readonly ApplyTargets $targets,
 		private readonly BundleTrust $trust,
 		private readonly AuditTrail $audit,
-		private readonly Site $site,
 		private readonly Settings $settings,
 		private readonly Capabilities $capabilities
 	) {}
@@ -70,7 +66,7 @@ final class ApplyPayload {
 		}
 		// Targets are read only from a bundle that verifies; for any other bundle the preflight reports the
 		// violations.
-		$sound   = true === ( Artifacts::verify( (string) $artifact['directory'] )['valid'] ?? false );
+		$sound   = true === ( $this->artifacts->verification( $artifact )['valid'] ?? false );
 		$targets = $sound ? $this->targets->resolve( $artifact, $approved, $target, $authority ) : [];
 		if ( [] !== $targets ) {
 			$request['targets'] = $targets;
@@ -78,7 +74,7 @@ final class ApplyPayload {
 		if ( $confirmed || OriginRule::Report === $rule ) {
 			$request['confirm_browser_origin'] = true;
 		}
-		$checked = Artifacts::preflight( $this->site->id(), $reference, $request );
+		$checked = $this->artifacts->preflight( $reference, $request );
 		/* translators: %s: status of its signature, as `unsigned`. */
 		$sentence   = __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are applied here.', 'codebox' );
 		$signature  = (array) ( $checked['signature'] ?? [] );

@@ -103,6 +103,27 @@ final class ArtifactService {
 	}
 
 	/**
+	 * Verifies a bundle with the signing keys that this site trusts.
+	 *
+	 * @param array<string, mixed> $artifact Bundle with its `directory`.
+	 * @return array<string, mixed> `wp-codebox/artifact-bundle-verification/v1`.
+	 */
+	public function verification( array $artifact ): array {
+		return Artifacts::verify( (string) $artifact['directory'], [ 'trusted_keys' => $this->settings->trusted_keys() ] );
+	}
+
+	/**
+	 * Checks a bundle of this site before an apply, with the signing keys that this site trusts.
+	 *
+	 * @param string               $reference Artifact id, run id, or the beginning of either.
+	 * @param array<string, mixed> $request   Further members of the extension's preflight request.
+	 * @return array<string, mixed> Result of the extension's preflight.
+	 */
+	public function preflight( string $reference, array $request ): array {
+		return Artifacts::preflight( $this->site->id(), $reference, $request + [ 'trusted_keys' => $this->settings->trusted_keys() ] );
+	}
+
+	/**
 	 * Reads one bundle and verifies it.
 	 *
 	 * @param array<string, mixed> $input Ability input with `artifact_id`.
@@ -110,7 +131,7 @@ final class ArtifactService {
 	 */
 	public function inspect( array $input ): array {
 		$artifact     = $this->artifact( $input );
-		$verification = Artifacts::verify( (string) $artifact['directory'] );
+		$verification = $this->verification( $artifact );
 		$inspection   = [
 			'success'      => true,
 			'schema'       => 'wp-codebox/artifact-inspection/v1',

@@ -33,6 +33,16 @@ final class BundleTrust {
 	public function __construct( private readonly Settings $settings ) {}
 
 	/**
+	 * Returns the ids of the trusted keys besides this host's own key. The extension gets them with each call that
+	 * judges a signature.
+	 *
+	 * @return list<string>
+	 */
+	public function keys(): array {
+		return $this->settings->trusted_keys();
+	}
+
+	/**
 	 * Checks whether a signature is valid and from a trusted key.
 	 *
 	 * @param array<string, mixed> $signature Field `signature` of a verification report.

@@ -59,7 +59,7 @@ final class BundleSeed {
 		}
 		$paths   = array_column( $changed, 'path' );
 		// Targets are read only from a bundle that verifies; for any other bundle the preflight reports the violations.
-		$sound   = true === ( Artifacts::verify( (string) $artifact['directory'] )['valid'] ?? false );
+		$sound   = true === ( $this->artifacts->verification( $artifact )['valid'] ?? false );
 		$targets = $sound ? $this->targets->resolve( $artifact, $paths, [], Authority::User ) : [];
 		try {
 			$request = [
@@ -67,7 +67,7 @@ final class BundleSeed {
 				// Nothing is applied here, so a bundle from a browser needs no confirmation.
 				'confirm_browser_origin' => true,
 			];
-			Artifacts::preflight( $this->site->id(), $run_id, $request + ( $sound ? [ 'targets' => $targets ] : [] ) );
+			$this->artifacts->preflight( $run_id, $request + ( $sound ? [ 'targets' => $targets ] : [] ) );
 		} catch ( Throwable $thrown ) {
 			$failure = Failure::from( $thrown );
 			throw ErrorCode::ApplyConflict->value !== $failure->error_code ? $failure : Failure::because(

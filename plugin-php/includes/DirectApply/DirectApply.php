@@ -114,6 +114,7 @@ final class DirectApply {
 					'manifest_sha256' => $payload['manifest_sha256'],
 					'patch_sha256'    => $payload['patch_sha256'],
 					'targets'         => $payload['targets'],
+					'trusted_keys'    => $this->settings->trusted_keys(),
 				] + ( empty( $payload['browser_origin_confirmed'] ) ? [] : [ 'confirm_browser_origin' => true ] ),
 				$this->health->options(),
 				[ OpcodeCache::class, 'drop' ]

@@ -99,6 +99,7 @@ final class GitBranch {
 				'author'          => $this->repository->author(),
 				'committer'       => $this->repository->committer(),
 				'approver'        => self::approver( $payload ),
+				'trusted_keys'    => $this->settings->trusted_keys(),
 			] + ( empty( $payload['browser_origin_confirmed'] ) ? [] : [ 'confirm_browser_origin' => true ] )
 		);
 		$count     = count( $result['files'] );

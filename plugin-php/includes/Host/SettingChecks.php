@@ -186,12 +186,16 @@ final class SettingChecks {
 	 */
 	public function keys( mixed $value ): array {
 		$keys = is_string( $value ) ? preg_split( '/[\s,]+/', $value, -1, PREG_SPLIT_NO_EMPTY ) : $this->rows( $value );
-		foreach ( $keys as $key ) {
-			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Za-z0-9._:-]{1,128}$/D', $key ) ) {
-				throw Failure::invalid_input( __( 'A trusted key is given by its id, one per line; do not paste the key itself.', 'codebox' ) );
+		$ids  = [];
+		foreach ( array_values( $keys ) as $index => $key ) {
+			$ids[] = is_string( $key ) ? strtolower( trim( $key ) ) : '';
+			if ( 1 !== preg_match( Settings::KEY_ID, $ids[ $index ] ) ) {
+				// The message does not repeat the value, because it may be a key that was pasted by mistake.
+				/* translators: %d: position in the list, from 1. */
+				throw Failure::invalid_input( sprintf( __( 'Trusted key %d is not the id of a signing key. An id has 64 hex digits; do not paste the key itself.', 'codebox' ), $index + 1 ) );
 			}
 		}
-		return array_values( array_unique( $keys ) );
+		return array_values( array_unique( $ids ) );
 	}
 
 	/**

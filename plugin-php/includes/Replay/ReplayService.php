@@ -17,7 +17,6 @@ use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
-use WPCodebox\Native\Artifacts;
 use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunService;
 use WPCodebox\Sentence;
@@ -141,7 +140,7 @@ final class ReplayService {
 	 * @throws Failure `wp_codebox_artifact_verification_failed`, `wp_codebox_artifact_untrusted`.
 	 */
 	private function mounts( array $artifact ): array {
-		$verification = Artifacts::verify( (string) $artifact['directory'] );
+		$verification = $this->artifacts->verification( $artifact );
 		if ( true !== ( $verification['valid'] ?? false ) ) {
 			throw Failure::because(
 				ErrorCode::ArtifactVerificationFailed,

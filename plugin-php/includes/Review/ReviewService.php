@@ -19,7 +19,6 @@ use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
-use WPCodebox\Native\Artifacts;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -74,7 +73,7 @@ final class ReviewService {
 			$action = $this->decisions->action( $input );
 			$this->assert_may( $action, $authority );
 			$artifact     = $this->artifacts->artifact( $input );
-			$verification = Artifacts::verify( (string) $artifact['directory'] );
+			$verification = $this->artifacts->verification( $artifact );
 			// The report reaches hooks and callers, which must not see host paths.
 			unset( $verification['manifest'], $verification['bundleDirectory'] );
 			$decision = $this->decisions->document( $action, $input, $artifact, $verification );

@@ -154,7 +154,7 @@ final class ImportService {
 	 */
 	private function options( array $input, Authority $authority ): array {
 		$roots   = $this->site->allowed_roots( $authority );
-		$options = null === $roots ? [] : [ 'allowed_roots' => $roots ];
+		$options = [ 'trusted_keys' => $this->trust->keys() ] + ( null === $roots ? [] : [ 'allowed_roots' => $roots ] );
 		foreach ( [ 'expected_artifact_id', 'expected_content_digest' ] as $field ) {
 			if ( isset( $input[ $field ] ) && '' !== $input[ $field ] ) {
 				$options[ $field ] = (string) $input[ $field ];

@@ -58,7 +58,7 @@ return static function ( Harness $t ): void {
 				putenv( 'WP_CODEBOX_FAKE_SIGNATURE=' . $status );
 				delete_site_option( 'wp_codebox_trusted_keys' );
 				$t->error( 'wp_codebox_artifact_untrusted', 403, $apply() );
-				update_site_option( 'wp_codebox_trusted_keys', [ 'fake-key' ] );
+				update_site_option( 'wp_codebox_trusted_keys', [ str_repeat( 'fade', 16 ) ] );
 				if ( 'signed-by-known' === $status ) {
 					$t->ok( $apply() );
 					add_filter( 'wp_codebox_trusted_keys', '__return_empty_array' );
@@ -68,8 +68,8 @@ return static function ( Harness $t ): void {
 					$t->error( 'wp_codebox_artifact_untrusted', 403, $apply() );
 				}
 			}
-			update_site_option( 'wp_codebox_trusted_keys', [ 'another-key' ] );
-			$widen = static fn(): array => [ 'fake-key', 'another-key' ];
+			update_site_option( 'wp_codebox_trusted_keys', [ str_repeat( 'a', 64 ) ] );
+			$widen = static fn(): array => [ str_repeat( 'fade', 16 ), str_repeat( 'a', 64 ) ];
 			add_filter( 'wp_codebox_trusted_keys', $widen );
 			putenv( 'WP_CODEBOX_FAKE_SIGNATURE=signed-by-known' );
 			$t->error( 'wp_codebox_artifact_untrusted', 403, $apply() );

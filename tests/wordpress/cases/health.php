@@ -128,11 +128,11 @@ return static function ( Harness $t ): void {
 		'debug information marks paths as private and contains no secret and no command line',
 		static function () use ( $t ): void {
 			update_site_option( 'wp_codebox_agents', [ 'a' => [ 'command' => 'php hunter2.php', 'success_codes' => [ 0 ] ] ] );
-			update_site_option( 'wp_codebox_trusted_keys', [ 'hunter2-key' ] );
+			update_site_option( 'wp_codebox_trusted_keys', [ str_repeat( 'fade', 16 ) ] );
 			$fields = apply_filters( 'debug_information', [] )['wp-codebox']['fields'];
 			delete_site_option( 'wp_codebox_agents' );
 			delete_site_option( 'wp_codebox_trusted_keys' );
-			$t->true( ! str_contains( (string) json_encode( $fields ), 'hunter2' ), 'a setting is shown' );
+			$t->true( 1 !== preg_match( '/hunter2|fadefade/', (string) json_encode( $fields ) ), 'a setting is shown' );
 			$t->same( [ '1', '1', false ], [ $fields['agents']['value'], $fields['trusted_keys']['value'], $fields['agents']['private'] ] );
 			$seen = 0;
 			foreach ( $fields as $name => $field ) {

@@ -33,7 +33,7 @@ return static function ( Harness $t ): void {
 			$t->same( false, $t->filtered( 'wp_codebox_can_resolve_pending_apply_artifact', '__return_true', static fn(): bool => $can( [], 'accepted', $editor ) ) );
 			$t->same( [ 'wp_codebox_can_resolve_pending_apply_artifact' ], $t->widened );
 			$t->widened = [];
-			$t->same( [], $t->filtered( 'wp_codebox_trusted_keys', static fn(): array => [ 'a-key' ], static fn(): array => ( new Settings() )->trusted_keys() ) );
+			$t->same( [], $t->filtered( 'wp_codebox_trusted_keys', static fn(): array => [ str_repeat( 'a', 64 ) ], static fn(): array => ( new Settings() )->trusted_keys() ) );
 			$t->same( [ 'wp_codebox_trusted_keys' ], $t->widened );
 			$t->widened = [];
 			$t->same( [], $t->filtered( 'wp_codebox_trusted_browser_session_callers', static fn(): array => [ 'my-host' => [ 'artifact:write' ] ], static fn(): array => ( new Settings() )->trusted_callers() ) );

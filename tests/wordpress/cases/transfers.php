@@ -193,7 +193,7 @@ return static function ( Harness $t ): void {
 		return;
 	}
 	$t->test(
-		'transfer: a bundle of another host can be read and rejected, not applied or replayed',
+		'transfer: a bundle of another host is applied only while the settings name its key',
 		static function () use ( $t, $import, $file ): void {
 			// Another state directory has another signing key.
 			$state = dirname( (string) WPCodebox\Native\Extension::info()['state_dir'] ) . '/.state-other-' . bin2hex( random_bytes( 4 ) );
@@ -220,6 +220,24 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_artifact_untrusted', 403, $t->ability( 'replay-artifact', [ 'artifact_id' => $id ] ) );
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $id, 'action' => 'reject' ] ) );
 			$t->contains( "'helo'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ) );
+			$key = (string) $done['verification']['signature']['key_id'];
+			// A caller's own input names no key.
+			$t->error( 'ability_invalid_input', 400, $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $id, 'approved_files' => [ $file ], 'trusted_keys' => [ $key ] ] ) );
+			try {
+				update_site_option( 'wp_codebox_trusted_keys', [ $key ] );
+				$t->same( 'signed-by-known', $t->ok( $t->ability( 'inspect-artifact', [ 'artifact_id' => $id ] ) )['verification']['signature']['status'] );
+				$again = $t->ok( $import( [ 'archive' => base64_encode( $archive ) ] ) );
+				$t->same( [ 'existing', true, 'signed-by-known' ], [ $again['status'], $again['trusted'], $again['verification']['signature']['status'] ] );
+				$t->ok( $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $id, 'approved_files' => [ $file ] ] ) );
+				$applied = $t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $id, 'action' => 'approve', 'approved_files' => [ $file ] ] ) );
+				$t->same( [ true, 'signed-by-known' ], [ $applied['success'], $applied['verification']['signature']['status'] ] );
+				$t->contains( "'hello'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ) );
+			} finally {
+				delete_site_option( 'wp_codebox_trusted_keys' );
+			}
+			$t->made();
+			$t->same( 'signed-by-unknown', $t->ok( $t->ability( 'inspect-artifact', [ 'artifact_id' => $id ] ) )['verification']['signature']['status'] );
+			$t->error( 'wp_codebox_artifact_untrusted', 403, $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $file ] ] ) );
 		}
 	);
 	$t->test(

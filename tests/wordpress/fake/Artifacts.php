@@ -19,7 +19,10 @@ final class Artifacts {
 		return Bundles::json( $directory, 'manifest.json' )['contentDigest'];
 	}
 
-	public static function verify( string $directory ): array {
+	/** Id of the key that signs with a status other than that of this host. */
+	private const KEY = 'fadefadefadefadefadefadefadefadefadefadefadefadefadefadefadefade';
+
+	public static function verify( string $directory, array $options = [] ): array {
 		$violations = [];
 		$manifest   = Bundles::json( $directory, 'manifest.json' );
 		if ( [] === $manifest ) {
@@ -40,6 +43,9 @@ final class Artifacts {
 			}
 		}
 		$signature = getenv( 'WP_CODEBOX_FAKE_SIGNATURE' ) ?: 'signed-by-this-host';
+		if ( str_ends_with( $signature, '-known' ) && ! in_array( self::KEY, $options['trusted_keys'] ?? [], true ) ) {
+			$signature = 'signed-by-unknown';
+		}
 		return [
 			'schema'          => 'wp-codebox/artifact-bundle-verification/v1',
 			'bundleDirectory' => $directory,
@@ -47,7 +53,7 @@ final class Artifacts {
 			'violations'      => $violations,
 			'signature'       => [
 				'status' => [] === $violations ? $signature : 'invalid',
-				'key_id' => 'fake-key',
+				'key_id' => self::KEY,
 			] + ( [] === $violations ? [ 'coverage' => getenv( 'WP_CODEBOX_FAKE_COVERAGE' ) ?: 'manifest' ] + ( str_starts_with( $signature, 'browser-' ) ? [ 'origin' => 'browser' ] : [] ) : [] ),
 			'manifest_sha256' => (string) ( is_file( $directory . '/manifest.json' ) ? hash_file( 'sha256', $directory . '/manifest.json' ) : str_repeat( '0', 64 ) ),
 		];
@@ -83,7 +89,7 @@ final class Artifacts {
 
 	public static function preflight( string $site, string $reference, array $request ): array {
 		$directory    = Bundles::find( $site, $reference );
-		$verification = self::verify( $directory );
+		$verification = self::verify( $directory, $request );
 		if ( ! $verification['valid'] ) {
 			throw Exception::make( 'wp_codebox_artifact_verification_failed', 'The bundle does not verify.', [], [ 'violations' => $verification['violations'] ] );
 		}
@@ -292,7 +298,7 @@ final class Artifacts {
 			'run_id'          => $run_id,
 			'directory'       => $target,
 			'manifest_sha256' => $verification['manifest_sha256'],
-			'verification'    => self::verify( $target ),
+			'verification'    => self::verify( $target, $options ),
 		];
 	}
 

@@ -224,9 +224,9 @@ fn preflight_refuses_an_untrusted_signature_or_a_manifest_other_than_the_reviewe
     request.signatures = SignatureRule::Any;
     assert!(setup.run(&request).is_ok());
     request.signatures = SignatureRule::Trusted;
-    request.trusted.known = vec![setup.host.key.public_half()];
+    request.trusted.known = vec![setup.host.key.public_half().key_id()];
     assert!(setup.run(&request).is_ok());
-    request.trusted.known = vec![Host::new().key.public_half()];
+    request.trusted.known = vec![Host::new().key.public_half().key_id()];
     assert_eq!(setup.code(&request), ErrorCode::ArtifactUntrusted);
 }
 

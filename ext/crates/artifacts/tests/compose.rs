@@ -261,7 +261,7 @@ fn signature_of_a_browser_bundle_satisfies_no_rule_for_trusted_signatures() {
     assert_eq!(error.code(), ErrorCode::ArtifactUntrusted);
     let known = TrustedKeys {
         host: Some(other.key.public_half()),
-        known: vec![site.key.public_half()],
+        known: vec![site.key.public_half().key_id()],
     };
     let options = VerifyOptions {
         trusted: known.clone(),
@@ -293,7 +293,7 @@ fn browser_bundle_that_another_host_imports_stays_one() {
     let rules = ImportRules {
         trusted: TrustedKeys {
             host: Some(other.key.public_half()),
-            known: vec![site.key.public_half()],
+            known: vec![site.key.public_half().key_id()],
         },
         ..ImportRules::default()
     };

@@ -36,14 +36,14 @@ pub(crate) fn journal(site: &Path) -> Result<Journal, ErrorBody> {
     Ok(journal)
 }
 
-/// Returns the key of this host as the only trusted one.
-pub(crate) fn host_key(state: &Path) -> Result<TrustedKeys, ErrorBody> {
+/// Returns the key of this host and the `known` keys of other hosts as the trusted ones.
+pub(crate) fn trusted_keys(state: &Path, known: Vec<Sha256Hex>) -> Result<TrustedKeys, ErrorBody> {
     let state = Dir::open(state);
     let state = state.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
     let key = HostKey::load(&state).map_err(|e| e.body())?;
     Ok(TrustedKeys {
         host: Some(key.public_half()),
-        known: Vec::new(),
+        known,
     })
 }
 

@@ -22,6 +22,7 @@ use super::sync::SyncArgs;
 use super::workload::WorkloadArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+use wp_codebox_contracts::Sha256Hex;
 
 /// Runs coding agents in disposable, kernel-isolated WordPress sandboxes and returns a verifiable
 /// bundle of their changes.
@@ -271,9 +272,25 @@ pub(crate) struct BundleArgs {
     /// does. [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
     #[arg(long = "state", value_name = "DIR")]
     pub state: Option<PathBuf>,
+    #[command(flatten)]
+    pub trusted: TrustedKeyArgs,
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Keys of other hosts whose signatures are trusted.
+#[derive(Debug, Args)]
+pub(crate) struct TrustedKeyArgs {
+    /// Id of another host's signing key whose bundles are trusted; may be repeated. `artifacts verify`
+    /// prints the id of a key that is not trusted.
+    #[arg(long = "trusted-key", value_name = "ID", value_parser = key_id)]
+    pub keys: Vec<Sha256Hex>,
+}
+
+/// Parses the id of a signing key.
+fn key_id(text: &str) -> Result<Sha256Hex, &'static str> {
+    Sha256Hex::new(text).map_err(|_| "the id of a signing key has 64 lowercase hex digits")
 }
 
 /// Subcommands of `artifacts`.

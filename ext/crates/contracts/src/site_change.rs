@@ -60,6 +60,9 @@ pub struct SiteApply {
     /// Whether the approver confirmed that a browser uploaded the contents of the bundle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirm_browser_origin: bool,
+    /// Ids of further signing keys that the site's settings trust, besides the key of this host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted_keys: Vec<Sha256Hex>,
 }
 
 /// Approved files of a bundle, and the git branch on which they are committed.
@@ -92,6 +95,9 @@ pub struct SiteCommit {
     /// Whether the approver confirmed that a browser uploaded the contents of the bundle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirm_browser_origin: bool,
+    /// Ids of further signing keys that the site's settings trust, besides the key of this host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted_keys: Vec<Sha256Hex>,
 }
 
 /// Name and mail address in a commit.

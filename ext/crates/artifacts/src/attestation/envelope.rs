@@ -267,7 +267,7 @@ pub(crate) fn check_envelope(
             field: MANIFEST_SHA256,
         });
     }
-    let is_known = trusted.known.contains(&key);
+    let is_known = trusted.known.contains(&key.key_id());
     let status = match (trusted.host == Some(key), is_known, origin) {
         (true, _, None) => SignatureStatus::SignedByThisHost,
         (true, _, Some(BundleOrigin::Browser)) => SignatureStatus::BrowserOrigin,

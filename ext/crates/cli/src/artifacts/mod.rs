@@ -12,18 +12,17 @@ pub(crate) use args::{
 
 use super::Settings;
 use super::applying::browser_origin;
-use super::args::{ArtifactsCommand, PreflightArgs, VerifyArgs};
+use super::args::{ArtifactsCommand, BundleArgs, PreflightArgs, VerifyArgs};
 use super::bench;
 use super::bundle_directory::open;
 use super::evidence::Evidence;
 use super::output::{Output, name};
 use super::settings::PathArgs;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{
-    Dir, HostKey, Preflight, PreflightRequest, SignatureCoverage, SignatureRule, TrustedKeys,
-    VerifyOptions, preflight, verify_bundle,
+    Dir, HostKey, Preflight, PreflightRequest, SignatureCoverage, SignatureRule, SignatureStatus,
+    TrustedKeys, VerifyOptions, preflight, verify_bundle,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 
@@ -71,8 +70,10 @@ fn done(output: Output, command: &str, shown: Result<(), ErrorBody>) -> ExitCode
 
 /// Returns the options for verifying signatures, with this host's key from the state directory. A
 /// state directory that the caller names must have a key. Without a key every valid signature is
-/// reported as `signed-by-unknown`.
-fn options(output: Output, named: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
+/// reported as `signed-by-unknown`, except one of a key that the caller trusts.
+fn options(output: Output, of: &BundleArgs) -> Result<VerifyOptions, ErrorBody> {
+    let named = of.state.as_deref();
+    let known = of.trusted.keys.clone();
     let state = match named {
         Some(state) => state.to_owned(),
         None => Settings::resolve(&PathArgs::default())?.state_dir,
@@ -100,16 +101,13 @@ fn options(output: Output, named: Option<&Path>) -> Result<VerifyOptions, ErrorB
         }
     };
     Ok(VerifyOptions {
-        trusted: TrustedKeys {
-            host,
-            known: Vec::new(),
-        },
+        trusted: TrustedKeys { host, known },
     })
 }
 
 fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
     let (bundle, path) = open(&args.of.bundle)?;
-    let mut verification = verify_bundle(&bundle, &options(output, args.of.state.as_deref())?);
+    let mut verification = verify_bundle(&bundle, &options(output, &args.of)?);
     verification.bundle_directory = path;
     if output.is_json() {
         output.document(&serde_json::to_value(&verification).unwrap_or_default());
@@ -135,8 +133,18 @@ fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
             }
             Some(SignatureCoverage::Manifest) | None => "",
         };
+        // The caller needs the id of another host's key to trust it.
+        let key = match (
+            verification.signature.status,
+            &verification.signature.key_id,
+        ) {
+            (SignatureStatus::SignedByThisHost | SignatureStatus::BrowserOrigin, _) | (_, None) => {
+                String::new()
+            }
+            (_, Some(key)) => format!(" with the key {key}"),
+        };
         output.line(&format!(
-            "{word} ({}{uncovered})",
+            "{word} ({}{key}{uncovered})",
             signature["status"].as_str().unwrap_or("unsigned")
         ));
     }
@@ -155,10 +163,10 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         .cloned()
         .collect();
     let (bundle, path) = open(&args.of.bundle)?;
-    let options = options(output, args.of.state.as_deref())?;
-    // Without a key no signature can count as trusted, so only an invalid signature stops this
+    let options = options(output, &args.of)?;
+    // Without any key no signature can count as trusted, so only an invalid signature stops this
     // preflight. An apply on this host would fail, because it needs the key.
-    let signatures = if options.trusted.host.is_some() {
+    let signatures = if options.trusted.host.is_some() || !options.trusted.known.is_empty() {
         SignatureRule::Trusted
     } else {
         SignatureRule::Any

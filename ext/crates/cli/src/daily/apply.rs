@@ -90,7 +90,7 @@ fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
             request: PreflightRequest {
                 approved_files: approved,
                 targets: targets.clone(),
-                trusted: applying::host_key(history.state.path())?,
+                trusted: applying::trusted_keys(history.state.path(), args.trusted.keys.clone())?,
                 browser_origin: applying::browser_origin(args.confirm_browser_origin),
                 ..PreflightRequest::default()
             },

@@ -1,6 +1,7 @@
 //! Arguments of the daily commands. The doc comments are the help texts.
 
 use crate::activation::ActivationArgs;
+use crate::args::TrustedKeyArgs;
 use crate::guest_args::{GuestArgs, StoreArgs};
 use crate::run_args::RunArgs;
 use clap::Args;
@@ -82,6 +83,8 @@ pub(crate) struct ApplyArgs {
     /// Apply contents that a browser uploaded; this host did not see their code run.
     #[arg(long)]
     pub confirm_browser_origin: bool,
+    #[command(flatten)]
+    pub trusted: TrustedKeyArgs,
 }
 
 /// Arguments of `undo`.

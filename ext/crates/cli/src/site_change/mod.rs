@@ -118,7 +118,7 @@ impl Place {
                     .into_iter()
                     .map(|(mount, path)| (mount, PathBuf::from(path)))
                     .collect(),
-                trusted: applying::host_key(&self.state)?,
+                trusted: applying::trusted_keys(&self.state, apply.trusted_keys)?,
                 browser_origin: applying::browser_origin(apply.confirm_browser_origin),
                 ..PreflightRequest::default()
             },
@@ -210,7 +210,7 @@ impl Place {
             site: &self.directory,
             bundle: &bundle.directory,
             run_id: &bundle.row.run_id,
-            trusted: applying::host_key(&self.state)?,
+            trusted: applying::trusted_keys(&self.state, request.trusted_keys.clone())?,
             request,
         })?;
         Ok(SiteChangeResult {

@@ -68,7 +68,10 @@ fn judge(s: &Sample) -> Result<SignatureStatus, AttestationError> {
 fn signature_counts_as_trusted_only_if_the_caller_trusts_its_key() {
     let mut s = sample();
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
-    s.trusted.known = s.trusted.host.take().into_iter().collect();
+    let own = s.trusted.host.take().map(|key| key.key_id());
+    s.trusted.known = vec![sha256(b"the key of another host")];
+    assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));
+    s.trusted.known.extend(own);
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByKnown));
     s.trusted = TrustedKeys::default();
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));
