@@ -637,7 +637,7 @@ final class Changes
     /**
      * Restores the files of an applied change. Files that changed since are listed as conflicts.
      *
-     * @param list<string>         $files   Paths relative to their target; all if empty.
+     * @param list<string>         $files   Paths relative to their target, or guest paths; all if empty.
      * @param array<string, mixed> $options As for `apply()`.
      * @throws NotFoundException `wp_codebox_apply_not_found`.
      * @throws ConflictException `wp_codebox_apply_undone`, `wp_codebox_apply_conflict`.

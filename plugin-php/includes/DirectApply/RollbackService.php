@@ -140,7 +140,7 @@ final class RollbackService {
 	}
 
 	/**
-	 * Returns files relative to their mount.
+	 * Returns files as the journal of applied changes knows them: by guest path, or relative to their mount.
 	 *
 	 * @param array<string, mixed> $artifact Bundle.
 	 * @param array<string, mixed> $change   Applied change of the bundle.
@@ -151,7 +151,7 @@ final class RollbackService {
 	private static function relative( array $artifact, array $change, array $files ): array {
 		$names = array_combine( $change['files'], $change['files'] );
 		foreach ( ArtifactService::changed_files( $artifact ) as $row ) {
-			$names[ (string) $row['path'] ]         = (string) $row['relativePath'];
+			$names[ (string) $row['path'] ]         = (string) $row['path'];
 			$names[ (string) $row['relativePath'] ] = (string) $row['relativePath'];
 		}
 		$unknown = array_values( array_diff( $files, array_keys( $names ) ) );

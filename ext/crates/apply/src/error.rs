@@ -75,6 +75,14 @@ pub enum ApplyError {
         /// The id for which the caller asked; for a file of an apply, `<file> in <id>`.
         reference: String,
     },
+    /// Several targets of the apply have a file with this relative path.
+    #[error("the change has the file {file:?} in several directories; name it with its guest path, such as {}", .names[0])]
+    Ambiguous {
+        /// Path that the caller gave.
+        file: String,
+        /// Guest paths of two files with this path.
+        names: [String; 2],
+    },
     /// All files of this apply were undone before.
     #[error("the change {id} was undone already; choose another one")]
     Undone {
@@ -102,7 +110,17 @@ impl ApplyError {
             Self::Io { .. } | Self::Stuck { .. } | Self::Journal { .. } => ErrorCode::ApplyFailed,
             Self::Target { .. } => ErrorCode::MountSourceInvalid,
             Self::NotFound { .. } => ErrorCode::ApplyNotFound,
+            Self::Ambiguous { .. } => ErrorCode::ApprovedFilesInvalid,
             Self::Undone { .. } => ErrorCode::ApplyUndone,
+        }
+    }
+
+    /// Returns the error for one conflict.
+    pub(crate) fn of_conflict(conflict: Conflict) -> Self {
+        Self::Conflict {
+            count: 1,
+            first: conflict.path.clone(),
+            conflicts: vec![conflict],
         }
     }
 

@@ -1,9 +1,10 @@
 //! The journal of a user: applies changes, lists them, undoes them and finishes interrupted ones.
 
 use crate::error::{ApplyError, conflicts};
+use crate::names::{LeftOut, Names};
 use crate::path::{open_dir, shown, sync};
 use crate::plan::{Ground, Plan, Planned};
-use crate::record::{Action, ApplyId, BundleReference, Record, SCHEMA, Step, Target};
+use crate::record::{ApplyId, BundleReference, Record, SCHEMA, Target, is_file};
 use crate::steps::io;
 use crate::transaction::{Transaction, lock, read_finished};
 use crate::undone::read_undone;
@@ -61,7 +62,8 @@ pub struct AppliedChange {
     pub bundle: BundleReference,
     /// Host directories that were changed.
     pub targets: Vec<String>,
-    /// Changed files and links, as paths relative to their target, in the order of the targets.
+    /// Changed files and links, as paths relative to their target, in the order of the targets. A
+    /// file has its guest path instead if several targets contain its relative path.
     pub files: Vec<String>,
     /// Those paths of `files` that were undone after the apply.
     pub undone: Vec<String>,
@@ -75,7 +77,7 @@ pub struct AppliedChange {
 pub struct UndoReport {
     /// Id of the undone apply.
     pub id: ApplyId,
-    /// Files that have their state from before the apply again, relative to their target.
+    /// Files that have their state from before the apply again, named as in [`AppliedChange::files`].
     pub restored: Vec<String>,
     /// Files that someone changed after the apply; the undo left them unchanged.
     pub conflicts: Vec<Conflict>,
@@ -197,13 +199,13 @@ impl Journal {
         self.applied(&id)
     }
 
-    /// Runs a transaction in a new directory below `open`.
+    /// Runs a transaction in a new directory below `open`. Returns the steps that an undo left out.
     pub(crate) fn run(
         &self,
         record: Record,
         roots: Vec<OwnedFd>,
         steps: Vec<Planned>,
-    ) -> Result<Vec<Conflict>, ApplyError> {
+    ) -> Result<Vec<LeftOut>, ApplyError> {
         let name = record.id.to_string();
         let failed = |error| io("write the journal", name.as_bytes(), error);
         fs::mkdirat(&self.open, &*name, Mode::RWXU).map_err(failed)?;
@@ -237,10 +239,13 @@ impl Journal {
     pub fn applied(&self, id: &ApplyId) -> Result<AppliedChange, ApplyError> {
         let (directory, record) = self.finished(id)?;
         let undone = read_undone(directory.as_fd(), id)?;
+        let names = Names::of(&record);
         let named = |wanted: &dyn Fn(usize) -> bool| {
             let steps = record.steps.iter().enumerate();
             let files = steps.filter(|(index, step)| wanted(*index) && is_file(step));
-            files.map(|(_, step)| shown(&step.path)).collect()
+            files
+                .map(|(_, step)| names.name(step.target, &step.path))
+                .collect()
         };
         Ok(AppliedChange {
             paths: host_paths(&record).collect(),
@@ -281,14 +286,6 @@ impl Journal {
         remove_tree_in(self.open.as_fd(), id.as_str().as_bytes())
             .map_err(|_| io("remove", id.as_str().as_bytes(), Errno::NOTEMPTY))?;
         sync(&self.open).map_err(|e| io("synchronise", id.as_str().as_bytes(), e))
-    }
-}
-
-/// Returns whether the step changes a file or link, not a directory.
-pub(crate) fn is_file(step: &Step) -> bool {
-    match step.action {
-        Action::Replace { .. } | Action::Place { .. } | Action::Remove { .. } => true,
-        Action::MakeDirectory { .. } | Action::RemoveDirectory { .. } => false,
     }
 }
 

@@ -21,6 +21,7 @@
 mod error;
 mod journal;
 mod metadata;
+mod names;
 mod path;
 mod plan;
 mod prune;

@@ -121,6 +121,14 @@ pub(crate) struct Step {
     pub action: Action,
 }
 
+/// Returns whether the step changes a file or link, not a directory.
+pub(crate) fn is_file(step: &Step) -> bool {
+    match step.action {
+        Action::Replace { .. } | Action::Place { .. } | Action::Remove { .. } => true,
+        Action::MakeDirectory { .. } | Action::RemoveDirectory { .. } => false,
+    }
+}
+
 /// Change that a step makes at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]

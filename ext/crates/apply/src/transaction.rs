@@ -13,7 +13,8 @@
 //! staging directory `.wp-codebox-<id>` with mode 0700, which holds new contents before an exchange
 //! and old contents after it.
 
-use crate::error::{ApplyError, conflicts};
+use crate::error::ApplyError;
+use crate::names::LeftOut;
 use crate::path::{open_dir, shown, sync};
 use crate::plan::Planned;
 use crate::record::{Action, ApplyId, Kind, Record, SCHEMA, Step, Stored};
@@ -81,8 +82,8 @@ impl Transaction {
         Ok(begun)
     }
 
-    /// Stages all steps and then executes them. Returns the conflicts of an undo.
-    pub(crate) fn run(mut self, planned: Vec<Planned>) -> Result<Vec<Conflict>, ApplyError> {
+    /// Stages all steps and then executes them. Returns the steps that an undo left out.
+    pub(crate) fn run(mut self, planned: Vec<Planned>) -> Result<Vec<LeftOut>, ApplyError> {
         let staged = self.stage(planned);
         if let Err(error) = staged {
             // An error of discarding is ignored: it often has the same cause, e.g. a read-only file
@@ -166,8 +167,8 @@ impl Transaction {
     }
 
     /// Executes all steps that are not done yet, also those of an interrupted transaction. Returns
-    /// the conflicts of an undo; a conflict of an apply is an error.
-    pub(crate) fn execute(self) -> Result<Vec<Conflict>, ApplyError> {
+    /// the steps that an undo left out; a conflict of an apply is an error.
+    pub(crate) fn execute(self) -> Result<Vec<LeftOut>, ApplyError> {
         // An interrupted transaction may have exchanged paths before.
         let Some(places) = self.places().map_err(ApplyError::after_exchange)? else {
             self.remove_staging().map_err(ApplyError::after_exchange)?;
@@ -182,14 +183,17 @@ impl Transaction {
             };
             match outcome {
                 Ok(Ok(())) => {}
-                Ok(Err(reason)) => found.push(Conflict {
-                    path: shown(&step.path),
+                Ok(Err(reason)) if is_undo => found.push(LeftOut {
+                    target: step.target,
+                    path: step.path.clone(),
                     reason,
                 }),
+                Ok(Err(reason)) => {
+                    let path = shown(&step.path);
+                    let conflict = ApplyError::of_conflict(Conflict { path, reason });
+                    return Err(self.turn_back(&places, conflict));
+                }
                 Err(error) => return Err(self.turn_back(&places, error)),
-            }
-            if !is_undo && let Some(error) = conflicts(std::mem::take(&mut found)) {
-                return Err(self.turn_back(&places, error));
             }
         }
         sync_parents(&places, self.record.steps.iter())

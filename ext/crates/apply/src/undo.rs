@@ -1,10 +1,11 @@
 //! Undoes applied changes, all files or single ones.
 
 use crate::error::ApplyError;
-use crate::journal::{Journal, UndoReport, is_file};
-use crate::path::{ancestors, open_dir, shown};
+use crate::journal::{Journal, UndoReport};
+use crate::names::{LeftOut, Names};
+use crate::path::{ancestors, open_dir};
 use crate::plan::{Ground, Plan, Planned, inverse};
-use crate::record::{Action, ApplyId, Record, Step};
+use crate::record::{Action, ApplyId, Record, Step, is_file};
 use crate::steps::{io, staged_name};
 use crate::transaction::{lock, read_own};
 use crate::undone::{read_undone, write_undone};
@@ -17,13 +18,14 @@ use wp_codebox_contracts::Sha256Hex;
 const LARGEST: u64 = 1 << 30;
 
 impl Journal {
-    /// Undoes an applied change. `files` has the paths to undo, relative to their target; `None`
-    /// undoes all that were not undone yet. `id` is the id of the new transaction.
+    /// Undoes an applied change. `files` has the paths to undo, relative to their target or as guest
+    /// paths; `None` undoes all that were not undone yet. `id` is the id of the new transaction.
     ///
     /// # Errors
-    /// [`ApplyError::NotFound`] if the apply or one of `files` is unknown, [`ApplyError::Undone`]
-    /// if all wanted files were undone before, and the errors of locks, journal and disk. A
-    /// conflict is not an error: the report lists it.
+    /// [`ApplyError::NotFound`] if the apply or one of `files` is unknown, [`ApplyError::Ambiguous`]
+    /// if several targets have one of `files`, [`ApplyError::Undone`] if all wanted files were
+    /// undone before, and the errors of locks, journal and disk. A conflict is not an error: the
+    /// report lists it.
     pub fn undo(
         &self,
         applied: &ApplyId,
@@ -42,30 +44,21 @@ impl Journal {
         let roots = lock(&record)?;
         // Read only now, under the lock: another undo may have ended before this one got the lock.
         let undone = read_undone(directory.as_fd(), applied)?;
-        if let Some(files) = files
-            && let Some(unknown) = files.iter().find(|f| {
-                !before
-                    .steps
-                    .iter()
-                    .any(|s| is_file(s) && shown(&s.path) == **f)
-            })
-        {
-            let reference = format!("{unknown} in {applied}");
-            return Err(ApplyError::NotFound { reference });
-        }
-        let wanted = |step: &Step| match files {
+        let names = Names::of(&before);
+        let chosen: Option<BTreeSet<usize>> = files
+            .map(|files| files.iter().map(|file| names.find(file)).collect())
+            .transpose()?;
+        let wanted = |index: usize, step: &Step| match &chosen {
             None => true,
-            Some(files) if is_file(step) => files.contains(&shown(&step.path)),
-            Some(files) => files
-                .iter()
-                .any(|f| ancestors(f.as_bytes()).any(|a| a == step.path)),
+            Some(chosen) => is_chosen(&before, chosen, index, step),
         };
         let old = open_dir(directory.as_fd(), b"old").map_err(|e| io("read", b"old", e))?;
         let mut plan = Plan::default();
         let mut indexes = Vec::new();
+        let mut found = Vec::new();
         let mut open = false;
         for (index, step) in before.steps.iter().enumerate() {
-            if !wanted(step) || undone.contains(&index) {
+            if !wanted(index, step) || undone.contains(&index) {
                 continue;
             }
             open |= is_file(step);
@@ -95,8 +88,8 @@ impl Journal {
                     plan.steps.push(Planned { step, new });
                     indexes.push(index);
                 }
-                Err(reason) => plan.conflicts.push(Conflict {
-                    path: shown(&step.path),
+                Err(reason) => found.push(Conflict {
+                    path: names.name(step.target, &step.path),
                     reason,
                 }),
             }
@@ -108,16 +101,13 @@ impl Journal {
         }
         plan.sort();
         let transaction = record.id.clone();
-        let mut found = std::mem::take(&mut plan.conflicts);
         let late = self.run(record, roots, plan.steps)?;
-        let clashed: BTreeSet<_> = late.iter().map(|c| c.path.clone()).collect();
-        found.extend(late);
-        let path = |index: &usize| before.steps.get(*index).map(|step| shown(&step.path));
+        found.extend(late.iter().map(|left_out| names.conflict(left_out)));
         // Directories are not recorded as undone: a directory can still contain files, and a later
         // undo of these files removes the directory.
         indexes.retain(|index| {
-            let file = before.steps.get(*index).is_some_and(is_file);
-            file && path(index).is_some_and(|path| !clashed.contains(&path))
+            let step = before.steps.get(*index);
+            step.is_some_and(|step| is_file(step) && !is_left_out(&late, step))
         });
         let all: BTreeSet<usize> = undone.iter().chain(&indexes).copied().collect();
         write_undone(directory.as_fd(), &all)
@@ -127,8 +117,7 @@ impl Journal {
         Ok(UndoReport {
             id: applied.clone(),
             restored: restored
-                .filter(|s| is_file(s))
-                .map(|s| shown(&s.path))
+                .map(|step| names.name(step.target, &step.path))
                 .collect(),
             conflicts: found,
         })
@@ -139,20 +128,36 @@ impl Journal {
         &self,
         undo: &Record,
         applied: &ApplyId,
-        late: &[Conflict],
+        late: &[LeftOut],
     ) -> Result<(), ApplyError> {
         let (directory, before) = self.finished(applied)?;
         let mut all = read_undone(directory.as_fd(), applied)?;
         let done = |step: &Step| {
             let same = |other: &&Step| other.target == step.target && other.path == step.path;
-            is_file(step)
-                && undo.steps.iter().any(|s| same(&s))
-                && !late.iter().any(|c| c.path == shown(&step.path))
+            is_file(step) && undo.steps.iter().any(|s| same(&s)) && !is_left_out(late, step)
         };
         let steps = before.steps.iter().enumerate();
         all.extend(steps.filter(|(_, step)| done(step)).map(|(index, _)| index));
         write_undone(directory.as_fd(), &all)
     }
+}
+
+/// Returns whether the undo of the files `chosen` includes a step: it changes such a file, or a
+/// directory above one.
+fn is_chosen(before: &Record, chosen: &BTreeSet<usize>, index: usize, step: &Step) -> bool {
+    if is_file(step) {
+        return chosen.contains(&index);
+    }
+    let mut files = chosen.iter().filter_map(|index| before.steps.get(*index));
+    files.any(|file| {
+        file.target == step.target && ancestors(&file.path).any(|above| above == step.path)
+    })
+}
+
+/// Returns whether the undo left out this path of this target.
+fn is_left_out(late: &[LeftOut], step: &Step) -> bool {
+    late.iter()
+        .any(|left_out| left_out.target == step.target && left_out.path == step.path)
 }
 
 /// Reads the old contents of a path from the journal and checks their hash.

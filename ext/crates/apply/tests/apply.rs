@@ -228,6 +228,73 @@ fn undo_of_one_file_leaves_the_other_applied_and_undo_of_an_unknown_file_is_refu
     assert_eq!(undone.len(), 2);
 }
 
+/// Applies a change of the same two files to two targets. Returns the second target.
+fn two_targets(bench: &Bench) -> (std::path::PathBuf, wp_codebox_apply::AppliedChange) {
+    let second = bench.site.join("second");
+    fs::create_dir(&second).unwrap();
+    let target = |mount: &str, path: &Path| TargetChanges {
+        mount: mount.to_owned(),
+        path: path.to_owned(),
+        changes: changes(vec![
+            added("d/a.txt", file(mount.as_bytes())),
+            added("b.txt", file(mount.as_bytes())),
+        ]),
+    };
+    let both = vec![
+        target("/workspace/x", &bench.target),
+        target("/workspace/y", &second),
+    ];
+    let applied = bench.apply_to(both).unwrap();
+    (second, applied)
+}
+
+#[test]
+fn file_that_two_targets_contain_is_undone_only_in_the_named_one() {
+    let bench = Bench::new();
+    let (second, applied) = two_targets(&bench);
+    let all = ["b.txt", "d/a.txt"];
+    let named = ["/workspace/x/", "/workspace/y/"]
+        .iter()
+        .flat_map(|mount| all.map(|path| format!("{mount}{path}")));
+    let mut files = applied.files.clone();
+    files.sort();
+    assert_eq!(files, named.collect::<Vec<_>>());
+
+    let both = ["d/a.txt".to_owned()];
+    match bench.undo(&applied.id, Some(&both)) {
+        Err(ApplyError::Ambiguous { names, .. }) => {
+            assert_eq!(names, ["/workspace/x/d/a.txt", "/workspace/y/d/a.txt"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(bench.path("d/a.txt").exists() && second.join("d/a.txt").exists());
+
+    let one = ["/workspace/y/d/a.txt".to_owned()];
+    let report = bench.undo(&applied.id, Some(&one)).unwrap();
+    assert_eq!(report.restored, one);
+    assert!(bench.path("d/a.txt").exists() && !second.join("d").exists());
+    let undone = bench.journal().applied(&applied.id).unwrap().undone;
+    assert_eq!(undone, one);
+    let report = bench.undo(&applied.id, None).unwrap();
+    assert_eq!(report.restored.len(), 3);
+    assert!(!bench.path("d").exists() && !second.join("b.txt").exists());
+}
+
+#[test]
+fn conflict_in_one_of_two_targets_with_the_same_path_names_its_target() {
+    let bench = Bench::new();
+    let (second, applied) = two_targets(&bench);
+    fs::write(second.join("b.txt"), b"mine\n").unwrap();
+    let report = bench.undo(&applied.id, None).unwrap();
+    let conflicts: Vec<_> = report.conflicts.iter().map(|c| c.path.as_str()).collect();
+    assert_eq!(conflicts, ["/workspace/y/b.txt"]);
+    assert!(report.restored.contains(&"/workspace/x/b.txt".to_owned()));
+    let undone = bench.journal().applied(&applied.id).unwrap().undone;
+    assert_eq!(undone.len(), 3);
+    assert!(!undone.contains(&"/workspace/y/b.txt".to_owned()));
+    assert!(!bench.path("b.txt").exists() && second.join("b.txt").exists());
+}
+
 #[test]
 fn second_apply_to_a_locked_target_is_refused() {
     let bench = Bench::new();

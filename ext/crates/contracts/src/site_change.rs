@@ -116,8 +116,8 @@ pub struct GitPerson {
 pub struct SiteRollBack {
     /// Id of the applied change.
     pub change: String,
-    /// Files to restore, relative to the directory to which they were applied; absent: all files of
-    /// the change.
+    /// Files to restore, relative to the directory to which they were applied or as guest paths;
+    /// absent: all files of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<String>>,
 }

@@ -103,7 +103,8 @@ pub(crate) struct UndoArgs {
     /// applied to this directory]
     #[arg(value_name = "CHANGE")]
     pub change: Option<String>,
-    /// Undo only this file; may be repeated.
+    /// Undo only this file; may be repeated. If the change has it in several directories: its guest
+    /// path, as `wp-codebox apply` prints it.
     #[arg(long = "file", value_name = "PATH")]
     pub files: Vec<String>,
     #[command(flatten)]
