@@ -206,6 +206,24 @@ def test_guest_program_starts_in_the_guest_path_of_the_callers_directory(develop
     shutil.rmtree(below)
 
 
+def test_diff_and_apply_use_the_last_run_that_changed_files_and_name_it(developer):
+    developer.call(*GOAL, "--json")
+    run = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
+    developer.call("Fail at it", "--agent-command", "false", check=1)
+    developer.call("Do nothing", "--agent-command", "true")
+    shown = developer.call("diff")
+    must("'hello'" in shown.stdout, "a run without a change took the place of the change")
+    must(run in shown.stderr and "2 later runs changed nothing" in shown.stderr, shown.stderr)
+    last = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
+    must(last != run and "changed nothing" in developer.call("diff", last).stderr, "a named run is shown also without a change")
+    applied = developer.call("apply", "--json")
+    must(json.loads(applied.stdout)["runId"] == run and run in applied.stderr, applied.stderr)
+    developer.call("undo")
+    developer.call(*GOAL)
+    shown = developer.call("diff")
+    must("later" not in shown.stderr and run not in shown.stderr, "the newest change is not the last one")
+
+
 def test_diff_ignores_a_later_wp_command_and_a_second_apply_names_undo(developer):
     developer.call(*GOAL)
     developer.call("wp", "option", "get", "home")

@@ -1,7 +1,7 @@
 //! `wp-codebox again`: a follow-up run with comments on the last change of this directory.
 
 use super::args::{AgainArgs, OfRunArgs};
-use super::history::History;
+use super::history::{History, Wanted};
 use crate::output::Output;
 use crate::run;
 use std::process::ExitCode;
@@ -25,10 +25,11 @@ fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
             .hint("wp-codebox again --with 'what to change'"));
     }
     let history = History::open(&run.store)?;
-    let earlier = history.run(&OfRunArgs {
+    let of = OfRunArgs {
         run: args.earlier.take().or(run.follow_up.follow_up.take()),
         store: run.store.clone(),
-    })?;
+    };
+    let earlier = history.run(&of, Wanted::Bundle)?;
     let view = history.view(&earlier)?;
     run.follow_up.follow_up = Some(earlier.run_id.to_string());
     if run.goal.is_none() {

@@ -1,7 +1,7 @@
 //! `wp-codebox apply` and `undo`: the apply engine with the bundles of this host.
 
 use super::args::{ApplyArgs, UndoArgs};
-use super::history::{History, directory};
+use super::history::{History, Wanted, directory};
 use crate::applying::{self, Approved};
 use crate::output::{Output, name};
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(super) fn journal(history: &History) -> Result<Journal, ErrorBody> {
 
 /// Applies the change of a run to the files of its directory.
 pub(crate) fn apply(output: &Output, args: &ApplyArgs) -> ExitCode {
-    match applied(args) {
+    match applied(*output, args) {
         Ok((run, change)) => {
             if output.is_json() {
                 output.document(&json!({
@@ -66,10 +66,10 @@ fn show_conflicts(output: Output, error: &ErrorBody) {
     }
 }
 
-fn applied(args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
+fn applied(output: Output, args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
     let history = History::open(&args.of.store)?;
     let journal = journal(&history)?;
-    let run = history.run(&args.of)?;
+    let run = history.run(&args.of, Wanted::Change(output))?;
     let directories = history.directories(&run)?;
     let bundle = history.bundle(&run)?;
     let changed = super::diff::changed(&bundle)?;

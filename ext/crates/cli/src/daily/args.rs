@@ -31,9 +31,8 @@ pub(crate) struct AgainArgs {
 /// A run and the place of its records.
 #[derive(Debug, Args)]
 pub(crate) struct OfRunArgs {
-    /// Id of the run or a unique prefix of it. [default: the last run of this directory with a
-    /// bundle; of the runs of up, shell, wp, php and test only the last that changed files, if
-    /// there is no other]
+    /// Id of the run or a unique prefix of it. [default: the last run of this directory that changed
+    /// files; runs of up, shell, wp, php and test only if no other run did]
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
     #[command(flatten)]

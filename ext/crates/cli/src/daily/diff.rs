@@ -1,7 +1,7 @@
 //! `wp-codebox diff`: prints the change of a run.
 
 use super::args::DiffArgs;
-use super::history::History;
+use super::history::{History, Wanted};
 use crate::output::{Output, name};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -20,7 +20,7 @@ pub(crate) fn diff(output: &Output, args: &DiffArgs) -> ExitCode {
 
 fn show(output: Output, args: &DiffArgs) -> Result<(), ErrorBody> {
     let history = History::open(&args.of.store)?;
-    let run = history.run(&args.of)?;
+    let run = history.run(&args.of, Wanted::Change(output))?;
     let bundle = history.bundle(&run)?;
     let verification = verify_bundle(&bundle.directory, &VerifyOptions::default());
     if !verification.valid {

@@ -51,10 +51,11 @@ impl History {
         runs.map_err(|e| e.body())
     }
 
-    /// Returns the run that the arguments name, else the last run of this directory with a bundle.
-    /// Runs of `up`, `shell`, `wp`, `php` and `test` only count if no other run has a bundle and
-    /// they changed files: users start them to look at an earlier change.
-    pub(super) fn run(&self, args: &OfRunArgs) -> Result<FoundRun, ErrorBody> {
+    /// Returns the run that the arguments name, else the last run of this directory that `wanted`
+    /// accepts. Runs of `up`, `shell`, `wp`, `php` and `test` only count if no other run is accepted
+    /// and they changed files: users start them to look at an earlier change. Without any change in
+    /// this directory, returns the last run with a bundle.
+    pub(super) fn run(&self, args: &OfRunArgs, wanted: Wanted) -> Result<FoundRun, ErrorBody> {
         if let Some(reference) = &args.run {
             let sites = std::slice::from_ref(&self.site);
             let found = || find(&self.state, sites, reference);
@@ -68,10 +69,26 @@ impl History {
         let mut runs = self.runs(MOST)?;
         runs.retain(|(_, record, _)| record.bundle_id.is_some());
         let looks = |record: &RunRecord| record.provenance.contains_key(PURPOSE.0);
-        let of_task = runs.iter().find(|(_, record, _)| !looks(record));
-        let with_change = || runs.iter().find(|(_, record, _)| changed_files(record));
-        match of_task.or_else(with_change) {
-            Some((run, _, _)) => Ok(run.clone()),
+        let (others, tasks): (Vec<_>, Vec<_>) =
+            runs.iter().partition(|(_, record, _)| looks(record));
+        let changed =
+            |(run, record, _): &(FoundRun, RunRecord, RunStatus)| self.changed_files(run, record);
+        let place = match wanted {
+            Wanted::Bundle => (!tasks.is_empty()).then_some(0),
+            Wanted::Change(_) => tasks.iter().position(|run| changed(run)),
+        };
+        let other = || others.iter().find(|run| changed(run));
+        let found = match place {
+            Some(place) => tasks.get(place),
+            None => other(),
+        };
+        match found.or(tasks.first()) {
+            Some((run, record, _)) => {
+                if let (Wanted::Change(output), Some(_)) = (wanted, found) {
+                    note_choice(output, run, record, place.unwrap_or_default());
+                }
+                Ok(run.clone())
+            }
             None => Err(ErrorBody::new(
                 ErrorCode::RunNotFound,
                 "no run of this directory has a change yet",
@@ -97,6 +114,20 @@ impl History {
             path: runs.join("runs").join(run_id.as_str()),
             run_id,
         })
+    }
+
+    /// Returns whether the bundle of a run changes files. The summary of the run counts them; the
+    /// record of a run whose supervisor died has no count, so its bundle is read.
+    fn changed_files(&self, run: &FoundRun, record: &RunRecord) -> bool {
+        let summary = record.summary_detail.as_ref();
+        match summary.and_then(|summary| summary.args.changes) {
+            Some(changes) => changes.total() > 0,
+            None => {
+                let bundle = self.bundle(run).ok();
+                let changed = bundle.and_then(|bundle| super::diff::changed(&bundle).ok());
+                changed.is_some_and(|changed| !changed.is_empty())
+            }
+        }
     }
 
     /// Returns the bundle of a run.
@@ -128,11 +159,24 @@ impl History {
     }
 }
 
-/// Returns true if the summary of a run counts changed files.
-fn changed_files(record: &RunRecord) -> bool {
-    let summary = record.summary_detail.as_ref();
-    let changes = summary.and_then(|summary| summary.args.changes);
-    changes.is_some_and(|changes| changes.total() > 0)
+/// Which run counts as the last one of a directory.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Wanted {
+    /// A run with a bundle.
+    Bundle,
+    /// A run with a bundle that changes files. A message on this output names the run.
+    Change(Output),
+}
+
+/// Tells the user which run was chosen, and how many later ones changed nothing.
+fn note_choice(output: Output, run: &FoundRun, record: &RunRecord, skipped: usize) {
+    let later = match skipped {
+        0 => String::new(),
+        1 => "; one later run changed nothing".to_owned(),
+        count => format!("; {count} later runs changed nothing"),
+    };
+    let of = format!("change of {}, of {}", run.run_id, record.created_at);
+    output.note(&format!("{of}{later}"));
 }
 
 /// Returns the real path of the project that contains the current directory. Without a project,
