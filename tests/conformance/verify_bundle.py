@@ -170,6 +170,25 @@ def bad_path(path):
     )
 
 
+NOT_PUBLIC = [ipaddress.IPv4Network(text) for text in (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
+    "192.0.0.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3")]
+# Parts of the global unicast range that are special or embed an IPv4 address.
+SPECIAL = [ipaddress.IPv6Network(text) for text in ("2001::/23", "2002::/16")]
+
+
+def is_public_four(number):
+    return not any(ipaddress.IPv4Address(number) in network for network in NOT_PUBLIC)
+
+
+def is_public_six(address):
+    if address in ipaddress.IPv6Network("64:ff9b::/96"):
+        return is_public_four(int(address) & 0xFFFFFFFF)
+    isatap = address.packed[8:12] in (b"\0\0\x5e\xfe", b"\2\0\x5e\xfe")
+    unicast = address in ipaddress.IPv6Network("2000::/3")
+    return unicast and not isatap and not any(address in network for network in SPECIAL)
+
+
 def url_code(url):
     match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)\Z", url.strip(), re.DOTALL)
     if not match:
@@ -184,9 +203,7 @@ def url_code(url):
             address = ipaddress.IPv6Address(six.group(1))
         except ValueError:
             return "malformed-reference"
-        mapped = address.ipv4_mapped
-        local = address.is_loopback or (mapped is not None and mapped.packed[0] in (0, 127))
-        return "unsafe-file" if local else None
+        return None if is_public_six(address) else "unsafe-file"
     match = re.match(r"([^:\[\]]*)(?::[0-9]*)?\Z", host)
     if not match:
         return "malformed-reference"
@@ -199,7 +216,7 @@ def url_code(url):
         address = four(labels)
         if address is None:
             return "malformed-reference"
-        return "unsafe-file" if address >> 24 == 127 or address == 0 else None
+        return None if is_public_four(address) else "unsafe-file"
     return "unsafe-file" if labels[-1] in ("localhost", "local") else None
 
 

@@ -121,6 +121,20 @@ const BENDS: &[(&str, &str, Bend)] = &[
         {"id": "a", "artifacts": [{"path": "events.jsonl", "kind": "x", "publicUrl": "http://127.1/x"}]}]),
         )
     }),
+    ("case with an unspecified address", "unsafe-file", |b| {
+        cases(
+            b,
+            json!([
+        {"id": "a", "artifacts": [{"path": "events.jsonl", "kind": "x", "publicUrl": "http://[::]/x"}]}]),
+        )
+    }),
+    ("case with a mapped private address", "unsafe-file", |b| {
+        cases(
+            b,
+            json!([
+        {"id": "a", "artifacts": [{"path": "events.jsonl", "kind": "x", "publicUrl": "http://[::ffff:10.0.0.1]/x"}]}]),
+        )
+    }),
     ("case with no URL", "malformed-reference", |b| {
         cases(
             b,

@@ -1,5 +1,8 @@
 //! Validation of paths inside a bundle and of URLs shown to a reviewer.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use wp_codebox_policy::check_address;
+
 /// Returns why a text is not a path inside a bundle. A `.` component and `//` are harmless and
 /// accepted.
 pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
@@ -32,8 +35,8 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 pub(super) enum UrlFault {
     /// The text cannot be parsed as a URL.
     Malformed,
-    /// The scheme is neither http nor https, or the host is `localhost`, a `.local` name, a
-    /// loopback address or `0.0.0.0`.
+    /// The scheme is neither http nor https, or the host is `localhost`, a `.local` name or an
+    /// address that is not public.
     NotPublic,
 }
 
@@ -69,8 +72,7 @@ pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
     let last = host.rsplit('.').next().unwrap_or_default();
     if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") {
         return match four(&host) {
-            Some(address) if address >> 24 == 127 || address == 0 => Some(UrlFault::NotPublic),
-            Some(_) => None,
+            Some(address) => address_fault(Ipv4Addr::from(address).into()),
             None => Some(UrlFault::Malformed),
         };
     }
@@ -86,14 +88,15 @@ fn is_port(text: &str) -> bool {
 }
 
 fn six_fault(text: &str) -> Option<UrlFault> {
-    match text.parse::<std::net::Ipv6Addr>() {
+    match text.parse::<Ipv6Addr>() {
         Err(_) => Some(UrlFault::Malformed),
-        Ok(address) => {
-            let mapped = address.to_ipv4_mapped().map(|four| four.octets()[0]);
-            let local = address.is_loopback() || matches!(mapped, Some(0 | 127));
-            local.then_some(UrlFault::NotPublic)
-        }
+        Ok(address) => address_fault(address.into()),
     }
+}
+
+/// Judges an address by the rule of the egress bridge, so that both agree on what is public.
+fn address_fault(address: IpAddr) -> Option<UrlFault> {
+    check_address(address).err().map(|_| UrlFault::NotPublic)
 }
 
 /// Parses an IPv4 address in every notation that browsers accept: one to four parts, decimal,
@@ -165,6 +168,28 @@ mod tests {
             ("http://[::1]:8080/", Some(NotPublic)),
             ("http://[::ffff:127.0.0.1]/", Some(NotPublic)),
             ("http://printer.local/", Some(NotPublic)),
+            ("http://0.1.2.3", Some(NotPublic)),
+            ("http://10.0.0.1/", Some(NotPublic)),
+            ("http://0xa000001/", Some(NotPublic)),
+            ("http://172.16.0.1", Some(NotPublic)),
+            ("http://192.168.1.1:8080", Some(NotPublic)),
+            ("http://169.254.169.254/latest", Some(NotPublic)),
+            ("http://100.64.0.1", Some(NotPublic)),
+            ("http://255.255.255.255", Some(NotPublic)),
+            ("http://[::]/", Some(NotPublic)),
+            ("http://[0:0:0:0:0:0:0:0]:80/", Some(NotPublic)),
+            ("http://[::ffff:0.0.0.0]/", Some(NotPublic)),
+            ("http://[::ffff:10.0.0.1]/", Some(NotPublic)),
+            ("http://[::ffff:a9fe:a9fe]/", Some(NotPublic)),
+            ("http://[::7f00:1]/", Some(NotPublic)),
+            ("http://[64:ff9b::a00:1]/", Some(NotPublic)),
+            ("http://[2002:7f00:1::]/", Some(NotPublic)),
+            ("http://[fe80::1]/", Some(NotPublic)),
+            ("http://[fd00::1]/", Some(NotPublic)),
+            ("http://[ff02::1]/", Some(NotPublic)),
+            ("https://[64:ff9b::808:808]/", None),
+            ("https://[2606:4700::1111]/", None),
+            ("https://172.32.0.1", None),
         ] {
             assert_eq!(url_fault(url), fault, "{url}");
         }

@@ -254,8 +254,10 @@ mod tests {
             "127.0.0.1",
             "10.1.2.3",
             "169.254.169.254",
+            "[::]",
             "[::1]",
             "[::ffff:127.0.0.1]",
+            "[::ffff:10.0.0.1]",
         ] {
             assert!(
                 matches!(Host::parse(given), Err(HostError::Private(_))),

@@ -268,6 +268,8 @@ mod tests {
                 "http://169.254.169.254/latest",
                 Reason::PrivateAddress,
             ),
+            ("GET", "http://[::]/", Reason::PrivateAddress),
+            ("GET", "http://[::ffff:10.0.0.1]/", Reason::PrivateAddress),
             ("GET", "http://2130706433/", Reason::HostInvalid),
             ("GET", "http://a.example/#x", Reason::MalformedRequest),
             ("GET", "/https/", Reason::HostInvalid),
