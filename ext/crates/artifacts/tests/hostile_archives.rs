@@ -64,7 +64,7 @@ fn long_names_in_archives_need_bounded_memory() {
         (GNULongName, INVALID),
         (GNULongLink, INVALID),
         (XHeader, INVALID),
-        (XGlobalHeader, None),
+        (XGlobalHeader, INVALID),
     ] {
         let archive = Cursor::new(header("long", kind, most))
             .chain(repeat(b'a').take(most))
@@ -157,6 +157,122 @@ fn ambiguous_archive_entries_are_refused() {
     // Control: an unambiguous archive is accepted.
     assert_eq!(with(&[name(), file(b"1")]), None);
     assert_eq!(with(&[records(&path), file(b"1")]), None);
+}
+
+#[test]
+fn pax_records_that_rename_or_reshape_members_are_refused() {
+    let reshaping = [
+        ("path", "name"),
+        ("size", "1"),
+        ("linkpath", "other"),
+        ("hdrcharset", "BINARY"),
+        ("GNU.sparse.name", "name"),
+        ("GNU.sparse.realsize", "9"),
+        ("SCHILY.realsize", "9"),
+        ("VENDOR.unknown", "x"),
+        ("mtim", "1"),
+    ];
+    let global = |key, value| {
+        vec![
+            entry("g", XGlobalHeader, record(key, value).as_bytes()),
+            file(b"1"),
+        ]
+    };
+    let local = |key, value| {
+        vec![
+            entry("x", XHeader, record(key, value).as_bytes()),
+            file(b"1"),
+        ]
+    };
+    for (key, value) in reshaping {
+        assert_eq!(with(&global(key, value)), INVALID, "{key} for all members");
+        // A member may have a name and a size of its own.
+        if !matches!(key, "path" | "size") {
+            assert_eq!(with(&local(key, value)), INVALID, "{key}");
+        }
+    }
+    assert_eq!(
+        with(&[entry("g", XGlobalHeader, b"no record\n"), file(b"1")]),
+        INVALID
+    );
+    for (key, value) in [
+        ("path", [("path", "a"), ("path", "b")]),
+        ("size", [("size", "1"), ("size", "1")]),
+    ] {
+        let twice = value.map(|(key, value)| record(key, value)).concat();
+        let archive = [entry("x", XHeader, twice.as_bytes()), file(b"1")];
+        assert_eq!(with(&archive), INVALID, "{key} twice");
+    }
+    // Control: attributes that change neither name nor contents.
+    for (key, value) in [
+        ("comment", "c0ffee"),
+        ("mtime", "1.5"),
+        ("uname", "root"),
+        ("SCHILY.xattr.user.x", "y"),
+    ] {
+        assert_eq!(with(&global(key, value)), None, "{key} for all members");
+        assert_eq!(with(&local(key, value)), None, "{key}");
+    }
+    assert_eq!(with(&local("path", "name")), None);
+    assert_eq!(with(&local("size", "1")), None);
+}
+
+#[test]
+fn archives_in_which_other_readers_find_other_members_are_refused() {
+    // Readers that skip the contents of a directory see no file, others see one.
+    let directory = |content: &[u8]| entry("d", EntryType::Directory, content);
+    assert_eq!(with(&[directory(&file(b"1"))]), INVALID);
+    assert_eq!(with(&[directory(b"")]), None);
+    let sized = entry("x", XHeader, record("size", "512").as_bytes());
+    assert_eq!(with(&[sized, directory(b"")]), INVALID);
+
+    // Readers that add the ustar prefix in every format see another name.
+    let prefixed = |magic: &[u8; 8], prefix: &[u8]| {
+        let mut bytes = file(b"1");
+        let mut header = tar::Header::new_ustar();
+        header.as_mut_bytes().copy_from_slice(&bytes[..512]);
+        header.as_mut_bytes()[257..265].copy_from_slice(magic);
+        header.as_mut_bytes()[345..345 + prefix.len()].copy_from_slice(prefix);
+        header.set_cksum();
+        bytes[..512].copy_from_slice(header.as_bytes());
+        bytes
+    };
+    for magic in [b"ustar  \0", &[0; 8]] {
+        assert_eq!(with(&[prefixed(magic, b"p")]), INVALID, "{magic:?}");
+        assert_eq!(with(&[prefixed(magic, b"")]), None, "{magic:?}");
+    }
+    assert_eq!(with(&[prefixed(b"ustar\x0000", b"p")]), None);
+
+    // Readers that do not stop at the first empty block, or at the first member of a gzip file,
+    // see more files.
+    let whole = |tail: &[u8]| {
+        let mut archive = entry("manifest.json", Regular, b"{}");
+        archive.resize(archive.len() + 1024, 0);
+        archive.extend_from_slice(tail);
+        archive
+    };
+    let zipped = |bytes: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, bytes).unwrap();
+        gzip.finish().unwrap()
+    };
+    for archive in [
+        whole(&file(b"1")),
+        whole(b"x"),
+        zipped(&whole(&file(b"1"))),
+        [zipped(&whole(b"")), zipped(&file(b"1"))].concat(),
+        [zipped(&whole(b"")), b"x".to_vec()].concat(),
+    ] {
+        assert_eq!(judged(archive.as_slice()), INVALID);
+    }
+    let two = [
+        zipped(&entry("manifest.json", Regular, b"{}")),
+        zipped(&[0; 1024]),
+    ]
+    .concat();
+    for archive in [whole(b""), whole(&[0; 10_240]), zipped(&whole(b"")), two] {
+        assert_eq!(judged(archive.as_slice()), None);
+    }
 }
 
 #[test]

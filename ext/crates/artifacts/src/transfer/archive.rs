@@ -2,20 +2,47 @@
 //!
 //! A name that does not fit into a member's header is stored in an entry before the member: GNU
 //! `L`, or PAX `x` with records. The tar crate would read such entries completely, whatever size
-//! they declare, so this module requests raw entries and reads them with limits. Archives that
-//! two readers could interpret differently (two such entries for a member, a second size) are
-//! refused.
+//! they declare, so this module requests raw entries and reads them with limits.
+//!
+//! Archives that two readers could interpret differently are refused: two names or sizes of a
+//! member, records that rename or reshape members (also for all members, PAX `g`), a directory with
+//! contents, a name prefix in a header without ustar format, data after the end of the archive.
 
 use super::members::{MAX_PATH, MAX_TOTAL, MemberSet, MembersError, shown, unreadable};
-use flate2::bufread::GzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use std::io::{BufRead, Error, ErrorKind, Read};
 use tar::EntryType;
 
 /// Maximum size in bytes of the PAX records before a member, which contain its name and attributes.
 const MAX_RECORDS: u64 = 64 * 1024;
+/// PAX records that change neither the name nor the contents of a member.
+const ATTRIBUTES: &[&[u8]] = &[
+    b"LIBARCHIVE.creationtime",
+    b"SCHILY.dev",
+    b"SCHILY.fflags",
+    b"SCHILY.ino",
+    b"SCHILY.nlink",
+    b"atime",
+    b"comment",
+    b"ctime",
+    b"gid",
+    b"gname",
+    b"mtime",
+    b"uid",
+    b"uname",
+];
+/// Beginnings of further such records.
+const ATTRIBUTE_GROUPS: &[&[u8]] = &[
+    b"LIBARCHIVE.xattr.",
+    b"RHT.security.",
+    b"SCHILY.acl.",
+    b"SCHILY.xattr.",
+];
+/// Place of the name prefix in a ustar header.
+const PREFIX: std::ops::Range<usize> = 345..500;
 
 /// Name and size of a member that a GNU `L` or PAX `x` entry before the member states.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Described {
     name: Option<Vec<u8>>,
     size: Option<u64>,
@@ -30,7 +57,8 @@ impl MemberSet {
             .fill_buf()
             .map_err(|e| unreadable("the archive", e))?;
         let archive: Box<dyn Read> = match magic {
-            [0x1f, 0x8b, ..] => Box::new(GzDecoder::new(archive)),
+            // A gzip file may consist of several members, and other readers read all of them.
+            [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(archive)),
             _ => Box::new(archive),
         };
         // Headers and padding count too, so that an archive of millions of empty entries is
@@ -43,12 +71,17 @@ impl MemberSet {
 /// Adds the regular files of an archive to the set.
 fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersError> {
     let failed = |error| unreadable("the archive", error);
-    let malformed = |what| failed(Error::new(ErrorKind::InvalidData, what));
+    let malformed = |what: &str| failed(Error::new(ErrorKind::InvalidData, what));
     let mut archive = tar::Archive::new(archive);
     let mut before: Option<Described> = None;
     for entry in archive.entries().map_err(failed)?.raw(true) {
         let mut entry = entry.map_err(failed)?;
         let kind = entry.header().entry_type();
+        if has_stray_prefix(entry.header()) {
+            return Err(malformed(
+                "a header without ustar format has bytes where ustar has the prefix of the name",
+            ));
+        }
         let described = match kind {
             EntryType::GNULongName => {
                 // The name ends with a NUL byte.
@@ -67,11 +100,17 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
                 let records = bounded(&mut entry, MAX_RECORDS)
                     .map_err(failed)?
                     .ok_or_else(|| malformed("the PAX records of a member are too long"))?;
-                let described = pax(&records);
-                Some(
-                    described
-                        .ok_or_else(|| malformed("the PAX records of a member are malformed"))?,
-                )
+                Some(pax(&records).map_err(|fault| malformed(&fault))?)
+            }
+            EntryType::XGlobalHeader => {
+                let records = bounded(&mut entry, MAX_RECORDS)
+                    .map_err(failed)?
+                    .ok_or_else(|| malformed("the PAX records for all members are too long"))?;
+                let described = pax(&records).map_err(|fault| malformed(&fault))?;
+                if described != Described::default() {
+                    return Err(malformed("PAX records give all members one name or size"));
+                }
+                continue;
             }
             _ => None,
         };
@@ -81,12 +120,12 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
             }
             continue;
         }
-        // A PAX `g` entry has attributes for all members; an import ignores them.
-        if kind == EntryType::XGlobalHeader {
-            continue;
-        }
         let described = before.take().unwrap_or_default();
         if kind.is_dir() {
+            // Some readers skip the contents, others take them for the next headers.
+            if entry.size() != 0 || described.size.is_some_and(|size| size != 0) {
+                return Err(malformed("a directory has contents"));
+            }
             continue;
         }
         let name = described
@@ -102,11 +141,35 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
         }
         set.insert(&name, entry.size(), entry)?;
     }
-    match before {
-        None => Ok(()),
-        Some(_) => Err(malformed(
+    if before.is_some() {
+        return Err(malformed(
             "it ends after an entry with the name or size of a member that does not follow",
-        )),
+        ));
+    }
+    match only_zeros(archive.into_inner()).map_err(failed)? {
+        true => Ok(()),
+        false => Err(malformed("it has data after its end")),
+    }
+}
+
+/// Returns whether a reader that adds the prefix to the name in every format would see another name
+/// than this module: the header is not of ustar format and has bytes in place of the prefix.
+fn has_stray_prefix(header: &tar::Header) -> bool {
+    let prefix = header.as_bytes().get(PREFIX).unwrap_or_default();
+    header.as_ustar().is_none() && prefix.iter().any(|byte| *byte != 0)
+}
+
+/// Reads to the end; returns whether all bytes are zero, as the padding of an archive is.
+fn only_zeros(mut rest: impl Read) -> std::io::Result<bool> {
+    let mut bytes = [0; 8192];
+    loop {
+        match rest.read(&mut bytes) {
+            Ok(0) => return Ok(true),
+            Ok(length) if bytes.iter().take(length).all(|byte| *byte == 0) => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -120,24 +183,48 @@ fn bounded(entry: &mut tar::Entry<'_, impl Read>, most: u64) -> std::io::Result<
     Ok(Some(bytes))
 }
 
-/// Parses PAX records of the form `LENGTH KEY=VALUE\n`. A value may contain line feeds.
-fn pax(mut records: &[u8]) -> Option<Described> {
+/// Reads PAX records. Refuses records that could give a member another name or other contents, and
+/// a second name or size; returns what is wrong.
+fn pax(mut records: &[u8]) -> Result<Described, String> {
+    let malformed = || "the PAX records of a member are malformed".to_owned();
     let mut described = Described::default();
     while !records.is_empty() {
-        let space = records.iter().position(|byte| *byte == b' ')?;
-        let length = number(records.get(..space)?)?;
-        let (record, rest) = records.split_at_checked(usize::try_from(length).ok()?)?;
-        let record = record.get(space + 1..)?.strip_suffix(b"\n")?;
-        let equals = record.iter().position(|byte| *byte == b'=')?;
-        let value = record.get(equals + 1..)?;
-        match record.get(..equals)? {
-            b"path" => described.name = Some(value.to_vec()),
-            b"size" => described.size = Some(number(value)?),
-            _ => {}
+        let (key, value, rest) = first_record(records).ok_or_else(malformed)?;
+        let is_second = match key {
+            b"path" => described.name.replace(value.to_vec()).is_some(),
+            b"size" => {
+                let size = number(value).ok_or_else(malformed)?;
+                described.size.replace(size).is_some()
+            }
+            _ if is_attribute(key) => false,
+            _ => {
+                let key = shown(key);
+                return Err(format!(
+                    "its PAX record {key} could rename or reshape a member"
+                ));
+            }
+        };
+        if is_second {
+            return Err("the PAX records of a member have two names or sizes".to_owned());
         }
         records = rest;
     }
-    Some(described)
+    Ok(described)
+}
+
+fn is_attribute(key: &[u8]) -> bool {
+    ATTRIBUTES.contains(&key) || ATTRIBUTE_GROUPS.iter().any(|group| key.starts_with(group))
+}
+
+/// Splits the first PAX record `LENGTH KEY=VALUE\n` into key, value and what follows. A value may
+/// contain line feeds.
+fn first_record(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let space = records.iter().position(|byte| *byte == b' ')?;
+    let length = number(records.get(..space)?)?;
+    let (record, rest) = records.split_at_checked(usize::try_from(length).ok()?)?;
+    let record = record.get(space + 1..)?.strip_suffix(b"\n")?;
+    let equals = record.iter().position(|byte| *byte == b'=')?;
+    Some((record.get(..equals)?, record.get(equals + 1..)?, rest))
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
