@@ -239,7 +239,9 @@ final class Artifacts
 
     /**
      * Reads and checks the audit log: `{records, total, chain: {valid, head, broken_at?,
-     * problem?}}`. The whole log is checked, also against the anchor in the state directory and
+     * problem?}}`. `chain` is about the whole log: every record is hashed by the first call of a
+     * process after the file changed (inode, size or times); further calls of the process read only
+     * the requested records. Each call compares the log with the anchor in the state directory and
      * `$anchors`, which reveal records removed from the end. Returns records with a `seq` greater
      * than `$after`, oldest first, at most `$limit` (at most 10,000). A negative `$after`
      * selects that many of the newest records. `head` is the hash of the last record.

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Returns the records of this site and the state of their hash chain: whether it is intact and no record is
- * missing at its end. The extension verifies the whole log on each call.
+ * missing at its end. The extension verifies the whole log, once in each process while the file stays unchanged.
  */
 final class AuditLog {
 

@@ -20,13 +20,18 @@ use ext_php_rs::{php_class, php_impl};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 use wp_codebox_artifacts::{
     self as bundles, AuditLog, BrowserOriginRule, Dir, Json, MemberSet, OverLimit,
     PreflightRequest, SignatureReport, SignatureRule, Store, StoredBundle, Verification,
-    VerifyOptions,
+    VerifiedLog, VerifyOptions,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
+
+/// Result of the last verification of an audit log, which further pages of the unchanged log reuse.
+static VERIFIED: Mutex<VerifiedLog> = Mutex::new(VerifiedLog::new());
 
 /// The PHP class for artifact bundles: the recorded changes of a run, with manifest and signature.
 #[php_class]
@@ -201,8 +206,9 @@ impl Artifacts {
             let window = audit::window(after, limit)?;
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
+            let mut verified = VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
             let reading = AuditLog::open(&state.directory, &site)
-                .and_then(|log| log.read(window, &anchors))
+                .and_then(|log| log.read_again(window, &anchors, &mut verified, SystemTime::now()))
                 .map_err(|e| e.body())?;
             let mut chain = json!({"valid": reading.valid, "head": reading.head});
             if let Some(line) = reading.broken_at {

@@ -84,7 +84,7 @@ pub use snapshot::{
 };
 pub use store::{
     Appended, AuditAnchor, AuditEntry, AuditError, AuditExcerpt, AuditLog, AuditOperations,
-    AuditReading, AuditWindow, BundleRow, Discarded, Store, StoreError, StoredBundle,
+    AuditReading, AuditWindow, BundleRow, Discarded, Store, StoreError, StoredBundle, VerifiedLog,
 };
 pub use transfer::{
     ArchiveError, ArchiveReport, DownloadError, ImportError, ImportRules, ImportStatus, Imported,

@@ -11,6 +11,7 @@ mod anchor;
 mod chain;
 mod error;
 mod excerpt;
+mod verified;
 
 use crate::bundle::Scrubber;
 use crate::canonical::{OverLimit, canonical_json, canonical_value};
@@ -22,6 +23,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
+use std::time::SystemTime;
 use wp_codebox_contracts::{Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
 
@@ -31,6 +33,8 @@ use chain::{Tail, claim, link, start};
 pub use error::AuditError;
 use error::{MAX_LINE, io};
 pub use excerpt::{AuditExcerpt, AuditOperations};
+pub use verified::VerifiedLog;
+use verified::{Next, Offsets, each_line};
 
 const FILE: &str = "audit.jsonl";
 /// One record of the log with `seq`, `timestamp`, `previous` and `hash`.
@@ -50,7 +54,8 @@ pub struct Appended {
     pub anchor: AuditAnchor,
 }
 
-/// Selection of the entries that a read returns. The chain is always verified from its beginning.
+/// Selection of the entries that a read returns. It does not limit which part of the chain is
+/// verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditWindow {
     /// The newest entries, at most this many.
@@ -164,7 +169,36 @@ impl AuditLog {
         window: AuditWindow,
         stored_anchors: &Map<String, Value>,
     ) -> Result<AuditReading, AuditError> {
+        let now = SystemTime::now();
+        self.read_again(window, stored_anchors, &mut VerifiedLog::default(), now)
+    }
+
+    /// Like [`Self::read`], but verifies the chain only if `verified` has no result for the present
+    /// contents of the file. The log is compared with the anchors each time.
+    pub fn read_again(
+        &self,
+        window: AuditWindow,
+        stored_anchors: &Map<String, Value>,
+        verified: &mut VerifiedLog,
+        now: SystemTime,
+    ) -> Result<AuditReading, AuditError> {
         let (log, anchors) = self.open_to_read(stored_anchors)?;
+        if let Some(file) = &log
+            && verified.fits(file, &anchors.points())?
+            && let Some((extent, head, entries)) = verified.page(file, window)?
+        {
+            let problem = anchors.problem(&extent);
+            return Ok(AuditReading {
+                valid: problem.is_none(),
+                entries,
+                total: extent.total,
+                broken_at: None,
+                problem,
+                head,
+            });
+        }
+        verified.forget();
+        let mut offsets = Offsets::default();
         let mut reading = Reading {
             line: 0,
             tail: start(),
@@ -174,36 +208,30 @@ impl AuditLog {
             points: anchors.points(),
             hashes: BTreeMap::new(),
         };
-        if let Some(file) = log {
-            let mut pending = Vec::new();
-            read_pieces(&file, |piece| {
-                pending.extend_from_slice(piece);
-                while let Some(end) = pending.iter().position(|b| *b == b'\n') {
-                    let line: Vec<u8> = pending.drain(..=end).collect();
-                    reading.take(&line[..end]);
-                }
-                if pending.len() > MAX_LINE {
-                    reading.take(b"");
-                    pending.clear();
-                }
-                Ok(())
-            })
-            .map_err(|e| io("read", e))?;
-            if !pending.is_empty() {
-                reading.take(b"");
-            }
+        if let Some(file) = &log {
+            each_line(file, |line| {
+                offsets.add(line.len() + 1);
+                reading.take(line);
+                Next::Line
+            })?;
         }
-        let (total, hashes) = (reading.line, reading.hashes);
+        let extent = Extent {
+            total: reading.line,
+            hashes: reading.hashes,
+        };
         let problem = match reading.broken_at {
             Some(line) => Some(format!(
                 "record {line} or an earlier one was changed, moved or removed"
             )),
-            None => anchors.problem(&Extent { total, hashes }),
+            None => anchors.problem(&extent),
         };
+        if let (Some(file), None) = (&log, &problem) {
+            verified.remember(file, now, &extent, &reading.tail.hash, offsets)?;
+        }
         Ok(AuditReading {
             valid: problem.is_none(),
             entries: reading.entries.into(),
-            total,
+            total: extent.total,
             broken_at: reading.broken_at,
             problem,
             head: reading.tail.hash,

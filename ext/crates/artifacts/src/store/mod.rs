@@ -12,7 +12,7 @@ use wp_codebox_contracts::SiteId;
 
 pub use audit::{
     Appended, AuditAnchor, AuditEntry, AuditError, AuditExcerpt, AuditLog, AuditOperations,
-    AuditReading, AuditWindow,
+    AuditReading, AuditWindow, VerifiedLog,
 };
 pub use bundles::{BundleRow, Discarded, Store, StoreError, StoredBundle};
 

@@ -63,6 +63,143 @@ impl Log {
     }
 }
 
+/// A log with this many records that are written at once, and their anchor.
+fn long_log(records: u64) -> Log {
+    let log = Log::with(0);
+    let (mut tail, mut text) = (start(), String::new());
+    for seq in 1..=records {
+        let mut entry = json!({"seq": seq, "timestamp": TIME, "previous": tail.hash, "n": seq});
+        let hash = link(
+            &tail.hash,
+            &canonical_value(&entry, OverLimit::Refuse).unwrap(),
+        );
+        entry["hash"] = json!(hash);
+        text += &format!("{entry}\n");
+        tail = Tail { seq, hash };
+    }
+    std::fs::write(log.path(), text).unwrap();
+    let key = log.log.anchor.key().unwrap();
+    log.log
+        .anchor
+        .write(&log.log.anchor.sign(&key, &tail, None))
+        .unwrap();
+    log
+}
+
+/// A time at which every present change is long ago.
+fn later() -> SystemTime {
+    SystemTime::now() + std::time::Duration::from_secs(60)
+}
+
+impl Log {
+    fn again(&self, window: AuditWindow, verified: &mut VerifiedLog) -> AuditReading {
+        let read = self.log.read_again(window, &Map::new(), verified, later());
+        read.unwrap()
+    }
+
+    fn is_verified(&self, verified: &VerifiedLog) -> bool {
+        let file = self.log.file(OFlags::RDONLY).unwrap();
+        verified.fits(&file, &[]).unwrap()
+    }
+}
+
+#[test]
+fn page_of_a_verified_unchanged_log_equals_a_page_of_a_full_verification() {
+    let log = long_log(1000);
+    let mut verified = VerifiedLog::new();
+    assert!(log.again(AuditWindow::Newest(1), &mut verified).valid);
+    assert!(log.is_verified(&verified));
+    let after = |seq, limit| AuditWindow::After { seq, limit };
+    for window in [
+        AuditWindow::Newest(0),
+        AuditWindow::Newest(20),
+        AuditWindow::Newest(2000),
+        after(0, 20),
+        after(255, 2),
+        after(256, 300),
+        after(990, 20),
+        after(1000, 20),
+        after(5000, 20),
+        after(3, 0),
+    ] {
+        let page = log.again(window, &mut verified);
+        assert_eq!(page, log.read(window).unwrap(), "{window:?}");
+        assert!(page.valid && log.is_verified(&verified));
+    }
+    let numbers: Vec<_> = log.again(after(255, 2), &mut verified).entries;
+    assert_eq!([&numbers[0].0["seq"], &numbers[1].0["seq"]], [256, 257]);
+}
+
+#[test]
+fn change_of_a_verified_log_is_detected_although_size_and_time_are_restored() {
+    let log = long_log(600);
+    let mut verified = VerifiedLog::new();
+    assert!(log.again(AuditWindow::Newest(1), &mut verified).valid);
+    let before = std::fs::metadata(log.path()).unwrap();
+    let changed = log.text().replacen("\"n\":300", "\"n\":999", 1);
+    assert_ne!(changed, log.text());
+    // The kernel states times in steps: write until the step of the verified contents is over.
+    while log.is_verified(&verified) {
+        std::fs::write(log.path(), &changed).unwrap();
+        let file = std::fs::File::options()
+            .write(true)
+            .open(log.path())
+            .unwrap();
+        file.set_modified(before.modified().unwrap()).unwrap();
+    }
+    assert_eq!(std::fs::metadata(log.path()).unwrap().len(), before.len());
+    let page = log.again(AuditWindow::Newest(1), &mut verified);
+    assert_eq!((page.valid, page.broken_at), (false, Some(300)));
+    // A log with a problem is verified each time.
+    assert!(!log.is_verified(&verified));
+    assert!(!log.again(AuditWindow::Newest(1), &mut verified).valid);
+}
+
+#[test]
+fn verification_is_remembered_neither_for_a_recent_change_nor_for_another_log() {
+    let log = long_log(3);
+    let mut verified = VerifiedLog::new();
+    let now = std::fs::metadata(log.path()).unwrap().modified().unwrap();
+    let window = AuditWindow::Newest(1);
+    log.log
+        .read_again(window, &Map::new(), &mut verified, now)
+        .unwrap();
+    assert!(!log.is_verified(&verified));
+    log.again(window, &mut verified);
+    assert!(log.is_verified(&verified));
+    assert!(!long_log(3).is_verified(&verified));
+    log.append(&json!({"n": 4}));
+    assert_eq!(log.again(window, &mut verified).total, 4);
+}
+
+#[test]
+fn verified_log_is_compared_with_the_anchors_in_each_read() {
+    let log = long_log(5);
+    let newest = log.append_with(&json!({"n": 6}), &Map::new()).anchor;
+    let stored = Map::from_iter([(
+        json!(newest)["key_id"].as_str().unwrap().to_owned(),
+        json!(newest),
+    )]);
+    log.cut(1);
+    let key = log.log.anchor.key().unwrap();
+    let last = log.read(AuditWindow::Newest(1)).unwrap();
+    let tail = Tail {
+        seq: 5,
+        hash: last.head,
+    };
+    log.log
+        .anchor
+        .write(&log.log.anchor.sign(&key, &tail, None))
+        .unwrap();
+    let mut verified = VerifiedLog::new();
+    assert!(log.again(AuditWindow::Newest(1), &mut verified).valid);
+    let read = log
+        .log
+        .read_again(AuditWindow::Newest(1), &stored, &mut verified, later());
+    let problem = read.unwrap().problem.unwrap();
+    assert!(problem.contains("1 record was removed"), "{problem}");
+}
+
 #[test]
 fn appended_audit_records_form_a_valid_chain_and_are_redacted() {
     let log = Log::with(3);
