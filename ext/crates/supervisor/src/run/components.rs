@@ -18,8 +18,9 @@ use wp_codebox_policy as policy;
 
 /// Guest directory in which the files of agent bundles (agent definitions) are visible.
 const BUNDLES: &str = "/run/codebox/staged/agent-bundles";
-/// Maximum number of directory entries that are read to find the file with the plugin header.
-const MAX_NAMES: usize = 500;
+/// Maximum number of entries of a directory in which the file with the plugin header is searched. A
+/// larger directory needs the component's `entry`.
+const MAX_NAMES: usize = 10_000;
 /// Number of bytes at the beginning of a file in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
 
@@ -152,8 +153,7 @@ pub(super) fn entry(directory: BorrowedFd<'_>, component: &Component) -> Result<
             return Ok(name);
         }
     }
-    let mut headered = names(directory)
-        .map_err(|e| format!("its directory cannot be read: {e}"))?
+    let mut headered = names(directory)?
         .into_iter()
         .filter(|name| open_below(directory, name).is_some_and(has_header));
     match (headered.next(), headered.next()) {
@@ -165,10 +165,18 @@ pub(super) fn entry(directory: BorrowedFd<'_>, component: &Component) -> Result<
     }
 }
 
-fn names(directory: BorrowedFd<'_>) -> Result<Vec<String>, rustix::io::Errno> {
+/// Returns the names of the PHP files in a directory, sorted.
+fn names(directory: BorrowedFd<'_>) -> Result<Vec<String>, String> {
+    let failed = |e: rustix::io::Errno| format!("its directory cannot be read: {e}");
     let mut names = Vec::new();
-    for row in Dir::read_from(directory)?.take(MAX_NAMES) {
-        let row = row?;
+    // The kernel also lists `.` and `..`.
+    for (number, row) in Dir::read_from(directory).map_err(failed)?.enumerate() {
+        if number >= MAX_NAMES + 2 {
+            return Err(format!(
+                "its directory has more than {MAX_NAMES} entries, too many to search for the file with the plugin header; set `entry`"
+            ));
+        }
+        let row = row.map_err(failed)?;
         if let Ok(name) = row.file_name().to_str()
             && name.ends_with(".php")
         {
@@ -278,5 +286,23 @@ mod tests {
             found(&all, Some("src")).is_err(),
             "a directory is not a file"
         );
+    }
+
+    #[test]
+    fn plugin_header_is_found_among_all_entries_and_too_many_entries_are_an_error() {
+        // `found` adds one link.
+        let files = |count: usize| -> Vec<(String, &str)> {
+            let others = (1..count).map(|number| (format!("{number}.txt"), ""));
+            others.chain([("z.php".to_owned(), HEADER)]).collect()
+        };
+        let entry_among = |count: usize, named| {
+            let files = files(count);
+            let files: Vec<_> = files.iter().map(|(name, text)| (&**name, *text)).collect();
+            found(&files, named)
+        };
+        assert_eq!(entry_among(MAX_NAMES - 1, None).unwrap(), "z.php");
+        let refused = entry_among(MAX_NAMES, None).unwrap_err();
+        assert!(refused.contains("set `entry`"), "{refused}");
+        assert_eq!(entry_among(MAX_NAMES, Some("z.php")).unwrap(), "z.php");
     }
 }
