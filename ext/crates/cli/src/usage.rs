@@ -3,7 +3,7 @@
 use super::args::Cli;
 use super::output::Output;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
@@ -16,7 +16,7 @@ pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
     let error = match parsed {
         Ok((cli, json)) => return Ok((cli, Output::new(json))),
-        Err(error) => with_goal_tip(args, error),
+        Err(error) => with_goal_tip(args, without_hidden(args, error)),
     };
     if error.use_stderr() && speaks_of_json(args) {
         let (command, body) = refusal(args, &error);
@@ -54,13 +54,7 @@ fn goal_first(args: &[OsString]) -> Vec<OsString> {
 /// Arguments of a program in a sandbox stay as they are.
 fn json_flag(args: Vec<OsString>) -> Vec<OsString> {
     let root = Cli::command();
-    let mut at = &root;
-    for word in args.iter().skip(1) {
-        match at.find_subcommand(word) {
-            Some(below) => at = below,
-            None => break,
-        }
-    }
+    let at = selected(&root, &args);
     let has = |name: &str| at.get_arguments().any(|arg| arg.get_long() == Some(name));
     let passes_on = at
         .get_arguments()
@@ -99,6 +93,23 @@ fn with_goal_tip(args: &[OsString], mut error: clap::Error) -> clap::Error {
         let tip = format!("a goal of one word needs its option: wp-codebox run --goal {word:?}");
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+/// Removes hidden commands from clap's suggestions: only other processes of this product call them.
+fn without_hidden(args: &[OsString], mut error: clap::Error) -> clap::Error {
+    let mut names = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names,
+        Some(ContextValue::String(name)) => vec![name],
+        _ => return error,
+    };
+    let root = Cli::command();
+    let at = selected(&root, args);
+    names.retain(|name| at.find_subcommand(name).is_some_and(|c| !c.is_hide_set()));
+    if !names.is_empty() {
+        let names = ContextValue::Strings(names);
+        error.insert(ContextKind::SuggestedSubcommand, names);
     }
     error
 }
@@ -157,6 +168,18 @@ fn refusal(args: &[OsString], error: &clap::Error) -> (String, ErrorBody) {
 
 fn one_line(part: &str) -> String {
     part.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the command that the first words select, or `root` if they select none.
+fn selected<'a>(root: &'a Command, args: &[OsString]) -> &'a Command {
+    let mut at = root;
+    for word in args.iter().skip(1) {
+        match at.find_subcommand(word) {
+            Some(below) => at = below,
+            None => break,
+        }
+    }
+    at
 }
 
 /// Returns the name of the command that the first words select, such as `runs list`; `cli` if they
@@ -242,5 +265,36 @@ mod tests {
         let (command, body) = refused("wp-codebox runn --json");
         assert_eq!(command, "cli");
         assert!(body.message.contains("'runn'") && body.hints[0].contains("'run'"));
+    }
+
+    /// Checks the suggestions for a misspelt name of every command below `group`. Returns how many
+    /// commands are visible and how many are hidden.
+    fn check_suggestions(group: &Command, path: &[OsString]) -> (usize, usize) {
+        let (mut visible, mut hidden) = (0, 0);
+        for command in group.get_subcommands() {
+            let name = command.get_name();
+            let misspelt = [path, &[format!("{name}x").into()]].concat();
+            let error = Cli::command().try_get_matches_from(&misspelt).unwrap_err();
+            let text = without_hidden(&misspelt, error).render().to_string();
+            assert_eq!(
+                text.contains(&format!("'{name}'")),
+                !command.is_hide_set(),
+                "{misspelt:?}: {text}"
+            );
+            match command.is_hide_set() {
+                true => hidden += 1,
+                false => visible += 1,
+            }
+            let below = check_suggestions(command, &[path, &[name.into()]].concat());
+            visible += below.0;
+            hidden += below.1;
+        }
+        (visible, hidden)
+    }
+
+    #[test]
+    fn misspelt_command_of_any_group_suggests_visible_commands_and_no_hidden_one() {
+        let (visible, hidden) = check_suggestions(&Cli::command(), &words("wp-codebox"));
+        assert!(visible > 50 && hidden >= 4, "{visible} {hidden}");
     }
 }
