@@ -43,6 +43,18 @@ def test_mu_plugin_components_load_in_request_order(bench):
     must("order second first 1" in ended.output, ended.output)
 
 
+def test_mount_point_of_a_component_is_no_change_and_the_same_directory_made_by_the_guest_is_one(bench):
+    place = "/wordpress/wp-content/mu-plugins"
+    mounts = [{"source": bench.source("must"), "target": place, "mode": "readwrite"}]
+    early = component(bench, "early", load_as="mu-plugin", activate=None)
+    run(bench, shell(f"test -f {place}/contained-runtime/early/early.php"), [early], mounts=mounts).expect("no_op")
+    made = f"mkdir -p {place}/contained-runtime"
+    ended = run(bench, shell(f"{made}/own"), [early], mounts=mounts).expect("succeeded")
+    must([row["path"] for row in ended.result["changed_files"]] == [f"{place}/contained-runtime/own"], str(ended))
+    ended = run(bench, shell(f"{made}/early"), mounts=mounts).expect("succeeded")
+    must([row["path"] for row in ended.result["changed_files"]] == [f"{place}/contained-runtime/early"], str(ended))
+
+
 def test_components_are_active_during_checks(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
     checks = ["wp plugin is-active one", "test -f /workspace/plugin/new.txt"]

@@ -144,11 +144,7 @@ fn place(all: &mut Lowered, sources: &dyn Sources, placed: Placed<'_>) {
         source: placed.source.to_owned(),
         target: placed.target.to_owned(),
         mode: placed.mode,
-        // The launcher creates this directory in the mount, for the run's own must-use plugins.
-        exclude: match placed.target {
-            places::MUST_USE => vec!["contained-runtime".to_owned()],
-            _ => Vec::new(),
-        },
+        exclude: Vec::new(),
         git: placed.git,
         metadata: (!placed.metadata.is_empty()).then_some(placed.metadata),
     });

@@ -5,7 +5,9 @@ use super::change_layer;
 use super::context::RunContext;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
-use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, capture_difference};
+use wp_codebox_artifacts::{
+    CaptureLimits, Change, MountChanges, Node, capture, capture_difference,
+};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, MountAccess};
 use wp_codebox_runtime::{CapturedMounts, RunDir, Runtime};
 
@@ -47,7 +49,11 @@ pub(super) fn capture_all(
                     let upper = found(all).ok_or_else(|| {
                         missing("the overlay layer with the guest's changes is missing")
                     })?;
+                    let target = mount.mount.target.as_str();
+                    let others = context.shown().map(|other| other.mount.target.as_str());
+                    let points = mount_points(target, others);
                     capture(baseline, upper.as_fd(), &rules, &limits)
+                        .map(|changes| without_mount_points(changes, &points))
                 }
                 CapturedMounts::Trees(all) => {
                     let tree = found(all).ok_or_else(|| {
@@ -60,6 +66,25 @@ pub(super) fn capture_all(
             .map_err(|e| e.body())
         })
         .collect()
+}
+
+/// Returns the paths in the mount at `target` at which the launcher attaches other mounts, relative
+/// to `target`. It creates the directories that are missing, in the overlay of the outer mount.
+fn mount_points<'a>(target: &str, others: impl Iterator<Item = &'a str>) -> Vec<&'a [u8]> {
+    others
+        .filter_map(|other| other.strip_prefix(target)?.strip_prefix('/'))
+        .map(str::as_bytes)
+        .collect()
+}
+
+/// Removes the mount points that the launcher created, which are still empty: what another mount
+/// covers cannot be changed. Every other directory was made by the guest.
+fn without_mount_points(mut changes: MountChanges, points: &[&[u8]]) -> MountChanges {
+    changes.entries.retain(|entry| {
+        let is_new = entry.change == Change::Added(Node::Directory);
+        !is_new || !points.contains(&entry.path.as_slice())
+    });
+    changes
 }
 
 /// Returns whether the recipe says that changes of this mount are not part of the result.
@@ -85,4 +110,51 @@ pub(super) fn write_layers(
             Ok(Some(layer.place))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_artifacts::{EntryChange, FileMode};
+
+    #[test]
+    fn only_empty_new_directories_at_mount_points_are_left_out_of_a_capture() {
+        let must_use = "/wordpress/wp-content/mu-plugins";
+        let others = [
+            must_use,
+            "/wordpress/wp-content/mu-plugins/contained-runtime/base",
+            "/wordpress/wp-content/mu-plugins-other/x",
+            "/wordpress/wp-content/plugins/agent",
+        ];
+        let points = mount_points(must_use, others.into_iter());
+        assert_eq!(points, [b"contained-runtime/base"]);
+
+        let file = Node::File {
+            mode: FileMode::Regular,
+            bytes: Vec::new(),
+        };
+        let entry = |path: &str, change| EntryChange {
+            path: path.as_bytes().to_vec(),
+            change,
+        };
+        let made = entry("contained-runtime/base", Change::Added(Node::Directory));
+        let rest = [
+            entry("contained-runtime/other", Change::Added(Node::Directory)),
+            entry(
+                "deep/contained-runtime/base",
+                Change::Added(Node::Directory),
+            ),
+            entry("contained-runtime/base/a.php", Change::Added(file.clone())),
+            entry("contained-runtime/base", Change::Added(file)),
+            entry("contained-runtime/base", Change::Deleted(Node::Directory)),
+        ];
+        let changes = MountChanges {
+            entries: [vec![made], rest.to_vec()].concat(),
+            ..MountChanges::default()
+        };
+        // Control: without the other mount, the guest itself made the directory.
+        let all = without_mount_points(changes.clone(), &[]);
+        assert_eq!(all.entries.len(), 6);
+        assert_eq!(without_mount_points(changes, &points).entries, rest);
+    }
 }
