@@ -149,6 +149,11 @@ def test_exec_passes_program_arguments_unchanged(bench):
     began = time.monotonic()
     done = shell(bench, 'codebox exec "$@" -- yes wp-codebox-yes | head -n 1; echo ${PIPESTATUS[0]}', run, *place)
     must(done.stdout.split() == ["wp-codebox-yes", "141"] and time.monotonic() - began < 50, str(done))
+    # A write that fails for another reason is an error with a message, as of other programs.
+    full = 'codebox exec "$@" -- echo x 2>&1 >/dev/full; echo $?; codebox exec "$@" -- yes wp-codebox-yes 2>&1 >/dev/full; echo $?'
+    said = shell(bench, full, run, *place).stdout.splitlines()
+    must([line for line in said if line.isdigit()] == ["1", "1"] and "standard output cannot be written" in said[0], str(said))
+    must(shell(bench, 'codebox exec "$@" -- echo x >/dev/null; echo $?', run, *place).stdout.split() == ["0"], "control")
     count = "grep -slx '[w]p-codebox-yes' /proc/[0-9]*/cmdline -z | wc -l"
     poll_until(lambda: bench.call("exec", run, *place, "--", "sh", "-c", count).stdout.strip(), lambda left: left == "0")
     bench.call("runs", "cancel", run, *place).expect(0)

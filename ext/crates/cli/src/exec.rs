@@ -21,9 +21,6 @@ use wp_codebox_contracts::{
 use wp_codebox_control::{LiveClient, ReplyTimeout};
 use wp_codebox_runtime::kernel_error;
 
-/// Exit status if the reader of standard output closed it: 128 + SIGPIPE.
-const OUTPUT_CLOSED: u8 = 141;
-
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -45,8 +42,8 @@ Examples:
   wp-codebox exec 4f2a --env API_TOKEN -- ./deploy.sh
 
 Exit status: the program's, 128 and the signal when one ended it, 124 when its time was up, 141 \
-when nobody reads its output any more, 1 when the sandbox refuses it, 125 when the program is not \
-there or the sandbox cannot be reached.")]
+when nobody reads its output any more, 1 when its output cannot be written or the sandbox refuses \
+it, 125 when the program is not there or the sandbox cannot be reached.")]
 pub(crate) struct ExecArgs {
     /// Id of the run that holds the sandbox, or a unique prefix of the id.
     #[arg(value_name = "RUN")]
@@ -219,9 +216,9 @@ fn follow(
             | LiveReply::Event { .. }
             | LiveReply::Answer { .. } => {}
         }
-        if output.is_reader_gone() {
+        if let Some(status) = output.stopped() {
             // When this connection closes, the sandbox ends the program, unless --leave was given.
-            return Ok(OUTPUT_CLOSED);
+            return Ok(status);
         }
     }
 }

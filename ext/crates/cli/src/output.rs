@@ -18,6 +18,9 @@ const LEFT: u8 = 1;
 /// Writing failed, for example on a full disk: the output is incomplete.
 const LOST: u8 = 2;
 
+/// Exit status if the reader of standard output closed it: 128 + SIGPIPE.
+const READER_CLOSED: u8 = 141;
+
 /// Returns `status`, or 1 if the command succeeded but its output could not be written.
 pub(crate) fn settled(status: ExitCode) -> ExitCode {
     match FATE.load(Ordering::SeqCst) {
@@ -154,10 +157,15 @@ impl Output {
         }
     }
 
-    /// Returns true if standard output can no longer be written: its reader closed it, or writing
-    /// failed.
-    pub(crate) fn is_reader_gone(self) -> bool {
-        FATE.load(Ordering::SeqCst) != WHOLE
+    /// Returns the exit status of a command that stops because its standard output can no longer be
+    /// written; `None` if it can. As for other programs, the status is that of SIGPIPE if the reader
+    /// closed the pipe, and 1 after another error, which was reported.
+    pub(crate) fn stopped(self) -> Option<u8> {
+        match FATE.load(Ordering::SeqCst) {
+            WHOLE => None,
+            LEFT => Some(READER_CLOSED),
+            _ => Some(1),
+        }
     }
 
     /// Prints one JSON document, indented by two spaces, with a newline.
