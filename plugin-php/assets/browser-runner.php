@@ -9,8 +9,7 @@ declare(strict_types=1);
 
 defined( 'ABSPATH' ) || exit;
 
-
-( static function ( array $config ): void {
+$wp_codebox_runner = ( static function ( array $config ): ?Closure {
 	$principal = $config['principal'];
 	$session   = $principal['audience']['session_id'];
 	$answer    = static function ( array $members ) use ( $config, $session ): array {
@@ -31,9 +30,8 @@ defined( 'ABSPATH' ) || exit;
 	$path   = defined( 'ABSPATH' ) ? ABSPATH : ( is_file( '/wordpress/wp-load.php' ) ? '/wordpress/' : '' );
 	if ( ! $wasm || ! $engine || '/wordpress/' !== $path ) {
 		echo json_encode( $answer( $refused( 'wp_codebox_browser_runner_not_playground', 'This runner works only in the disposable WordPress of a browser session; it did nothing here.' ) ) );
-		return;
+		return null;
 	}
-	defined( 'ABSPATH' ) || require '/wordpress/wp-load.php';
 
 	$run = static function () use ( $config, $principal, $session, $refused ): array {
 		$payload = json_decode( (string) file_get_contents( $config['task_path'] ), true );
@@ -108,23 +106,31 @@ defined( 'ABSPATH' ) || exit;
 		}
 		return [ 'result' => $result, 'target' => (string) apply_filters( 'wp_codebox_browser_runtime_executor_target', 'wp-codebox/browser-playground' ) ];
 	};
-	try {
-		$members = $run();
-	} catch ( Throwable $thrown ) {
-		$members = $refused( 'wp_codebox_browser_runner_exception', $thrown::class . ': ' . $thrown->getMessage() );
-	}
-	$members['captures'] = [];
-	foreach ( $config['capture_paths'] as $capture ) {
-		$size  = is_file( $capture['path'] ) ? (int) filesize( $capture['path'] ) : -1;
-		$taken = $size >= 0 && $size <= $capture['max_bytes'];
+	return static function () use ( $config, $run, $refused, $answer ): void {
+		try {
+			$members = $run();
+		} catch ( Throwable $thrown ) {
+			$members = $refused( 'wp_codebox_browser_runner_exception', $thrown::class . ': ' . $thrown->getMessage() );
+		}
+		$members['captures'] = [];
+		foreach ( $config['capture_paths'] as $capture ) {
+			$size  = is_file( $capture['path'] ) ? (int) filesize( $capture['path'] ) : -1;
+			$taken = $size >= 0 && $size <= $capture['max_bytes'];
 
-		$members['captures'][] = $capture + [
-			'status' => $taken ? 'captured' : ( $size < 0 ? 'missing' : 'too-large' ),
-			'bytes'  => max( 0, $size ),
-		] + ( $taken ? [ 'content_base64' => base64_encode( (string) file_get_contents( $capture['path'] ) ) ] : [] );
-	}
-	$document = (string) json_encode( $answer( $members ), JSON_UNESCAPED_SLASHES | JSON_PARTIAL_OUTPUT_ON_ERROR );
-	is_dir( dirname( $config['result_path'] ) ) || mkdir( dirname( $config['result_path'] ), 0777, true );
-	file_put_contents( $config['result_path'], $document );
-	echo $document;
+			$members['captures'][] = $capture + [
+				'status' => $taken ? 'captured' : ( $size < 0 ? 'missing' : 'too-large' ),
+				'bytes'  => max( 0, $size ),
+			] + ( $taken ? [ 'content_base64' => base64_encode( (string) file_get_contents( $capture['path'] ) ) ] : [] );
+		}
+		$document = (string) json_encode( $answer( $members ), JSON_UNESCAPED_SLASHES | JSON_PARTIAL_OUTPUT_ON_ERROR );
+		is_dir( dirname( $config['result_path'] ) ) || mkdir( dirname( $config['result_path'] ), 0777, true );
+		file_put_contents( $config['result_path'], $document );
+		echo $document;
+	};
 } )( json_decode( base64_decode( '{{CONFIG}}' ), true ) );
+
+if ( null !== $wp_codebox_runner ) {
+	// Not inside a function: plugins declare global variables at the top of their files.
+	defined( 'ABSPATH' ) || require '/wordpress/wp-load.php';
+	$wp_codebox_runner();
+}
