@@ -163,6 +163,27 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$test(
+		'each field that the comparison with the public contract lists as refused is refused by its name',
+		static function () use ( $t, $made ): void {
+			$listed  = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/tests/conformance/public/differences.json' ), true )['refused_inputs'];
+			$rows    = array_map( static fn( string $name ): array => explode( ' ', $name ), array_merge( ...array_column( $listed, 'names' ) ) );
+			$rows    = array_values( array_filter( $rows, static fn( array $row ): bool => str_contains( $row[0], 'browser' ) ) );
+			$values  = [ 'staged_files' => [ [ 'source' => '/etc/passwd', 'target' => 'x' ] ], 'secret_env' => [ 'KEY' ], 'parent_tool_bridge' => [ 'a' => 1 ], 'runtime_profile' => 'x', 'allow_host_mutation' => true ];
+			$site    = array_intersect_key( $made()['contained_site'], array_flip( [ 'site_id', 'source_digest' ] ) );
+			$inputs  = [ 'open-browser-contained-site' => $site, 'apply-browser-contained-site-plan' => $site + [ 'plan' => [ 'operations' => [] ] ], 'open-or-create-browser-contained-site' => [ 'goal' => 'Look', 'mode' => 'prepare-new' ] ];
+			$refused = 0;
+			foreach ( $rows as [ $ability, $field ] ) {
+				$input  = $inputs[ $ability ] ?? [ 'goal' => 'Look' ];
+				$answer = $t->ability( $ability, $input + [ $field => $values[ $field ] ] );
+				$error  = is_wp_error( $answer ) ? [ 'code' => $answer->get_error_code(), 'message' => $answer->get_error_message() ] : $answer['error'] ?? [];
+				$t->same( [ 'wp_codebox_input_invalid', true ], [ $error['code'] ?? '', str_contains( $error['message'] ?? '', $field ) ], "$ability $field" );
+				$t->ok( $t->ability( $ability, $input ) );
+				++$refused;
+			}
+			$t->same( 17, $refused );
+		}
+	);
+	$test(
 		'an outside engine needs the permission of the site, and gets no link to files of this site',
 		static function () use ( $t, $made, $read, $create ): void {
 			$outside = [ 'playground' => [ 'client_module_url' => 'https://play.example/client.js', 'remote_url' => 'https://play.example/remote.html' ] ];
