@@ -30,6 +30,7 @@ use WPCodebox\Browser\PrivateFiles;
 use WPCodebox\Browser\RuntimeFiles;
 use WPCodebox\Browser\RuntimeInstall;
 use WPCodebox\Browser\SeedArchives;
+use WPCodebox\Browser\SessionAudit;
 use WPCodebox\Browser\SiteAssets;
 use WPCodebox\Browser\StoredSessions;
 use WPCodebox\Connector\ActiveSecrets;
@@ -245,7 +246,7 @@ final class Services {
 		$writer                = new ArchiveWriter( $this->browser_files );
 		$bundles               = new BundleSeed( $this->artifacts, $targets, $this->site, $this->browser_files );
 		$assets                = new SiteAssets( $runtime, BrowserHost::of_site(), new CoreArchive( $directory, $this->browser_files, $writer ), new SeedArchives( $this->code, $writer, $bundles ), $this->browser_files );
-		$this->browser         = new BrowserServices( $schemas, $this->code, $this->callers, $this->inheritance, $this->delegations, $capabilities, $assets );
+		$this->browser         = new BrowserServices( $schemas, $this->code, $this->callers, $this->inheritance, $this->delegations, $capabilities, new SessionAudit( $gate, $audit ), $assets );
 
 		$this->browser_documents = new NormalizeService( $gate );
 		$this->browser_artifacts = new PersistService( $gate, new StoredSessions( $this->browser->sessions, $this->browser_files ), $this->artifacts, $this->site, $audit, $this->callers );

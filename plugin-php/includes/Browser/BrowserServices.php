@@ -50,9 +50,10 @@ final class BrowserServices {
 	 * @param Inheritance    $inheritance  Finds connectors.
 	 * @param HostDelegation $delegations  Passes tasks to a plugin of this site.
 	 * @param Capabilities   $capabilities Permission checks of the user.
+	 * @param SessionAudit   $audit        Records beginnings and ends of sessions.
 	 * @param SessionAssets  $own          Assets of this plugin.
 	 */
-	public function __construct( SchemaStore $schemas, InstalledCode $code, TrustedCallers $callers, Inheritance $inheritance, HostDelegation $delegations, Capabilities $capabilities, SessionAssets $own = new MissingAssets() ) {
+	public function __construct( SchemaStore $schemas, InstalledCode $code, TrustedCallers $callers, Inheritance $inheritance, HostDelegation $delegations, Capabilities $capabilities, SessionAudit $audit, SessionAssets $own = new MissingAssets() ) {
 		$assets       = static function () use ( $own ): SessionAssets {
 			/**
 			 * Filters the assets of browser sessions, for code of this site that serves the engine itself.
@@ -68,9 +69,9 @@ final class BrowserServices {
 		$runtimes        = new PreparedRuntimes( $this->sessions );
 		$this->status    = new SiteStatus( $runtimes, $assets );
 		$this->hydration = new Hydration( $this->status, $this->sessions, $assets );
-		$maker           = new SessionMaker( new SessionInput( $schemas ), new CodeSources( $code ), $this->sessions, $runtimes, new RuntimeAccess( $inheritance ), $callers, $assets );
+		$maker           = new SessionMaker( new SessionInput( $schemas ), new CodeSources( $code ), $this->sessions, $runtimes, new RuntimeAccess( $inheritance ), $callers, $audit, $assets );
 		$this->create    = new BrowserSessions( $maker, new SessionAnswers( $this->hydration ), new TaskPhases( $delegations, $capabilities ) );
-		$this->sites     = new SiteSessions( $this->status, $this->sessions, $this->create );
+		$this->sites     = new SiteSessions( $this->status, $this->sessions, $this->create, $audit );
 		$this->exports   = new SiteExports( $this->sites );
 		$this->sync      = new SiteSync( $this->status, $capabilities );
 		$this->replay    = new ViewportReplay();

@@ -30,6 +30,7 @@ final class SessionMaker {
 	 * @param PreparedRuntimes          $runtimes  Prepared runtimes.
 	 * @param RuntimeAccess             $access    What the page may use on this site.
 	 * @param TrustedCallers            $callers   Authorizes the caller.
+	 * @param SessionAudit              $audit     Records new sessions.
 	 * @param \Closure(): SessionAssets $assets    Returns the assets.
 	 */
 	public function __construct(
@@ -39,6 +40,7 @@ final class SessionMaker {
 		private readonly PreparedRuntimes $runtimes,
 		private readonly RuntimeAccess $access,
 		private readonly TrustedCallers $callers,
+		private readonly SessionAudit $audit,
 		private readonly \Closure $assets
 	) {}
 
@@ -107,6 +109,13 @@ final class SessionMaker {
 			throw Failure::invalid_input( __( 'The files and steps of the session are larger than 8 MB; put large code into a plugin of this site and name it in roots.', 'codebox' ) );
 		}
 		$this->sessions->keep( $record );
+		try {
+			$this->audit->created( $record, $owner );
+		} catch ( Failure $failure ) {
+			// Nothing can be downloaded for a session without a record.
+			$this->sessions->forget( $session_id );
+			throw $failure;
+		}
 		$kept = false !== ( $prepared['enabled'] ?? true ) && false !== ( $prepared['cache'] ?? true );
 		if ( $kept ) {
 			$this->runtimes->keep( $stored );

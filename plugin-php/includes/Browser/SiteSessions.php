@@ -24,11 +24,13 @@ final class SiteSessions {
 	 * @param SiteStatus      $sites    Finds sites.
 	 * @param SessionStore    $sessions Records of sessions.
 	 * @param BrowserSessions $creator  Makes sessions.
+	 * @param SessionAudit    $audit    Records ends of sessions.
 	 */
 	public function __construct(
 		private readonly SiteStatus $sites,
 		private readonly SessionStore $sessions,
-		private readonly BrowserSessions $creator
+		private readonly BrowserSessions $creator,
+		private readonly SessionAudit $audit
 	) {}
 
 	/**
@@ -203,6 +205,7 @@ final class SiteSessions {
 			return $answer;
 		}
 		$this->sessions->forget( $id );
+		$this->audit->ended( $record );
 		return $answer + [
 			'contained_site' => SiteDocuments::site( $record, 'miss' ),
 			'preview_lease'  => SiteDocuments::lease( $record, 'released', $this->lease( $input, $record ) ),

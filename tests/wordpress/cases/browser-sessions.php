@@ -5,6 +5,12 @@
 
 declare(strict_types=1);
 
+use WPCodebox\AuditTrail;
+use WPCodebox\Browser\SessionAudit;
+use WPCodebox\Browser\SessionStore;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
 use WPCodebox\Settings;
 use WPCodebox\Tests\BrowserAssets;
 use WPCodebox\Tests\Harness;
@@ -77,6 +83,30 @@ return static function ( Harness $t ): void {
 				delete_site_option( Settings::TRUSTED_CALLERS );
 				remove_filter( 'wp_is_application_passwords_available', '__return_true' );
 			}
+		}
+	);
+	$test(
+		'its beginning and its end are in the audit log, and without a record there is no session',
+		static function () use ( $t, $create, $made ): void {
+			$last    = static fn(): array => array_intersect_key( $t->audited()[0], array_flip( [ 'event', 'status', 'action', 'source', 'authorization' ] ) );
+			$session = $made( [ 'roots' => [ [ 'kind' => 'plugin', 'slug' => 'sample' ] ] ] );
+			$source  = [ 'session_id' => $session['session_id'], 'site_id' => $session['contained_site']['site_id'], 'baseline' => $session['session']['roots'], 'expires_at' => $session['session']['expires_at'] ];
+			$t->same( [ 'event' => 'browser-session', 'status' => 'success', 'action' => 'create', 'source' => $source, 'authorization' => $session['provenance']['authorization'] ], $last() );
+			$t->same( [ 'plugins/sample' ], array_column( $source['baseline'], 'target' ) );
+			$t->ok( $t->ability( 'destroy-browser-contained-site-session', [ 'contained_site' => $session['contained_site'] ] ) );
+			$t->same( [ 'event' => 'browser-session', 'status' => 'success', 'action' => 'destroy', 'source' => $source ], $last() );
+			putenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN=1' );
+			try {
+				$t->error( 'wp_codebox_audit_failed', 500, $create( [ 'sandbox_session_id' => 'not-recorded' ] ) );
+			} finally {
+				putenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN' );
+			}
+			$t->error( 'wp_codebox_browser_session_unknown', 404, $t->ability( 'persist-browser-artifact', [ 'session_id' => 'not-recorded', 'files' => [ [ 'path' => 'plugins/sample/x.txt', 'content' => 'x' ] ] ] ) );
+			// A site whose extension is missing or does not fit has no log.
+			$number = $t->audited()[0]['seq'];
+			$site   = new Site( new InstalledCode() );
+			( new SessionAudit( new ExtensionGate( '0.0.0', '' ), new AuditTrail( $site ) ) )->ended( ( new SessionStore() )->get( $made()['session_id'] ) );
+			$t->same( $number + 1, $t->audited()[0]['seq'], 'only the creation is recorded' );
 		}
 	);
 	$test(
