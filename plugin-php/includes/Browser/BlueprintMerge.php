@@ -128,8 +128,8 @@ final class BlueprintMerge {
 		 * @param string       $url   Address.
 		 * @param int          $index Number of the step.
 		 */
-		$hosts = (array) apply_filters( 'wp_codebox_browser_theme_allowed_hosts', [ (string) wp_parse_url( home_url(), PHP_URL_HOST ) ], $url, $index );
-		if ( ! in_array( (string) wp_parse_url( $url, PHP_URL_HOST ), $hosts, true ) ) {
+		$hosts = apply_filters( 'wp_codebox_browser_theme_allowed_hosts', [ (string) wp_parse_url( home_url(), PHP_URL_HOST ) ], $url, $index );
+		if ( ! PlaygroundUrls::is_on( $url, $hosts ) ) {
 			throw Failure::because( ErrorCode::BrowserPluginHostNotAllowed, __( 'A theme of the session is on a host that this site does not allow.', 'codebox' ), [ __( 'Install the theme on this site and name its slug, or allow the host with the filter wp_codebox_browser_theme_allowed_hosts.', 'codebox' ) ], [ 'field' => $field ] );
 		}
 	}

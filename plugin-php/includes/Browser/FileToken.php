@@ -15,12 +15,12 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Names file, user, site, session and expiry, signed with a key of this site: `<base64url of JSON>.<base64url of HMAC>`.
+ * Names file, user, site, session and expiry, signed with a key of this site.
  */
 final class FileToken {
 
 	/** Keeps these signatures apart from other HMACs under the same key. */
-	private const PURPOSE = "wp-codebox/browser-file/v1\n";
+	private const PURPOSE = 'wp-codebox/browser-file/v1';
 
 	/** Maximum length of a token, in bytes. */
 	private const MAX = 1024;
@@ -44,8 +44,7 @@ final class FileToken {
 
 	/** Returns the token as text for a URL. */
 	public function text(): string {
-		$claims = self::encode( (string) wp_json_encode( [ $this->sha256, $this->user_id, $this->site_id, $this->session_id, $this->expires_at ] ) );
-		return $claims . '.' . self::encode( self::signature( $claims ) );
+		return SignedClaims::text( self::PURPOSE, [ $this->sha256, $this->user_id, $this->site_id, $this->session_id, $this->expires_at ] );
 	}
 
 	/**
@@ -56,14 +55,11 @@ final class FileToken {
 	 * @throws Failure `wp_codebox_browser_link_invalid`, `_foreign` or `_expired`.
 	 */
 	public static function read( string $text, string $site_id ): self {
-		$parts = strlen( $text ) <= self::MAX ? explode( '.', $text ) : [];
-		// Comparing the encoded form also refuses a second spelling of the same bytes.
-		if ( 2 !== count( $parts ) || ! hash_equals( self::encode( self::signature( $parts[0] ) ), $parts[1] ) ) {
+		$claims = SignedClaims::read( self::PURPOSE, $text, self::MAX );
+		if ( null === $claims ) {
 			throw Failure::because( ErrorCode::BrowserLinkInvalid, __( 'This link to a file of a browser sandbox was not made by this site; open the sandbox again.', 'codebox' ) );
 		}
-		// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- a token in a URL, not obfuscation.
-		$claims = json_decode( (string) base64_decode( strtr( $parts[0], '-_', '+/' ), true ), true );
-		$token  = new self( ...( is_array( $claims ) ? $claims : [] ) );
+		$token = new self( ...$claims );
 		if ( ! hash_equals( $site_id, $token->site_id ) ) {
 			throw self::foreign();
 		}
@@ -80,24 +76,5 @@ final class FileToken {
 			__( 'This link to a file of a browser sandbox belongs to another user or site.', 'codebox' ),
 			[ __( 'Log in as the user who opened the sandbox, or open a sandbox of your own.', 'codebox' ) ]
 		);
-	}
-
-	/**
-	 * Returns the HMAC of the encoded claims, as bytes.
-	 *
-	 * @param string $claims Encoded claims.
-	 */
-	private static function signature( string $claims ): string {
-		return hash_hmac( 'sha256', self::PURPOSE . $claims, wp_salt( 'auth' ), true );
-	}
-
-	/**
-	 * Encodes bytes as base64url without padding.
-	 *
-	 * @param string $bytes Bytes to encode.
-	 */
-	private static function encode( string $bytes ): string {
-		// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- a token in a URL, not obfuscation.
-		return rtrim( strtr( base64_encode( $bytes ), '+/', '-_' ), '=' );
 	}
 }

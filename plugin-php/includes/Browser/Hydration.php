@@ -53,6 +53,7 @@ final class Hydration {
 		$runtime = $found['runtime'];
 		if ( null === $runtime ) {
 			if ( 'assets_missing' === $found['reason'] ) {
+				// Throws the failure that says what is missing.
 				( $this->assets )()->contract( 's0', 's0' );
 			}
 			throw RefFailure::because( $found['reason'], SiteDocuments::ref( $reference->site_id, $reference->digest, $found['reason'] ) );

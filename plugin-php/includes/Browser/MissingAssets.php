@@ -44,7 +44,7 @@ final class MissingAssets implements SessionAssets {
 		return Failure::because(
 			ErrorCode::BrowserAssetsMissing,
 			__( 'This site has no files for sandboxes in the browser.', 'codebox' ),
-			[ __( 'Install them: docs/browser-sessions.md says how.', 'codebox' ) ]
+			[ __( 'Install them: docs/browser-sessions-setup.md says how.', 'codebox' ) ]
 		);
 	}
 }

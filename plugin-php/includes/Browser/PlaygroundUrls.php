@@ -119,6 +119,26 @@ final class PlaygroundUrls {
 	}
 
 	/**
+	 * Checks whether an address is on one of the hosts that a filter returned.
+	 *
+	 * @param string $url   Address.
+	 * @param mixed  $hosts Result of the filter.
+	 */
+	public static function is_on( string $url, mixed $hosts ): bool {
+		return in_array( strtolower( (string) wp_parse_url( $url, PHP_URL_HOST ) ), array_map( 'strtolower', array_filter( (array) $hosts, 'is_string' ) ), true );
+	}
+
+	/**
+	 * Returns the addresses of a session for its page.
+	 *
+	 * @param array<string, mixed> $urls Result of `of()`.
+	 * @return array<string, string>
+	 */
+	public static function shown( array $urls ): array {
+		return array_diff_key( $urls, [ 'own' => 1 ] );
+	}
+
+	/**
 	 * Returns the origins of the assets.
 	 *
 	 * @param array<string, mixed> $urls Addresses of the assets.
@@ -134,12 +154,6 @@ final class PlaygroundUrls {
 	 * @param string $url Address.
 	 */
 	private static function origin( string $url ): string {
-		$parts = wp_parse_url( $url );
-		if ( ! is_array( $parts ) || empty( $parts['host'] ) || empty( $parts['scheme'] ) ) {
-			return '';
-		}
-		$scheme = strtolower( $parts['scheme'] );
-		$port   = (int) ( $parts['port'] ?? 0 );
-		return $scheme . '://' . strtolower( $parts['host'] ) . ( 0 === $port || ( 'https' === $scheme ? 443 : 80 ) === $port ? '' : ":$port" );
+		return '' === BrowserHost::host_of( $url ) || '' === (string) wp_parse_url( $url, PHP_URL_SCHEME ) ? '' : BrowserHost::origin_of( $url );
 	}
 }

@@ -77,8 +77,8 @@ final class PluginUrls {
 		 * @param string       $url   Address.
 		 * @param int          $index Number of the plugin.
 		 */
-		$hosts = (array) apply_filters( 'wp_codebox_browser_runtime_plugin_package_allowed_hosts', $hosts, $url, $index );
-		if ( ! in_array( strtolower( (string) wp_parse_url( $url, PHP_URL_HOST ) ), array_map( 'strtolower', array_filter( $hosts, 'is_string' ) ), true ) ) {
+		$hosts = apply_filters( 'wp_codebox_browser_runtime_plugin_package_allowed_hosts', $hosts, $url, $index );
+		if ( ! PlaygroundUrls::is_on( $url, $hosts ) ) {
 			throw Failure::because(
 				ErrorCode::BrowserPluginHostNotAllowed,
 				__( 'A plugin of the session is on a host that this site does not allow.', 'codebox' ),

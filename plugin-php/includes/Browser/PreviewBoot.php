@@ -29,8 +29,8 @@ final class PreviewBoot {
 			'session_id'    => $record->session_id,
 			'scope'         => $runtime['scope'],
 			'blueprint_ref' => $ref,
-		] + SiteDocuments::FACTS;
-		$config = $pinned + array_diff_key( $runtime['urls'], [ 'own' => 1 ] ) + [
+		] + SiteDocuments::FACTS + PlaygroundUrls::shown( $runtime['urls'] );
+		$config = $pinned + [
 			'isolation'      => $record->isolation,
 			'preview'        => $lease,
 			'runtime_access' => $runtime['access'],
@@ -51,6 +51,6 @@ final class PreviewBoot {
 		 * @param array<string, mixed> $session Session: ids, caller, isolation and expiry.
 		 */
 		$filtered = apply_filters( 'wp_codebox_browser_preview_boot_config', $config, $record->to_array() );
-		return $pinned + array_diff_key( $runtime['urls'], [ 'own' => 1 ] ) + ( is_array( $filtered ) ? $filtered : $config );
+		return $pinned + ( is_array( $filtered ) ? $filtered : $config );
 	}
 }

@@ -161,7 +161,7 @@ final class SessionAnswers {
 		$shown = apply_filters( 'wp_codebox_browser_recipe_dto', $recipe, $recipe );
 		return [ 'schema' => 'wp-codebox/browser-playground-session/v1' ] + $answer + [
 			'recipe'     => is_array( $shown ) ? $shown : $recipe,
-			'playground' => array_diff_key( $made->runtime['urls'], [ 'own' => 1 ] ),
+			'playground' => PlaygroundUrls::shown( $made->runtime['urls'] ),
 			'task_input' => $made->runtime['task'],
 		];
 	}

@@ -42,7 +42,6 @@ final class SiteReference {
 	public static function from( array $input ): self {
 		$site     = (array) ( $input['contained_site'] ?? [] );
 		$recovery = (array) ( ( $input['recovery'] ?? [] )['input'] ?? $input['recovery'] ?? [] );
-		$recovery = is_array( $recovery ) ? $recovery : [];
 		return new self(
 			self::one( 'site_id', '/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/D', [ $input['site_id'] ?? null, $input['cache_key'] ?? null, $site['site_id'] ?? null, $recovery['cache_key'] ?? null, $recovery['site_id'] ?? null ] ),
 			self::one( 'source_digest', '/^[0-9a-f]{64}$/D', array_map( [ self::class, 'digest_of' ], [ $input['input_hash'] ?? null, $input['source_digest'] ?? null, $site['source_digest'] ?? null, $recovery['input_hash'] ?? null, $recovery['source_digest'] ?? null ] ) ),
@@ -52,7 +51,7 @@ final class SiteReference {
 	}
 
 	/**
-	 * Returns whether the input names a site.
+	 * Returns this reference if it names a site.
 	 *
 	 * @throws Failure `wp_codebox_browser_contained_site_ref_missing` when it does not.
 	 */

@@ -124,7 +124,7 @@ final class SiteStatus {
 	 * @param string $reason Reason.
 	 * @return array<string, mixed> `wp-codebox/browser-contained-site-resolution/v1`.
 	 */
-	public function resolution( string $reason ): array {
+	private function resolution( string $reason ): array {
 		$good = 'recoverable' === $reason;
 		return [
 			'schema'                       => 'wp-codebox/browser-contained-site-resolution/v1',

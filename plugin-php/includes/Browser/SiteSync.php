@@ -143,7 +143,7 @@ final class SiteSync {
 		$members  = [];
 		foreach ( self::OBJECTS as $name ) {
 			$value = $document[ $name ] ?? null;
-			if ( null !== $value && ( ! is_array( $value ) && ! is_object( $value ) || is_array( $value ) && [] !== $value && array_is_list( $value ) ) ) {
+			if ( null !== $value && ( is_array( $value ) ? [] !== $value && array_is_list( $value ) : ! is_object( $value ) ) ) {
 				/* translators: %s: name of a field. */
 				throw Failure::because( $code, Sentence::of( __( 'The backend that synchronises contained sites answered with a "%s" of the wrong type.', 'codebox' ), $name ) );
 			}
