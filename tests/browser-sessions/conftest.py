@@ -2,12 +2,16 @@
 
 import contextlib
 import os
+import sys
 
 import parent as site
 import pytest
 from chromium import Chromium
 
 from harness import must
+
+# The scripted model server.
+sys.path.insert(0, os.path.join(site.ROOT, "tests", "model-server"))
 
 
 @contextlib.contextmanager

@@ -48,3 +48,13 @@ def write(page, path, text):
     page.evaluate(f"window.wpCodeboxBrowser.events.emit({{type: 'SYSTEM_FILE_SYNC', payload: {{path: {path!r}, content: {text!r}}}}})")
     code, out = command(page, ["cat", path])
     must(code == 0 and out.strip() == text.strip(), f"{path}: {out}")
+
+
+def keep(page):
+    """Presses "Keep as a bundle"; returns the id of the bundle."""
+    page.wait("[...document.querySelectorAll('button')].some((button) => button.textContent.includes('Keep as a bundle') && !button.disabled)")
+    page.evaluate("[...document.querySelectorAll('button')].find((button) => button.textContent.includes('Keep as a bundle')).click()")
+    page.wait("document.querySelector('.wp-codebox-keep')?.innerText.match(/is stored|No bundle/)", 180)
+    shown = page.evaluate("document.querySelector('.wp-codebox-keep').innerText")
+    must("is stored" in shown, f"{shown}; console: {page.console()[-10:]}")
+    return page.evaluate("document.querySelector('.wp-codebox-keep code').textContent")

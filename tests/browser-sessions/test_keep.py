@@ -7,22 +7,12 @@ import shutil
 import subprocess
 
 import pytest
-from page import BANNER, command, open_banner, running, shot, write
+from page import BANNER, command, keep, open_banner, running, shot, write
 
 from harness import must
 
 PLUGIN = "wp-content/plugins/banner"
 MORE = "<?php\n// Größe: 1 & 2, ends without a line end"
-
-
-def keep(page):
-    """Presses "Keep as a bundle"; returns the id of the bundle."""
-    page.wait("[...document.querySelectorAll('button')].some((button) => button.textContent.includes('Keep as a bundle') && !button.disabled)")
-    page.evaluate("[...document.querySelectorAll('button')].find((button) => button.textContent.includes('Keep as a bundle')).click()")
-    page.wait("document.querySelector('.wp-codebox-keep')?.innerText.match(/is stored|No bundle/)", 180)
-    shown = page.evaluate("document.querySelector('.wp-codebox-keep').innerText")
-    must("is stored" in shown, f"{shown}; console: {page.console()[-10:]}")
-    return page.evaluate("document.querySelector('.wp-codebox-keep code').textContent")
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ async function connector( _method, { input } ) {
 test( 'an agent loop in the page works through the tools, and the key of the model never reaches it', async () => {
 	server.site.connector = connector;
 	server.site.scripts = { '/agent.js': readFileSync( join( repository, 'tests/fixtures/host-browser-agent/agent.js' ) ) };
-	server.site.extra = '<script>window.hostBrowserAgent={"url":"/connector","nonce":"n","connector":"primary-ai"}</script><script src="/agent.js"></script>';
+	server.site.extra = '<script>window.hostBrowserAgent={"abilities":"/abilities/","nonce":"n","connector":"primary-ai"}</script><script src="/agent.js"></script>';
 	const page = await ( await chrome.connected.newContext() ).newPage();
 	page.setDefaultTimeout( 30_000 );
 	const received = [];

@@ -29,8 +29,9 @@ export async function serve() {
 			chunks.push( chunk );
 		}
 		const body = Buffer.concat( chunks ).toString();
-		if ( [ '/hydrate', '/keep', '/connector' ].includes( url.pathname ) ) {
-			const name = url.pathname.slice( 1 );
+		const route = { '/hydrate': 'hydrate', '/keep': 'keep', '/abilities/browser-connector-request/run': 'connector' };
+		const name = route[ url.pathname ];
+		if ( name ) {
 			site.requests.push( { name, method: request.method, nonce: request.headers[ 'x-wp-nonce' ], query: url.search, body: body ? JSON.parse( body ) : null } );
 			const answer = await site[ name ]( request.method, body ? JSON.parse( body ) : null );
 			if ( null === answer ) {
