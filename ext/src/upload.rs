@@ -14,8 +14,8 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use serde_json::{Map, Value};
 use std::fs::File;
 use wp_codebox_artifacts::{
-    self as bundles, BaselineSource, ComposeRequest, ComposeRoot, Composed, Dir, HostKey, Store,
-    UploadedFile,
+    self as bundles, BaselineSource, ComposeRequest, ComposeRoot, ComposeScope, Composed, Dir,
+    HostKey, Store, UploadedFile,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, Sha256Hex};
 use wp_codebox_policy::Redactor;
@@ -65,7 +65,7 @@ fn row(place: &str, row: Value, known: &[&str]) -> Result<Fields, ErrorBody> {
 }
 
 fn root(index: usize, value: Value) -> Result<ComposeRoot, Failure> {
-    const KNOWN: &[&str] = &["name", "target", "baseline", "metadata"];
+    const KNOWN: &[&str] = &["name", "target", "files", "baseline", "metadata"];
     let place = format!("roots[{index}]");
     let mut fields = row(&place, value, KNOWN)?;
     let target = fields.text("target")?.unwrap_or_default();
@@ -75,8 +75,14 @@ fn root(index: usize, value: Value) -> Result<ComposeRoot, Failure> {
     let baseline: Result<Vec<BaselineSource>, Failure> = rows
         .map(|(at, row)| source(&format!("{place}.baseline[{at}]"), row))
         .collect();
+    // Without `files` every path of the directory may change; an empty list allows none.
+    let scope = match fields.has("files") {
+        true => ComposeScope::Files(fields.texts("files")?.into_iter().collect()),
+        false => ComposeScope::Everything,
+    };
     Ok(ComposeRoot {
         name: fields.text("name")?.unwrap_or_default(),
+        scope,
         target,
         baseline: baseline?,
         metadata: fields.object("metadata")?,

@@ -329,9 +329,10 @@ final class Artifacts
      * computed here, and the bundle is signed with the statement that a browser uploaded it, which
      * gives it the signature status `browser-origin`. `$request`: `identity` (text that
      * distinguishes callers and sessions; an equal upload with an equal text gives the stored
-     * bundle), `roots` (list of {name, target, baseline?, overlays?, overlay_deleted?, metadata?};
-     * `name` is the beginning of uploaded paths, such as `plugins/foo`, `target` the mount target;
-     * a source in `baseline` or `overlays` is {path, sha256} of a zip archive, or {directory}),
+     * bundle), `roots` (list of {name, target, files?, baseline?, metadata?}; `name` is the beginning
+     * of uploaded paths, such as `plugins/foo`, `target` the mount target; with `files` only these
+     * files of the directory may change; a source in `baseline` is {path, sha256} of a zip archive,
+     * or {directory}),
      * `files` (list of {path, content} or {path, content_base64}), `deleted` (list of paths),
      * `provenance` (for `metadata.json`, redacted). At most 5,000 files and 50 MiB. Returns
      * `{status, artifact_id, run_id, directory, manifest_sha256, verification}`, `status` being

@@ -71,7 +71,7 @@ export interface SessionRoot {
 	target: string;
 	/** Path in the sandbox, such as `/wordpress/wp-content/plugins/foo`. */
 	path: string;
-	/** Zip whose entries are relative to the directory; for a single file, one entry named by the full target. */
+	/** Zip whose entries are relative to the directory; for a single file, one entry with its file name. */
 	archive: HashedFile;
 	/** Contents of a bundle, unpacked over the archive. `deleted` are targets such as `plugins/foo/x.php`. */
 	overlay?: HashedFile & { deleted?: string[] };
@@ -158,7 +158,7 @@ export interface SiteRequest {
 
 /** Options of `exec()`. */
 export interface ExecOptions {
-	/** Default: the first root. */
+	/** Default: the first root; of a single file, the directory that has it. */
 	cwd?: string;
 	/** Named in every output. Default: a new id. */
 	executionId?: string;

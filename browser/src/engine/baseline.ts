@@ -2,7 +2,7 @@
 import type { PHP } from '@php-wasm/universal';
 import type { ChangedFile, SessionRoot } from './api.js';
 import { EngineError } from './api.js';
-import { byTarget, readZip, writeEntries, type Entries } from './unzip.js';
+import { byTarget, isFile, readZip, writeEntries, type Entries } from './unzip.js';
 
 const content = '/wordpress/wp-content';
 
@@ -27,9 +27,16 @@ export class Baseline {
 		writeEntries( this.php(), content, now );
 		before.forEach( ( contents, name ) => this.files.set( name, contents ) );
 		this.roots.push( root );
-		if ( ! this.php().fileExists( root.path ) ) {
+		// An empty directory is in no archive. A file that an overlay deletes stays away.
+		if ( ! isFile( root.target ) && ! this.php().fileExists( root.path ) ) {
 			this.php().mkdir( root.path );
 		}
+	}
+
+	/** Directory of the first root; of a single file, the directory that has it. */
+	get directory(): string | undefined {
+		const [ root ] = this.roots;
+		return root && isFile( root.target ) ? root.path.slice( 0, root.path.lastIndexOf( '/' ) ) : root?.path;
 	}
 
 	/** Whether a path of the sandbox is below a root. */

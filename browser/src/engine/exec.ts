@@ -23,7 +23,7 @@ export async function exec( site: Site, command: string, args: string[], cwd: st
 	if ( 0 === args.length && /(^|\s)(\||\|\||&&|;|>|>>|<|&)(\s|$)|\$\(|`/.test( command ) && ! /^php\s+-r/.test( command ) ) {
 		throw unsupported( command, 'pipes, redirections and lists of commands need a shell, and there is none' );
 	}
-	const directory = normalize( cwd ?? site.baseline.roots.find( ( root ) => site.php.isDir( root.path ) )?.path ?? documentRoot );
+	const directory = normalize( cwd ?? site.baseline.directory ?? documentRoot );
 	if ( ! site.php.isDir( directory ) ) {
 		output( 'stderr', `${ directory }: no such directory\n` );
 		return 1;

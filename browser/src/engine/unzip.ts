@@ -43,14 +43,19 @@ export function writeEntries( php: PHP, directory: string, entries: Entries ): v
 	}
 }
 
+/** Whether a root is the single file of a plugin, such as `plugins/hello.php`. */
+export function isFile( target: string ): boolean {
+	return /\.php$/.test( target );
+}
+
 /**
  * Names the entries of a root's archive by target. Entries are relative to the root's directory. A root that is a
- * single file has one entry: its full target, or its file name.
+ * single file has one entry: its file name, or its full target.
  */
 export function byTarget( entries: Entries, target: string ): Entries {
-	if ( ! /\.php$/.test( target ) ) {
+	if ( ! isFile( target ) ) {
 		return new Map( [ ...entries ].map( ( [ name, contents ] ) => [ `${ target }/${ name }`, contents ] ) );
 	}
-	const contents = entries.get( target ) ?? entries.get( target.split( '/' ).pop() ?? target );
+	const contents = entries.get( target.split( '/' ).pop() ?? target ) ?? entries.get( target );
 	return undefined === contents ? new Map() : new Map( [ [ target, contents ] ] );
 }

@@ -7,6 +7,7 @@ import { contentDigest, CONTENT_INPUTS, sha256 } from './digest/digests';
 import { changedFiles, changedFilesDocument, sorted, type ChangedFile, type Mount } from './patch/changed-files';
 import { file, type Entry } from './patch/entry';
 import { renderPatch } from './patch/render';
+import { directory } from './paths';
 
 /** A root of the session. */
 export interface Root {
@@ -45,12 +46,13 @@ export async function changeSet( changes: readonly EngineChange[], roots: readon
 	const files: ShownChange[] = [];
 	const patches: Uint8Array[] = [];
 	const used = new Set< string >();
-	for ( const [ index, root ] of roots.entries() ) {
-		const mount = mountOf( root, index, roots.length );
+	const mounted = byMount( roots );
+	for ( const [ index, [ target, inside ] ] of [ ...mounted ].entries() ) {
+		const mount: Mount = { index, target, prefix: 1 === mounted.size ? '' : target.slice( 1 ) + '/' };
 		const own = new Map< string, EngineChange >();
 		const entries: Entry[] = [];
 		for ( const change of changes ) {
-			const relative = relativePath( change.path, root );
+			const relative = inside.map( ( root ) => relativePath( change.path, root ) ).find( ( found ) => null !== found ) ?? null;
 			if ( null !== relative ) {
 				const path = utf8( relative );
 				own.set( key( path ), change );
@@ -108,14 +110,18 @@ export function pathOf( target: string, roots: readonly Root[] ): string | null 
 	return root ? root.path + target.slice( root.target.length ) : null;
 }
 
-/** A root that is one file, such as `plugins/hello.php`, is mounted as the directory that has it. */
-function isFile( root: Root ): boolean {
-	return root.target.endsWith( '.php' );
+/** Returns the directory of a root. One that is a single file, such as `plugins/hello.php`, is mounted as the directory that has it. */
+export function directoryOf( root: Root ): string {
+	return root.target.endsWith( '.php' ) ? directory( root.path ) : root.path;
 }
 
-function mountOf( root: Root, index: number, count: number ): Mount {
-	const target = isFile( root ) ? root.path.slice( 0, root.path.lastIndexOf( '/' ) ) : root.path;
-	return { index, target, prefix: 1 === count ? '' : target.slice( 1 ) + '/' };
+/** Returns the roots by the directory that a bundle has as their mount. Single files share one. */
+function byMount( roots: readonly Root[] ): Map< string, Root[] > {
+	const mounted = new Map< string, Root[] >();
+	for ( const root of roots ) {
+		mounted.set( directoryOf( root ), [ ...( mounted.get( directoryOf( root ) ) ?? [] ), root ] );
+	}
+	return mounted;
 }
 
 function relativePath( target: string, root: Root ): string | null {

@@ -38,9 +38,8 @@ export class Runtime {
 		return `exec-${ this.run }-${ this.executions }`;
 	}
 
-	/** Takes the events that wait, then all further ones. `roots` are absolute paths; the first is the working directory. */
-	connect( client: PlaygroundClient, roots: readonly string[] ): void {
-		const base = roots[ 0 ] ?? '/wordpress';
+	/** Takes the events that wait, then all further ones. `roots` are absolute paths; `base` is the working directory, the first root by default. */
+	connect( client: PlaygroundClient, roots: readonly string[], base: string = roots[ 0 ] ?? '/wordpress' ): void {
 		const take = ( job: () => Promise< void > ) => {
 			this.queue = this.queue.then( job );
 		};

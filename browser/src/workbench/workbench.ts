@@ -4,7 +4,7 @@
 import { EngineError, type PlaygroundClient, type StartPlaygroundWeb } from '../engine/api';
 import { EventBus } from './bus';
 import { lossyText, text } from './bytes';
-import { changeSet, pathOf, rootOf, type ChangeSet, type Rendered, type Root } from './changes';
+import { changeSet, directoryOf, pathOf, rootOf, type ChangeSet, type Rendered, type Root } from './changes';
 import type { KeptEdits } from './drafts';
 import { Edits } from './edits';
 import { failure, PageError } from './failure';
@@ -176,7 +176,8 @@ export class Workbench {
 		await this.tree.connect( client, this.roots );
 		this.runtime.connect(
 			client,
-			this.roots.map( ( root ) => root.path )
+			this.roots.map( ( root ) => root.path ),
+			directoryOf( this.roots[ 0 ]! )
 		);
 		if ( stored && ! stored.own ) {
 			this.offer( client, stored.edits );
@@ -390,6 +391,6 @@ export class Workbench {
 	}
 
 	private shown( path: string ): string {
-		return shown( path, this.roots[ 0 ]!.path );
+		return shown( path, directoryOf( this.roots[ 0 ]! ) );
 	}
 }

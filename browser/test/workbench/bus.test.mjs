@@ -45,6 +45,18 @@ test( 'a file that is synchronised before the runtime is ready is there for the 
 	assert.equal( log[ 1 ].path, 'test.txt' );
 } );
 
+test( 'the working directory can be another one than the first root', async () => {
+	const { bus, runtime, client, log } = session();
+	const roots = [ `${ ROOT }/demo.php` ];
+	runtime.connect( client, roots, ROOT );
+	bus.emit( sync( 'beside.txt', 'x' ) );
+	bus.emit( exec( 'cat', [ 'demo.php' ] ) );
+	await runtime.idle();
+	assert.ok( await client.fileExists( `${ ROOT }/beside.txt` ) );
+	assert.deepEqual( log.filter( ( { type } ) => 'RUNTIME_EXIT' === type ).map( ( { payload } ) => payload.exitCode ), [ 0 ] );
+	assert.deepEqual( log[ 0 ].payload.roots, roots );
+} );
+
 test( 'files and commands keep their order before and after the runtime is ready, and none is lost', async () => {
 	const { bus, runtime, client, output, log } = session();
 	for ( let i = 0; i < 20; i++ ) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { load } from './load.mjs';
 
-const { changeSet, upload, pathOf, rootOf } = await load( 'changes' );
+const { changeSet, directoryOf, upload, pathOf, rootOf } = await load( 'changes' );
 
 const bytes = ( text ) => new TextEncoder().encode( text );
 const root = ( target ) => ( { target, path: `/wordpress/wp-content/${ target }`, label: target } );
@@ -23,6 +23,17 @@ test( 'a plugin of one file is mounted as its directory', async () => {
 	const set = await changeSet( [ modified( 'plugins/hello.php', '1\n', '2\n' ) ], [ root( 'plugins/hello.php' ) ] );
 	assert.equal( set.files[ 0 ].file.path, '/wordpress/wp-content/plugins/hello.php' );
 	assert.match( patchOf( set ), /^diff --git a\/hello\.php b\/hello\.php\n/ );
+	assert.deepEqual( [ 'plugins/hello.php', 'plugins/demo' ].map( ( target ) => directoryOf( root( target ) ) ), [ '/wordpress/wp-content/plugins', '/wordpress/wp-content/plugins/demo' ] );
+} );
+
+test( 'plugins of one file share a mount, beside that of a plugin with a directory', async () => {
+	const changes = [ modified( 'plugins/z.php', '1\n', '2\n' ), modified( 'plugins/demo/a.php', '1\n', '2\n' ), modified( 'plugins/b.php', '1\n', '2\n' ) ];
+	const set = await changeSet( changes, [ root( 'plugins/z.php' ), root( 'plugins/demo' ), root( 'plugins/b.php' ) ] );
+	assert.deepEqual( set.files.map( ( { target, file } ) => [ target, file.mountIndex, file.mountTarget ] ), [
+		[ 'plugins/b.php', 0, '/wordpress/wp-content/plugins' ],
+		[ 'plugins/z.php', 0, '/wordpress/wp-content/plugins' ],
+		[ 'plugins/demo/a.php', 1, '/wordpress/wp-content/plugins/demo' ],
+	] );
 } );
 
 test( 'a file that was rendered before gives the same bytes, and a changed one gives new bytes', async () => {

@@ -13,6 +13,7 @@ use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\SingleFilePlugins;
 use WPCodebox\Host\Site;
 use WPCodebox\Sentence;
 
@@ -22,7 +23,8 @@ defined( 'ABSPATH' ) || exit;
  * A bundle names mount targets, never host paths. A plugin or theme target resolves to the installed plugin
  * or theme. Any other target needs `apply_target.directory` (or `apply_target.directories` for several) from
  * the caller, inside the caller's permitted directories. In both cases the directory must be the code that
- * the run mounted, according to the origin in the bundle's mounts.
+ * the run mounted, according to the origin in the bundle's mounts. A plugin of a single file is in the plugin directory itself: there only
+ * such plugins can be changed, and none can be added.
  */
 final class ApplyTargets {
 
@@ -49,17 +51,24 @@ final class ApplyTargets {
 	 */
 	public function resolve( array $artifact, array $approved, array $target, Authority $authority ): array {
 		$directories = [];
+		$mounted     = $this->origins( $artifact );
+		$single      = self::is_of_single_files( SingleFilePlugins::TARGET, $mounted );
 		foreach ( ArtifactService::changed_files( $artifact ) as $entry ) {
 			$mount = (string) ( $entry['mountTarget'] ?? '' );
-			if ( '' === $mount || isset( $directories[ $mount ] ) || ! in_array( $entry['path'] ?? null, $approved, true ) ) {
+			if ( '' === $mount || ! in_array( $entry['path'] ?? null, $approved, true ) ) {
 				continue;
 			}
-			$directories[ $mount ] = $this->directory( $mount, $target, $authority );
+			if ( $single && SingleFilePlugins::TARGET === $mount ) {
+				$directories[ $mount ] = SingleFilePlugins::directory_of( (string) ( $entry['relativePath'] ?? '' ) );
+				continue;
+			}
+			$directories[ $mount ] ??= $this->directory( $mount, $target, $authority );
 		}
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
 			throw Failure::invalid_input( __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.', 'codebox' ) );
 		}
-		$this->assert_not_own( $directories );
+		// The plugin directory contains this plugin; single files in it do not belong to it.
+		$this->assert_not_own( $single ? array_diff_key( $directories, [ SingleFilePlugins::TARGET => 1 ] ) : $directories );
 		foreach ( $this->differing( $artifact, $directories ) as $mount ) {
 			$given = self::given( $mount, $target );
 			// The operator may deliberately apply a change to other code by naming the directory itself.
@@ -83,8 +92,35 @@ final class ApplyTargets {
 	 * @return list<string>
 	 */
 	public function differing( array $artifact, array $directories ): array {
-		$mounted = array_column( ArtifactService::mounts( $artifact ), 'metadata', 'target' );
-		return array_values( array_filter( array_keys( $directories ), fn( string $mount ): bool => ! self::same( $mounted[ $mount ]['origin'] ?? null, $this->code->origin( $directories[ $mount ] ) ) ) );
+		$mounted = $this->origins( $artifact );
+		return array_values(
+			array_filter(
+				array_keys( $directories ),
+				fn( string $mount ): bool => self::is_of_single_files( $mount, $mounted )
+					? realpath( WP_PLUGIN_DIR ) !== $directories[ $mount ]
+					: ! self::same( $mounted[ $mount ] ?? null, $this->code->origin( $directories[ $mount ] ) )
+			)
+		);
+	}
+
+	/**
+	 * Returns the recorded origin of each mount of a bundle, by mount target.
+	 *
+	 * @param array<string, mixed> $artifact Bundle that verifies.
+	 * @return array<string, mixed>
+	 */
+	private function origins( array $artifact ): array {
+		return array_map( static fn( mixed $metadata ): mixed => $metadata['origin'] ?? null, array_column( ArtifactService::mounts( $artifact ), 'metadata', 'target' ) );
+	}
+
+	/**
+	 * Checks whether a mount has only plugins of a single file.
+	 *
+	 * @param string               $mount   Mount target.
+	 * @param array<string, mixed> $origins Recorded origin by mount target.
+	 */
+	private static function is_of_single_files( string $mount, array $origins ): bool {
+		return SingleFilePlugins::TARGET === $mount && SingleFilePlugins::ORIGIN === ( $origins[ $mount ] ?? null );
 	}
 
 	/**

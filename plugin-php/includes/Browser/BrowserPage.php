@@ -14,6 +14,7 @@ use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\SingleFilePlugins;
 use WPCodebox\Sentence;
 
 use const WPCodebox\VERSION;
@@ -150,21 +151,19 @@ final class BrowserPage {
 	 */
 	private function configuration( array $session ): array {
 		$boot   = (array) ( $session['preview_boot'] ?? [] );
-		$routes = fn( string $ability ): array => [
+		$route  = static fn( string $ability ): array => [
 			'url'   => rest_url( 'wp-abilities/v1/abilities/' . $ability . '/run' ),
 			'nonce' => wp_create_nonce( 'wp_rest' ),
 		];
 		$record = ( new SessionStore() )->get( (string) ( $session['session_id'] ?? '' ) );
-		// A bundle changes directories, and a plugin of a single file has none.
-		$single = in_array( 'plugins', array_column( $record->baseline, 'target' ), true );
-		$keep   = ! $single && wp_has_ability( self::KEEP ) && true === wp_get_ability( self::KEEP )->check_permissions( [] );
+		$keep   = wp_has_ability( self::KEEP ) && true === wp_get_ability( self::KEEP )->check_permissions( [] );
 		return [
 			'client_module_url' => (string) ( $boot['client_module_url'] ?? '' ),
 			'remote_url'        => (string) ( $boot['remote_url'] ?? '' ),
 			'scope'             => (string) ( $boot['scope'] ?? '' ),
 			'session'           => $session,
 			'blueprint_ref'     => $session['blueprint_ref'] ?? $boot['blueprint_ref'] ?? '',
-			'hydrate'           => $routes( self::HYDRATE ),
+			'hydrate'           => $route( self::HYDRATE ),
 			'roots'             => array_map(
 				static fn( array $root ): array => [
 					'target' => (string) $root['target'],
@@ -176,7 +175,7 @@ final class BrowserPage {
 			'isolation'         => $record->isolation,
 			'can_keep'          => $keep,
 			'review_url'        => admin_url( 'tools.php?page=wp-codebox#/bundles/%s' ),
-		] + ( $keep ? [ 'keep' => $routes( self::KEEP ) ] : [] );
+		] + ( $keep ? [ 'keep' => $route( self::KEEP ) ] : [] );
 	}
 
 	/**
@@ -272,7 +271,7 @@ final class BrowserPage {
 			'theme'  => __( 'Themes', 'codebox' ),
 		] as $kind => $title ) {
 			printf( '<h2>%s</h2><ul class="ul-disc">', esc_html( $title ) );
-			foreach ( array_keys( $this->code->installed( $kind ) ) as $slug ) {
+			foreach ( array_keys( $this->code->installed( $kind ) + ( 'plugin' === $kind ? SingleFilePlugins::all() : [] ) ) as $slug ) {
 				printf( '<li><a href="%s">%s</a></li>', esc_url( SandboxLinks::address( $kind, (string) $slug ) ), esc_html( (string) $slug ) );
 			}
 			echo '</ul>';

@@ -15,6 +15,7 @@ use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Host\SingleFilePlugins;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Transfer\ExportService;
@@ -43,11 +44,11 @@ final class BundleSeed {
 	) {}
 
 	/**
-	 * Returns what a bundle changes, by directory below `wp-content`.
+	 * Returns what a bundle changes, by directory, or single file of a plugin, below `wp-content`.
 	 *
 	 * @param string $reference Artifact id, run id, or the beginning of either.
-	 * @return array<string, array{directory: string, files: array<string, string>, deleted: list<string>}> Host directory, new contents
-	 *   by name relative to it, and deleted files below `wp-content`.
+	 * @return array<string, array{source: string, files: array<string, string>, deleted: list<string>}> Host directory or file, new
+	 *   contents by name relative to the directory, and deleted files below `wp-content`.
 	 * @throws Failure `wp_codebox_apply_conflict` when the code of this site changed, or the code of the bundle's own check.
 	 */
 	public function overlays( string $reference ): array {
@@ -86,15 +87,17 @@ final class BundleSeed {
 			if ( ! str_starts_with( $mount, SeedArchives::CONTENT ) || ! isset( $targets[ $mount ] ) ) {
 				throw Failure::invalid_input( __( 'The change of this bundle is outside of plugins and themes, so a browser sandbox cannot show it.', 'codebox' ) );
 			}
-			$target = substr( $mount, strlen( SeedArchives::CONTENT ) );
+			$below  = substr( $mount, strlen( SeedArchives::CONTENT ) );
+			$single = SingleFilePlugins::TARGET === $mount;
+			$target = $single ? "$below/$relative" : $below;
 
 			$overlays[ $target ] ??= [
-				'directory' => $targets[ $mount ],
-				'files'     => [],
-				'deleted'   => [],
+				'source'  => $targets[ $mount ] . ( $single ? "/$relative" : '' ),
+				'files'   => [],
+				'deleted' => [],
 			];
 			if ( 'deleted' === ( $entry['status'] ?? '' ) ) {
-				$overlays[ $target ]['deleted'][] = "$target/$relative";
+				$overlays[ $target ]['deleted'][] = "$below/$relative";
 			} elseif ( isset( $contents[ "$mount/$relative" ] ) ) {
 				$overlays[ $target ]['files'][ $relative ] = $contents[ "$mount/$relative" ];
 			} elseif ( isset( $contents[ basename( $mount ) . "/$relative" ] ) ) {

@@ -73,6 +73,17 @@ final class CodeFiles {
 		return $files;
 	}
 
+	/**
+	 * Returns one file: path by file name.
+	 *
+	 * @param string $path Path of a regular file.
+	 * @return array<string, string>
+	 * @throws Failure `wp_codebox_browser_seed_too_large`.
+	 */
+	public static function one( string $path ): array {
+		return filesize( $path ) > self::MAX_FILE ? throw self::too_large() : [ basename( $path ) => $path ];
+	}
+
 	/** Builds the failure of code that is too large for a browser. */
 	public static function too_large(): Failure {
 		return Failure::because(

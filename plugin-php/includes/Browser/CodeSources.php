@@ -12,6 +12,7 @@ namespace WPCodebox\Browser;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\SingleFilePlugins;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -188,7 +189,7 @@ final class CodeSources {
 		 * @param string       $slug  Slug of the component.
 		 */
 		$allowed = apply_filters( 'wp_codebox_browser_runtime_host_plugin_roots', [ WP_PLUGIN_DIR ], $slug );
-		$found   = null !== $this->code->directory( $kind, $slug ) || 'plugin' === $kind && isset( self::plugins()[ str_ends_with( $slug, '.php' ) ? $slug : $slug . '.php' ] );
+		$found   = null !== $this->code->directory( $kind, $slug ) || ( 'plugin' === $kind && null !== SingleFilePlugins::path( $slug ) );
 		if ( $found && ( 'theme' === $kind || in_array( WP_PLUGIN_DIR, (array) $allowed, true ) ) ) {
 			return $slug;
 		}

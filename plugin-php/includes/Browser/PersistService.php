@@ -19,6 +19,7 @@ use WPCodebox\Connector\TrustedCallers;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Host\SingleFilePlugins;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Sentence;
@@ -37,9 +38,6 @@ final class PersistService {
 
 	/** Mount target of files that belong to no session. It is no directory of the site, so an apply needs the operator. */
 	private const NEUTRAL_TARGET = '/workspace/browser-artifact';
-
-	/** Directory of a WordPress in a browser that contains plugins and themes. */
-	private const CONTENT = '/wordpress/wp-content/';
 
 	/**
 	 * Creates the service with its dependencies.
@@ -160,7 +158,7 @@ final class PersistService {
 		] + ( null === $session ? [] : [ 'session_id' => $session->session_id ] + $session->facts );
 		return [
 			'identity'   => (string) wp_json_encode( [ $requester, $decision->caller, $session?->session_id ] ),
-			'roots'      => null === $session ? [ [ 'target' => self::NEUTRAL_TARGET ] ] : array_map( [ $this, 'root' ], $session->roots ),
+			'roots'      => null === $session ? [ [ 'target' => self::NEUTRAL_TARGET ] ] : $this->roots( $session->roots ),
 			'files'      => array_map( static fn( UploadedFile $file ): array => $file->upload(), $files ),
 			'deleted'    => $deleted,
 			'provenance' => $provenance + ( [] === $claims ? [] : [ 'claims' => $claims ] ),
@@ -168,28 +166,43 @@ final class PersistService {
 	}
 
 	/**
-	 * Returns one directory of a session for the extension.
+	 * Returns the directories of a session for the extension. Plugins of a single file share the plugin directory, in which nothing but
+	 * their files may change.
 	 *
-	 * @param array{target: string, archive: string} $row Directory of the session.
-	 * @return array<string, mixed>
-	 * @throws Failure When the directory is no plugin or theme, or its archive is not stored any more.
+	 * @param list<array{target: string, archive: string}> $rows Code of the session.
+	 * @return list<array<string, mixed>>
+	 * @throws Failure When the code is no plugin or theme, or its archive is not stored any more.
 	 */
-	private function root( array $row ): array {
-		if ( 1 !== preg_match( '#^(plugin|theme)s/([^/]+)$#D', $row['target'], $part ) ) {
-			/* translators: %s: directory below wp-content. */
-			throw Failure::because( ErrorCode::MountSourceInvalid, Sentence::of( __( 'A session of %s cannot be kept as a bundle, because a bundle changes whole plugins and themes; a plugin of a single file needs a directory of its own.', 'codebox' ), $row['target'] ) );
+	private function roots( array $rows ): array {
+		$roots = [];
+		foreach ( $rows as $row ) {
+			$part = [];
+			if ( 1 !== preg_match( '#^(plugin|theme)s/([^/]+)$#D', $row['target'], $part ) ) {
+				/* translators: %s: directory below wp-content. */
+				throw Failure::because( ErrorCode::MountSourceInvalid, Sentence::of( __( 'A session of %s cannot be kept as a bundle, because a bundle changes plugins and themes.', 'codebox' ), $row['target'] ) );
+			}
+			[ , $kind, $slug ] = $part;
+
+			$single = 'plugin' === $kind && str_ends_with( $slug, '.php' );
+			$name   = $single ? 'plugins' : $row['target'];
+			$origin = $single ? SingleFilePlugins::ORIGIN : [
+				'kind' => $kind,
+				'slug' => $slug,
+			];
+
+			$roots[ $name ] ??= [
+				'name'     => $name,
+				'target'   => SeedArchives::CONTENT . $name,
+				'baseline' => [],
+				'metadata' => [ 'origin' => $origin ],
+			];
+
+			$roots[ $name ]['baseline'][] = $this->source( $row['archive'] );
+			if ( $single ) {
+				$roots[ $name ]['files'][] = $slug;
+			}
 		}
-		return [
-			'name'     => $row['target'],
-			'target'   => self::CONTENT . $row['target'],
-			'baseline' => [ $this->source( $row['archive'] ) ],
-			'metadata' => [
-				'origin' => [
-					'kind' => $part[1],
-					'slug' => $part[2],
-				],
-			],
-		];
+		return array_values( $roots );
 	}
 
 	/**

@@ -12,6 +12,7 @@ namespace WPCodebox\Browser;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\SingleFilePlugins;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -72,24 +73,9 @@ final class SeedArchives {
 	 * @return array{target: string, path: string, archive: array{sha256: string, bytes: int}}
 	 */
 	private function plugin( string $slug ): array {
-		$directory = $this->code->directory( 'plugin', $slug );
-		if ( null !== $directory ) {
-			return $this->root( 'plugins/' . $slug, $directory );
-		}
-		if ( ! function_exists( 'get_plugins' ) ) {
-			require_once ABSPATH . 'wp-admin/includes/plugin.php';
-		}
-		$name = str_ends_with( $slug, '.php' ) ? $slug : $slug . '.php';
-		$path = WP_PLUGIN_DIR . '/' . $name;
-		if ( str_contains( $name, '/' ) || ! isset( get_plugins()[ $name ] ) || is_link( $path ) || ! is_file( $path ) ) {
-			// Throws and names the installed plugins.
-			$this->code->plugin_mount( isset( get_plugins()[ $name ] ) ? '' : $slug );
-		}
-		if ( filesize( $path ) > CodeFiles::MAX_FILE ) {
-			throw CodeFiles::too_large();
-		}
-		// The entry has the full target, because the root is a file.
-		return $this->row( 'plugins/' . $name, $this->writer->store( [ 'plugins/' . $name => $path ] ) );
+		$file = null === $this->code->directory( 'plugin', $slug ) ? SingleFilePlugins::path( $slug ) : null;
+		// Without either, plugin_mount() throws and names the installed plugins.
+		return null === $file ? $this->root( 'plugins/' . $slug, $this->code->plugin_mount( $slug )['source'] ) : $this->root( 'plugins/' . basename( $file ), $file );
 	}
 
 	/**
@@ -117,7 +103,7 @@ final class SeedArchives {
 	private function bundle( string $reference ): array {
 		$rows = [];
 		foreach ( $this->bundles->overlays( $reference ) as $target => $overlay ) {
-			$rows[] = $this->root( $target, $overlay['directory'] ) + [
+			$rows[] = $this->root( $target, $overlay['source'] ) + [
 				'overlay' => $this->writer->store( [], $overlay['files'] ) + [ 'deleted' => $overlay['deleted'] ],
 			];
 			// A child theme needs its parent to start.
@@ -129,34 +115,23 @@ final class SeedArchives {
 	}
 
 	/**
-	 * Packs one directory.
+	 * Packs one directory, or the file of a plugin.
 	 *
-	 * @param string $target    Name below `wp-content`.
-	 * @param string $directory Canonical directory of this host.
+	 * @param string $target Name below `wp-content`.
+	 * @param string $source Canonical directory or file of this host.
 	 * @return array{target: string, path: string, archive: array{sha256: string, bytes: int}}
 	 * @throws Failure `wp_codebox_mount_source_invalid` for a directory without files.
 	 */
-	private function root( string $target, string $directory ): array {
-		$files = CodeFiles::below( $directory );
+	private function root( string $target, string $source ): array {
+		$files = is_dir( $source ) ? CodeFiles::below( $source ) : CodeFiles::one( $source );
 		if ( [] === $files ) {
 			/* translators: %s: directory below wp-content. */
 			throw Failure::because( ErrorCode::MountSourceInvalid, Sentence::of( __( '%s has no file that a browser sandbox could use.', 'codebox' ), $target ) );
 		}
-		return $this->row( $target, $this->writer->store( $files ) );
-	}
-
-	/**
-	 * Builds the row of a root.
-	 *
-	 * @param string                            $target  Name below `wp-content`.
-	 * @param array{sha256: string, bytes: int} $archive Stored archive.
-	 * @return array{target: string, path: string, archive: array{sha256: string, bytes: int}}
-	 */
-	private function row( string $target, array $archive ): array {
 		return [
 			'target'  => $target,
 			'path'    => self::CONTENT . $target,
-			'archive' => $archive,
+			'archive' => $this->writer->store( $files ),
 		];
 	}
 }

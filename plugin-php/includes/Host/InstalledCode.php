@@ -223,15 +223,25 @@ final class InstalledCode {
 			if ( null !== $directory ) {
 				return $directory;
 			}
-			throw Failure::because(
-				ErrorCode::ApplyConflict,
-				/* translators: %s: name of a plugin or theme. */
-				Sentence::of( __( '"%s", which this change belongs to, is not installed here any more; install it in the version the run started from.', 'codebox' ), $slug ),
-				[],
-				[ 'conflicts' => [ [ 'path' => $target, 'reason' => 'missing' ] ] ]
-			);
+			throw self::gone( $slug, $target );
 		}
 		return null;
+	}
+
+	/**
+	 * Builds the failure of a change to code that is not installed any more.
+	 *
+	 * @param string $name Name of the plugin or theme.
+	 * @param string $path Its path in the guest.
+	 */
+	public static function gone( string $name, string $path ): Failure {
+		return Failure::because(
+			ErrorCode::ApplyConflict,
+			/* translators: %s: name of a plugin or theme. */
+			Sentence::of( __( '"%s", which this change belongs to, is not installed here any more; install it in the version the run started from.', 'codebox' ), $name ),
+			[],
+			[ 'conflicts' => [ [ 'path' => $path, 'reason' => 'missing' ] ] ]
+		);
 	}
 
 	/**

@@ -6,10 +6,14 @@
 declare(strict_types=1);
 
 use WPCodebox\Abilities\SchemaStore;
+use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
+use WPCodebox\Browser\ArchiveWriter;
 use WPCodebox\Browser\ArtifactSessions;
+use WPCodebox\Browser\BundleSeed;
 use WPCodebox\Browser\PersistService;
+use WPCodebox\Browser\SeedArchives;
 use WPCodebox\Browser\SessionBaseline;
 use WPCodebox\Browser\SessionRecord;
 use WPCodebox\Browser\SessionStore;
@@ -397,6 +401,105 @@ return static function ( Harness $t ): void {
 			} finally {
 				delete_site_option( Settings::DIRECT_APPLY );
 				delete_site_option( Settings::GIT_BRANCH );
+			}
+		}
+	);
+	$t->test(
+		'browser bundle: a plugin of a single file is kept, opened again, applied to its file alone and taken back',
+		static function () use ( $t, $persist, $session, $zip, $confirmed, $services ): void {
+			$t->as( 'administrator' );
+			$path   = WP_PLUGIN_DIR . '/single.php';
+			$code   = "<?php\n/* Plugin Name: Single */\nreturn 'one';\n";
+			$edited = str_replace( 'one', 'two', $code );
+			$write  = static function ( ?string $text ) use ( $path ): void {
+				null === $text ? unlink( $path ) : file_put_contents( $path, $text );
+				wp_cache_delete( 'plugins', 'plugins' );
+			};
+			$upload = static fn( string $name ): array => [ 'session_id' => 'session-1', 'files' => [ [ 'path' => $name, 'content' => $edited ] ] ];
+			$opened = static fn(): ArtifactSessions => $session( [ 'root' => 'plugins/single.php' ], $zip( [ 'single.php' => $code ] ) );
+			$write( $code );
+			update_site_option( Settings::DIRECT_APPLY, true );
+			try {
+				foreach ( [ 'plugins/other.php', 'plugins/single.php/x', 'plugins/wp-codebox/wp-codebox.php', 'plugins/.htaccess' ] as $name ) {
+					$t->error( 'wp_codebox_browser_artifact_path_invalid', 400, $persist( $opened(), $upload( $name ) ) );
+				}
+				$made  = $t->ok( $persist( $opened(), $upload( 'plugins/single.php' ) ) );
+				$file  = '/wordpress/wp-content/plugins/single.php';
+				$apply = [ 'artifact_id' => $made['run_id'], 'approved_files' => [ $file ] ];
+				$t->same( [ [ $file, 'modified' ] ], array_map( static fn( array $row ): array => [ $row['path'], $row['status'] ], $made['artifact']['changed_files']['files'] ) );
+				$own   = $services();
+				$seeds = new SeedArchives( $own->code, new ArchiveWriter( $own->browser_files ), new BundleSeed( $own->artifacts, new ApplyTargets( $own->code, $own->site ), $own->site, $own->browser_files ) );
+				$rows  = $seeds->pack( [ [ 'kind' => 'bundle', 'slug' => $made['run_id'] ] ] );
+				$t->same( [ 'plugins/single.php', [] ], [ $rows[0]['target'], $rows[0]['overlay']['deleted'] ] );
+				foreach ( [ 'archive' => $code, 'overlay' => $edited ] as $part => $text ) {
+					$archive = new ZipArchive();
+					$archive->open( (string) $own->browser_files->path( $rows[0][ $part ]['sha256'] ) );
+					$t->same( [ 1, $text ], [ $archive->numFiles, $archive->getFromName( 'single.php' ) ], $part );
+				}
+				$before = scandir( WP_PLUGIN_DIR );
+				$t->hosts(
+					[],
+					static function () use ( $t, $apply, $made, $confirmed, $write, $code, $path, $edited ): void {
+						$settings = new Settings();
+						$site     = new Site( new InstalledCode() );
+						( new DirectApply( $settings, $site, new SensitiveFiles(), new HealthCheck( $settings ), new RecoveryLink( $site, __FILE__ ) ) )->register();
+						$t->error( 'wp_codebox_apply_browser_origin_unconfirmed', 403, $t->ability( 'apply-approved-artifact', $apply ) );
+						$write( null );
+						$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-approved-artifact', $apply + $confirmed ) );
+						$write( $code . '// Changed later.' );
+						$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-approved-artifact', $apply + $confirmed ) );
+						$write( $code );
+						$done = $t->ok( $t->ability( 'apply-approved-artifact', $apply + $confirmed ) );
+						$t->same( [ 'applied', $edited ], [ $done['result']['status'], file_get_contents( $path ) ] );
+						$t->same( 'restored', $t->ok( $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run_id'] ] ) )['result']['status'] );
+						$t->same( $code, file_get_contents( $path ) );
+					}
+				);
+				$t->same( $before, scandir( WP_PLUGIN_DIR ), 'nothing else changed' );
+			} finally {
+				delete_site_option( Settings::DIRECT_APPLY );
+				is_file( $path ) && $write( null );
+			}
+		}
+	);
+	$t->test(
+		'apply targets: in the plugin directory only installed plugins of a single file can be changed',
+		static function () use ( $t ): void {
+			$path = WP_PLUGIN_DIR . '/single.php';
+			file_put_contents( $path, "<?php\n/* Plugin Name: Single */\n" );
+			wp_cache_delete( 'plugins', 'plugins' );
+			$directory = getenv( 'TEST_WORK' ) . '/bundle-' . bin2hex( random_bytes( 4 ) );
+			wp_mkdir_p( $directory . '/files' );
+			/** Returns a bundle that changes a file of the plugin directory, as a trusted other host could make it. */
+			$bundle  = static function ( string $relative, array $origin ) use ( $directory ): array {
+				$mounts = (string) wp_json_encode( [ 'target' => '/wordpress/wp-content/plugins', 'metadata' => [ 'origin' => $origin ] ] ) . "\n";
+				file_put_contents( $directory . '/files/mounts.jsonl', $mounts );
+				return [
+					'directory'     => $directory,
+					'manifest'      => [ 'files' => [ [ 'path' => 'files/mounts.jsonl', 'sha256' => [ 'value' => hash( 'sha256', $mounts ) ] ] ] ],
+					'changed_files' => [ 'files' => [ [ 'path' => 'a', 'mountTarget' => '/wordpress/wp-content/plugins', 'relativePath' => $relative ] ] ],
+				];
+			};
+			$targets = new ApplyTargets( new InstalledCode(), new Site( new InstalledCode() ) );
+			$resolve = static function ( string $relative, array $origin ) use ( $targets, $bundle ): array|string {
+				try {
+					return $targets->resolve( $bundle( $relative, $origin ), [ 'a' ], [], Authority::User );
+				} catch ( Failure $failure ) {
+					return $failure->error_code;
+				}
+			};
+			$single = [ 'kind' => 'plugin-files' ];
+			try {
+				$t->same( [ '/wordpress/wp-content/plugins' => realpath( WP_PLUGIN_DIR ) ], $resolve( 'single.php', $single ) );
+				foreach ( [ 'other.php', 'index.php', 'wp-codebox/wp-codebox.php', 'sample/sample.php', '../x.php', '.htaccess', '' ] as $relative ) {
+					$t->same( 'wp_codebox_apply_conflict', $resolve( $relative, $single ), $relative );
+				}
+				foreach ( [ [ 'kind' => 'plugin', 'slug' => 'single.php' ], [ 'kind' => 'plugin-files', 'slug' => 'x' ], [] ] as $origin ) {
+					$t->same( 'wp_codebox_input_invalid', $resolve( 'single.php', $origin ), (string) wp_json_encode( $origin ) );
+				}
+			} finally {
+				unlink( $path );
+				wp_cache_delete( 'plugins', 'plugins' );
 			}
 		}
 	);

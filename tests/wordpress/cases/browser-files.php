@@ -381,8 +381,13 @@ return static function ( Harness $t ): void {
 				foreach ( [ 'single', 'single.php' ] as $slug ) {
 					$rows = $seeds->pack( [ [ 'kind' => 'plugin', 'slug' => $slug ] ] );
 					$t->same( [ 'plugins/single.php', '/wordpress/wp-content/plugins/single.php' ], [ $rows[0]['target'], $rows[0]['path'] ] );
-					$t->same( [ 'plugins/single.php' ], array_keys( $unpacked( $rows[0]['archive']['sha256'] ) ) );
+					$t->same( [ 'single.php' ], array_keys( $unpacked( $rows[0]['archive']['sha256'] ) ) );
 				}
+				symlink( WP_PLUGIN_DIR . '/single.php', WP_PLUGIN_DIR . '/linked.php' );
+				wp_cache_delete( 'plugins', 'plugins' );
+				$t->true( isset( get_plugins()['linked.php'] ), 'WordPress lists the link' );
+				$t->same( 'wp_codebox_mount_source_invalid', $code( static fn() => $seeds->pack( [ [ 'kind' => 'plugin', 'slug' => 'linked' ] ] ) ), 'a link' );
+				unlink( WP_PLUGIN_DIR . '/linked.php' );
 				$rows = $seeds->pack( [ [ 'kind' => 'theme', 'slug' => 'child' ] ] );
 				$t->same( [ 'themes/child', 'themes/twentytwentyfive' ], array_column( $rows, 'target' ) );
 				$t->true( isset( $unpacked( $rows[1]['archive']['sha256'] )['theme.json'] ), 'the parent is empty' );

@@ -54,8 +54,8 @@ pub use capture::{
 };
 pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
 pub use compose::{
-    BaselineSource, ComposeError, ComposeRequest, ComposeRoot, ComposeStatus, Composed,
-    MAX_UPLOADED_BYTES, MAX_UPLOADED_FILES, UploadedFile, compose,
+    BaselineSource, ComposeError, ComposeRequest, ComposeRoot, ComposeScope, ComposeStatus,
+    Composed, MAX_UPLOADED_BYTES, MAX_UPLOADED_FILES, UploadedFile, compose,
 };
 pub use digest::{
     CONTENT_INPUTS, content_digest, file_list_digest, manifest_self_hash,

@@ -4,156 +4,20 @@
 
 mod bundles;
 mod trees;
+mod uploads;
 
 use bundles::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Cursor, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use trees::scratch;
+use uploads::*;
 use wp_codebox_artifacts::*;
 use wp_codebox_contracts::*;
-use wp_codebox_policy::Redactor;
-use zip::write::SimpleFileOptions;
-
-const TARGET: &str = "/wordpress/wp-content/plugins/foo";
-const CODE: &str = "<?php\n// Plugin Name: Foo\necho 1;\n";
-
-struct Site {
-    state: tempfile::TempDir,
-    store: Store,
-    key: HostKey,
-}
-
-impl Site {
-    fn new() -> Self {
-        let state = scratch();
-        let dir = Dir::open(state.path()).unwrap();
-        Self {
-            store: Store::open(&dir, &SiteId::new("site-1").unwrap()).unwrap(),
-            key: HostKey::load_or_create(&dir).unwrap(),
-            state,
-        }
-    }
-    fn artifacts(&self) -> PathBuf {
-        self.state.path().join("sites/site-1/artifacts")
-    }
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.artifacts()).unwrap();
-        entries
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect()
-    }
-    fn compose(&self, request: ComposeRequest) -> Result<Composed, ComposeError> {
-        compose(&self.store, &self.key, request, &Redactor::new(&[]))
-    }
-    fn kept(&self, request: ComposeRequest) -> (PathBuf, Composed) {
-        let composed = self.compose(request).unwrap();
-        (self.artifacts().join(composed.run_id.as_str()), composed)
-    }
-    fn code(&self, request: ComposeRequest) -> ErrorCode {
-        let code = self.compose(request).unwrap_err().code();
-        assert!(self.names().is_empty(), "a refused upload leaves nothing");
-        code
-    }
-    fn trusted(&self) -> TrustedKeys {
-        TrustedKeys {
-            host: Some(self.key.public_half()),
-            known: Vec::new(),
-        }
-    }
-}
-
-/// Entries of an archive: name, mode, content; a name that ends with `/` is a directory, and a mode
-/// with the bits of a link a link.
-fn archive(entries: &[(&str, u32, &str)]) -> BaselineSource {
-    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, mode, content) in entries {
-        let options = SimpleFileOptions::default().unix_permissions(mode & 0o777);
-        if name.ends_with('/') {
-            zip.add_directory(*name, options).unwrap();
-        } else if mode & 0o170_000 == 0o120_000 {
-            zip.add_symlink(*name, *content, options).unwrap();
-        } else {
-            zip.start_file(*name, options).unwrap();
-            zip.write_all(content.as_bytes()).unwrap();
-        }
-    }
-    let bytes = zip.finish().unwrap().into_inner();
-    let mut file = tempfile::tempfile().unwrap();
-    file.write_all(&bytes).unwrap();
-    std::io::Seek::rewind(&mut file).unwrap();
-    BaselineSource::Archive {
-        file,
-        sha256: sha256(&bytes),
-    }
-}
-
-fn baseline() -> BaselineSource {
-    archive(&[
-        ("foo.php", 0o644, CODE),
-        ("inc/", 0o755, ""),
-        ("inc/a.php", 0o644, "<?php\n"),
-        ("inc/b.php", 0o644, "<?php // b\n"),
-        ("bin/run", 0o755, "#!/bin/sh\n"),
-        ("ReadMe.txt", 0o644, "read\n"),
-        ("link", 0o120_777, "/etc/passwd"),
-        ("empty/", 0o755, ""),
-    ])
-}
-
-fn root(baseline: Vec<BaselineSource>) -> ComposeRoot {
-    ComposeRoot {
-        name: "plugins/foo".to_owned(),
-        target: GuestPath::new(TARGET).unwrap(),
-        baseline,
-        metadata: Some(object(json!({"origin": {"kind": "plugin", "slug": "foo"}}))),
-    }
-}
-
-fn upload(files: &[(&str, &str)], deleted: &[&str]) -> ComposeRequest {
-    ComposeRequest {
-        created_at: TIME.to_owned(),
-        identity: "user 1, session 1".to_owned(),
-        roots: vec![root(vec![baseline()])],
-        files: files
-            .iter()
-            .map(|(path, text)| UploadedFile {
-                path: (*path).to_owned(),
-                bytes: text.as_bytes().to_vec(),
-            })
-            .collect(),
-        deleted: deleted.iter().map(|path| (*path).to_owned()).collect(),
-        provenance: object(json!({"requester": {"kind": "user", "id": 1}})),
-    }
-}
-
-fn edit() -> ComposeRequest {
-    let new = CODE.replace('1', "2");
-    upload(
-        &[
-            ("plugins/foo/foo.php", &new),
-            ("plugins/foo/new/x.js", "x\n"),
-        ],
-        &["plugins/foo/inc/b.php"],
-    )
-}
-
-fn json_of(bundle: &Path, member: &str) -> Value {
-    serde_json::from_slice(&fs::read(bundle.join(member)).unwrap()).unwrap()
-}
-
-fn changed(bundle: &Path) -> Vec<(String, String)> {
-    let document = json_of(bundle, "files/changed-files.json");
-    let rows = document["files"].as_array().unwrap();
-    let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
-    rows.iter()
-        .map(|row| (text(row, "relativePath"), text(row, "status")))
-        .collect()
-}
 
 fn preflight_of(
     site: &Site,
@@ -490,6 +354,70 @@ fn paths_that_leave_the_session_or_that_programs_read_differently_are_refused() 
     let review = json_of(&bundle, "files/review.json");
     let flags = review["riskFlags"].to_string();
     assert!(flags.contains("server-configuration"), "{flags}");
+}
+
+#[test]
+fn root_of_single_files_accepts_only_these_files() {
+    let site = Site::new();
+    let names = ["hello.php", "second.php"];
+    let single = |files: &[(&str, &str)], deleted: &[&str]| {
+        let mut request = upload(files, deleted);
+        let sources = names.map(|name| archive(&[(name, 0o644, "<?php // one\n")]));
+        request.roots.push(ComposeRoot {
+            name: "plugins".to_owned(),
+            scope: ComposeScope::Files(names.map(str::to_owned).into()),
+            target: GuestPath::new("/wordpress/wp-content/plugins").unwrap(),
+            baseline: sources.into(),
+            metadata: Some(object(json!({"origin": {"kind": "plugin-files"}}))),
+        });
+        request
+    };
+    for path in [
+        "plugins/other.php",
+        "plugins/Hello.php",
+        "plugins/hello.php/x",
+        "plugins/bar/x.php",
+        "plugins/.htaccess",
+        "plugins",
+    ] {
+        let error = site.compose(single(&[(path, "x")], &[])).unwrap_err();
+        assert_eq!(
+            error.code(),
+            ErrorCode::BrowserArtifactPathInvalid,
+            "{path}"
+        );
+        assert!(
+            error
+                .to_string()
+                .contains("plugins/foo, plugins/hello.php, plugins/second.php"),
+            "{error}"
+        );
+        let code = site.code(single(&[], &[path]));
+        assert_eq!(
+            code,
+            ErrorCode::BrowserArtifactPathInvalid,
+            "deleted {path}"
+        );
+    }
+    let files = [
+        ("plugins/hello.php", "<?php // two\n"),
+        ("plugins/foo/new.php", "x\n"),
+    ];
+    let (bundle, _) = site.kept(single(&files, &["plugins/second.php"]));
+    let row = |path: &str, status: &str| (path.to_owned(), status.to_owned());
+    assert_eq!(
+        changed(&bundle),
+        [
+            row("new.php", "added"),
+            row("hello.php", "modified"),
+            row("second.php", "deleted")
+        ]
+    );
+    let document = json_of(&bundle, "files/changed-files.json");
+    assert_eq!(
+        document["files"][1]["path"],
+        "/wordpress/wp-content/plugins/hello.php"
+    );
 }
 
 #[test]

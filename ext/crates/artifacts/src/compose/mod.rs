@@ -8,6 +8,7 @@
 
 mod baseline;
 mod error;
+mod root;
 mod trees;
 mod upload;
 
@@ -24,31 +25,18 @@ use crate::verify::{Verification, VerifyOptions, verify_bundle};
 use baseline::Baseline;
 pub use baseline::BaselineSource;
 pub use error::ComposeError;
+pub use root::{ComposeRoot, ComposeScope};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 pub use upload::{MAX_UPLOADED_BYTES, MAX_UPLOADED_FILES, UploadedFile};
 use wp_codebox_contracts::{
-    GitView, GuestPath, IsolationLevel, IsolationReport, MountAccess, MountView, Outcome, RunId,
+    GitView, IsolationLevel, IsolationReport, MountAccess, MountView, Outcome, RunId,
     RuntimeEnvironment, RuntimeInfo, Sha256Hex, schema_id,
 };
 use wp_codebox_policy::Redactor;
 
 /// `runtime.backend` of a bundle whose contents a browser uploaded.
 const BACKEND: &str = "browser";
-
-/// A directory that a browser session may change.
-#[derive(Debug)]
-pub struct ComposeRoot {
-    /// Name of the directory in uploaded paths, e.g. `plugins/foo`; empty if every path lies in it.
-    pub name: String,
-    /// Path of the directory in the bundle, as a mount of a sandbox would have it.
-    pub target: GuestPath,
-    /// Code of this host to which the upload is compared, empty for a new directory. A later source
-    /// replaces entries of an earlier one.
-    pub baseline: Vec<BaselineSource>,
-    /// Metadata of the mount in the bundle, e.g. the origin of the code.
-    pub metadata: Option<Map<String, Value>>,
-}
 
 /// An upload of a browser, and what this host knows about it.
 #[derive(Debug)]
@@ -102,12 +90,7 @@ pub fn compose(
     request: ComposeRequest,
     redactor: &Redactor,
 ) -> Result<Composed, ComposeError> {
-    let names: Vec<&str> = request
-        .roots
-        .iter()
-        .map(|root| root.name.as_str())
-        .collect();
-    let uploads = upload::assign(&names, request.files, request.deleted)?;
+    let uploads = upload::assign(&request.roots, request.files, request.deleted)?;
     let mut mounts = Vec::new();
     for (index, (root, upload)) in request.roots.into_iter().zip(uploads).enumerate() {
         mounts.push(mount(store.directory(), index, root, upload)?);

@@ -1,6 +1,7 @@
 //! Checks of uploaded paths and contents.
 
 use super::ComposeError;
+use super::root::{ComposeRoot, ComposeScope};
 use crate::capture::is_git_directory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,10 +30,10 @@ pub(super) struct RootUpload {
     pub deleted: BTreeSet<String>,
 }
 
-/// Checks paths and limits, and assigns each path to its directory. `roots` are the names of the
-/// directories; the empty name stands for every path.
+/// Checks paths and limits, and assigns each path to its directory. A directory with an empty name
+/// stands for every path.
 pub(super) fn assign(
-    roots: &[&str],
+    roots: &[ComposeRoot],
     files: Vec<UploadedFile>,
     deleted: Vec<String>,
 ) -> Result<Vec<RootUpload>, ComposeError> {
@@ -74,24 +75,41 @@ fn twice(path: &str) -> ComposeError {
 }
 
 fn place<'u>(
-    roots: &[&str],
+    roots: &[ComposeRoot],
     uploads: &'u mut [RootUpload],
     path: &str,
 ) -> Result<(&'u mut RootUpload, String), ComposeError> {
     check(path)?;
-    let below = |root: &str| match root {
-        "" => Some(path),
-        _ => path.strip_prefix(root)?.strip_prefix('/'),
+    let below = |root: &ComposeRoot| {
+        let relative = match root.name.as_str() {
+            "" => path,
+            name => path.strip_prefix(name)?.strip_prefix('/')?,
+        };
+        match &root.scope {
+            ComposeScope::Everything => Some(relative),
+            ComposeScope::Files(files) => files.contains(relative).then_some(relative),
+        }
     };
     let named = roots.iter().zip(uploads);
-    let fitting = named.filter_map(|(root, upload)| Some((root.len(), below(root)?, upload)));
+    let fitting = named.filter_map(|(root, upload)| Some((root.name.len(), below(root)?, upload)));
     // The longest name is the innermost directory.
     match fitting.max_by_key(|(length, ..)| *length) {
         Some((_, relative, upload)) => Ok((upload, relative.to_owned())),
         None => Err(ComposeError::Outside {
             path: shown(path),
-            roots: roots.join(", "),
+            roots: roots.iter().map(places).collect::<Vec<_>>().join(", "),
         }),
+    }
+}
+
+/// Returns the directory of a session, or its files, as text.
+fn places(root: &ComposeRoot) -> String {
+    match &root.scope {
+        ComposeScope::Everything => root.name.clone(),
+        ComposeScope::Files(files) => {
+            let files = files.iter().map(|file| format!("{}/{file}", root.name));
+            files.collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
