@@ -326,6 +326,22 @@
 		];
 	}
 
+	/**
+	 * Returns the id of the bundle's run, as a link as soon as the site says that it knows the run: no run of this site made a
+	 * bundle that a browser uploaded or that was imported.
+	 */
+	function runOf( bundle, signal ) {
+		const name = code( bundle.run_id );
+		const place = el( 'span', { class: 'wp-codebox-run' }, name );
+		if ( api.has( 'get-run' ) ) {
+			api.call( 'get-run', { run_id: bundle.run_id }, signal ).then(
+				() => place.replaceChildren( el( 'a', { href: '#/runs/' + encodeURIComponent( bundle.run_id ) }, name ) ),
+				() => {}
+			);
+		}
+		return place;
+	}
+
 	/** Returns the content of a bundle's page below the result of the last decision. */
 	function content( bundle, answer, context ) {
 		const { artifact, verification = {} } = answer;
@@ -347,7 +363,7 @@
 				[ __( 'Origin', 'codebox' ), ofBrowser( verification ) ? badge( 'warn', __( 'from a browser', 'codebox' ) ) : null ],
 				[ __( 'Isolation', 'codebox' ), ofBrowser( verification ) ? null : isolation( metadata.isolation ) ],
 				[ __( 'Made', 'codebox' ), artifact.created_at ? time( artifact.created_at ) : null ],
-				[ __( 'Run', 'codebox' ), bundle.run_id ? el( 'a', { href: '#/runs/' + encodeURIComponent( bundle.run_id ) }, code( bundle.run_id ) ) : null ],
+				[ __( 'Run', 'codebox' ), bundle.run_id && ! ofBrowser( verification ) ? runOf( bundle, context.signal ) : null ],
 				[ __( 'Bundle', 'codebox' ), code( bundle.artifact_id ) ],
 				[ __( 'Manifest sha256', 'codebox' ), bundle.manifest_sha256 ? code( bundle.manifest_sha256 ) : null ],
 			] ),
