@@ -114,6 +114,14 @@ fn signature_of_a_browser_bundle_satisfies_no_rule_for_trusted_signatures() {
     assert_eq!(refused.code(), ErrorCode::ApplyBrowserOriginUnconfirmed);
     let ready = preflight_of(&site, &bundle, BrowserOriginRule::Confirmed).unwrap();
     assert_eq!(ready.signature.origin, Some(BundleOrigin::Browser));
+    // A preflight that only shows the change needs no confirmation.
+    let shown = PreflightRequest {
+        approved_files: vec![format!("{TARGET}/foo.php")],
+        trusted: site.trusted(),
+        signatures: SignatureRule::Any,
+        ..PreflightRequest::default()
+    };
+    preflight(&Dir::open(&bundle).unwrap(), &shown).unwrap();
     // A follow-up run continues only a change that this host saw.
     let whole = whole_bundle(Dir::open(&bundle).unwrap(), Some(site.key.public_half()));
     let code = whole.unwrap_err().code();

@@ -289,6 +289,29 @@ fn statement_with_an_origin_that_the_manifest_lacks_or_that_is_unknown_is_reject
 }
 
 #[test]
+fn unknown_origin_in_a_manifest_is_signed_as_one_of_a_browser() {
+    let Sample {
+        mut manifest,
+        hashes,
+        ..
+    } = sample();
+    let signed = |manifest: &Value| {
+        let envelope = make_envelope(&key(), manifest, &hashes, &isolation()).unwrap();
+        let text = envelope["payload"].as_str().unwrap().to_owned();
+        let statement: Value = serde_json::from_slice(&BASE64.decode(text).unwrap()).unwrap();
+        let kind = statement["predicateType"].as_str().unwrap().to_owned();
+        (kind, statement["predicate"]["origin"].clone())
+    };
+    let browser = schema_id::BROWSER_BUNDLE_ATTESTATION_PREDICATE.to_owned();
+    let plain = schema_id::BUNDLE_ATTESTATION_PREDICATE.to_owned();
+    assert_eq!(signed(&manifest), (plain, Value::Null));
+    for origin in [json!("browser"), json!("sandbox"), json!(1)] {
+        manifest["origin"] = origin;
+        assert_eq!(signed(&manifest), (browser.clone(), json!("browser")));
+    }
+}
+
+#[test]
 fn browser_statement_needs_its_own_predicate_type_and_the_hash_of_the_manifest() {
     let made = || {
         let mut s = sample();
