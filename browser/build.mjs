@@ -6,7 +6,7 @@
  */
 import { build } from 'esbuild';
 import { zipSync, gzipSync } from 'fflate';
-import { constants, createGzip } from 'node:zlib';
+import { constants, createDeflate } from 'node:zlib';
 import { createHash } from 'node:crypto';
 import { pipeline } from 'node:stream/promises';
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -47,9 +47,9 @@ async function bundle( entry, name, more = {} ) {
 	return Object.keys( result.metafile.inputs );
 }
 
-/** A gzip file without a time stamp: the same bytes for the same input. */
-async function gzip( from, to ) {
-	await pipeline( createReadStream( from ), createGzip( { level: constants.Z_BEST_COMPRESSION } ), createWriteStream( to ) );
+/** A zlib stream: the same bytes for the same input, and no web server takes it for an encoding. */
+async function deflate( from, to ) {
+	await pipeline( createReadStream( from ), createDeflate( { level: constants.Z_BEST_COMPRESSION } ), createWriteStream( to ) );
 }
 
 function tree( directory, prefix = '' ) {
@@ -97,7 +97,7 @@ for ( const kind of [ 'jspi', 'asyncify' ] ) {
 	add( await bundle( relative( here, join( source, 'php_8_3.js' ) ), `php-${ kind }.js` ) );
 	const [ release ] = readdirSync( source ).filter( ( name ) => /^8_3_\d+$/.test( name ) );
 	php = release.replaceAll( '_', '.' );
-	await gzip( join( source, release, 'php_8_3.wasm' ), join( out, 'runtime', `php-${ kind }.wasm.gz` ) );
+	await deflate( join( source, release, 'php_8_3.wasm' ), join( out, 'runtime', `php-${ kind }.bin` ) );
 }
 sqliteZip( join( out, 'runtime', 'sqlite-database-integration.zip' ) );
 
@@ -109,7 +109,7 @@ writeFileSync( join( out, 'runtime.json' ), `${ JSON.stringify( { schema: 'wp-co
 writeFileSync( join( out, 'LICENSES.txt' ), licenses( here, inputs, join( sqliteDirectory(), 'LICENSE' ) ) );
 
 for ( const [ name, path ] of tree( out ) ) {
-	const packed = /\.(gz|zip)$/.test( name ) ? '' : ` (${ gzipSync( new Uint8Array( readFileSync( path ) ) ).byteLength } gzipped)`;
+	const packed = /\.(bin|zip)$/.test( name ) ? '' : ` (${ gzipSync( new Uint8Array( readFileSync( path ) ) ).byteLength } gzipped)`;
 	console.log( `${ String( statSync( path ).size ).padStart( 9 ) }  ${ name }${ packed }` );
 }
 console.log( `built ${ resolve( out ) }: PHP ${ php }, packages ${ version }` );

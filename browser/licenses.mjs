@@ -8,8 +8,8 @@ const compatible = new Set( [ 'GPL-2.0-or-later', 'MIT', 'ISC', 'BSD-2-Clause', 
 /** Packages that name no licence in package.json, with what their LICENSE file says. Its first line is compared. */
 const stated = { '@php-wasm/util': [ 'GPL-2.0-or-later', /GNU GENERAL PUBLIC LICENSE|GPL/i ] };
 
-/** What is inside of php-*.wasm.gz, beside PHP. */
-const insideWasm = `The files php-jspi.wasm.gz and php-asyncify.wasm.gz hold PHP (PHP License 3.01) compiled by the project
+/** What is inside of php-*.bin, beside PHP. */
+const insideWasm = `The files php-jspi.bin and php-asyncify.bin hold PHP (PHP License 3.01) compiled by the project
 WordPress Playground (GPL-2.0-or-later), with the libraries that PHP links: OpenSSL (Apache-2.0), libcurl (curl),
 SQLite (public domain), zlib (zlib), libxml2 (MIT), libzip (BSD-3-Clause), Oniguruma (BSD-2-Clause), libpng
 (libpng-2.0), libjpeg-turbo (IJG, BSD-3-Clause), libwebp and libaom (BSD), ICU is not included. Sources:

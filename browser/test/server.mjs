@@ -12,7 +12,7 @@ const dist = join( here, '../dist' );
 export const wordpress = process.env.CODEBOX_WORDPRESS ?? '/var/lib/wp-codebox-dev/wordpress';
 /** A path unlike that of any real site: the built files must work below every base path. */
 export const assets = '/some/base/wp-content/plugins/wp-codebox/assets/browser/';
-const types = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.zip': 'application/zip', '.png': 'image/png', '.svg': 'image/svg+xml', '.woff2': 'font/woff2', '.gz': 'application/octet-stream' };
+const types = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.zip': 'application/zip', '.png': 'image/png', '.svg': 'image/svg+xml', '.woff2': 'font/woff2' };
 
 const sha256 = ( bytes ) => createHash( 'sha256' ).update( bytes ).digest( 'hex' );
 
@@ -44,17 +44,25 @@ function coreArchive() {
 }
 
 const { bytes: core, version } = coreArchive();
+export { core };
 export const wordpressVersion = version;
 export const sample = Object.fromEntries( tree( join( here, 'sample' ), '', () => true ) );
 export const zip = ( files ) => zipSync( files, { mtime: new Date( '2000-01-01T00:00:00' ) } );
 
-/** A parent site. `headers` are sent with every file, `pageHeaders` with its own pages; `files` adds or replaces files by path. */
+/**
+ * A parent site. `headers` are sent with every file, `pageHeaders` with its own pages; `files` adds or replaces files by path.
+ * Like many web servers it takes the ending `.gz` for an encoding.
+ */
 export async function serve( { headers = {}, pageHeaders = {}, files = {} } = {} ) {
 	const log = [];
 	const own = new Map( Object.entries( { '/files/core.zip': core, '/files/sample.zip': Buffer.from( zip( sample ) ), ...files } ) );
 	const server = createServer( ( request, response ) => {
 		const { pathname } = new URL( request.url, 'http://localhost' );
-		log.push( { method: request.method, path: request.url, cookie: request.headers.cookie ?? '' } );
+		const entry = { method: request.method, path: request.url, cookie: request.headers.cookie ?? '', body: '' };
+		log.push( entry );
+		request.setEncoding( 'utf8' ).on( 'data', ( piece ) => {
+			entry.body += piece;
+		} );
 		const path = decodeURIComponent( pathname );
 		let body = own.get( path );
 		if ( undefined === body && ! path.includes( '..' ) ) {
@@ -64,7 +72,7 @@ export async function serve( { headers = {}, pageHeaders = {}, files = {} } = {}
 			body = '' !== file && existsSync( file ) && statSync( file ).isFile() && ! file.endsWith( '.php' ) ? readFileSync( file ) : undefined;
 		}
 		const found = undefined !== body && null !== body;
-		response.writeHead( found ? 200 : 404, { 'content-type': found ? types[ extname( path ) ] ?? 'application/octet-stream' : 'text/html', 'cache-control': 'no-cache', ...headers, ...( path.startsWith( '/test/' ) ? pageHeaders : {} ) } );
+		response.writeHead( found ? 200 : 404, { 'content-type': found ? types[ extname( path ) ] ?? 'application/octet-stream' : 'text/html', 'cache-control': 'no-cache', ...( found && path.endsWith( '.gz' ) ? { 'content-encoding': 'gzip' } : {} ), ...headers, ...( path.startsWith( '/test/' ) ? pageHeaders : {} ) } );
 		response.end( found ? body : 'not found' );
 	} );
 	await new Promise( ( resolve ) => server.listen( 0, '127.0.0.1', resolve ) );

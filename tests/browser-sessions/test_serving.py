@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import mimetypes
 import os
 import re
 import zipfile
@@ -38,7 +39,7 @@ def test_page_names_the_missing_runtime_files_and_the_command_that_installs_them
     admin = parent.login("admin")
     page = admin.get(admin.link("plugin", "banner"))
     shown = " ".join(notices(page))
-    must("wp_codebox_browser_assets_missing" in shown and "php-jspi.wasm.gz" in shown and "browser-assets install" in shown, shown)
+    must("wp_codebox_browser_assets_missing" in shown and "php-jspi.bin" in shown and "browser-assets install" in shown, shown)
     must("wpCodeboxBrowserPage =" not in page.text, "the page has a configuration")
 
 
@@ -64,8 +65,10 @@ def test_runtime_files_are_served_with_the_hashes_of_the_list(installed):
     page = sessions_page(admin)
     runtime = admin.blueprint(page)["codebox"]["runtime"]
     must(sorted(file["name"] for file in runtime["files"]) == sorted(file["name"] for file in runtime_list(installed)), str(runtime))
+    must(mimetypes.guess_type("php.wasm.gz")[1] == "gzip", "positive control")
     for file in runtime["files"]:
         answer = Visitor(installed).get(runtime["base_url"] + file["name"])
+        must("content-encoding" not in answer.headers and mimetypes.guess_type(file["name"])[1] is None, f"{file['name']} is unpacked on the way")
         must(answer.status == 200 and len(answer.body) == file["bytes"] and hashlib.sha256(answer.body).hexdigest() == file["sha256"], file["name"])
     must(page["isolation"] == "opaque", page["isolation"])
 

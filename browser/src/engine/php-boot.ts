@@ -104,7 +104,7 @@ function coreEntries( archive: Uint8Array ): Map< string, Uint8Array > {
 
 async function compile( packed: Uint8Array ): Promise< WebAssembly.Module > {
 	try {
-		const stream = new Blob( [ packed as BlobPart ] ).stream().pipeThrough( new DecompressionStream( 'gzip' ) );
+		const stream = new Blob( [ packed as BlobPart ] ).stream().pipeThrough( new DecompressionStream( 'deflate' ) );
 		return await WebAssembly.compileStreaming( new Response( stream, { headers: { 'content-type': 'application/wasm' } } ) );
 	} catch ( thrown ) {
 		throw new EngineError( 'wp_codebox_browser_boot_failed', `This browser could not compile PHP (${ thrown instanceof Error ? thrown.message : thrown }).`, 'Close other tabs, or use another browser.' );

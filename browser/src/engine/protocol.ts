@@ -18,6 +18,8 @@ export interface ForwardedRequest {
 	body: ArrayBuffer | null;
 	/** Whether the answer becomes a document. */
 	navigation: boolean;
+	/** Whether this document is one of a frame within a document of the sandbox. */
+	framed?: boolean;
 }
 
 /** Answers on the port of a forwarded request. The first one is always `received`. */
@@ -49,9 +51,12 @@ export interface BootOutput {
 	database: Uint8Array | null;
 }
 
-/** Name of the WebAssembly file of a build. */
+/**
+ * Name of the file that has the WebAssembly of a build, packed as a zlib stream. Many web servers send a file named `.gz`,
+ * or one that begins like gzip, with `Content-Encoding: gzip`; browsers then unpack it on the way, and its hash is another one.
+ */
 export function wasmName( build: 'jspi' | 'asyncify' ): string {
-	return `php-${ build }.wasm.gz`;
+	return `php-${ build }.bin`;
 }
 
 /** Name of the archive of the SQLite integration. */

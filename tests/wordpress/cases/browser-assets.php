@@ -31,8 +31,8 @@ return static function ( Harness $t ): void {
 	$plugin   = WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php';
 	$folder   = dirname( $plugin ) . '/' . EngineFiles::DIRECTORY;
 	$contents = [
-		'php-jspi.wasm.gz'                => str_repeat( 'jspi ', 50000 ),
-		'php-asyncify.wasm.gz'            => str_repeat( 'asyncify ', 20000 ),
+		'php-jspi.bin'                     => str_repeat( 'jspi ', 50000 ),
+		'php-asyncify.bin'                 => str_repeat( 'asyncify ', 20000 ),
 		'sqlite-database-integration.zip' => 'sqlite',
 	];
 	$engine   = new EngineFiles( $plugin );
@@ -160,7 +160,7 @@ return static function ( Harness $t ): void {
 			$install->remove();
 			foreach ( [ '.new-0123', '.old-0123', '0123456789abcdef' ] as $name ) {
 				wp_mkdir_p( $runtime->base() . '/' . $name );
-				file_put_contents( $runtime->base() . "/$name/php-jspi.wasm.gz", 'half' );
+				file_put_contents( $runtime->base() . "/$name/php-jspi.bin", 'half' );
 			}
 			// A link is deleted, and what it leads to stays.
 			$outside = getenv( 'TEST_WORK' ) . '/outside';
@@ -239,7 +239,7 @@ return static function ( Harness $t ): void {
 			$made = $assets( new BrowserHost( '' ) )->contract( 'scope-1', 'browser-session-1' );
 			$t->same( [ 'client_module_url', 'remote_url', 'cors_proxy_url', 'isolation', 'provenance', 'codebox' ], array_keys( $made ) );
 			$t->same( [ '', 'opaque', 'opaque', 'browser-session-1' ], [ $made['cors_proxy_url'], $made['isolation'], $made['codebox']['isolation'], $made['codebox']['session_id'] ] );
-			$t->same( [ 'php-jspi.wasm.gz', 'php-asyncify.wasm.gz', 'sqlite-database-integration.zip' ], array_column( $made['codebox']['runtime']['files'], 'name' ) );
+			$t->same( [ 'php-jspi.bin', 'php-asyncify.bin', 'sqlite-database-integration.zip' ], array_column( $made['codebox']['runtime']['files'], 'name' ) );
 			$addresses = [];
 			array_walk_recursive(
 				$made,
@@ -325,7 +325,7 @@ return static function ( Harness $t ): void {
 			$install->remove();
 			$t->contains( 'Not installed', $print( new BrowserHost( '' ) ) );
 			$bad = $health( new BrowserHost( '' ) );
-			$t->contains( 'php-jspi.wasm.gz', $bad['description'] );
+			$t->contains( 'php-jspi.bin', $bad['description'] );
 			$t->contains( 'codebox-browser.zip', $bad['actions'] );
 			$t->true( isset( apply_filters( 'site_status_tests', [ 'direct' => [] ] )['direct']['wp_codebox_browser'] ), 'no test of Site Health' );
 		}

@@ -112,6 +112,12 @@ pub(super) fn runtime_archive(built: &Path) -> Result<Vec<u8>, TaskError> {
         .map(|path| tree::shown(&directory, path))
         .collect();
     for file in &parsed.files {
+        if !served_as_stored(&file.name) {
+            findings.push(format!(
+                "{LIST}: web servers may unpack {} on the way; name it NAME.bin or NAME.zip",
+                file.name
+            ));
+        }
         let path = directory.join(&file.name);
         if !left.remove(&file.name) {
             findings.push(format!("{LIST}: there is no {RUNTIME}/{}", file.name));
@@ -131,6 +137,15 @@ pub(super) fn runtime_archive(built: &Path) -> Result<Vec<u8>, TaskError> {
     );
     settle(findings)?;
     archive::pack(&directory, "")
+}
+
+/// Whether web servers with default settings send a file of this name as it is stored. Apache reads
+/// every extension of a name, so there is one only; `.gz` and `.br` name an encoding there.
+fn served_as_stored(name: &str) -> bool {
+    matches!(
+        name.split('.').collect::<Vec<_>>().as_slice(),
+        [_, "bin" | "zip"]
+    )
 }
 
 /// Returns the hash of all files that a build reads.
@@ -155,7 +170,7 @@ mod tests {
     fn built(list: &str) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join(RUNTIME)).unwrap();
-        fs::write(directory.path().join("runtime/php.wasm.gz"), "wasm").unwrap();
+        fs::write(directory.path().join("runtime/php.bin"), "wasm").unwrap();
         for name in ["client.js", "remote.html", STAMP] {
             fs::write(directory.path().join(name), "x").unwrap();
         }
@@ -190,27 +205,45 @@ mod tests {
 
     #[test]
     fn runtime_archive_has_exactly_the_listed_files_at_its_top() {
-        let list = format!(r#"{{"files":[{}]}}"#, row("php.wasm.gz", "wasm", 4));
+        let list = format!(r#"{{"files":[{}]}}"#, row("php.bin", "wasm", 4));
         let bytes = runtime_archive(built(&list).path()).unwrap();
         let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).unwrap();
         assert_eq!(archive.len(), 1);
-        assert_eq!(archive.by_index(0).unwrap().name().unwrap(), "php.wasm.gz");
+        assert_eq!(archive.by_index(0).unwrap().name().unwrap(), "php.bin");
     }
 
     #[test]
     fn runtime_list_that_differs_from_the_files_is_refused() {
-        let good = row("php.wasm.gz", "wasm", 4);
+        let good = row("php.bin", "wasm", 4);
         for list in [
             String::new(),
             "[]".to_owned(),
             r#"{"files":[]}"#.to_owned(),
-            format!(r#"{{"files":[{}]}}"#, row("php.wasm.gz", "wasM", 4)),
-            format!(r#"{{"files":[{}]}}"#, row("php.wasm.gz", "wasm", 5)),
+            format!(r#"{{"files":[{}]}}"#, row("php.bin", "wasM", 4)),
+            format!(r#"{{"files":[{}]}}"#, row("php.bin", "wasm", 5)),
             format!(r#"{{"files":[{good},{}]}}"#, row("other", "", 0)),
             format!(r#"{{"files":[{good},{good}]}}"#),
         ] {
             assert!(runtime_archive(built(&list).path()).is_err(), "{list}");
         }
+    }
+
+    #[test]
+    fn runtime_file_whose_name_is_an_encoding_for_web_servers_is_refused() {
+        for (name, stored) in [
+            ("php-jspi.bin", true),
+            ("sqlite.zip", true),
+            ("php.wasm.gz", false),
+            ("php.gz.bin", false),
+            ("php.br", false),
+            ("php", false),
+        ] {
+            assert_eq!(served_as_stored(name), stored, "{name}");
+        }
+        let directory = built(&format!(r#"{{"files":[{}]}}"#, row("php.gz", "wasm", 4)));
+        let runtime = directory.path().join(RUNTIME);
+        fs::rename(runtime.join("php.bin"), runtime.join("php.gz")).unwrap();
+        assert!(runtime_archive(directory.path()).is_err());
     }
 
     #[test]
