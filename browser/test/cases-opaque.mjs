@@ -1,28 +1,8 @@
 /** The default mode: documents without an origin on the site itself. */
 import { holds, same, soon, test } from './harness.mjs';
+import { everything, probe } from './probe.mjs';
 import { assets, sample, shot, wordpressVersion } from './server.mjs';
 import { call, exec, go, siteFrame, start } from './world.mjs';
-
-/** Tries to reach what belongs to the page around. Runs in the sandbox, and as a control in a plain frame. */
-const probe = async () => {
-	const attempt = async ( task ) => {
-		try {
-			return String( await task() );
-		} catch ( thrown ) {
-			return `blocked: ${ thrown.name }`;
-		}
-	};
-	const inner = document.createElement( 'iframe' );
-	document.body.append( inner );
-	return {
-		dom: await attempt( () => window.top.document.body.dataset.secret ),
-		cookie: await attempt( () => inner.contentDocument.cookie ),
-		storage: await attempt( () => inner.contentWindow.localStorage.getItem( 'parent_secret' ) ),
-		database: await attempt( () => inner.contentWindow.indexedDB.databases().then( () => 'readable' ) ),
-		cache: await attempt( () => inner.contentWindow.caches.keys().then( ( names ) => `readable: ${ names.join() }` ) ),
-		fetch: await attempt( () => fetch( new URL( '/test/page.html', document.baseURI ) ).then( ( answer ) => answer.status ) ),
-	};
-};
 
 export default async function cases( { page: open, origin, site, foreign, forget, context } ) {
 	let page;
@@ -81,9 +61,9 @@ export default async function cases( { page: open, origin, site, foreign, forget
 		await frame.fill( '#user_pass', 'password' );
 		await frame.click( '#wp-submit' );
 		await soon( 'the dashboard is shown', async () => ( await siteFrame( page )?.locator( '#wpbody-content h1' ).first().innerText().catch( () => '' ) ) === 'Dashboard' );
+		await siteFrame( page ).waitForLoadState( 'load' );
 		same( 'object', await siteFrame( page ).evaluate( () => typeof window.wp ), 'scripts of the dashboard ran' );
 		same( '/wp-admin/', new URL( await page.evaluate( () => window.client.getCurrentURL() ), origin ).pathname, 'the path of the frame is known' );
-		await siteFrame( page ).waitForLoadState( 'load' );
 		await shot( page, 'opaque-dashboard' );
 	} );
 
@@ -94,7 +74,7 @@ export default async function cases( { page: open, origin, site, foreign, forget
 			frame.src = '/test/blank.html';
 			document.body.append( frame );
 		} ) );
-		same( { dom: 'parent-dom', cookie: 'parent_secret=parent-cookie', storage: 'parent-storage', database: 'readable', cache: 'readable: wp-codebox-browser-v1', fetch: '200' }, await ( await control.contentFrame() ).evaluate( probe ), 'control' );
+		same( everything, await ( await control.contentFrame() ).evaluate( probe ), 'control' );
 		const found = await siteFrame( page ).evaluate( probe );
 		for ( const [ what, value ] of Object.entries( found ) ) {
 			holds( `${ what }: ${ value }`, value.startsWith( 'blocked: ' ) );
@@ -116,6 +96,46 @@ export default async function cases( { page: open, origin, site, foreign, forget
 		await soon( 'the sentence is shown', async () => ( await siteFrame( page )?.locator( 'h1' ).first().innerText().catch( () => '' ) ) === 'A link to another site' );
 		const inside = await go( page, '/?p=1' );
 		same( true, ( await inside.title() ).includes( 'Hello world!' ), 'control: a path of the site is shown' );
+	} );
+
+	await test( 'opaque: frames within a document show pages of the sandbox, with links, forms and redirects', async () => {
+		const php = ( name, code ) => call( page, 'writeFile', `/wordpress/${ name }.php`, `<?php require __DIR__ . '/wp-load.php';\n${ code }` );
+		await php( 'inner', 'echo "<html><head><title>inner</title></head><body><p id=\\"said\\">", esc_html( $_SERVER["REQUEST_METHOD"] . " " . ( $_REQUEST["said"] ?? "" ) . " " . wp_get_current_user()->user_login ), "</p><a id=\\"next\\" href=\\"?said=next\\">next</a><form id=\\"post\\" method=\\"post\\" action=\\"inner.php\\"><input name=\\"said\\" value=\\"ü &amp; posted\\"><button>Send</button></form><iframe id=\\"deep\\" src=\\"deep.php\\"></iframe><script>document.documentElement.dataset.ran = 1;</script></body></html>";' );
+		await php( 'deep', 'echo "<html><body><p id=\\"said\\">deep</p></body></html>";' );
+		await php( 'moved', 'wp_safe_redirect( site_url( "inner.php?said=moved" ) ); exit;' );
+		await php( 'outer', 'echo "<html><head></head><body><iframe id=\\"a\\" name=\\"a\\" src=\\"inner.php?said=first\\"></iframe><iframe id=\\"b\\" src=\\"moved.php\\"></iframe><iframe id=\\"c\\" src=\\"https://other.example/\\"></iframe><iframe id=\\"d\\" src=\\"/test/page.html\\"></iframe><form id=\\"to-a\\" method=\\"post\\" action=\\"inner.php\\" target=\\"a\\"><input name=\\"said\\" value=\\"target\\"></form></body></html>";' );
+		const outer = await go( page, '/outer.php' );
+		const inside = async ( id, within = outer ) => ( await within.locator( `#${ id }` ).elementHandle() ).contentFrame();
+		const says = ( id, selector, text, within ) => soon( `${ id }: ${ text }`, async () => text === await ( await inside( id, within ) )?.locator( selector ).first().innerText( { timeout: 1000 } ).catch( () => '' ) );
+		await says( 'a', '#said', 'GET first admin' );
+		await says( 'b', '#said', 'GET moved admin' );
+		await says( 'c', 'h1', 'A frame of another site' );
+		await says( 'd', 'h1', 'A frame of another site' );
+		same( [ '1', 'null' ], await ( await inside( 'a' ) ).evaluate( () => [ document.documentElement.dataset.ran, self.origin ] ), 'scripts run, without an origin' );
+		for ( const [ what, value ] of Object.entries( await ( await inside( 'a' ) ).evaluate( probe ) ) ) {
+			holds( `${ what }: ${ value }`, value.startsWith( 'blocked: ' ) );
+		}
+		await says( 'deep', '#said', 'deep', await inside( 'a' ) );
+		await ( await inside( 'a' ) ).locator( '#next' ).click();
+		await says( 'a', '#said', 'GET next admin' );
+		await ( await inside( 'a' ) ).locator( '#post button' ).click();
+		await says( 'a', '#said', 'POST ü & posted admin' );
+		await outer.evaluate( () => document.getElementById( 'to-a' ).submit() );
+		await says( 'a', '#said', 'POST target admin' );
+		await outer.evaluate( () => {
+			document.getElementById( 'b' ).src = 'inner.php?said=again';
+			document.getElementById( 'd' ).remove();
+			document.body.insertAdjacentHTML( 'beforeend', '<iframe id="late" src="inner.php?said=late"></iframe>' );
+		} );
+		await says( 'b', '#said', 'GET again admin' );
+		await says( 'late', '#said', 'GET late admin' );
+		await shot( page, 'opaque-frames' );
+	} );
+
+	await test( 'opaque: the Customizer says why its preview is empty and which setting makes it work', async () => {
+		const frame = await go( page, '/wp-admin/customize.php' );
+		await soon( 'the sentence is shown', async () => ( await Promise.all( frame.childFrames().map( ( one ) => one.locator( 'main' ).innerText( { timeout: 1000 } ).catch( () => '' ) ) ) ).some( ( text ) => text.includes( 'WP_CODEBOX_BROWSER_HOST' ) ) );
+		await shot( page, 'opaque-customizer' );
 	} );
 
 	await test( 'opaque: two sandboxes in two pages do not share files or logins', async () => {

@@ -10,7 +10,7 @@ const site = 'https://site.example/wp-content/plugins/p/site/s';
 
 /** Bundles the modules for Node. */
 async function load() {
-	const result = await build( { stdin: { contents: "export * from './rewrite.ts'; export * from './headers.ts'; export * from './unzip.ts'; export * from './statics.ts'; export * from './handshake.ts'; export * from './sentence.ts'; export { normalize } from './files.ts'; export { EngineError } from './api.ts';", resolveDir: join( here, '../src/engine' ), loader: 'ts' }, bundle: true, write: false, format: 'esm', platform: 'node', external: [ '@php-wasm/*' ], logLevel: 'error' } );
+	const result = await build( { stdin: { contents: "export * from './rewrite.ts'; export * from './headers.ts'; export * from './unzip.ts'; export * from './statics.ts'; export * from './handshake.ts'; export * from './sentence.ts'; export * from './frames.ts'; export { normalize } from './files.ts'; export { EngineError } from './api.ts';", resolveDir: join( here, '../src/engine' ), loader: 'ts' }, bundle: true, write: false, format: 'esm', platform: 'node', external: [ '@php-wasm/*' ], logLevel: 'error' } );
 	return import( `data:text/javascript;base64,${ Buffer.from( result.outputFiles[ 0 ].text ).toString( 'base64' ) }` );
 }
 
@@ -63,6 +63,7 @@ export default async function cases() {
 		for ( const text of [ `<a href="${ site }/x/">x</a>`, '<img src="https://other.example/a.png">', '<!-- <img src="a.png"> -->', `<script>x="<img src='${ site }/wp-content/plugins/a/i.png'>"</script>`, `<script type="application/x">${ site }/wp-includes/js/t.gif</script>`, '<img src="data:image/png;base64,AA==">', '<p title="a > b" data-src="x">' ] ) {
 			same( text, await html( text ) );
 		}
+		same( '<iframe data-codebox-src="x/?a&amp;b" title="t"></iframe><iframe src="about:blank"></iframe><iframe srcdoc="<p>"></iframe>', await html( '<iframe src="x/?a&amp;b" title="t"></iframe><iframe src="about:blank"></iframe><iframe srcdoc="<p>"></iframe>' ), 'frames get their documents from the script' );
 		same( '', await html( '<link rel="dns-prefetch" href="//s.w.org"><link rel="modulepreload" href="x.js">' ) );
 	} );
 
@@ -103,6 +104,29 @@ export default async function cases() {
 		same( [ 'plugins/a/x.php', 'plugins/a/a/y.php' ], [ ...engine.byTarget( new Map( [ [ 'x.php', bytes( '' ) ], [ 'a/y.php', bytes( '' ) ] ] ), 'plugins/a' ).keys() ] );
 		same( [ [ 'plugins/a.php' ], [ 'plugins/a.php' ], [] ], [ 'plugins/a.php', 'a.php', 'b.php' ].map( ( name ) => [ ...engine.byTarget( new Map( [ [ name, bytes( '' ) ] ] ), 'plugins/a.php' ).keys() ] ) );
 		same( [ '/a/c', '/', '/b' ], [ '/a/./b/../c', '/../..', '//b/' ].map( engine.normalize ) );
+	} );
+
+	await test( 'unit: a frame gets documents of its own site only, and follows redirects within it', async () => {
+		const asked = [];
+		const answers = { '/page': [ 200, { 'Content-Type': 'text/html' }, '<p>page</p>' ], '/moved': [ 302, { Location: 'page' }, '' ], '/again': [ 307, { location: `${ site }/page` }, '' ], '/out': [ 302, { location: 'https://other.example/' }, '' ], '/up': [ 301, { location: '../secret' }, '' ], '/loop': [ 302, { location: 'loop' }, '' ], '/x.png': [ 200, { 'content-type': 'image/png' }, 'x' ] };
+		const ask = async ( request ) => {
+			asked.push( [ request.method, request.url.slice( site.length ), request.framed, null === request.body ? null : new TextDecoder().decode( request.body ), request.headers[ 'content-type' ] ] );
+			const [ status, headers, text ] = answers[ new URL( request.url ).pathname.slice( new URL( site ).pathname.length ) ];
+			return { type: 'response', status, headers: Object.entries( headers ), body: bytes( text ) };
+		};
+		const shown = ( path, more = {} ) => engine.frameDocument( { url: path.includes( ':' ) ? path : site + path, method: 'GET', ...more }, { scope: 's', url: site }, ask );
+		same( [ '<p>page</p>', '<p>page</p>' ], [ await shown( '/page#part' ), await shown( '/moved', { method: 'POST', body: bytes( 'a=b' ).buffer, contentType: 'text/plain' } ) ] );
+		await shown( '/again', { method: 'POST', body: bytes( 'a=b' ).buffer, contentType: 'text/plain' } );
+		same( [ [ 'GET', '/page', true, null, undefined ], [ 'POST', '/moved', true, 'a=b', 'text/plain' ], [ 'GET', '/page', true, null, undefined ], [ 'POST', '/again', true, 'a=b', 'text/plain' ], [ 'POST', '/page', true, 'a=b', 'text/plain' ] ], asked );
+		asked.length = 0;
+		for ( const path of [ 'https://other.example/', `${ site }er/page`, `${ site }/../secret`, 'https://site.example/wp-admin/' ] ) {
+			holds( path, ( await shown( path ) ).includes( 'A frame of another site' ) );
+		}
+		same( [], asked );
+		for ( const [ path, title ] of [ [ '/out', 'A frame of another site' ], [ '/up', 'A frame of another site' ], [ '/loop', 'Too many redirects' ], [ '/x.png', 'No page' ], [ 'no address', 'This frame has no page' ] ] ) {
+			holds( path, ( await shown( path.startsWith( '/' ) ? path : 'http://[' ) ).includes( title ) );
+		}
+		holds( 'the Customizer', ( await shown( '/page?customize_messenger_channel=preview-0' ) ).includes( 'WP_CODEBOX_BROWSER_HOST' ) );
 	} );
 
 	await test( 'unit: texts of a sentence page are escaped', async () => {

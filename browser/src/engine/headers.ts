@@ -46,7 +46,8 @@ export function policy( { opaque, site }: AnswerSettings ): string {
 		"object-src 'none'",
 	];
 	if ( opaque ) {
-		rules.push( 'connect-src data: blob:', 'sandbox allow-scripts allow-forms' );
+		// Frames get their documents from the remote page: their own navigation would reach the real server.
+		rules.push( 'connect-src data: blob:', 'frame-src data: blob:', 'sandbox allow-scripts allow-forms' );
 	}
 	return rules.join( '; ' );
 }

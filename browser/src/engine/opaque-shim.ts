@@ -1,3 +1,6 @@
+import { serveFrames } from './opaque-frames.js';
+import { escapeHtml } from './sentence.js';
+
 /**
  * Script that each opaque document runs first. A document without an origin has no storage and no cookies, and
  * reading them throws, which breaks many scripts that only keep preferences. They get a storage in memory.
@@ -15,11 +18,12 @@ export const opaqueShim = `<script>( () => {
 		const [ pair ] = String( text ).split( ';' );
 		cookies.set( pair.split( '=' )[ 0 ].trim(), pair.slice( pair.indexOf( '=' ) + 1 ).trim() );
 	} } );
-} )();</script>`;
+} )();( ${ serveFrames } )();</script>`;
 
-/** Puts the script before every other one. */
-export function withShim( html: string ): string {
+/** Puts the script before every other one. A document in a frame has no address, so it gets the one of its relative addresses. */
+export function withShim( html: string, base?: string ): string {
 	const head = /<head\b[^>]*>/i.exec( html ) ?? /<html\b[^>]*>/i.exec( html ) ?? /<!doctype[^>]*>/i.exec( html );
 	const at = null === head ? 0 : head.index + head[ 0 ].length;
-	return html.slice( 0, at ) + opaqueShim + html.slice( at );
+	const address = undefined === base ? '' : `<base href="${ escapeHtml( base ) }">`;
+	return html.slice( 0, at ) + address + opaqueShim + html.slice( at );
 }

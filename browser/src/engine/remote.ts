@@ -11,6 +11,8 @@
  */
 import { EngineError, type EngineFailure, type Isolation } from './api.js';
 import { toFailure } from './errors.js';
+import { frameDocument, type Ask } from './frames.js';
+import type { FrameLoad } from './opaque-frames.js';
 import { validScope, type ForwardedAnswer, type ForwardedRequest, type Hello } from './protocol.js';
 import { Rpc } from './rpc.js';
 
@@ -67,9 +69,15 @@ async function open( { coep }: { coep: boolean } ): Promise< { siteUrl: string }
 		registration = await navigator.serviceWorker.register( script, { scope: `${ siteUrl }/`, type: 'classic', updateViaCache: 'none' } );
 		await active( registration );
 	} catch ( thrown ) {
-		throw new EngineError( 'wp_codebox_browser_no_service_worker', `The service worker could not be started (${ thrown instanceof Error ? thrown.message : thrown }).`, 'Allow site data (also of other sites, when the sandbox is on a host of its own), and check that sw.js is served.' );
+		throw noServiceWorker( thrown );
 	}
 	return { siteUrl };
+}
+
+/** A browser that keeps no data of this host, or of frames of other hosts, refuses the locks first, then the service worker. */
+function noServiceWorker( thrown: unknown ): EngineError {
+	const hint = 'separate-host' === isolation ? `Allow ${ location.hostname } to keep site data, also inside of pages of other sites, and check that it serves sw.js.` : 'Allow site data for this site, and check that sw.js is served.';
+	return new EngineError( 'wp_codebox_browser_no_service_worker', `The service worker could not be started (${ ( thrown instanceof Error ? thrown.message : String( thrown ) ).replace( /\.$/, '' ) }).`, hint );
 }
 
 /** Holds the scope as long as this page lives, and removes service workers whose page is gone. */
@@ -87,10 +95,14 @@ async function takeScope(): Promise< void > {
 			return new Promise< void >( ( done ) => {
 				release = done;
 			} );
-		} ).catch( () => reject( new EngineError( 'wp_codebox_browser_boot_failed', 'This session is open in another window already.', 'Close the other window, or open a new sandbox.' ) ) );
-	} );
-	clearTimeout( timer );
-	const held = new Set( ( await navigator.locks.query() ).held?.map( ( lock ) => lock.name ) );
+		} ).catch( ( thrown ) => reject( patience.signal.aborted ? new EngineError( 'wp_codebox_browser_boot_failed', 'This session is open in another window already.', 'Close the other window, or open a new sandbox.' ) : noServiceWorker( thrown ) ) );
+	} ).finally( () => clearTimeout( timer ) );
+	// Firefox gives a frame of another site no list of locks. What stays there is removed when its own page is opened again.
+	const locks = await navigator.locks.query().catch( () => null );
+	if ( null === locks ) {
+		return;
+	}
+	const held = new Set( locks.held?.map( ( lock ) => lock.name ) );
 	for ( const one of await navigator.serviceWorker.getRegistrations() ) {
 		if ( one.scope.startsWith( `${ base.href }site/` ) && ! held.has( lockPrefix + one.scope.replace( /\/$/, '' ) ) ) {
 			await one.unregister();
@@ -134,7 +146,8 @@ function createFrame(): HTMLIFrameElement {
 	// The frame may show the site only: a link of the sandbox must not open a page of the parent in it.
 	const policy = document.createElement( 'meta' );
 	policy.httpEquiv = 'Content-Security-Policy';
-	policy.content = `frame-src ${ siteUrl }/`;
+	// Firefox compares an answer of a service worker as if it came from its script, which is no page.
+	policy.content = `frame-src ${ siteUrl }/ ${ new URL( 'sw.js', base ).href }`;
 	document.head.append( policy );
 	frame = document.createElement( 'iframe' );
 	frame.title = 'WordPress';
@@ -160,6 +173,24 @@ function receiveRequest( event: MessageEvent ): void {
 		control?.emit( 'navigation', path );
 	}
 	worker.postMessage( { type: 'request', request }, [ port ] );
+}
+
+/** A frame within the document asks for its own document. Messages of all other windows are not for this page. */
+function receiveFrame( event: MessageEvent ): void {
+	const message = event.data as FrameLoad;
+	const port = event.ports[ 0 ];
+	if ( 'wp-codebox-frame-load' !== message?.type || undefined === frame || event.source !== frame.contentWindow || 'null' !== event.origin || undefined === port ) {
+		return;
+	}
+	const ask: Ask = ( request ) => new Promise( ( resolve ) => {
+		const channel = new MessageChannel();
+		channel.port1.onmessage = ( { data } ) => {
+			channel.port1.close();
+			resolve( data );
+		};
+		worker?.postMessage( { type: 'request', request }, [ channel.port2 ] );
+	} );
+	void frameDocument( message.request, { scope, url: siteUrl }, ask ).then( ( text ) => port.postMessage( text ) );
 }
 
 async function destroy(): Promise< void > {
@@ -192,6 +223,9 @@ function start( event: MessageEvent ): void {
 			worker.postMessage( { type: 'port' }, [ workerPort ] );
 			navigator.serviceWorker.addEventListener( 'message', receiveRequest );
 			navigator.serviceWorker.startMessages();
+			if ( 'opaque' === isolation ) {
+				window.addEventListener( 'message', receiveFrame );
+			}
 			return answer;
 		},
 		goTo: ( path: string ) => goTo( path ),

@@ -38,8 +38,8 @@ export class DocumentRewriter {
 
 	constructor( private readonly siteUrl: string, private readonly statics: CodeboxSource[ 'statics' ], private readonly files: SiteFiles ) {}
 
-	/** Returns the document with usable addresses. */
-	async html( text: string, documentUrl: string ): Promise< string > {
+	/** Returns the document with usable addresses; `framed` tells that it is shown in a frame of another document. */
+	async html( text: string, documentUrl: string, framed = false ): Promise< string > {
 		this.generated = 0;
 		const base = documentUrl;
 		const pieces: Array< string | Promise< string > > = [];
@@ -49,7 +49,7 @@ export class DocumentRewriter {
 			last = match.index + match[ 0 ].length;
 		}
 		pieces.push( text.slice( last ) );
-		return withShim( ( await Promise.all( pieces ) ).join( '' ) );
+		return withShim( ( await Promise.all( pieces ) ).join( '' ), framed ? base : undefined );
 	}
 
 	/** Returns a stylesheet in which no address is relative. */
@@ -84,6 +84,9 @@ export class DocumentRewriter {
 		const name = /^<([a-z]+)/i.exec( whole )?.[ 1 ]?.toLowerCase();
 		if ( 'link' === name ) {
 			return this.link( whole, base );
+		}
+		if ( 'iframe' === name ) {
+			return frameElement( whole, base );
 		}
 		let result = whole;
 		if ( undefined !== name && [ 'img', 'source', 'video', 'audio', 'input', 'track' ].includes( name ) ) {
@@ -282,6 +285,13 @@ function withAttribute( whole: string, name: string, value: string ): string {
 	const found = attributeOf( whole, name );
 	const text = `${ name }="${ value.replaceAll( '&', '&amp;' ).replaceAll( '"', '&quot;' ) }"`;
 	return undefined === found ? whole : whole.slice( 0, found.start ) + text + whole.slice( found.end );
+}
+
+/** A frame gets its document from the script of `opaque-frames.ts`. With an address, Chromium would connect to its host before the policy stops it. */
+function frameElement( whole: string, base: string ): string {
+	const found = attributeOf( whole, 'src' );
+	const url = undefined === found ? null : resolve( decode( found.value ), base );
+	return undefined === found || null === url || ! /^https?:$/.test( url.protocol ) ? whole : `${ whole.slice( 0, found.start ) }data-codebox-${ whole.slice( found.start ) }`;
 }
 
 const entities: Record< string, string > = { amp: '&', quot: '"', apos: "'", lt: '<', gt: '>' };

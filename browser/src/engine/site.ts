@@ -102,7 +102,7 @@ export class Site {
 	}
 
 	/** A request of the frame. In opaque mode, documents are made usable without an origin. */
-	async respond( request: SiteRequest, navigation: boolean ): Promise< SiteAnswer > {
+	async respond( request: SiteRequest, navigation: boolean, framed = false ): Promise< SiteAnswer > {
 		const url = request.url.split( '#' )[ 0 ] ?? request.url;
 		let response: PHPResponse;
 		try {
@@ -123,7 +123,7 @@ export class Site {
 		const type = response.headers[ 'content-type' ]?.[ 0 ] ?? '';
 		const { input, rewriter } = this.ready();
 		if ( navigation && 'opaque' === input.isolation && type.startsWith( 'text/html' ) && body.byteLength > 0 ) {
-			body = new TextEncoder().encode( await rewriter.html( new TextDecoder().decode( body ), url ) );
+			body = new TextEncoder().encode( await rewriter.html( new TextDecoder().decode( body ), url, framed ) );
 		}
 		if ( navigation && 0 === body.byteLength && undefined === response.headers.location && ! [ 204, 205, 304 ].includes( response.httpStatusCode ) && ( '' === type || type.startsWith( 'text/html' ) ) ) {
 			// PHP that dies without a word must not leave a blank frame.

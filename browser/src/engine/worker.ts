@@ -61,7 +61,7 @@ function connect( port: MessagePort ): void {
 }
 
 async function answer( request: ForwardedRequest, port: MessagePort ): Promise< void > {
-	const { status, headers, body } = await site.respond( { url: request.url, method: request.method, headers: request.headers, body: null === request.body ? undefined : new Uint8Array( request.body ) }, request.navigation ).catch( ( thrown ) => ( { status: 500, headers: [ [ 'content-type', 'text/plain; charset=utf-8' ] ] as Array< [ string, string ] >, body: new TextEncoder().encode( toFailure( thrown, 'wp_codebox_browser_request_failed' ).message ) } ) );
+	const { status, headers, body } = await site.respond( { url: request.url, method: request.method, headers: request.headers, body: null === request.body ? undefined : new Uint8Array( request.body ) }, request.navigation, true === request.framed ).catch( ( thrown ) => ( { status: 500, headers: [ [ 'content-type', 'text/plain; charset=utf-8' ] ] as Array< [ string, string ] >, body: new TextEncoder().encode( toFailure( thrown, 'wp_codebox_browser_request_failed' ).message ) } ) );
 	port.postMessage( { type: 'response', status, headers, body } satisfies ForwardedAnswer );
 }
 

@@ -32,6 +32,23 @@ $codebox_no_emoji = static function () {
 };
 add_action( 'init', $codebox_no_emoji );
 add_action( 'admin_init', $codebox_no_emoji );
+// The Customizer previews no address with /wp-content/ in it, and the whole sandbox is below such an address.
+add_action(
+	'customize_controls_enqueue_scripts',
+	static function () {
+		wp_add_inline_script(
+			'customize-controls',
+			'wp.customize.bind( "ready", function () {
+				var api = wp.customize, home = api.settings.url.home.replace( /\\/?$/, "/" );
+				api.previewer.previewUrl.setter( function ( to ) {
+					return to && 0 === ( to + "/" ).indexOf( home ) && ! /^wp-(admin|includes|content|login\\.php)(\\/|$)/.test( to.slice( home.length ) ) ? to : null;
+				} );
+				api.previewer.previewUrl.set( api.settings.url.preview );
+				api.previewer.refresh();
+			} );'
+		);
+	}
+);
 // The visitor sees the error itself. The recovery mode of WordPress would send it by mail.
 add_filter( 'recovery_mode_email', '__return_empty_array', PHP_INT_MAX );
 // On pages, WordPress itself shows fatal errors in a readable form, but only when PHP has printed nothing.
