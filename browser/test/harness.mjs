@@ -1,6 +1,6 @@
 /** Runner, assertions and the stock Chromium of the engine's cases. */
 import { spawn } from 'node:child_process';
-import { chownSync, mkdtempSync, readFileSync, existsSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -60,25 +60,40 @@ export function summary() {
 	return 0 === failed && passed > 0 ? 0 : 1;
 }
 
+/** The user of a browser: browsers' own sandboxes do not work as root. */
+export function account() {
+	if ( 0 !== process.getuid() ) {
+		return {};
+	}
+	const user = process.env.CODEBOX_OWNER ?? 'nobody';
+	return { uid: Number( execFileSync( 'id', [ '-u', user ] ) ), gid: Number( execFileSync( 'id', [ '-g', user ] ) ) };
+}
+
+/** Makes a profile directory, filled by a function, that belongs to that user. */
+export function profileFor( name, fill ) {
+	const profile = mkdtempSync( join( tmpdir(), `codebox-${ name }-` ) );
+	fill( profile );
+	const { uid, gid } = account();
+	if ( undefined !== uid ) {
+		[ '', ...readdirSync( profile, { recursive: true } ) ].forEach( ( one ) => chownSync( join( profile, one ), uid, gid ) );
+	}
+	return profile;
+}
+
 /**
  * Chromium with its stock switches, over CDP. Playwright's own switches turn off the partitioning of third-party
  * storage, and service workers in frames of other sites then fail. Everything outside of this machine goes to
- * the proxy `trap`, which notes it.
+ * the proxy `trap`, which notes it. `settings` are preferences of the profile.
  */
-export async function launch( trap ) {
-	const profile = mkdtempSync( join( tmpdir(), 'codebox-chromium-' ) );
-	const as = {};
-	if ( 0 === process.getuid() ) {
-		// Chromium's own sandbox does not work as root.
-		const user = process.env.CODEBOX_OWNER ?? 'nobody';
-		as.uid = Number( execFileSync( 'id', [ '-u', user ] ) );
-		as.gid = Number( execFileSync( 'id', [ '-g', user ] ) );
-		chownSync( profile, as.uid, as.gid );
-	}
+export async function launch( trap, settings = {} ) {
+	const profile = profileFor( 'chromium', ( directory ) => {
+		mkdirSync( join( directory, 'Default' ) );
+		writeFileSync( join( directory, 'Default/Preferences' ), JSON.stringify( settings ) );
+	} );
 	const child = spawn( process.env.CODEBOX_BROWSER ?? '/usr/bin/chromium', [
 		'--headless=new', '--remote-debugging-port=0', `--user-data-dir=${ profile }`, '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-gpu', '--disable-dev-shm-usage', '--window-size=1280,900',
 		`--proxy-server=http://127.0.0.1:${ trap }`, '--proxy-bypass-list=127.0.0.1;localhost', 'about:blank',
-	], { ...as, env: { PATH: '/usr/bin:/bin', HOME: profile, LANG: 'C.UTF-8' }, stdio: [ 'ignore', 'ignore', 'ignore' ] } );
+	], { ...account(), env: { PATH: '/usr/bin:/bin', HOME: profile, LANG: 'C.UTF-8' }, stdio: [ 'ignore', 'ignore', 'ignore' ] } );
 	const file = join( profile, 'DevToolsActivePort' );
 	const until = Date.now() + 60000;
 	while ( ! existsSync( file ) || ! readFileSync( file, 'utf8' ).includes( '\n' ) ) {

@@ -1,22 +1,24 @@
 /**
- * Measures boots and memory: `node test/measure.mjs [RUNS]`. Nothing here passes or fails; the numbers depend on
+ * Measures boots and memory: `node test/measure.mjs [RUNS] [firefox]`. Nothing here passes or fails; the numbers depend on
  * the machine and on what else it does.
  */
 import { loadavg } from 'node:os';
 import { execFileSync } from 'node:child_process';
+import { firefox } from './firefox.mjs';
 import { launch } from './harness.mjs';
 import { assets, serve, source, trap } from './server.mjs';
 
 const runs = Number( process.argv[ 2 ] ?? 3 );
 const proxy = await trap();
 const site = await serve( { headers: { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'credentialless', 'cross-origin-resource-policy': 'cross-origin' } } );
-const chrome = await launch( proxy.port );
+const browser = 'firefox' === process.argv[ 3 ] ? await firefox( proxy.port ) : await launch( proxy.port );
+const newPage = () => browser.page?.() ?? browser.browser.contexts()[ 0 ].newPage();
 const origin = `http://127.0.0.1:${ site.port }`;
 
-/** Seconds of processor time of Chromium so far: children are found by their parent. */
+/** Seconds of processor time of the browser so far: children are found by their parent. */
 function processorSeconds() {
 	const rows = execFileSync( 'ps', [ '-e', '-o', 'pid=,ppid=,cputimes=' ], { encoding: 'utf8' } ).trim().split( '\n' ).map( ( line ) => line.trim().split( /\s+/ ).map( Number ) );
-	const family = new Set( [ chrome.pid ] );
+	const family = new Set( [ browser.pid ] );
 	for ( let grown = true; grown; ) {
 		grown = false;
 		for ( const [ pid, parent ] of rows ) {
@@ -32,7 +34,7 @@ function processorSeconds() {
 try {
 	for ( let run = 0; run < runs; run += 1 ) {
 		for ( const kind of [ 'first', 'warm' ] ) {
-			const page = await chrome.browser.contexts()[ 0 ].newPage();
+			const page = await newPage();
 			await page.goto( `${ origin }/test/page.html` );
 			if ( 'first' === kind ) {
 				await page.evaluate( () => caches.delete( 'wp-codebox-browser-v1' ) );
@@ -47,7 +49,7 @@ try {
 		}
 	}
 } finally {
-	await chrome.close();
+	await browser.close();
 	await site.close();
 	await proxy.close();
 }
