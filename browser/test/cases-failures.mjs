@@ -1,9 +1,18 @@
 /** Everything that can stop a boot has a code and a sentence, and everything that need not stop it does not. */
 import { holds, same, test } from './harness.mjs';
-import { assets, fileOf, source, zip } from './server.mjs';
-import { call, siteFrame, start } from './world.mjs';
+import { randomBytes } from 'node:crypto';
+import { assets, core, fileOf, source, wordpressVersion, zip } from './server.mjs';
+import { call, go, siteFrame, start } from './world.mjs';
 
-export default async function cases( { page: open, origin, site } ) {
+/** The same archive with a comment at its end, and therefore with another hash. */
+function updated( archive ) {
+	const comment = Buffer.from( 'updated' );
+	const bytes = Buffer.concat( [ archive, comment ] );
+	bytes.writeUInt16LE( comment.length, archive.lastIndexOf( Buffer.from( [ 0x50, 0x4b, 5, 6 ] ) ) + 20 );
+	return bytes;
+}
+
+export default async function cases( { page: open, origin, site, context } ) {
 	let count = 0;
 	/** A boot that must fail with a code, in a page prepared by a script. */
 	const fails = async ( code, { prepare, ...options } ) => {
@@ -84,6 +93,71 @@ export default async function cases( { page: open, origin, site } ) {
 		same( [ true, 'full' ], [ answer.ok, answer.diagnostics?.cache ], JSON.stringify( answer ) );
 		same( [ 'wp_codebox_browser_storage_full' ], await page.evaluate( () => window.progress.filter( ( one ) => 'notice' === one.stage ).map( ( one ) => one.notice.code ) ) );
 		await page.close();
+	} );
+
+	await test( 'failures: when the quota of the browser is used up the sandbox works, and says so', async () => {
+		const page = await open();
+		const session = await context.newCDPSession( page );
+		const notices = () => page.evaluate( () => window.progress.filter( ( one ) => 'notice' === one.stage ).map( ( one ) => one.notice.code ) );
+		await page.evaluate( () => caches.delete( 'wp-codebox-browser-v1' ) );
+		await session.send( 'Storage.overrideQuotaForOrigin', { origin, quotaSize: 2_000_000 } );
+		const answer = await start( page, origin, { scope: 'quota' } );
+		same( [ true, 'full', 'installer' ], [ answer.ok, answer.diagnostics?.cache, answer.diagnostics?.database ], JSON.stringify( answer ) );
+		same( [ 'wp_codebox_browser_storage_full' ], await notices() );
+		same( 'Banner of the sample', await siteFrame( page, 'quota' ).locator( '#sample-banner' ).innerText() );
+		await session.send( 'Storage.overrideQuotaForOrigin', { origin } );
+		await session.detach();
+		await page.reload();
+		const control = await start( page, origin, { scope: 'quota' } );
+		same( [ true, 'available', 'installer' ], [ control.ok, control.diagnostics?.cache, control.diagnostics?.database ], 'control: with space, and nothing was kept before' );
+		same( [], await notices() );
+		await page.close();
+	} );
+
+	await test( 'failures: after an update of WordPress neither its old database nor its old archive is used or kept', async () => {
+		const after = updated( core );
+		site.own.set( '/files/core-after.zip', after );
+		const next = { core: { ...fileOf( origin, '/files/core-after.zip', after ), key: `wp-${ wordpressVersion }-after` } };
+		const before = source( origin ).core.sha256;
+		const opened = async ( scope, codebox ) => {
+			const page = await open();
+			const answer = await start( page, origin, { scope, codebox } );
+			const kept = await page.evaluate( async () => ( await ( await caches.open( 'wp-codebox-browser-v1' ) ).keys() ).map( ( one ) => new URL( one.url ).pathname ) );
+			await page.close();
+			return { database: answer.diagnostics?.database, cores: [ before, next.core.sha256, 'other' ].map( ( sha256 ) => kept.includes( `/wp-codebox-browser-cache/file/${ sha256 }` ) ), databases: kept.filter( ( path ) => path.includes( '/database/' ) ).length };
+		};
+		const prepare = await open();
+		await prepare.evaluate( async () => {
+			await caches.delete( 'wp-codebox-browser-v1' );
+			// The core archive of another site on this origin.
+			await ( await caches.open( 'wp-codebox-browser-v1' ) ).put( '/wp-codebox-browser-cache/file/other', new Response( 'x', { headers: { 'x-sha256': 'x', 'x-kept': String( Date.now() ), 'x-owner': `${ location.origin }/elsewhere/wp-includes/ core` } } ) );
+		} );
+		await prepare.close();
+		same( { database: 'installer', cores: [ true, false, true ], databases: 1 }, await opened( 'u1' ) );
+		same( { database: 'cache', cores: [ true, false, true ], databases: 1 }, await opened( 'u2' ), 'control: without an update' );
+		same( { database: 'installer', cores: [ false, true, true ], databases: 1 }, await opened( 'u3', next ), 'after the update' );
+		same( { database: 'cache', cores: [ false, true, true ], databases: 1 }, await opened( 'u4', next ), 'the new ones are kept' );
+	} );
+
+	await test( 'failures: a bundle of 50 MB opens, and its files are changes', async () => {
+		const names = Array.from( { length: 10 }, ( _one, at ) => `media/${ at }.bin` );
+		const bundle = Buffer.from( zip( Object.fromEntries( names.map( ( name ) => [ name, [ new Uint8Array( randomBytes( 5 << 20 ) ), { level: 0 } ] ] ) ) ) );
+		site.own.set( '/files/large.zip', bundle );
+		const page = await open();
+		const [ root ] = source( origin ).roots;
+		const answer = await start( page, origin, { scope: 'large', codebox: { roots: [ { ...root, overlay: fileOf( origin, '/files/large.zip', bundle ) } ] } } );
+		same( true, answer.ok, JSON.stringify( answer ) );
+		same( names.map( ( name ) => [ `plugins/sample/${ name }`, 'added', 5 << 20 ] ), await page.evaluate( async () => ( await window.client.changedFiles() ).map( ( one ) => [ one.path, one.status, one.after.byteLength ] ) ) );
+		same( 'Banner of the sample', await ( await go( page, '/?large', 'large' ) ).locator( '#sample-banner' ).innerText() );
+		await page.close();
+	} );
+	await test( 'failures: a bundle that unpacks to more than the tab can hold is refused with the name of its plugin', async () => {
+		const empty = new Uint8Array( 60 << 20 );
+		const bomb = Buffer.from( zip( Object.fromEntries( Array.from( { length: 5 }, ( _one, at ) => [ `${ at }.bin`, empty ] ) ) ) );
+		site.own.set( '/files/bomb.zip', bomb );
+		const [ root ] = source( origin ).roots;
+		const answer = await fails( 'wp_codebox_browser_seed_too_large', { codebox: { roots: [ { ...root, overlay: fileOf( origin, '/files/bomb.zip', bomb ) } ] } } );
+		holds( answer.message, answer.message.includes( 'plugins/sample' ) );
 	} );
 
 	await test( 'failures: a plugin that breaks when it is activated leaves a sandbox in which it can be mended', async () => {

@@ -1,4 +1,5 @@
 /** Full mode on a separate host, its refusals, the other build of PHP, and cross-origin isolation. */
+import { gzipSync } from 'node:zlib';
 import { holds, same, soon, test } from './harness.mjs';
 import { assets, serve, shot, source, wordpressVersion } from './server.mjs';
 import { call, go, siteFrame, start } from './world.mjs';
@@ -43,6 +44,15 @@ export default async function cases( { page: open, origin, site, foreign } ) {
 		const frame = await go( page, '/wp-admin/post-new.php', 'full' );
 		await soon( 'the editor has its canvas', async () => ( await frame.locator( '.editor-visual-editor, .edit-post-visual-editor' ).count() ) > 0, 90000 );
 		await shot( page, 'full-editor' );
+		await page.close();
+	} );
+
+	await test( 'modes: the Customizer has its preview in full mode', async () => {
+		allow( { origin: other, embedders: [ origin ] } );
+		const page = await open();
+		same( true, ( await full( page, { blueprint: { login: true, steps: [ { step: 'activatePlugin', pluginPath: 'sample/sample.php' } ] } } ) ).ok );
+		const frame = await go( page, '/wp-admin/customize.php', 'full' );
+		await soon( 'the preview shows the plugin', async () => ( await Promise.all( frame.childFrames().map( ( one ) => one.locator( '#sample-banner' ).innerText( { timeout: 1000 } ).catch( () => '' ) ) ) ).includes( 'Banner of the sample' ) );
 		await page.close();
 	} );
 
@@ -92,11 +102,24 @@ export default async function cases( { page: open, origin, site, foreign } ) {
 		console.log( `     boot with asyncify and a cache: ${ JSON.stringify( answer.diagnostics.milliseconds ) }` );
 		await page.close();
 	} );
+	await test( 'modes: a web server that takes the ending .gz for an encoding changes no file of the engine', async () => {
+		const text = 'unpacked on the way';
+		site.own.set( '/files/control.gz', gzipSync( text ) );
+		const page = await open();
+		same( text, await page.evaluate( async () => ( await fetch( '/files/control.gz' ) ).text() ), 'control' );
+		const runtime = source( origin ).runtime;
+		const kept = await page.evaluate( ( url ) => Promise.all( url.map( async ( one ) => [ ...new Uint8Array( await crypto.subtle.digest( 'SHA-256', await ( await fetch( one, { cache: 'no-store' } ) ).arrayBuffer() ) ) ].map( ( byte ) => byte.toString( 16 ).padStart( 2, '0' ) ).join( '' ) ) ), runtime.files.map( ( file ) => runtime.base_url + file.name ) );
+		same( runtime.files.map( ( file ) => file.sha256 ), kept );
+		await page.evaluate( () => caches.delete( 'wp-codebox-browser-v1' ) );
+		const answer = await start( page, origin, { scope: 'encoded' } );
+		same( [ true, 'installer' ], [ answer.ok, answer.diagnostics?.database ], JSON.stringify( answer ) );
+		await page.close();
+	} );
 	await test( 'modes: a browser without JSPI gets asyncify by itself', async () => {
 		const page = await open( origin, () => delete WebAssembly.Suspending );
 		const answer = await start( page, origin, { scope: 'nojspi', blueprint: { steps: [ { step: 'resetData' } ] } } );
 		same( 'wp_codebox_browser_step_unsupported', answer.code );
-		holds( 'the other build was not asked for again, this one was', site.log.some( ( one ) => one.path.endsWith( 'php-asyncify.wasm.gz' ) ) );
+		holds( 'the other build was not asked for again, this one was', site.log.some( ( one ) => one.path.endsWith( 'php-asyncify.bin' ) ) );
 		await page.close();
 	} );
 
@@ -120,5 +143,4 @@ export default async function cases( { page: open, origin, site, foreign } ) {
 	await isolated( 'an isolated parent whose server sends the headers with every file', { headers: { ...policies, 'cross-origin-resource-policy': 'cross-origin' } } );
 	await isolated( 'an isolated parent whose server sends the headers with its own page only', { pageHeaders: policies } );
 	await test( 'modes: no other host was asked', async () => same( [], foreign() ) );
-	void source;
 }

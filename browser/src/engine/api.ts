@@ -15,6 +15,7 @@ export type EngineCode =
 	| 'wp_codebox_browser_asset_hash_mismatch'
 	| 'wp_codebox_browser_boot_failed'
 	| 'wp_codebox_browser_boot_timeout'
+	| 'wp_codebox_browser_seed_too_large'
 	| 'wp_codebox_browser_remote_refused'
 	| 'wp_codebox_browser_step_unsupported'
 	| 'wp_codebox_browser_step_failed'

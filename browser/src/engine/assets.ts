@@ -3,6 +3,9 @@
  *
  * Every file is compared with its sha256, also when it comes from the cache. A browser that denies storage, or
  * whose storage is full, works without the cache: `state` says so.
+ *
+ * A file with a role, such as the core archive, replaces the one that had this role on the same site: after an update of
+ * WordPress nobody uses the old one, and several sites of one origin share the cache.
  */
 import { EngineError, type EngineFailure, type HashedFile } from './api.js';
 
@@ -24,20 +27,20 @@ export class AssetStore {
 	private cache: Cache | null = null;
 	state: CacheState = 'available';
 
-	/** `notice` is told once when files cannot be kept. */
-	constructor( private readonly notice: ( failure: EngineFailure ) => void ) {}
+	/** `site` is the address of the site's core files; `notice` is told once when files cannot be kept. */
+	constructor( private readonly site: string, private readonly notice: ( failure: EngineFailure ) => void ) {}
 
 	async open(): Promise< void > {
 		try {
 			this.cache = await caches.open( cacheName );
 			await this.forgetOld( this.cache );
-		} catch {
-			this.deny();
+		} catch ( thrown ) {
+			this.fail( thrown );
 		}
 	}
 
 	/** Returns the checked contents of a file. `received` is told of every piece, in bytes. */
-	async get( file: HashedFile, received: ( bytes: number ) => void ): Promise< Uint8Array > {
+	async get( file: HashedFile, received: ( bytes: number ) => void, role = '' ): Promise< Uint8Array > {
 		const key = this.key( `file/${ file.sha256 }` );
 		const kept = await this.read( key );
 		if ( null !== kept ) {
@@ -52,7 +55,7 @@ export class AssetStore {
 		if ( actual !== file.sha256 ) {
 			throw new EngineError( 'wp_codebox_browser_asset_hash_mismatch', `${ shortName( file.url ) } does not have the contents that the site announced (${ bytes.byteLength } bytes, sha256 ${ actual.slice( 0, 12 ) }…).`, 'Reload the page. If it happens again, a cache or proxy changes the file, or the installation of the browser files is broken.' );
 		}
-		await this.write( key, bytes, actual );
+		await this.write( key, bytes, actual, role );
 		return bytes;
 	}
 
@@ -69,7 +72,7 @@ export class AssetStore {
 
 	/** Keeps the installed database of a core archive. */
 	async keepDatabase( coreKey: string, bytes: Uint8Array ): Promise< void > {
-		await this.write( this.databaseKey( coreKey ), bytes, await digest( bytes ) );
+		await this.write( this.databaseKey( coreKey ), bytes, await digest( bytes ), 'database' );
 	}
 
 	private databaseKey( coreKey: string ): string {
@@ -89,33 +92,46 @@ export class AssetStore {
 		}
 	}
 
-	private async write( key: string, bytes: Uint8Array, sha256: string ): Promise< void > {
-		if ( null === this.cache ) {
+	private async write( key: string, bytes: Uint8Array, sha256: string, role: string ): Promise< void > {
+		const cache = this.cache;
+		if ( null === cache ) {
 			return;
 		}
+		const owner = '' === role ? '' : `${ this.site } ${ role }`;
 		try {
-			await this.cache.put( key, new Response( bytes as BodyInit, { headers: { 'x-sha256': sha256, 'x-kept': String( Date.now() ) } } ) );
-		} catch ( thrown ) {
-			if ( thrown instanceof DOMException && 'QuotaExceededError' === thrown.name ) {
-				this.cache = null;
-				this.state = 'full';
-				this.notice( { code: 'wp_codebox_browser_storage_full', message: 'The storage of this browser is full, so nothing is kept for the next visit.', hint: 'The sandbox works. Free some storage to let it start faster next time.' } );
-			} else {
-				this.deny();
+			// Before the new file is kept, because there may be no space for both.
+			if ( '' !== owner ) {
+				await this.forget( cache, ( headers ) => owner === headers.get( 'x-owner' ) );
 			}
+			await cache.put( key, new Response( bytes as BodyInit, { headers: { 'x-sha256': sha256, 'x-kept': String( Date.now() ), 'x-owner': owner } } ) );
+		} catch ( thrown ) {
+			this.fail( thrown );
 		}
 	}
 
-	private deny(): void {
+	/** Goes on without the cache. Several files are written at once, so the first failure is the one that is told. */
+	private fail( thrown: unknown ): void {
 		this.cache = null;
+		if ( 'available' !== this.state ) {
+			return;
+		}
+		if ( thrown instanceof DOMException && 'QuotaExceededError' === thrown.name ) {
+			this.state = 'full';
+			this.notice( { code: 'wp_codebox_browser_storage_full', message: 'The storage of this browser is full, so nothing is kept for the next visit.', hint: 'The sandbox works. Free some storage to let it start faster next time.' } );
+			return;
+		}
 		this.state = 'denied';
 		this.notice( { code: 'wp_codebox_browser_storage_denied', message: 'This browser does not allow the site to keep files, so every start downloads them again.', hint: 'The sandbox works. Allow site data for this site to let it start faster.' } );
 	}
 
-	private async forgetOld( cache: Cache ): Promise< void > {
+	private forgetOld( cache: Cache ): Promise< void > {
+		return this.forget( cache, ( headers ) => Number( headers.get( 'x-kept' ) ?? 0 ) < Date.now() - keptDays * 86_400_000 );
+	}
+
+	private async forget( cache: Cache, useless: ( headers: Headers ) => boolean ): Promise< void > {
 		for ( const request of await cache.keys() ) {
-			const kept = Number( ( await cache.match( request ) )?.headers.get( 'x-kept' ) ?? 0 );
-			if ( kept < Date.now() - keptDays * 86_400_000 ) {
+			const entry = await cache.match( request );
+			if ( undefined !== entry && useless( entry.headers ) ) {
 				await cache.delete( request );
 			}
 		}

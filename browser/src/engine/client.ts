@@ -59,7 +59,7 @@ async function boot( options: StartOptions, progress: BootProgress, opened: ( re
 	}
 	requireFeatures();
 	const build = source.php_build ?? ( 'Suspending' in WebAssembly ? 'jspi' : 'asyncify' );
-	const store = new AssetStore( ( failure ) => progress.notice( failure ) );
+	const store = new AssetStore( new URL( source.statics.includes, location.href ).href, ( failure ) => progress.notice( failure ) );
 	await store.open();
 
 	// The remote page loads while the files are loaded.
@@ -125,14 +125,14 @@ async function loadFiles( source: CodeboxSource, build: 'jspi' | 'asyncify', sto
 	const wanted = [ big( wasmName( build ) ), source.core, big( sqliteName ), ...( source.wp_cli ? [ source.wp_cli ] : [] ), ...roots.flatMap( ( root ) => root.overlay ? [ root.archive, root.overlay ] : [ root.archive ] ) ];
 	const total = wanted.reduce( ( sum, file ) => sum + file.bytes, 0 ) || 1;
 	let received = 0;
-	const get = ( file: { url: string; sha256: string; bytes: number } ) => store.get( file, ( bytes ) => {
+	const get = ( file: { url: string; sha256: string; bytes: number }, role = '' ) => store.get( file, ( bytes ) => {
 		received += bytes;
 		progress.move( 'download', Math.min( 0.99, received / total ) );
-	} );
+	}, role );
 	const [ wasm, core, sqlite, wpCli, database, unpacked ] = await Promise.all( [
-		get( big( wasmName( build ) ) ),
-		get( source.core ),
-		get( big( sqliteName ) ),
+		get( big( wasmName( build ) ), wasmName( build ) ),
+		get( source.core, 'core' ),
+		get( big( sqliteName ), sqliteName ),
 		source.wp_cli ? get( source.wp_cli ) : null,
 		store.database( databaseKey( source ) ),
 		Promise.all( roots.map( async ( root ) => ( { root, archive: await get( root.archive ), overlay: root.overlay ? await get( root.overlay ) : null } ) ) ),

@@ -6,12 +6,26 @@ import { EngineError } from './api.js';
 /** Files by name below the target. */
 export type Entries = Map< string, Uint8Array >;
 
+/** Most bytes of one unpacked archive: more would end the tab without a word. WordPress itself has 40 MB. */
+const mostBytes = 256 << 20;
+
 /** Reads a zip. Directories are left out; files make them. */
 export function readZip( bytes: Uint8Array, name: string ): Entries {
 	let files: Record< string, Uint8Array >;
+	let total = 0;
 	try {
-		files = unzipSync( bytes, { filter: ( file ) => ! file.name.endsWith( '/' ) } );
+		files = unzipSync( bytes, { filter: ( file ) => {
+			// No entry unpacks to more than it announces.
+			total += file.originalSize;
+			if ( total > mostBytes ) {
+				throw new EngineError( 'wp_codebox_browser_seed_too_large', `${ name } unpacks to more than ${ mostBytes >> 20 } MiB, which a sandbox in a browser cannot hold.`, 'Remove large files from the plugin, the theme or the bundle, or use a sandbox of the host.' );
+			}
+			return ! file.name.endsWith( '/' );
+		} } );
 	} catch ( thrown ) {
+		if ( thrown instanceof EngineError ) {
+			throw thrown;
+		}
 		throw new EngineError( 'wp_codebox_browser_boot_failed', `${ name } is not a readable zip archive (${ thrown instanceof Error ? thrown.message : thrown }).` );
 	}
 	const entries: Entries = new Map();
