@@ -18,6 +18,7 @@ use WPCodebox\Failure;
 use WPCodebox\Host\SingleFilePlugins;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Sentence;
 use WPCodebox\Transfer\ExportService;
 use ZipArchive;
 
@@ -113,11 +114,25 @@ final class BundleSeed {
 	 * @param string       $run_id Run id of the bundle.
 	 * @param list<string> $paths  Changed paths.
 	 * @return array<string, string>
+	 * @throws Failure `wp_codebox_browser_seed_too_large`.
 	 */
 	private function contents( string $run_id, array $paths ): array {
 		ArchiveWriter::assert_available();
-		$bytes = Artifacts::download( $this->site->id(), $run_id, $paths, 'zip', min( ExportService::MAX_BYTES, CodeFiles::MAX_BYTES ) );
-		$file  = $this->files->temporary();
+		$most = min( ExportService::MAX_BYTES, CodeFiles::MAX_BYTES );
+		try {
+			$bytes = Artifacts::download( $this->site->id(), $run_id, $paths, 'zip', $most );
+		} catch ( Throwable $thrown ) {
+			$failure = Failure::from( $thrown );
+			throw ErrorCode::ArtifactTooLarge->value !== $failure->error_code ? $failure : Failure::because(
+				ErrorCode::BrowserSeedTooLarge,
+				/* translators: %s: size such as 16 MB. */
+				Sentence::of( __( 'The new files of this bundle are too large for a browser sandbox, which takes at most %s of them.', 'codebox' ), (string) size_format( $most ) ),
+				[ __( 'Look at the bundle in a preview by a sandbox of this host, or download its patch.', 'codebox' ) ],
+				$failure->data,
+				$thrown
+			);
+		}
+		$file = $this->files->temporary();
 		// phpcs:disable WordPress.WP.AlternativeFunctions -- a temporary file of this request.
 		try {
 			$archive = new ZipArchive();

@@ -1,0 +1,95 @@
+"""What can go wrong between a real site and a real browser: each has a sentence, and nothing that was kept is lost."""
+
+import html
+import json
+import os
+import re
+
+import pytest
+from page import BANNER, command, open_banner, running
+from parent import notices
+
+from harness import must
+
+
+@pytest.fixture
+def admin(installed, browser):
+    """A tab in which an administrator is logged in."""
+    visitor = installed.login("admin")
+    page = browser.page()
+    page.cookies(installed.url, visitor.cookies)
+    yield page
+    page.close()
+
+
+def link_of_banner(page, parent):
+    page.go(parent.url + "/wp-admin/plugins.php")
+    return page.evaluate("document.querySelector('tr[data-plugin=\"banner/banner.php\"] a[href*=\"wp-codebox-browser\"]').href")
+
+
+REGISTERED = "navigator.serviceWorker.getRegistrations().then((all) => all.map((one) => one.scope).filter((scope) => scope.includes('/site/')).length)"
+
+
+def test_tab_that_is_closed_in_the_middle_of_a_boot_is_opened_again_with_the_same_session(installed, admin, browser):
+    link = link_of_banner(admin, installed)
+    # The tabs of a browser share the login, which the address belongs to.
+    tab = browser.page()
+    try:
+        # No archive arrives, so the boot stands still when the service worker is registered.
+        tab.session.send("Fetch.enable", {"patterns": [{"urlPattern": "*/browser-file/*"}]})
+        tab.go(link + "&new=1")
+        tab.wait(f"{REGISTERED}.then((count) => count > 0)")
+        tab.wait("[...document.querySelectorAll('iframe')].some((frame) => frame.src.includes('remote.html'))")
+        must(tab.evaluate("document.querySelector('.wp-codebox-address')?.disabled") is True, "positive control: the sandbox is not ready")
+        session = tab.evaluate("window.wpCodeboxBrowserPage.session.session_id")
+    finally:
+        tab.close()
+    admin.go(link)
+    running(admin)
+    must(admin.evaluate("window.wpCodeboxBrowserPage.session.session_id") == session, "another session")
+    must(admin.frame("/site/", BANNER) == "Banner of the parent", "the front page")
+    must(command(admin, ["cat", "banner.php"])[0] == 0, "commands")
+    must(admin.evaluate(REGISTERED) == 1, "service workers of the closed tab stay")
+
+
+def test_full_storage_is_told_in_the_terminal_and_the_sandbox_runs(installed, admin):
+    admin.go(installed.url + "/wp-admin/plugins.php")
+    admin.session.send("Storage.clearDataForOrigin", {"origin": installed.url, "storageTypes": "cache_storage,indexeddb,service_workers"})
+    log = "document.querySelector('.wp-codebox-log').textContent"
+    admin.session.send("Storage.overrideQuotaForOrigin", {"origin": installed.url, "quotaSize": 500000})
+    try:
+        open_banner(admin, installed)
+        must("wp_codebox_browser_storage_full" in admin.evaluate(log), admin.evaluate(log))
+        must(admin.frame("/site/", BANNER) == "Banner of the parent", "the front page")
+    finally:
+        admin.session.send("Storage.overrideQuotaForOrigin", {"origin": installed.url})
+    open_banner(admin, installed)
+    must("wp_codebox_browser_storage_full" not in admin.evaluate(log), "positive control: with space")
+
+
+def compose(keeper, session, size):
+    """Stores a bundle of ten new files of that size, as the page's upload does; returns its id."""
+    # The code goes by a file, because the ability takes its input as one value.
+    keeper.write("persist.php", f"""<?php
+        $files = array_map( static fn( int $at ): array => [ 'path' => "plugins/banner/media/$at.bin", 'content_base64' => base64_encode( random_bytes( {size} ) ) ], range( 0, 9 ) );
+        $stored = wp_get_ability( 'wp-codebox/persist-browser-artifact' )->execute( [ 'session_id' => '{session}', 'files' => $files ] );
+        echo wp_json_encode( is_wp_error( $stored ) ? [ 'refused' => $stored->get_error_code() . ': ' . $stored->get_error_message() ] : [ 'artifact' => $stored['artifact_id'] ] );""")
+    try:
+        stored = json.loads(keeper.wp("--user=admin", "eval-file", keeper.path("site", "persist.php")))
+    finally:
+        os.remove(keeper.path("site", "persist.php"))
+    must("artifact" in stored, json.dumps(stored))
+    return stored["artifact"]
+
+
+def test_bundle_of_50_mb_is_stored_and_its_sandbox_is_refused_with_a_sentence(keeper):
+    visitor = keeper.login("admin")
+    session = visitor.open("plugin", "banner", "&new=1")["session"]["session_id"]
+    screen = visitor.get("/wp-admin/tools.php?page=wp-codebox").text
+    link = html.unescape(re.search(r'data-sandbox="([^"]+)"', screen).group(1))
+    must("slug&" in link, link)
+    small, large = (visitor.get(link.replace("slug&", f"slug={compose(keeper, session, size)}&")) for size in (1_000_000, 5_000_000))
+    must("window.wpCodeboxBrowserPage =" in small.text, f"positive control: {notices(small)}")
+    shown = " ".join(notices(large))
+    must("window.wpCodeboxBrowserPage =" not in large.text and "wp_codebox_browser_seed_too_large" in shown, shown)
+    must("too large for a browser sandbox, which takes at most 16 MB" in shown, shown)
