@@ -15,8 +15,10 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Checks the request and says that it cannot be done: a sandbox of this version starts from the WordPress of the site, and not
- * from an archive of a whole site with its database.
+ * Checks the request and says that it cannot be done. The contract wants the picture in the answer to one request, so the host
+ * itself would need a browser with the site in it. The engine of browser sandboxes runs in the browser of a user, where no
+ * script may take a picture of a document without an origin; the sandboxes of the host have a browser, and start from code and
+ * not from an archive of a whole site with its database.
  */
 final class ViewportReplay {
 
@@ -54,8 +56,8 @@ final class ViewportReplay {
 				[
 					'code'     => 'unsupported',
 					'severity' => 'error',
-					'message'  => __( 'A sandbox of this version starts from the WordPress of this site; it does not restore an archive of another site, so no picture was taken.', 'codebox' ),
-					'instead'  => __( 'Use the command wordpress.browser-probe in a workload or recipe, with the code mounted.', 'codebox' ),
+					'message'  => __( 'No picture was taken: sandboxes of this version start from the code of this site and do not restore an archive of a whole site, and a sandbox in a browser cannot take pictures of its documents.', 'codebox' ),
+					'instead'  => __( 'Mount the code in a workload or recipe and use the command wordpress.browser-probe with capture=screenshot and this viewport.', 'codebox' ),
 				],
 			],
 		];
