@@ -253,7 +253,11 @@ mod tests {
         }
         symlink("/etc/passwd", directory.path().join("link.php")).unwrap();
         let open = fs::File::open(directory.path()).unwrap();
-        let component = Component {
+        entry(open.as_fd(), &component(named))
+    }
+
+    fn component(named: Option<&str>) -> Component {
+        Component {
             slug: "agent".to_owned(),
             source: String::new(),
             load_as: ComponentLoad::Plugin,
@@ -261,8 +265,7 @@ mod tests {
             activate: false,
             required: false,
             readiness_probe: None,
-        };
-        entry(open.as_fd(), &component)
+        }
     }
 
     #[test]
@@ -290,19 +293,17 @@ mod tests {
 
     #[test]
     fn plugin_header_is_found_among_all_entries_and_too_many_entries_are_an_error() {
-        // `found` adds one link.
-        let files = |count: usize| -> Vec<(String, &str)> {
-            let others = (1..count).map(|number| (format!("{number}.txt"), ""));
-            others.chain([("z.php".to_owned(), HEADER)]).collect()
-        };
-        let entry_among = |count: usize, named| {
-            let files = files(count);
-            let files: Vec<_> = files.iter().map(|(name, text)| (&**name, *text)).collect();
-            found(&files, named)
-        };
-        assert_eq!(entry_among(MAX_NAMES - 1, None).unwrap(), "z.php");
-        let refused = entry_among(MAX_NAMES, None).unwrap_err();
+        let directory = tempfile::tempdir().unwrap();
+        let add = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        (1..MAX_NAMES).for_each(|number| add(&format!("{number}.txt"), ""));
+        add("z.php", HEADER);
+        let open = || fs::File::open(directory.path()).unwrap();
+        let found = entry(open().as_fd(), &component(None));
+        assert_eq!(found.unwrap(), "z.php");
+        add("one-more.txt", "");
+        let refused = entry(open().as_fd(), &component(None)).unwrap_err();
         assert!(refused.contains("set `entry`"), "{refused}");
-        assert_eq!(entry_among(MAX_NAMES, Some("z.php")).unwrap(), "z.php");
+        let named = entry(open().as_fd(), &component(Some("z.php")));
+        assert_eq!(named.unwrap(), "z.php");
     }
 }
