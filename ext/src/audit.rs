@@ -1,11 +1,28 @@
-//! Reads the arguments of searches in the audit log.
+//! Reads pages of the audit log, and the arguments of searches in it.
 
 use serde_json::{Map, Value};
-use wp_codebox_artifacts::{AuditOperations, AuditWindow};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+use wp_codebox_artifacts::{
+    AuditError, AuditLog, AuditOperations, AuditReading, AuditWindow, VerifiedLog,
+};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Maximum number of audit log records that one call returns.
 pub(crate) const MAX_AUDIT_ENTRIES: i64 = 10_000;
+
+/// Result of the last verification of an audit log, which further pages of the unchanged log reuse.
+static VERIFIED: Mutex<VerifiedLog> = Mutex::new(VerifiedLog::new());
+
+/// Reads a page of the log. Verifies the log unless this process did and the file is unchanged.
+pub(crate) fn page(
+    log: &AuditLog,
+    window: AuditWindow,
+    anchors: &Map<String, Value>,
+) -> Result<AuditReading, AuditError> {
+    let mut verified = VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
+    log.read_again(window, anchors, &mut verified, SystemTime::now())
+}
 
 /// Checks `before` and `limit` of `audit_of_operations`; 0 as `before` selects the newest records.
 pub(crate) fn newest_before(before: i64, limit: i64) -> Result<(u64, usize), ErrorBody> {

@@ -9,8 +9,9 @@ use crate::guard::Failure;
 use crate::ini::Settings;
 use rustix::fs::fstat;
 use rustix::process::{getegid, geteuid};
+use serde_json::{Map, Value};
 use std::path::Path;
-use wp_codebox_artifacts::{Dir, HostKey, KeyError, TrustedKeys};
+use wp_codebox_artifacts::{Dir, HostKey, KeyError, TrustedKeys, VerifyOptions};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 
 /// Reason why the state directory cannot be used.
@@ -122,6 +123,18 @@ pub(crate) fn known_keys(fields: &mut Fields) -> Result<Vec<Sha256Hex>, ErrorBod
         Sha256Hex::new(id).map_err(|_| fields.refuse(&name, rule))
     })
     .collect()
+}
+
+/// Reads the options of a verification, whose only permitted member has further trusted keys.
+pub(crate) fn verify_options(
+    settings: &Settings,
+    options: Map<String, Value>,
+) -> Result<VerifyOptions, Failure> {
+    let mut fields = Fields::new(options, "", &[TRUSTED_KEYS], ErrorCode::InputInvalid)?;
+    let known = known_keys(&mut fields)?;
+    Ok(VerifyOptions {
+        trusted: trusted_keys(settings, known)?,
+    })
 }
 
 /// Returns the keys whose signatures this site trusts: the host's own key, if there is a state

@@ -10,7 +10,7 @@ use crate::diff;
 use crate::fields::Fields;
 use crate::guard::{Failure, guard};
 use crate::ini::{Settings, is_absolute};
-use crate::state::{State, TRUSTED_KEYS, known_keys, trusted_keys};
+use crate::state::{State, TRUSTED_KEYS, known_keys, trusted_keys, verify_options};
 use crate::transfer::{self, ImportOptions};
 use crate::upload;
 use ext_php_rs::exception::PhpResult;
@@ -20,18 +20,12 @@ use ext_php_rs::{php_class, php_impl};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 use wp_codebox_artifacts::{
     self as bundles, AuditLog, BrowserOriginRule, Dir, Json, MemberSet, OverLimit,
     PreflightRequest, SignatureReport, SignatureRule, Store, StoredBundle, Verification,
-    VerifiedLog, VerifyOptions,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
-
-/// Result of the last verification of an audit log, which further pages of the unchanged log reuse.
-static VERIFIED: Mutex<VerifiedLog> = Mutex::new(VerifiedLog::new());
 
 /// The PHP class for artifact bundles: the recorded changes of a run, with manifest and signature.
 #[php_class]
@@ -77,11 +71,7 @@ impl Artifacts {
     pub(crate) fn verify(directory: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let options = options.object("options")?;
-            let mut fields = Fields::new(options, "", &[TRUSTED_KEYS], ErrorCode::InputInvalid)?;
-            let known = known_keys(&mut fields)?;
-            let options = VerifyOptions {
-                trusted: trusted_keys(&Settings::checked()?, known)?,
-            };
+            let options = verify_options(&Settings::checked()?, options)?;
             let path = directory.utf8("directory")?;
             let verification = bundles::verify_bundle(&open(path)?, &options);
             let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
@@ -206,9 +196,8 @@ impl Artifacts {
             let window = audit::window(after, limit)?;
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
-            let mut verified = VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
             let reading = AuditLog::open(&state.directory, &site)
-                .and_then(|log| log.read_again(window, &anchors, &mut verified, SystemTime::now()))
+                .and_then(|log| audit::page(&log, window, &anchors))
                 .map_err(|e| e.body())?;
             let mut chain = json!({"valid": reading.valid, "head": reading.head});
             if let Some(line) = reading.broken_at {

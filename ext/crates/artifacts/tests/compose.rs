@@ -310,6 +310,7 @@ fn paths_that_leave_the_session_or_that_programs_read_differently_are_refused() 
         "plugins/foo/x\0",
         "plugins/foo/x\ny",
         "plugins/foo\\x",
+        "plugins/foo/a\\b.php",
         "plugins/foo/.git/config",
         "plugins/foo/.GIT/config",
         "plugins/foo/git~1/config",

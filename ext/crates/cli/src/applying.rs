@@ -1,6 +1,7 @@
 //! Applies approved files of a bundle with the apply engine: the checks of the preflight, the syntax
 //! check of the configured PHP, and the key of this host.
 
+use clap::Args;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,6 +35,20 @@ pub(crate) fn journal(site: &Path) -> Result<Journal, ErrorBody> {
     let journal = Journal::open(site).map_err(|e| e.body())?;
     journal.recover().map_err(|e| e.body())?;
     Ok(journal)
+}
+
+/// Keys of other hosts whose signatures are trusted.
+#[derive(Debug, Args)]
+pub(crate) struct TrustedKeyArgs {
+    /// Id of another host's signing key whose bundles are trusted; may be repeated. `artifacts verify`
+    /// prints the id of a key that is not trusted.
+    #[arg(long = "trusted-key", value_name = "ID", value_parser = key_id)]
+    pub keys: Vec<Sha256Hex>,
+}
+
+/// Parses the id of a signing key.
+fn key_id(text: &str) -> Result<Sha256Hex, &'static str> {
+    Sha256Hex::new(text).map_err(|_| "the id of a signing key has 64 lowercase hex digits")
 }
 
 /// Returns the key of this host and the `known` keys of other hosts as the trusted ones.

@@ -9,6 +9,7 @@
 
 mod anchor;
 mod chain;
+mod entry;
 mod error;
 mod excerpt;
 mod verified;
@@ -30,6 +31,7 @@ use wp_codebox_policy::Redactor;
 pub use anchor::AuditAnchor;
 use anchor::{AnchorFile, Anchors, Extent};
 use chain::{Tail, claim, link, start};
+pub use entry::{AuditEntry, AuditWindow};
 pub use error::AuditError;
 use error::{MAX_LINE, io};
 pub use excerpt::{AuditExcerpt, AuditOperations};
@@ -37,10 +39,6 @@ pub use verified::VerifiedLog;
 use verified::{Next, Offsets, each_line};
 
 const FILE: &str = "audit.jsonl";
-/// One record of the log with `seq`, `timestamp`, `previous` and `hash`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct AuditEntry(pub Map<String, Value>);
 
 /// A record that was appended, and the signed anchor (number of records and last hash) of the log
 /// after it.
@@ -52,21 +50,6 @@ pub struct Appended {
     /// outside the state directory, under the id of the signing key, and passes it to later reads,
     /// which then detect removed records.
     pub anchor: AuditAnchor,
-}
-
-/// Selection of the entries that a read returns. It does not limit which part of the chain is
-/// verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuditWindow {
-    /// The newest entries, at most this many.
-    Newest(usize),
-    /// Entries with a sequence number above `seq`: the first `limit` of them.
-    After {
-        /// Sequence number of the last entry that the caller already has.
-        seq: u64,
-        /// Maximum number of entries to return.
-        limit: usize,
-    },
 }
 
 /// Entries of the log, and whether its chain is valid.

@@ -72,7 +72,7 @@ fn applied(output: Output, args: &ApplyArgs) -> Result<(FoundRun, AppliedChange)
     let run = history.run(&args.of, Wanted::Change(output))?;
     let directories = history.directories(&run)?;
     let bundle = history.bundle(&run)?;
-    let changed = super::diff::changed(&bundle)?;
+    let changed = super::history::changed(&bundle)?;
     if changed.is_empty() {
         let message = format!("{} changed nothing, so nothing can be applied", run.run_id);
         return Err(ErrorBody::new(ErrorCode::ApprovedFilesInvalid, message)

@@ -1,7 +1,7 @@
 //! Arguments of the daily commands. The doc comments are the help texts.
 
 use crate::activation::ActivationArgs;
-use crate::args::TrustedKeyArgs;
+use crate::applying::TrustedKeyArgs;
 use crate::guest_args::{GuestArgs, StoreArgs};
 use crate::run_args::RunArgs;
 use clap::Args;

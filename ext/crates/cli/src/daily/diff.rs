@@ -1,12 +1,12 @@
 //! `wp-codebox diff`: prints the change of a run.
 
 use super::args::DiffArgs;
-use super::history::{History, Wanted};
+use super::history::{History, Wanted, changed, member};
 use crate::output::{Output, name};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use wp_codebox_artifacts::{StoredBundle, VerifyOptions, read_changed_files, verify_bundle};
+use wp_codebox_artifacts::{VerifyOptions, verify_bundle};
 use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, ErrorCode, schema_id};
 
 /// Prints the patch; with `--stat` one line per changed file instead; with `--json` a document that
@@ -54,25 +54,6 @@ fn show(output: Output, args: &DiffArgs) -> Result<(), ErrorBody> {
         output.note(&format!("{} changed nothing", run.run_id));
     }
     Ok(())
-}
-
-/// Returns the entries of `files/changed-files.json`.
-pub(super) fn changed(bundle: &StoredBundle) -> Result<Vec<ChangedFile>, ErrorBody> {
-    let bytes = member(bundle, "files/changed-files.json")?;
-    let document = read_changed_files(&bytes);
-    Ok(document
-        .map_err(|e| ErrorBody::new(e.code(), e.to_string()))?
-        .files)
-}
-
-fn member(bundle: &StoredBundle, path: &str) -> Result<Vec<u8>, ErrorBody> {
-    bundle.bytes(path).ok_or_else(|| {
-        let message = format!(
-            "{path} of the bundle of {} cannot be read",
-            bundle.row.run_id
-        );
-        ErrorBody::new(ErrorCode::ArtifactVerificationFailed, message)
-    })
 }
 
 fn stat(file: &ChangedFile) -> String {

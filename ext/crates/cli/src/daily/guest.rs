@@ -7,7 +7,8 @@ use crate::exec::{self, ExecArgs};
 use crate::guest_args::{GuestArgs, StoreArgs};
 use crate::output::{Output, Stream};
 use crate::runs::PlaceArgs;
-use crate::{Settings, mount, request, sandbox, supervisor};
+use crate::sandbox::Sandboxes;
+use crate::{Settings, mount, request, supervisor};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -200,8 +201,12 @@ impl Sandbox {
         let site = wp_codebox_contracts::SiteId::new(&self.store.site).map_err(|e| {
             ErrorBody::new(wp_codebox_contracts::ErrorCode::InputInvalid, e.to_string())
         })?;
-        let run = find(&state, &[site], &self.run_id).map_err(|e| e.body())?;
-        sandbox::end(&state, &run, "cli", "its command has ended")
+        let run = find(&state, std::slice::from_ref(&site), &self.run_id).map_err(|e| e.body())?;
+        let sandboxes = Sandboxes {
+            state: &state,
+            site: &site,
+        };
+        sandboxes.end(&run, "cli", "its command has ended")
     }
 }
 

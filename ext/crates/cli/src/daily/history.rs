@@ -6,8 +6,8 @@ use crate::output::Output;
 use crate::project;
 use crate::settings::{Settings, prepare_state};
 use std::path::PathBuf;
-use wp_codebox_artifacts::{Dir, Store, StoredBundle};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunStatus, RunView, SiteId};
+use wp_codebox_artifacts::{Dir, Store, StoredBundle, read_changed_files};
+use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, RunStatus, RunView, SiteId};
 use wp_codebox_runtime::{FoundRun, RunRecord, StateDir, find, runs_of_directory, view};
 
 /// Key and value in the provenance of a run that `wp-codebox up` started.
@@ -124,8 +124,8 @@ impl History {
             Some(changes) => changes.total() > 0,
             None => {
                 let bundle = self.bundle(run).ok();
-                let changed = bundle.and_then(|bundle| super::diff::changed(&bundle).ok());
-                changed.is_some_and(|changed| !changed.is_empty())
+                let files = bundle.and_then(|bundle| changed(&bundle).ok());
+                files.is_some_and(|files| !files.is_empty())
             }
         }
     }
@@ -203,4 +203,24 @@ pub(crate) fn next_steps(output: Output, run_id: &str) {
     output.note(&format!(
         "      wp-codebox again {short} --with 'what should be different'"
     ));
+}
+
+/// Returns the entries of `files/changed-files.json`.
+pub(super) fn changed(bundle: &StoredBundle) -> Result<Vec<ChangedFile>, ErrorBody> {
+    let bytes = member(bundle, "files/changed-files.json")?;
+    let document = read_changed_files(&bytes);
+    Ok(document
+        .map_err(|e| ErrorBody::new(e.code(), e.to_string()))?
+        .files)
+}
+
+/// Returns the content of a file of a bundle.
+pub(super) fn member(bundle: &StoredBundle, path: &str) -> Result<Vec<u8>, ErrorBody> {
+    bundle.bytes(path).ok_or_else(|| {
+        let message = format!(
+            "{path} of the bundle of {} cannot be read",
+            bundle.row.run_id
+        );
+        ErrorBody::new(ErrorCode::ArtifactVerificationFailed, message)
+    })
 }

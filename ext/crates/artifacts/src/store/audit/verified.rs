@@ -6,8 +6,8 @@
 //! is kept only for a log without a problem.
 
 use super::anchor::Extent;
-use super::error::io;
-use super::{AuditEntry, AuditError, AuditWindow};
+use super::entry::{AuditEntry, AuditWindow};
+use super::error::{AuditError, MAX_LINE, io};
 use crate::dirfd::read_pieces;
 use crate::json::Json;
 use rustix::fd::OwnedFd;
@@ -221,7 +221,7 @@ pub(super) fn each_line(
             begin += length + 1;
         }
         pending.drain(..begin);
-        if pending.len() > super::MAX_LINE {
+        if pending.len() > MAX_LINE {
             take(b"");
             pending.clear();
         }
