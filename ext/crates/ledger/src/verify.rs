@@ -49,6 +49,9 @@ impl Ledger {
     /// Reads all entries and checks numbers, hashes, the rules of every operation, the balance in
     /// each entry, the anchor, and heads that the caller knows from earlier.
     ///
+    /// Other processes go on meanwhile. Threads that use this handle wait, so a service verifies with
+    /// a handle of its own.
+    ///
     /// # Errors
     /// `wp_codebox_ledger_unavailable` if the ledger cannot be read. A damaged ledger is no error
     /// but a result with problems.
