@@ -149,6 +149,11 @@ codes! {
     ProfileInvalid = "wp_codebox_profile_invalid", InvalidInput, 400, 1;
     /// No sandbox profile has this id.
     ProfileNotFound = "wp_codebox_profile_not_found", NotFound, 404, 1;
+    /// No host can run a sandbox of this profile, whatever its load is; `data.decision` lists the
+    /// reasons.
+    RouteUnsatisfied = "wp_codebox_route_unsatisfied", InvalidInput, 422, 125;
+    /// Every host that can run a sandbox of this profile is full, draining or down.
+    RouteNoCapacity = "wp_codebox_route_no_capacity", Unavailable, 503, 125;
     /// No sandbox has this id.
     SandboxNotFound = "wp_codebox_sandbox_not_found", NotFound, 404, 1;
     /// The run is not a held sandbox (a guest that stays alive for requests), or its sandbox has
@@ -576,6 +581,26 @@ codes! {
     RunnerWorkspaceBackendInvalidResponse = "wp_codebox_runner_workspace_backend_invalid_response", Internal, 502, 1;
     /// The backend of runner workspaces failed.
     RunnerWorkspaceBackendError = "wp_codebox_runner_workspace_backend_error", Internal, 502, 1;
+    /// A request to the service has no token, or one that is unknown, expired or revoked.
+    ServiceTokenRequired = "wp_codebox_service_token_required", Denied, 401, 126;
+    /// The token does not have the scope for this operation.
+    ServiceScopeMissing = "wp_codebox_service_scope_missing", Denied, 403, 126;
+    /// The service has no such path or object, or the token may not know of it.
+    ServiceNotFound = "wp_codebox_service_not_found", NotFound, 404, 1;
+    /// The path of the service does not have this method.
+    ServiceMethodNotAllowed = "wp_codebox_service_method_not_allowed", InvalidInput, 405, 1;
+    /// The idempotency key was used for another request.
+    IdempotencyConflict = "wp_codebox_idempotency_conflict", Conflict, 409, 1;
+    /// The object changed since the client read it: its entity tag is another.
+    PreconditionFailed = "wp_codebox_precondition_failed", Conflict, 412, 1;
+    /// The body of a request to the service is larger than allowed.
+    ServiceRequestTooLarge = "wp_codebox_service_request_too_large", InvalidInput, 413, 1;
+    /// The client sent its request too slowly.
+    ServiceRequestTimeout = "wp_codebox_service_request_timeout", InvalidInput, 408, 1;
+    /// The token made more requests than its limits allow.
+    ServiceRateLimited = "wp_codebox_service_rate_limited", Limit, 429, 1;
+    /// The service is stopping, or cannot write its records.
+    ServiceUnavailable = "wp_codebox_service_unavailable", Unavailable, 503, 125;
     /// The account has fewer credits than the sandbox needs.
     CreditsShort = "wp_codebox_credits_short", Limit, 402, 1;
     /// The ledger has another reservation or settlement of the sandbox, or another grant with the

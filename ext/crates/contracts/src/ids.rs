@@ -46,6 +46,16 @@ fn is_token(text: &str, max: usize) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
+fn is_name(text: &str) -> bool {
+    let lower = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    (1..=64).contains(&text.len())
+        && text.bytes().next().is_some_and(lower)
+        && text
+            .bytes()
+            .all(|b| lower(b) || matches!(b, b'.' | b'_' | b'-'))
+        && !text.contains("..")
+}
+
 fn is_hex64(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -67,6 +77,32 @@ id!(
     /// Id of an artifact bundle: `artifact-bundle-sha256-` and the content digest.
     BundleId, "artifact id", "artifact-bundle-sha256- and 64 lowercase hex digits",
     |t| t.strip_prefix("artifact-bundle-sha256-").is_some_and(is_hex64)
+);
+id!(
+    /// Id of an extension, a kind of sandbox such as `native`. The registry of a service defines
+    /// which ids exist.
+    ExtensionId, "extension id",
+    "1 to 64 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, without '..'",
+    is_name
+);
+id!(
+    /// Id of a host that is registered at a service.
+    HostId, "host id",
+    "1 to 64 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, without '..'",
+    is_name
+);
+id!(
+    /// Name of a region such as `eu` or `eu-west-1`; `eu` contains every region that begins with
+    /// `eu-`.
+    RegionName, "region",
+    "1 to 64 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, without '..'",
+    is_name
+);
+id!(
+    /// Name of a processor architecture as the kernel reports it, such as `x86_64`.
+    ArchitectureName, "architecture",
+    "1 to 64 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, without '..'",
+    is_name
 );
 id!(
     /// SHA-256 digest as 64 lowercase hex digits.
@@ -95,6 +131,24 @@ impl RunId {
     pub fn from_digest(digest: &Sha256Hex) -> Self {
         let digits: String = digest.0.chars().take(32).collect();
         Self(format!("run_{digits}"))
+    }
+}
+
+impl ExtensionId {
+    /// Returns the id of the extension that starts sandboxes on this host itself.
+    #[must_use]
+    pub fn native() -> Self {
+        Self("native".to_owned())
+    }
+}
+
+impl RegionName {
+    /// Returns whether this region is `outer` or a part of it.
+    #[must_use]
+    pub fn is_within(&self, outer: &Self) -> bool {
+        self.0
+            .strip_prefix(outer.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     }
 }
 
@@ -137,5 +191,37 @@ mod tests {
         assert_eq!(digest.as_str(), "ab".repeat(32));
         let named = RunId::from_digest(&digest);
         assert_eq!(RunId::new(named.as_str()).unwrap(), named);
+    }
+
+    #[test]
+    fn malformed_names_of_extensions_and_hosts_are_refused() {
+        for bad in ["", ".a", "a..b", "A", "a/b", "-a", &"a".repeat(65)] {
+            assert!(ExtensionId::new(bad).is_err(), "{bad}");
+            assert!(HostId::new(bad).is_err(), "{bad}");
+        }
+        for good in ["native", "ext.compose-ssh", "x86_64", &"a".repeat(64)] {
+            assert!(ExtensionId::new(good).is_ok(), "{good}");
+            assert!(ArchitectureName::new(good).is_ok(), "{good}");
+        }
+        assert_eq!(ExtensionId::new("native").unwrap(), ExtensionId::native());
+    }
+
+    #[test]
+    fn region_contains_itself_and_regions_that_extend_its_name_by_a_part() {
+        let region = |text: &str| RegionName::new(text).unwrap();
+        for (inner, outer, within) in [
+            ("eu", "eu", true),
+            ("eu-west-1", "eu", true),
+            ("eu-west-1", "eu-west", true),
+            ("eu", "eu-west", false),
+            ("europe", "eu", false),
+            ("us", "eu", false),
+        ] {
+            assert_eq!(
+                region(inner).is_within(&region(outer)),
+                within,
+                "{inner} {outer}"
+            );
+        }
     }
 }

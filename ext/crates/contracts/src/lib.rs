@@ -29,6 +29,7 @@ mod plan;
 mod policy;
 mod projection;
 mod registry;
+mod route;
 mod run;
 mod run_lifecycle;
 pub mod schema_id;
@@ -68,7 +69,10 @@ pub use episode::{
 pub use event::{EventType, LifecycleEvent, OutputStream};
 pub use follow_up::{FollowUp, FollowUpOf, FollowUpRecord, MAX_CHAIN, ReviewComment, TaskBudget};
 pub use frame::{Frame, MAX_FRAME_BYTES, PROTOCOL_VERSION};
-pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId, hex};
+pub use ids::{
+    ArchitectureName, BundleId, ExecutionId, ExtensionId, HostId, InvalidId, RegionName, RunId,
+    Sha256Hex, SiteId, hex,
+};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{
@@ -103,6 +107,10 @@ pub use projection::{
 };
 pub use registry::{
     CancelDetails, CancelEffect, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
+};
+pub use route::{
+    BundleTrust, ISOLATION_CLASSES, IsolationClass, NetworkControl, NetworkNeed, Persistence,
+    Placement, Route, RouteConstraints, RoutePolicy, RouteRequest, RouteStrategy, SandboxNeeds,
 };
 pub use run::{
     CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, ModelUsage, OuterSandbox, OuterSandboxKind,

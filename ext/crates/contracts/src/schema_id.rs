@@ -92,6 +92,12 @@ pub const SANDBOX_SNAPSHOT_REMOVAL: &str = "wp-codebox/sandbox-snapshot-removal/
 pub const SANDBOX_PROFILE: &str = "wp-codebox/sandbox-profile/v1";
 /// Estimated resource use of a sandbox.
 pub const SANDBOX_ESTIMATE: &str = "wp-codebox/sandbox-estimate/v1";
+/// What an extension, a kind of sandbox, can do.
+pub const EXTENSION_CAPABILITIES: &str = "wp-codebox/extension-capabilities/v1";
+/// A host on which an extension can start sandboxes.
+pub const HOST_RECORD: &str = "wp-codebox/host-record/v1";
+/// The host that was chosen for a sandbox, with the reasons.
+pub const ROUTE_DECISION: &str = "wp-codebox/route-decision/v1";
 /// Prices of extensions.
 pub const METER_PRICES: &str = "wp-codebox/meter-prices/v1";
 /// Price of one sandbox for a duration.
