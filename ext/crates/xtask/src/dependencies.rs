@@ -4,9 +4,9 @@
 //! use those to its left.
 //! `proxy`, `browser` and `agent` lie between runtime and supervisor; they do not use each other,
 //! except that `agent` uses `proxy` for TLS. `launcher` and `control` use only `contracts` of this
-//! workspace. `ledger` is a leaf: it uses only `contracts`, and of the product only `service` and
-//! `cli` use it. Supervisor, cli and the extension use control; the extension also uses contracts,
-//! policy, recipe and artifacts.
+//! workspace. `ledger` and `routing` use only `contracts`, `service` these three; only `cli` uses
+//! them, because the core has no billing and no placement. Supervisor, cli and the extension use
+//! control; the extension also uses contracts, policy, recipe and artifacts.
 
 use crate::commands;
 use crate::findings::TaskError;
@@ -53,6 +53,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "agent",
         ],
     ),
+    ("routing", &["contracts"]),
+    ("service", &["contracts", "ledger", "routing"]),
     (
         "cli",
         &[
@@ -69,6 +71,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "supervisor",
             "apply",
             "ledger",
+            "routing",
+            "service",
         ],
     ),
     (
@@ -92,10 +96,14 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("ext-php-rs", &["ext"]),
     ("landlock", &["launcher"]),
     ("seccompiler", &["launcher"]),
-    ("tokio", &["proxy", "browser", "agent", "supervisor", "cli"]),
-    ("reqwest", &["agent", "cli"]),
-    ("hyper", &["proxy", "supervisor"]),
-    ("rustls", &["proxy", "agent"]),
+    (
+        "tokio",
+        &["proxy", "browser", "agent", "supervisor", "service", "cli"],
+    ),
+    ("reqwest", &["agent", "service", "cli"]),
+    ("hyper", &["proxy", "supervisor", "service"]),
+    ("rustls", &["proxy", "agent", "service"]),
+    ("axum", &["service"]),
     ("rusqlite", &["ledger", "service"]),
 ];
 
@@ -213,6 +221,14 @@ mod tests {
         assert_eq!(ledger("wp-codebox-cli"), 0);
         assert_eq!(ledger("wp-codebox-supervisor"), 1);
         assert_eq!(ledger("wp-codebox-ext"), 1);
+    }
+
+    #[test]
+    fn routing_may_be_used_by_cli_but_not_by_the_extension_or_the_profile_parser() {
+        let uses = |name| judge(&metadata(name, &["wp-codebox-routing"])).len();
+        assert_eq!(uses("wp-codebox-cli"), 0);
+        assert_eq!(uses("wp-codebox-ext"), 1);
+        assert_eq!(uses("wp-codebox-recipe"), 1);
     }
 
     #[test]

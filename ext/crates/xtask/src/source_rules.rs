@@ -72,7 +72,7 @@ const RIGHTS: &[Right] = &[
         // The launcher opens sockets in its probes, inside an empty network namespace. The
         // supervisor receives connections into the guest as file descriptors. The command line
         // downloads WordPress, without any guest.
-        holders: &["proxy", "agent", "supervisor", "launcher", "cli"],
+        holders: &["proxy", "agent", "supervisor", "launcher", "service", "cli"],
         signs: &[
             "TcpStream",
             "TcpListener",

@@ -1,0 +1,157 @@
+//! Bodies of requests, bounded in size and time.
+
+use crate::config::Bounds;
+use crate::core::Core;
+use crate::problem::{ApiResult, Problem};
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use wp_codebox_contracts::{ErrorCode, hex};
+
+/// A JSON document of the table's body type. Unknown members are errors.
+#[derive(Debug)]
+pub(crate) struct Json<T> {
+    pub value: T,
+    /// SHA-256 of the bytes as they were sent.
+    pub sha256: String,
+}
+
+impl<T: DeserializeOwned> FromRequest<Arc<Core>> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, core: &Arc<Core>) -> Result<Self, Problem> {
+        let is_json = content_type(request.headers())
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
+        if !is_json {
+            return Err(Problem::invalid(
+                "the body must be JSON with the header Content-Type: application/json",
+            ));
+        }
+        let bounds = &core.config.bounds;
+        let bytes = read(request, bounds.body, bounds).await?;
+        let value = parse(&bytes)?;
+        Ok(Self {
+            value,
+            sha256: hex(&Sha256::digest(&bytes)),
+        })
+    }
+}
+
+/// Reads a document. The message names an unknown or missing member, but quotes no value: a value
+/// may be a secret.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let said = error.to_string();
+        let (said, _) = said.rsplit_once(" at line ").unwrap_or((&said, ""));
+        let named = ["unknown field", "missing field", "duplicate field"]
+            .iter()
+            .any(|start| said.starts_with(start));
+        let shown: String = said.chars().take(300).collect();
+        let message = match named {
+            true => format!("the body is not valid: {shown}"),
+            false => format!(
+                "the body is not valid at line {} column {}; /v1/openapi.json describes it",
+                error.line(),
+                error.column()
+            ),
+        };
+        Problem::invalid(message)
+    })
+}
+
+fn content_type(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    value.split(';').next().map(str::trim)
+}
+
+/// Reads a whole body of at most `most` bytes.
+pub(crate) async fn read(request: Request, most: usize, bounds: &Bounds) -> ApiResult<Bytes> {
+    let too_large = || {
+        Problem::new(
+            ErrorCode::ServiceRequestTooLarge,
+            format!("the body has more than {most} bytes, the limit; send less"),
+        )
+    };
+    let announced = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > u64::try_from(most).unwrap_or(u64::MAX)) {
+        return Err(too_large());
+    }
+    let collected = collect(request.into_body(), most, bounds.body_idle);
+    match timeout(bounds.body_time, collected).await {
+        Ok(Ok(Some(bytes))) => Ok(bytes),
+        Ok(Ok(None)) => Err(too_large()),
+        Ok(Err(problem)) => Err(problem),
+        Err(_) => Err(too_slow()),
+    }
+}
+
+fn too_slow() -> Problem {
+    Problem::new(
+        ErrorCode::ServiceRequestTimeout,
+        "the body did not arrive in time; send it without pauses",
+    )
+}
+
+/// Returns `None` for a body of more than `most` bytes.
+async fn collect(mut body: Body, most: usize, idle: Duration) -> ApiResult<Option<Bytes>> {
+    let mut all = BytesMut::new();
+    loop {
+        match timeout(idle, body.frame()).await {
+            Err(_) => return Err(too_slow()),
+            Ok(None) => return Ok(Some(all.freeze())),
+            Ok(Some(Err(_))) => {
+                return Err(Problem::invalid(
+                    "the body ended before its announced length; send all of it",
+                ));
+            }
+            Ok(Some(Ok(frame))) => {
+                let Ok(data) = frame.into_data() else {
+                    continue;
+                };
+                if data.len() > most - all.len() {
+                    return Ok(None);
+                }
+                all.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code, reason = "only parsed")]
+    struct Input {
+        ttl: u32,
+    }
+
+    #[test]
+    fn error_of_a_body_names_the_unknown_member_and_quotes_no_value() {
+        assert!(parse::<Input>(b"{\"ttl\": 1}").is_ok());
+        let said = |body: &str| {
+            let problem = parse::<Input>(body.as_bytes()).unwrap_err();
+            problem.body().message.clone()
+        };
+        assert!(said("{\"ttl\": 1, \"tll\": 2}").contains("unknown field `tll`"));
+        assert!(said("{}").contains("missing field `ttl`"));
+        let secret = said("{\"ttl\": \"hunter2\"}");
+        assert!(
+            !secret.contains("hunter2") && secret.contains("line 1"),
+            "{secret}"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Handlers of profiles and extensions.
+
+use super::guard::Caller;
+use crate::core::{Core, Pool};
+use crate::problem::{ApiResult, Problem};
+use crate::profile::ProfileDocument;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(super) async fn profiles(State(core): State<Arc<Core>>, _: Caller) -> ApiResult<Json<Value>> {
+    let profiles = core
+        .blocking(Pool::Calls, |core| core.host.profiles())
+        .await??;
+    let rows: Vec<Value> = profiles.iter().map(row).collect();
+    Ok(Json(json!({
+        "schema": "wp-codebox/service-profile-list/v1",
+        "profiles": rows,
+    })))
+}
+
+pub(super) async fn profile(
+    State(core): State<Arc<Core>>,
+    _: Caller,
+    Path(id): Path<String>,
+) -> ApiResult<Json<Value>> {
+    let profile = core
+        .blocking(Pool::Calls, move |core| core.host.profile(&id))
+        .await??;
+    let mut document = row(&profile);
+    document["schema"] = json!("wp-codebox/service-profile/v1");
+    document["document"] = profile.document;
+    Ok(Json(document))
+}
+
+fn row(profile: &ProfileDocument) -> Value {
+    json!({
+        "id": profile.id,
+        "version": profile.version,
+        "sha256": profile.sha256,
+        "description": profile.document.get("description").and_then(Value::as_str).unwrap_or_default(),
+        "ttl_default_ms": profile.ttl_default_ms,
+        "ttl_max_ms": profile.ttl_max_ms,
+    })
+}
+
+pub(super) async fn extensions(State(core): State<Arc<Core>>, _: Caller) -> Json<Value> {
+    Json(json!({
+        "schema": "wp-codebox/service-extension-list/v1",
+        "extensions": core.capabilities(),
+    }))
+}
+
+pub(super) async fn extension(
+    State(core): State<Arc<Core>>,
+    _: Caller,
+    Path(id): Path<String>,
+) -> ApiResult<Json<Value>> {
+    let found = core
+        .capabilities()
+        .into_iter()
+        .find(|row| row.extension.as_str() == id);
+    found
+        .map(|row| Json(json!(row)))
+        .ok_or_else(|| Problem::not_found("extension"))
+}

@@ -1,0 +1,155 @@
+//! Runs a program in a sandbox. The answer is the lines of the control socket, one JSON document
+//! each: `started`, `output`, then `exited` or `error`.
+
+use super::body::Json as Input;
+use super::guard::Caller;
+use super::records::usable;
+use crate::auth::Scope;
+use crate::core::Core;
+use crate::extension::{ExecOutput, ExecRequest};
+use crate::problem::{ApiResult, Problem};
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::stream;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, OutputStream};
+
+/// Media type of the answer.
+pub(crate) const LINES: &str = "application/x-ndjson";
+/// Lines that wait for a client which does not read. The program blocks when they are full.
+const WAITING: usize = 8;
+/// Maximum number of bytes of output in one line.
+const CHUNK: usize = 64 * 1024;
+/// Maximum number of arguments.
+const ARGUMENTS: usize = 1024;
+
+/// Writes lines for the client.
+struct Lines(mpsc::Sender<Value>);
+
+impl Lines {
+    fn send(&self, line: Value) -> io::Result<()> {
+        self.0
+            .blocking_send(line)
+            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl ExecOutput for Lines {
+    fn started(&mut self, execution_id: &str) -> io::Result<()> {
+        self.send(json!({"type": "started", "execution_id": execution_id}))
+    }
+
+    fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
+        for chunk in bytes.chunks(CHUNK) {
+            self.send(match std::str::from_utf8(chunk) {
+                Ok(text) => json!({"type": "output", "stream": stream, "text": text}),
+                Err(_) => {
+                    json!({"type": "output", "stream": stream, "base64": STANDARD.encode(chunk)})
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+pub(super) async fn exec(
+    State(core): State<Arc<Core>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Input<ExecRequest>,
+) -> ApiResult<Response> {
+    let principal = caller.principal;
+    let record = usable(&core, &principal, Scope::SandboxesExec, &id).await?;
+    let request = body.value;
+    check(&request)?;
+    let permit = Arc::clone(&core.execs).try_acquire_owned().map_err(|_| {
+        Problem::new(
+            ErrorCode::ServiceUnavailable,
+            "this service runs as many programs as it may; try again when one has ended",
+        )
+    })?;
+    let extension = core.extension(&record.extension)?;
+    let (sender, mut lines) = mpsc::channel(WAITING);
+    let running = Arc::clone(&core);
+    drop(tokio::task::spawn_blocking(move || {
+        running.metrics.execs.up();
+        let mut output = Lines(sender);
+        let sandbox = &record.provision.sandbox;
+        let last = match extension.exec(sandbox, &request, &principal.actor, &mut output) {
+            Ok(end) => {
+                let mut line = json!({"type": "exited"});
+                if let (Value::Object(line), Value::Object(end)) = (&mut line, json!(end)) {
+                    line.extend(end);
+                }
+                line
+            }
+            Err(error) => json!({"type": "error", "error": error}),
+        };
+        let _ = output.send(last);
+        running.metrics.execs.down();
+        drop(permit);
+    }));
+    // An error before the program started is the answer itself.
+    let first = lines.recv().await.ok_or_else(|| {
+        Problem::new(
+            ErrorCode::Internal,
+            "the program was lost by a defect; the service's log has the detail",
+        )
+    })?;
+    if first["type"] == "error"
+        && let Ok(error) = serde_json::from_value::<ErrorBody>(first["error"].clone())
+    {
+        return Err(error.into());
+    }
+    let lines = stream::unfold((Some(first), lines), |(first, mut lines)| async {
+        let line = match first {
+            Some(line) => line,
+            None => lines.recv().await?,
+        };
+        let text = Bytes::from(format!("{line}\n"));
+        Some((Ok::<_, Infallible>(text), (None, lines)))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, LINES),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    Ok((headers, Body::from_stream(lines)).into_response())
+}
+
+fn check(request: &ExecRequest) -> ApiResult<()> {
+    let fits = (1..=ARGUMENTS).contains(&request.argv.len())
+        && request.argv.iter().all(|argument| !argument.contains('\0'))
+        && request
+            .argv
+            .first()
+            .is_some_and(|program| !program.is_empty());
+    if !fits {
+        return Err(Problem::invalid(
+            "argv must have 1 to 1024 texts without null bytes, and the first must not be empty",
+        ));
+    }
+    if request.stdin.is_some() && request.stdin_base64.is_some() {
+        return Err(Problem::invalid("send stdin or stdin_base64, not both"));
+    }
+    let base64 = request.stdin_base64.as_deref().unwrap_or_default();
+    if STANDARD.decode(base64).is_err() {
+        return Err(Problem::invalid("stdin_base64 must be base64 with padding"));
+    }
+    if request.timeout_ms == Some(0) {
+        return Err(Problem::invalid("timeout_ms must be above 0"));
+    }
+    Ok(())
+}

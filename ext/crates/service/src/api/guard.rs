@@ -1,0 +1,117 @@
+//! Checks before every handler: token, limits, scope and query parameters.
+
+use super::operation::{Access, Operation};
+use super::query::Args;
+use crate::auth::{Peer, Permit, Principal, authenticate};
+use crate::core::{Core, Pool};
+use crate::problem::{ApiResult, Problem};
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use std::sync::Arc;
+use std::time::Instant;
+use wp_codebox_contracts::ErrorCode;
+
+/// The caller of an operation and its checked query parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub principal: Principal,
+    pub args: Args,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
+            Problem::new(
+                ErrorCode::Internal,
+                "the operation has no caller; this is a defect of the table of operations",
+            )
+        })
+    }
+}
+
+/// Admits a request or answers why not.
+pub(crate) async fn guard(
+    State((core, operation)): State<(Arc<Core>, &'static Operation)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let mut response = match admit(&core, operation, &mut request).await {
+        Err(problem) => problem.into_response(),
+        Ok(permit) => hold(next.run(request).await, permit),
+    };
+    response.headers_mut().insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    let time = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    core.metrics
+        .request(operation.id, response.status().as_u16(), time);
+    response
+}
+
+async fn admit(
+    core: &Arc<Core>,
+    operation: &'static Operation,
+    request: &mut Request,
+) -> ApiResult<Option<Permit>> {
+    let scope = match operation.access {
+        Access::Public => {
+            Args::parse(request.uri(), operation.query)?;
+            return Ok(None);
+        }
+        Access::Token => None,
+        Access::Scope(scope) => Some(scope),
+    };
+    let Some(peer) = request.extensions().get::<Peer>().copied() else {
+        return Err(Problem::new(
+            ErrorCode::Internal,
+            "the connection has no peer; this is a defect of the listener",
+        ));
+    };
+    let headers = request.headers().clone();
+    let principal = core
+        .blocking(Pool::Records, move |core| {
+            authenticate(&core.store, core.own_uid, peer, &headers)
+        })
+        .await??;
+    let permit = match principal.limits {
+        None => None,
+        Some(limits) => {
+            let now = Instant::now();
+            Some(core.throttle.enter(&principal.token, limits.into(), now)?)
+        }
+    };
+    if let Some(scope) = scope
+        && !principal.scopes.allow_any(scope)
+    {
+        let message = format!(
+            "this token does not have the scope {}; ask an administrator for a token with it",
+            scope.as_str()
+        );
+        return Err(Problem::new(ErrorCode::ServiceScopeMissing, message));
+    }
+    let args = Args::parse(request.uri(), operation.query)?;
+    request.extensions_mut().insert(Caller { principal, args });
+    Ok(permit)
+}
+
+/// Keeps the permit until the body was sent: a stream counts as a request in progress.
+fn hold(response: Response, permit: Option<Permit>) -> Response {
+    let Some(permit) = permit else {
+        return response;
+    };
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _held = &permit;
+            frame
+        }))
+    })
+}

@@ -1,0 +1,145 @@
+//! Handlers of routes, quotes and meters.
+
+use super::body::Json as Input;
+use super::create::{self, Ttl};
+use super::guard::Caller;
+use super::{records, snapshots};
+use crate::auth::{Principal, Scope};
+use crate::core::{Core, Pool};
+use crate::problem::{ApiResult, Problem};
+use crate::profile::ProfileDocument;
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wp_codebox_routing::Decision;
+
+/// Reasons in the answer to a dry run.
+const REASONS: usize = 1000;
+
+/// Body of a dry run and of a quote.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RouteInput {
+    profile: String,
+    snapshot: Option<String>,
+    ttl: Option<Ttl>,
+}
+
+async fn decision(
+    core: &Arc<Core>,
+    principal: &Principal,
+    input: &RouteInput,
+) -> ApiResult<(ProfileDocument, Decision)> {
+    let profile = create::profile(core, principal, Scope::RoutesRead, &input.profile).await?;
+    let host = match &input.snapshot {
+        None => None,
+        Some(id) => snapshots::host(core, principal, id).await?,
+    };
+    let request = create::route_request(&profile, host);
+    let decision = core
+        .blocking(Pool::Records, move |core| create::choose(core, &request))
+        .await??;
+    Ok((profile, decision))
+}
+
+pub(super) async fn route(
+    State(core): State<Arc<Core>>,
+    caller: Caller,
+    body: Input<RouteInput>,
+) -> ApiResult<Json<Value>> {
+    let (_, decision) = decision(&core, &caller.principal, &body.value).await?;
+    Ok(Json(decision.document(REASONS)))
+}
+
+pub(super) async fn quote(
+    State(core): State<Arc<Core>>,
+    caller: Caller,
+    body: Input<RouteInput>,
+) -> ApiResult<Json<Value>> {
+    let (profile, decision) = decision(&core, &caller.principal, &body.value).await?;
+    let Some(choice) = &decision.chosen else {
+        let error = decision.error();
+        return Err(error.map_or_else(|| Problem::not_found("route"), Problem::from));
+    };
+    let duration_ms = match &body.value.ttl {
+        None => profile.ttl_default_ms,
+        Some(ttl) => ttl.milliseconds()?,
+    };
+    if duration_ms > profile.ttl_max_ms {
+        return Err(Problem::invalid(
+            "ttl is longer than the profile allows; ask for less",
+        ));
+    }
+    let id = choice.extension.to_string();
+    let extension = core.extension(&id)?;
+    let (profile_id, version) = (profile.id.clone(), profile.version.clone());
+    let (quote, estimate) = core
+        .blocking(Pool::Calls, move |core| -> ApiResult<_> {
+            let gpus = profile.route.needs.gpus;
+            let quote = core.credits.quote(&id, duration_ms, gpus)?;
+            Ok((quote, extension.estimate(&profile, duration_ms)?))
+        })
+        .await??;
+    let mut document = json!({
+        "schema": "wp-codebox/service-quote/v1",
+        "profile": {"id": profile_id, "version": version},
+        "extension": choice.extension,
+        "host": choice.host,
+        "duration_ms": duration_ms,
+        "estimate": estimate,
+    });
+    if !quote.is_null() {
+        document["quote"] = quote;
+    }
+    Ok(Json(document))
+}
+
+pub(super) async fn meters(
+    State(core): State<Arc<Core>>,
+    caller: Caller,
+) -> ApiResult<Json<Value>> {
+    let Caller { principal, args } = caller;
+    let before = args.number("after").and_then(|at| i64::try_from(at).ok());
+    let account = principal.account.clone();
+    let found = records::rows(&core, principal, before, args.limit(), |record| {
+        record.state.is_final()
+    })
+    .await?;
+    let rows: Vec<Value> = found
+        .rows
+        .iter()
+        .map(|record| {
+            let mut row = json!({
+                "sandbox": record.id(),
+                "profile": record.profile_id(),
+                "extension": record.extension,
+                "actor": record.owner(),
+                "state": record.state,
+                "creations": 1,
+                "usage": record.usage.clone().unwrap_or_default(),
+            });
+            if !record.quote.is_null() {
+                row["quote"] = record.quote.clone();
+            }
+            if let Some(account) = &record.account {
+                row["account"] = json!(account);
+            }
+            row
+        })
+        .collect();
+    let mut document = json!({"schema": "wp-codebox/service-meter-list/v1", "meters": rows});
+    if let Some(next) = found.next {
+        document["next"] = json!(next);
+    }
+    if let Some(account) = account {
+        let balance = core
+            .blocking(Pool::Records, move |core| core.credits.balance(&account))
+            .await??;
+        if !balance.is_null() {
+            document["balance"] = balance;
+        }
+    }
+    Ok(Json(document))
+}

@@ -1,0 +1,110 @@
+//! The principal of a request: a token, or the administrator of the machine.
+
+use super::token::accepts;
+use super::{Scope, Scopes, parse_token};
+use crate::actor::{Actor, ActorClass};
+use crate::problem::{ApiResult, Problem};
+use crate::store::{SandboxRecord, Store};
+use axum::http::{HeaderMap, header};
+use std::net::SocketAddr;
+use wp_codebox_contracts::ErrorCode;
+
+/// Other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// A process of this machine, by the uid that the kernel reports.
+    Unix {
+        /// Effective uid at the time of `connect`.
+        uid: u32,
+    },
+    /// A client of the TLS listener.
+    Tls {
+        /// Its address.
+        #[allow(dead_code, reason = "for the debug output of a connection")]
+        address: SocketAddr,
+    },
+}
+
+/// Who makes a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Principal {
+    /// Id of the token; empty for the administrator of the machine.
+    pub token: String,
+    pub actor: Actor,
+    pub account: Option<String>,
+    pub scopes: Scopes,
+    /// Limits; `None` for the administrator of the machine.
+    pub limits: Option<(u32, u32)>,
+}
+
+impl Principal {
+    /// Returns the principal of requests by the owner of the service or by root.
+    pub(crate) fn administrator(uid: u32) -> Self {
+        Self {
+            token: String::new(),
+            actor: Actor {
+                class: ActorClass::Administrator,
+                name: format!("uid-{uid}"),
+            },
+            account: None,
+            scopes: Scopes::everything(),
+            limits: None,
+        }
+    }
+
+    /// Returns whether the principal may do `scope` with a sandbox of this profile and owner.
+    pub(crate) fn may(&self, scope: Scope, profile: &str, owner: &str) -> bool {
+        self.scopes.allow(scope, profile)
+            && (self.actor.to_string() == owner || self.scopes.allow(Scope::SandboxesAll, profile))
+    }
+
+    /// Returns whether the principal may do `scope` with a sandbox.
+    pub(crate) fn may_use(&self, scope: Scope, sandbox: &SandboxRecord) -> bool {
+        self.may(scope, sandbox.profile_id(), &sandbox.owner().to_string())
+    }
+}
+
+/// Finds the principal of a request. A token wins over the uid, so a process of the owner can act
+/// with fewer rights. Blocks.
+pub(crate) fn authenticate(
+    store: &Store,
+    own_uid: u32,
+    peer: Peer,
+    headers: &HeaderMap,
+) -> ApiResult<Principal> {
+    let refused = || {
+        Problem::new(
+            ErrorCode::ServiceTokenRequired,
+            "this request needs a valid token in the header Authorization",
+        )
+        .hint("an administrator creates one with `wp-codebox token create`; send it as `Authorization: Bearer wpcb_…`")
+    };
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (first, further) = (values.next(), values.next());
+    match (first, peer) {
+        (None, Peer::Unix { uid }) if uid == own_uid || uid == 0 => {
+            Ok(Principal::administrator(uid))
+        }
+        (None, _) => Err(refused()),
+        (Some(_), _) if further.is_some() => Err(refused()),
+        (Some(value), _) => {
+            let text = value.to_str().map_err(|_| refused())?;
+            let (scheme, token) = text.split_once(' ').ok_or_else(refused)?;
+            if !scheme.eq_ignore_ascii_case("bearer") {
+                return Err(refused());
+            }
+            let (id, secret) = parse_token(token.trim()).ok_or_else(refused)?;
+            let (row, stored) = store.token(id)?.ok_or_else(refused)?;
+            if !accepts(&row, &stored, secret) {
+                return Err(refused());
+            }
+            Ok(Principal {
+                token: row.id,
+                actor: row.actor,
+                account: row.account,
+                scopes: row.scopes,
+                limits: Some((row.rate_per_minute, row.concurrency)),
+            })
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Settings of a server.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use wp_codebox_ledger::{Ledger, Prices};
+use wp_codebox_routing::HostRecord;
+
+/// Settings of a server. [`ServiceConfig::new`] fills in the defaults.
+#[derive(Debug)]
+pub struct ServiceConfig {
+    /// Directory of the service's records, mode 0700.
+    pub directory: PathBuf,
+    /// Hosts that always exist, such as this machine. A restart keeps their state (draining).
+    pub hosts: Vec<HostRecord>,
+    /// Price table; `None`: there are no quotes.
+    pub prices: Option<Prices>,
+    /// Credits; `None`: they are off.
+    pub ledger: Option<Ledger>,
+    /// Bounds of connections and requests.
+    pub bounds: Bounds,
+    /// Time between two reads of a sandbox's state.
+    pub poll: Duration,
+    /// Time between two health checks of a host.
+    pub health: Duration,
+    /// Pause after the first failed delivery to a webhook; later ones are longer.
+    pub webhook_pause: Duration,
+    /// Time that requests get to end when the server stops.
+    pub grace: Duration,
+    /// Time after which the record of an ended sandbox is removed.
+    pub retention: Duration,
+    /// Number of events that are kept.
+    pub events: u64,
+}
+
+/// Bounds of connections and requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Connections of one listener at the same time; further ones wait in the kernel's queue.
+    pub connections: usize,
+    /// Size of a request's head in bytes.
+    pub head: usize,
+    /// Size of a body in bytes.
+    pub body: usize,
+    /// Size of a file in bytes.
+    pub file: usize,
+    /// Time for the head of a request, and for the next request of an open connection.
+    pub head_time: Duration,
+    /// Time without a byte of a body.
+    pub body_idle: Duration,
+    /// Time for a whole body.
+    pub body_time: Duration,
+    /// Time in which a client must read something of what it is sent.
+    pub write_idle: Duration,
+    /// Programs that run for clients at the same time.
+    pub execs: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            head: 16 * 1024,
+            body: 2 * 1024 * 1024,
+            file: 64 * 1024 * 1024,
+            head_time: Duration::from_secs(10),
+            body_idle: Duration::from_secs(30),
+            body_time: Duration::from_secs(300),
+            write_idle: Duration::from_secs(60),
+            execs: 128,
+        }
+    }
+}
+
+impl ServiceConfig {
+    /// Returns the default settings for records in `directory`.
+    #[must_use]
+    pub fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            hosts: Vec::new(),
+            prices: None,
+            ledger: None,
+            bounds: Bounds::default(),
+            poll: Duration::from_secs(2),
+            health: Duration::from_secs(15),
+            webhook_pause: Duration::from_secs(5),
+            grace: Duration::from_secs(20),
+            retention: Duration::from_secs(30 * 24 * 3600),
+            events: 1_000_000,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The state that all requests and tasks of a server share.
+
+use crate::actor::{Actor, ActorClass};
+use crate::auth::Throttle;
+use crate::clock::now_ms;
+use crate::config::ServiceConfig;
+use crate::credits::Credits;
+use crate::extension::{Extension, SandboxId};
+use crate::host::Host;
+use crate::metrics::Metrics;
+use crate::problem::{ApiResult, Problem};
+use crate::store::{SandboxRecord, Store};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Notify, Semaphore, watch};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_routing::{Capabilities, HostRecord};
+
+/// Threads for records and short calls to extensions.
+const CALLS: usize = 64;
+/// Threads for calls that wait for a sandbox: until it is ready, or until it has ended.
+const WAITS: usize = 256;
+
+/// Maximum number of blocking threads of a server's runtime: all pools together.
+pub(crate) const THREADS: usize = 2 * CALLS + WAITS + 192;
+
+/// A bounded share of the blocking threads. A kind of call that blocks long has a pool of its own,
+/// so it cannot keep the others waiting.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pool {
+    /// The records.
+    Records,
+    /// Short calls to extensions and the host.
+    Calls,
+    /// Calls that wait for a sandbox.
+    Waits,
+}
+
+/// State of one server.
+pub(crate) struct Core {
+    pub store: Store,
+    pub host: Arc<dyn Host>,
+    pub config: ServiceConfig,
+    pub credits: Credits,
+    pub throttle: Throttle,
+    pub metrics: Metrics,
+    /// True from the moment at which the server begins to stop.
+    pub stopping: watch::Sender<bool>,
+    /// Wakes the task that delivers webhooks.
+    pub deliver: Notify,
+    /// Held while a route is chosen and its sandbox stored, so that two requests cannot both take
+    /// the last place of a host.
+    pub placement: tokio::sync::Mutex<()>,
+    /// The OpenAPI document.
+    pub description: &'static str,
+    /// Uid of this process.
+    pub own_uid: u32,
+    /// Latency of the hosts in milliseconds, as the last health checks measured it.
+    pub latencies: Mutex<HashMap<String, u32>>,
+    extensions: BTreeMap<String, Arc<dyn Extension>>,
+    records: Arc<Semaphore>,
+    calls: Arc<Semaphore>,
+    waits: Arc<Semaphore>,
+    pub execs: Arc<Semaphore>,
+    gates: Mutex<HashMap<SandboxId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Core {
+    pub(crate) fn open(
+        mut config: ServiceConfig,
+        extensions: Vec<Arc<dyn Extension>>,
+        host: Arc<dyn Host>,
+        description: &'static str,
+    ) -> Result<Self, ErrorBody> {
+        let store = Store::open(&config.directory)?;
+        let credits = Credits::new(config.prices.take(), config.ledger.take());
+        credits.reconcile(&store)?;
+        let mut named = BTreeMap::new();
+        for extension in extensions {
+            let capabilities = extension.capabilities();
+            capabilities.validate().map_err(|e| e.body())?;
+            let id = capabilities.extension.to_string();
+            if named.insert(id.clone(), extension).is_some() {
+                let message = format!("there are two extensions {id}; rename one of them");
+                return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+            }
+        }
+        let known = store.hosts()?;
+        for host in &config.hosts {
+            host.validate().map_err(|e| e.body())?;
+            let mut host = host.clone();
+            if let Some(before) = known.iter().find(|known| known.id == host.id) {
+                host.state = before.state;
+                host.latency_ms = before.latency_ms;
+                if *before
+                    == (HostRecord {
+                        used: before.used,
+                        ..host.clone()
+                    })
+                {
+                    continue;
+                }
+            }
+            store.put_host(&host, "host.registered", &service_actor())?;
+        }
+        let retention = i64::try_from(config.retention.as_millis()).unwrap_or(i64::MAX);
+        store.prune_sandboxes(now_ms().saturating_sub(retention))?;
+        store.prune_events(config.events)?;
+        Ok(Self {
+            store,
+            host,
+            credits,
+            throttle: Throttle::default(),
+            metrics: Metrics::default(),
+            stopping: watch::Sender::new(false),
+            deliver: Notify::new(),
+            placement: tokio::sync::Mutex::new(()),
+            description,
+            own_uid: rustix::process::geteuid().as_raw(),
+            latencies: Mutex::default(),
+            extensions: named,
+            records: Arc::new(Semaphore::new(CALLS)),
+            calls: Arc::new(Semaphore::new(CALLS)),
+            waits: Arc::new(Semaphore::new(WAITS)),
+            execs: Arc::new(Semaphore::new(config.bounds.execs)),
+            gates: Mutex::default(),
+            config,
+        })
+    }
+
+    /// Runs blocking work on a thread of a pool. Waits while all of them are in use.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        pool: Pool,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> ApiResult<T> {
+        let threads = match pool {
+            Pool::Records => &self.records,
+            Pool::Calls => &self.calls,
+            Pool::Waits => &self.waits,
+        };
+        let stopped = || {
+            Problem::new(
+                ErrorCode::ServiceUnavailable,
+                "the service is stopping; repeat the request later",
+            )
+        };
+        let permit = Arc::clone(threads)
+            .acquire_owned()
+            .await
+            .map_err(|_| stopped())?;
+        let core = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || {
+            let result = work(&core);
+            drop(permit);
+            result
+        });
+        done.await.map_err(|error| {
+            if error.is_panic() {
+                Problem::new(
+                    ErrorCode::Internal,
+                    "a call of the service failed by a defect; its log has the detail",
+                )
+            } else {
+                stopped()
+            }
+        })
+    }
+
+    /// Runs work on the records.
+    pub(crate) async fn records<T: Send + 'static, E>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Store) -> Result<T, E> + Send + 'static,
+    ) -> ApiResult<T>
+    where
+        E: Send + 'static,
+        Problem: From<E>,
+    {
+        Ok(self
+            .blocking(Pool::Records, |core| work(&core.store))
+            .await??)
+    }
+
+    /// Calls the extension of a sandbox.
+    pub(crate) async fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        pool: Pool,
+        record: &SandboxRecord,
+        work: impl FnOnce(&dyn Extension, &SandboxId) -> Result<T, ErrorBody> + Send + 'static,
+    ) -> ApiResult<T> {
+        let extension = self.extension(&record.extension)?;
+        let id = record.provision.sandbox.clone();
+        Ok(self
+            .blocking(pool, move |_| work(extension.as_ref(), &id))
+            .await??)
+    }
+
+    pub(crate) fn extension(&self, id: &str) -> ApiResult<Arc<dyn Extension>> {
+        self.extensions.get(id).cloned().ok_or_else(|| {
+            Problem::new(
+                ErrorCode::ServiceUnavailable,
+                format!("this server has no extension {id}; start it with the extension that the sandbox was made by"),
+            )
+        })
+    }
+
+    /// Returns what every extension offers, sorted by id.
+    pub(crate) fn capabilities(&self) -> Vec<Capabilities> {
+        self.extensions
+            .values()
+            .map(|extension| extension.capabilities().clone())
+            .collect()
+    }
+
+    /// Returns the lock of a sandbox that orders its provisioning and its teardown.
+    pub(crate) fn gate(&self, id: &SandboxId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        if gates.len() > 1024 {
+            gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        }
+        Arc::clone(gates.entry(id.clone()).or_default())
+    }
+
+    /// Returns a host record with its measured latency.
+    pub(crate) fn measured(&self, host: HostRecord) -> HostRecord {
+        let latencies = self
+            .latencies
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let latency_ms = latencies.get(host.id.as_str()).copied().or(host.latency_ms);
+        HostRecord { latency_ms, ..host }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+}
+
+/// Actor of changes that the service makes on its own.
+pub(crate) fn service_actor() -> Actor {
+    Actor {
+        class: ActorClass::Automation,
+        name: "service".to_owned(),
+    }
+}

@@ -1,0 +1,63 @@
+//! Failures of the records.
+
+use std::path::PathBuf;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Failures of the records.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// The file cannot be opened or created.
+    #[error(
+        "the records {path:?} cannot be opened: {source}; check the owner and the free space of the directory"
+    )]
+    Open {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of SQLite.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file was written by a newer version.
+    #[error("the records have version {found}, this program knows {known}; use the newer program")]
+    Version {
+        /// Version in the file.
+        found: i64,
+        /// Version of this program.
+        known: i64,
+    },
+    /// A statement failed.
+    #[error(
+        "the records cannot be read or written: {source}; check the free space of the state directory"
+    )]
+    Sqlite {
+        /// Error of SQLite.
+        #[from]
+        source: rusqlite::Error,
+    },
+    /// A stored document does not parse.
+    #[error("a stored record does not parse: {source}; the file was changed by another program")]
+    Document {
+        /// Error of the parser.
+        #[from]
+        source: serde_json::Error,
+    },
+}
+
+impl From<StoreError> for ErrorBody {
+    fn from(error: StoreError) -> Self {
+        let code = match &error {
+            StoreError::Open { .. } | StoreError::Version { .. } => ErrorCode::StateDirInvalid,
+            StoreError::Sqlite { .. } => ErrorCode::ServiceUnavailable,
+            StoreError::Document { .. } => ErrorCode::Internal,
+        };
+        ErrorBody::new(code, error.to_string())
+    }
+}
+
+impl From<StoreError> for crate::problem::Problem {
+    fn from(error: StoreError) -> Self {
+        ErrorBody::from(error).into()
+    }
+}
+
+pub(crate) type StoreResult<T> = Result<T, StoreError>;

@@ -1,0 +1,95 @@
+//! Tables of the records. `PRAGMA user_version` is the number of migrations that were applied.
+
+use super::error::{StoreError, StoreResult};
+use rusqlite::Connection;
+
+/// Migrations in order; a published one never changes.
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE tokens (
+    id TEXT PRIMARY KEY,
+    secret_sha256 TEXT NOT NULL,
+    document TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    expires_ms INTEGER,
+    revoked_ms INTEGER
+) STRICT;
+CREATE TABLE sandboxes (
+    serial INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    extension TEXT NOT NULL,
+    host TEXT,
+    updated_ms INTEGER NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+CREATE INDEX sandboxes_owner ON sandboxes (owner, serial);
+CREATE INDEX sandboxes_state ON sandboxes (state);
+CREATE TABLE idempotency (
+    token TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body_sha256 TEXT NOT NULL,
+    sandbox TEXT NOT NULL REFERENCES sandboxes (id) ON DELETE CASCADE,
+    created_ms INTEGER NOT NULL,
+    PRIMARY KEY (token, key)
+) STRICT;
+CREATE INDEX idempotency_sandbox ON idempotency (sandbox);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    time_ms INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    sandbox TEXT,
+    profile TEXT,
+    owner TEXT,
+    consumer TEXT,
+    data TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_sandbox ON events (sandbox, id);
+CREATE TABLE webhooks (
+    id TEXT PRIMARY KEY,
+    token TEXT NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+CREATE TABLE deliveries (
+    webhook TEXT NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    event INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    next_ms INTEGER NOT NULL,
+    PRIMARY KEY (webhook, event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_next ON deliveries (next_ms);
+CREATE TABLE hosts (
+    id TEXT PRIMARY KEY,
+    document TEXT NOT NULL
+) STRICT;
+"];
+
+/// Brings the tables to the version of this program.
+pub(super) fn migrate(connection: &Connection) -> StoreResult<()> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    // One exclusive transaction: two processes that open a new file at the same time create the
+    // tables once.
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let applied = apply(connection, known);
+    match applied {
+        Ok(()) => connection.execute_batch("COMMIT")?,
+        Err(_) => connection.execute_batch("ROLLBACK")?,
+    }
+    applied
+}
+
+fn apply(connection: &Connection, known: i64) -> StoreResult<()> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if found > known {
+        return Err(StoreError::Version { found, known });
+    }
+    for migration in MIGRATIONS
+        .iter()
+        .skip(usize::try_from(found).unwrap_or_default())
+    {
+        connection.execute_batch(migration)?;
+    }
+    connection.pragma_update(None, "user_version", known)?;
+    Ok(())
+}

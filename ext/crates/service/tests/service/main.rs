@@ -1,0 +1,20 @@
+//! The service over real sockets, with an extension whose sandboxes are directories.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helper functions of tests, which clippy does not recognise as such"
+)]
+
+mod access;
+mod bounds;
+mod conformance;
+mod crash;
+mod credits;
+mod events;
+mod fake;
+mod http;
+mod openapi;
+mod sandboxes;
+mod server;
+mod webhooks;

@@ -1,0 +1,156 @@
+//! A running server with the fake extension.
+
+use crate::fake::{Fake, FakeHost, host};
+use crate::http::Client;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use wp_codebox_contracts::ErrorBody;
+use wp_codebox_service::{
+    Extension, Listener, Scopes, Service, ServiceConfig, TokenSpec, TokenStore,
+};
+
+/// Settings of tests: short pauses, so that no test waits long.
+pub fn config(directory: &Path) -> ServiceConfig {
+    let mut config = ServiceConfig::new(directory.to_owned());
+    config.hosts = vec![host("local", "fake")];
+    config.poll = Duration::from_millis(20);
+    config.health = Duration::from_millis(100);
+    config.webhook_pause = Duration::from_millis(10);
+    config.grace = Duration::from_secs(5);
+    config
+}
+
+pub struct Server {
+    pub directory: PathBuf,
+    pub fake: Arc<Fake>,
+    pub socket: PathBuf,
+    running: Option<Running>,
+    _temporary: Arc<TempDir>,
+}
+
+struct Running {
+    stop: tokio::sync::oneshot::Sender<()>,
+    thread: JoinHandle<Result<(), ErrorBody>>,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut ServiceConfig)) -> Self {
+        let temporary = Arc::new(tempfile::tempdir().unwrap());
+        let fake = Fake::new(&temporary.path().join("fake"));
+        Self::of(temporary, fake, change)
+    }
+
+    fn of(
+        temporary: Arc<TempDir>,
+        fake: Arc<Fake>,
+        change: impl FnOnce(&mut ServiceConfig),
+    ) -> Self {
+        let directory = temporary.path().join("service");
+        let mut config = config(&directory);
+        change(&mut config);
+        let socket = temporary.path().join("service.sock");
+        let extension: Arc<dyn Extension> = fake.clone();
+        let service = Service::open(config, vec![extension], Arc::new(FakeHost)).unwrap();
+        let listener = Listener::unix(&socket).unwrap();
+        Self {
+            running: Some(run(service, vec![listener])),
+            directory,
+            fake,
+            socket,
+            _temporary: temporary,
+        }
+    }
+
+    /// Stops the server and starts another one on its records.
+    pub fn restart(mut self) -> Self {
+        self.stop();
+        Self::of(self._temporary.clone(), self.fake.clone(), |_| {})
+    }
+
+    /// Stops the server and waits for its end.
+    pub fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            let _ = running.stop.send(());
+            running.thread.join().unwrap().unwrap();
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self._temporary.path()
+    }
+
+    /// The administrator of the machine: these tests run with the server's uid.
+    pub fn admin(&self) -> Client {
+        Client::new(&self.socket)
+    }
+
+    pub fn token(&self, actor: &str, scopes: &[&str]) -> Client {
+        self.limited(actor, scopes, 100_000, 1000)
+    }
+
+    pub fn limited(&self, actor: &str, scopes: &[&str], rate: u32, concurrency: u32) -> Client {
+        let tokens = TokenStore::open(&self.directory).unwrap();
+        let made = tokens.create(TokenSpec {
+            scopes: Scopes::parse(scopes).unwrap(),
+            actor: actor.parse().unwrap(),
+            account: None,
+            rate_per_minute: rate,
+            concurrency,
+            ttl_ms: None,
+        });
+        self.admin().with(&made.unwrap().token)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.fake.open();
+        self.stop();
+    }
+}
+
+fn run(service: Service, listeners: Vec<Listener>) -> Running {
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let thread = std::thread::spawn(move || {
+        service.run(listeners, async {
+            let _ = stopped.await;
+        })
+    });
+    Running { stop, thread }
+}
+
+/// Runs a service until the handle is dropped.
+pub struct Handle(Option<Running>);
+
+pub fn start(service: Service, listeners: Vec<Listener>) -> Handle {
+    Handle(Some(run(service, listeners)))
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(running) = self.0.take() {
+            let _ = running.stop.send(());
+            let _ = running.thread.join();
+        }
+    }
+}
+
+/// Waits until `done` returns a value.
+#[track_caller]
+pub fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(value) = done() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
